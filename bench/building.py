@@ -32,12 +32,13 @@ from typing import Any
 
 from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.language.cached import Cached
-from tomewise.language.call_slots import Places
+from tomewise.language.call_slots import CallSlots
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.prompts import Prompts
 from tomewise.language.usage import report_call
 from tomewise.memory.building import build, estimate
 from tomewise.memory.passages import PassagesLayer
+from tomewise.meter import ModelCall
 from tomewise.reading.splitter import PassageSplitter
 from tomewise.run import meter
 from tomewise.sample import STORY
@@ -83,29 +84,21 @@ class ReadyModel:
     def __init__(self, model: LanguageModel, *, latency: float = 0.0, limit: int = 10**6) -> None:
         self._model = model
         self._latency = latency
-        self._places = Places(limit)
+        self._slots = CallSlots(limit)
         self.replies: dict[tuple[str, str], Any] = {}
 
     async def ask(self, role: Any, given: Any) -> Any:
         key = (role.name, given.model_dump_json())
         start = time.perf_counter()
-        async with self._places:
+        async with self._slots:
             await asyncio.sleep(self._latency)
         if key not in self.replies:
             self.replies[key] = await self._model.ask(role, given)
-        report_call(
-            role.name,
-            model=self.name,
-            started=start,
-            ended=time.perf_counter(),
-            input_tokens=0,
-            output_tokens=0,
-            cost=0.0,
-        )
+        report_call(ModelCall(role.name, self.name, start, time.perf_counter(), 0, 0, cost=0.0))
         return self.replies[key]
 
-    def reckon(self, role: Any, given: Any) -> int:
-        return self._model.reckon(role, given)
+    def count_input_tokens(self, role: Any, given: Any) -> int:
+        return self._model.count_input_tokens(role, given)
 
 
 def ignore_progress(_: Progress) -> None:

@@ -38,7 +38,7 @@ from tomewise.evaluate.metrics.answers import rouge, substring_match
 from tomewise.language.extractive import confidence as rule
 from tomewise.language.extractive.answering import answer
 from tomewise.language.extractive.question_words import read_question
-from tomewise.language.extractive.relevance import compare, lines_of, rank
+from tomewise.language.extractive.relevance import compare, rank, read_lines
 from tomewise.language.roles import AnswerIn, Shown
 from tomewise.loops.desk import make_answer_input
 from tomewise.loops.evidence import fit_to_budget
@@ -206,13 +206,13 @@ def answer_case(case: Case, embedder: Embedder) -> Outcome:
     given = AnswerIn(**case.given)
     forced, free = answer(given.model_copy(update={"may_decline": False}), embedder), answer(given, embedder)
     question = read_question(given.question, given.instructions)
-    ranked = rank(question.terms, lines_of(given.evidence, given.notes), question.names)
+    ranked = rank(question.terms, read_lines(given.evidence, given.notes), question.names)
     compare(question.text, ranked, embedder)
-    kind = KINDS[rule.least_confidence(question, ranked, has_options=bool(given.options))]
+    kind = KINDS[rule.find_least_confidence(question, ranked, has_options=bool(given.options))]
     return Outcome(
         case=case,
         kind=kind,
-        confidence=rule.confidence(question, ranked),
+        confidence=rule.measure_confidence(question, ranked),
         right=is_right(case, forced.answer, forced.choice),
         declined=free.failed,
         lacks_name=rule.describe_lack(question, ranked).startswith("nothing here names"),

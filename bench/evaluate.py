@@ -23,7 +23,7 @@ from tomewise.evaluate.design import Design
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.evaluate.metrics import find_metric
 from tomewise.evaluate.running import run
-from tomewise.systems.variants import parse_variants
+from tomewise.systems.registry import parse_variants
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.tome import Tome
 from tomewise.types import Document, Embedder, Question

@@ -26,7 +26,7 @@ from tomewise.embedding.hash import HashEmbedder
 from tomewise.memory.building import build
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.memory.imports.given_triples import read_extractions
+from tomewise.memory.imports.extraction_file import read_extractions
 from tomewise.memory.passages import PassagesLayer
 from tomewise.reading.splitter import PassageSplitter
 from tomewise.store.sqlite.sqlite_store import SqliteStore
@@ -182,7 +182,7 @@ async def time_musique_import(folder: Path) -> None:
         pass
     embedder.seconds, start = 0.0, time.perf_counter()
     imported = read_extractions(source / "openie.jsonl", store)
-    report = await GraphLayer(store, ScriptedModel({}), embedder).take(imported, ignore_progress)  # type: ignore[arg-type]
+    report = await GraphLayer(store, ScriptedModel({}), embedder).import_extractions(imported, ignore_progress)  # type: ignore[arg-type]
     took = time.perf_counter() - start - embedder.seconds
     entities = len(store.node_keys(NAMES.entities))
     print(f"import of MuSiQue: {took:.2f} s without embedding; {imported.coverage}; {entities} entities")

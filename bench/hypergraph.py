@@ -24,7 +24,7 @@ from tomewise.events import AnsweredFromPoints
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import Kit
-from tomewise.systems.variants import parse_variant
+from tomewise.systems.registry import parse_variant
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, Embedder, Event, In, Out, Question, Role
 

@@ -41,8 +41,7 @@ from tomewise.run import meter
 from tomewise.sample import STORY, SampleQuestion, read_questions
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import Kit
-from tomewise.systems.registry import assemble
-from tomewise.systems.variants import parse_variants
+from tomewise.systems.registry import assemble, parse_variants
 from tomewise.tome.tome import Tome
 from tomewise.types import Document, Embedder, In, LanguageModel, Out, Passage, Question, Role, content_id
 
@@ -69,8 +68,8 @@ class ReplayModel:
         self.counts[role.name, "recorded" if reply else "extractive"] += 1
         return role.output.model_validate(reply) if reply else await self._fallback.ask(role, given)
 
-    def reckon(self, role: Role[In, Out], given: In) -> int:
-        return self._fallback.reckon(role, given)
+    def count_input_tokens(self, role: Role[In, Out], given: In) -> int:
+        return self._fallback.count_input_tokens(role, given)
 
 
 class DecliningModel:
@@ -90,8 +89,8 @@ class DecliningModel:
                 return cast("Out", AnswerOut(answer=FAILURE))
         return reply
 
-    def reckon(self, role: Role[In, Out], given: In) -> int:
-        return self._model.reckon(role, given)
+    def count_input_tokens(self, role: Role[In, Out], given: In) -> int:
+        return self._model.count_input_tokens(role, given)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,7 @@ from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.sentences import split_sentences
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import Kit
-from tomewise.systems.registry import assemble
-from tomewise.systems.variants import parse_variants
+from tomewise.systems.registry import assemble, parse_variants
 from tomewise.tome.tome import Tome
 from tomewise.types import Document, Embedder, Question
 

@@ -7,7 +7,7 @@ import time
 import pytest
 from tests.patience import SOON
 
-from tomewise.concurrency import gather_calls, gather_pair, run_in_thread, side_by_side, take_turn
+from tomewise.concurrency import gather_calls, gather_pair, run_in_thread, run_side_by_side, take_turn
 from tomewise.errors import BudgetExceeded
 
 
@@ -94,9 +94,9 @@ async def test_a_failure_leaves_its_caller_as_one_that_nobody_cancels() -> None:
         raise KeyError("one")
 
     async def fail_inside() -> None:
-        async with side_by_side() as outer:
+        async with run_side_by_side() as outer:
             outer.create_task(asyncio.sleep(SOON))
-            async with side_by_side() as inner:
+            async with run_side_by_side() as inner:
                 inner.create_task(fail())
 
     with pytest.raises(KeyError):

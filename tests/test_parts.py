@@ -1,6 +1,11 @@
 from __future__ import annotations
 
+import pytest
+
 from tomewise import parts
+from tomewise.language.forwarding import SharedModel
+from tomewise.loops.citing import Citer
+from tomewise.loops.steps import LoopState
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
@@ -9,6 +14,31 @@ from tomewise.types import Document
 def test_every_name_is_there():
     assert parts.__all__ == sorted(parts.__all__)
     assert all(hasattr(parts, name) for name in parts.__all__)
+
+
+@pytest.mark.parametrize(("old", "part"), [("Course", LoopState), ("Citer", Citer)])
+def test_an_old_name_warns(old, part):
+    with pytest.warns(DeprecationWarning, match=rf"tomewise\.parts\.{old}` is deprecated"):
+        assert getattr(parts, old) is part
+    with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
+        _ = parts.Nothing
+
+
+async def test_old_methods_warn():
+    async def reply() -> str:
+        return "Ada"
+
+    with pytest.warns(DeprecationWarning, match="use `Skipped.try_call`"):
+        assert await parts.Skipped().usable(reply(), "") == "Ada"
+
+    class OldModel:
+        name = "old"
+
+        def reckon(self, role: object, given: object) -> int:
+            return 7
+
+    with pytest.warns(DeprecationWarning, match="old: rename its method `reckon`"):
+        assert SharedModel(OldModel()).count_input_tokens(None, None) == 7  # type: ignore[arg-type]
 
 
 def test_a_recipe_is_written_from_parts_alone(here):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tomewise.fallbacks import count_fallbacks, record_fallback
 from tomewise.language.usage import report_call
-from tomewise.meter import ModelCall, depth, measure_union
+from tomewise.meter import ModelCall, measure_depth, measure_union
 from tomewise.run import Run, change_run, current_run, meter, open_run
 from tomewise.types import Spent
 
@@ -30,7 +30,7 @@ def slow_depth(given_: list[tuple[float, float]]) -> int:
 
 @given(intervals)
 def test_depth_is_the_longest_chain(given_: list[tuple[float, float]]) -> None:
-    assert depth(given_) == slow_depth(given_)
+    assert measure_depth(given_) == slow_depth(given_)
 
 
 @given(intervals)
@@ -40,7 +40,7 @@ def test_covered_is_the_measure_of_the_union(given_: list[tuple[float, float]]) 
 
 
 def report(role: str, started: float, ended: float, cost: float | None = 0.25) -> None:
-    report_call(role, model="m", started=started, ended=ended, input_tokens=10, output_tokens=2, cost=cost)
+    report_call(ModelCall(role, "m", started, ended, input_tokens=10, output_tokens=2, cost=cost))
 
 
 def clock_of(*times: float) -> Callable[[], float]:

@@ -71,7 +71,7 @@ def find_lost_files(trees: dict[Path, ast.Module], imports: Imports, source: Pat
         if path.name != "__init__.py" and importers[name_module(path, source)] == 1 and tree.body[-1].end_lineno < SMALL  # type: ignore[operator]
     }
     yield from (f"{path}: one file alone imports it: let it join that file" for path in sorted(small - set(APART)))
-    yield from (f"{path}: it is no exception any more: take it out of APART" for path in sorted(set(APART) - small))
+    yield from (f"{path}: it needs no exception: take it out of APART" for path in sorted(set(APART) - small))
 
 
 def find_upward_names(trees: dict[Path, ast.Module], source: Path, layers: list[str]) -> Iterator[str]:

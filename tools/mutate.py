@@ -72,14 +72,14 @@ MUTATIONS = (
     Mutation(
         "declining: the first answer that is supported only partly stays while the loop goes on",
         "loops/probe.py",
-        "self.answer if self.answer and self.answer.resolved else self.kept or self.answer",
+        "self.answer if self.answer and self.answer.resolved else self.partial_answer or self.answer",
         "self.answer",
         ("tests/loops/test_probe.py",),
     ),
     Mutation(
         "caching: the schema of the reply is part of the key",
         "language/cached.py",
-        "schema_text(role.output),",
+        "write_schema(role.output),",
         "",
         ("tests/language/test_wrappers.py",),
     ),
@@ -135,7 +135,7 @@ MUTATIONS = (
     Mutation(
         "splitting: a small end joins the passage before",
         "reading/splitter.py",
-        "least = int(_SCRAP * capacity)",
+        "least = int(_SMALL_SHARE * capacity)",
         "least = 0",
         ("tests/reading/test_splitter.py",),
     ),
@@ -156,8 +156,8 @@ MUTATIONS = (
     Mutation(
         "selecting: what cues rest on comes first",
         "loops/selection.py",
-        "best = take_turns([support, pool.first_found(layer)])",
-        "best = take_turns([pool.first_found(layer)])",
+        "best = take_turns([support, pool.list_first_results(layer)])",
+        "best = take_turns([pool.list_first_results(layer)])",
         ("tests/loops/test_selection.py", "tests/loops/test_probe.py"),
     ),
     Mutation(

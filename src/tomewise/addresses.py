@@ -23,12 +23,12 @@ def find_loopback(host: str, resolve: Resolve | None = None) -> tuple[str, ...]:
     """
     is_name = _strip(host) == "localhost" or _strip(host).endswith(".localhost")
     addresses = _resolve(host, resolve, 0 if is_name else socket.AI_NUMERICHOST)
-    return addresses if "%" not in host and all(_plain(address).is_loopback for address in addresses) else ()
+    return addresses if "%" not in host and all(_parse_address(address).is_loopback for address in addresses) else ()
 
 
 def is_never_asked(host: str) -> bool:
     """Whether a host is link-local or hands out the metadata of a machine in a cloud; no name is resolved."""
-    numbers = [_plain(address) for address in _resolve(host, None, socket.AI_NUMERICHOST)]
+    numbers = [_parse_address(address) for address in _resolve(host, None, socket.AI_NUMERICHOST)]
     return _strip(host) in _METADATA_NAMES or any(each.is_link_local or str(each) in _METADATA for each in numbers)
 
 
@@ -44,7 +44,7 @@ def _resolve(host: str, resolve: Resolve | None, flags: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
-def _plain(address: str) -> Any:
+def _parse_address(address: str) -> Any:
     """The address without its scope, and of an IPv6 address that stands for one of IPv4 that one."""
     parsed = ip_address(address.partition("%")[0])
     return (parsed.ipv4_mapped or parsed) if isinstance(parsed, IPv6Address) else parsed

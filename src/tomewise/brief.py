@@ -7,10 +7,10 @@ _LONGEST = 60  # characters of one value
 
 def describe_object(thing: object, *values: object, **fields: object) -> str:
     """The name of the type with values and named fields, each cut, as `Answer('Ada', supported='full')`."""
-    parts = [*map(_cut, values), *(f"{name}={_cut(value)}" for name, value in fields.items())]
+    parts = [*map(_cut_text, values), *(f"{name}={_cut_text(value)}" for name, value in fields.items())]
     return f"{type(thing).__name__}({', '.join(parts)})"
 
 
-def _cut(value: object) -> str:
+def _cut_text(value: object) -> str:
     text = repr(value[: _LONGEST + 1]) if isinstance(value, str) else repr(value)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

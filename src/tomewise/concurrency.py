@@ -81,7 +81,7 @@ async def _wait_through(future: asyncio.Future[Any]) -> None:
 
 
 @asynccontextmanager
-async def side_by_side() -> AsyncIterator[asyncio.TaskGroup]:
+async def run_side_by_side() -> AsyncIterator[asyncio.TaskGroup]:
     """A group of tasks. When one fails, the others are cancelled, and its error is raised as it is, not in a group."""
     caller = asyncio.current_task()
     requests = caller.cancelling() if caller else 0
@@ -101,7 +101,7 @@ async def gather_calls(calls: Iterable[Coroutine[Any, Any, A]]) -> list[A]:
     A used-up budget cancels nothing: calls under way are already paid for, so they finish before the error is raised.
     """
     refusals: list[BudgetExceeded] = []
-    async with side_by_side() as group:
+    async with run_side_by_side() as group:
         tasks = [group.create_task(_collect_refusal(call, refusals)) for call in calls]
     if refusals:
         raise refusals[0]

@@ -35,16 +35,16 @@ _PATTERNS = tuple(
 _known: set[str] = set()
 
 
-def know_credentials(*values: str | None) -> None:
+def remember_credentials(*values: str | None) -> None:
     """Hide these keys, and the passwords in these addresses, in all messages from now on."""
     for value in values:
         if not value:
             continue
         if "://" not in value:
-            _know(value)
+            _remember(value)
         elif "@" in value:
             user, _, password = value.split("://", 1)[1].split("/", 1)[0].rpartition("@")[0].partition(":")
-            _know(password or user)
+            _remember(password or user)
 
 
 def hide_credentials(text: str) -> str:
@@ -62,5 +62,5 @@ def hide_credentials(text: str) -> str:
     return text
 
 
-def _know(value: str) -> None:
+def _remember(value: str) -> None:
     _known.update(form for form in (value, value.strip(), unquote(value)) if len(form) >= _SHORTEST)

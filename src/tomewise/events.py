@@ -492,7 +492,7 @@ class PoolUpdated(TypedEvent, name="updated"):
     nodes: int
 
 
-# ---------------------------------------------------------------- evolving, with a hypergraph
+# ---------------------------------------------------------------- the loop `evolve`, with a hypergraph
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -95,7 +95,7 @@ class Meter:
             roles=roles,
             model_seconds=model_seconds,
             own_seconds=max(0.0, wall - model_seconds),
-            depth=depth(intervals),
+            depth=measure_depth(intervals),
         )
 
 
@@ -110,7 +110,7 @@ def measure_union(intervals: Sequence[Interval]) -> float:
     return total
 
 
-def depth(intervals: Sequence[Interval]) -> int:
+def measure_depth(intervals: Sequence[Interval]) -> int:
     """The length of the longest chain of intervals, each starting at or after the end of the one before. O(n log n)."""
     running: list[tuple[float, int]] = []  # a heap of (end, length of the longest chain that ends with this interval)
     longest = longest_ended = 0

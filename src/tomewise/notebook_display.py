@@ -1,4 +1,4 @@
-"""What a notebook shows: HTML of tables and answers, and bars while something is under way.
+"""What a notebook shows: HTML of tables, and bars while something is under way.
 
 Every text is escaped: documents and models may hold HTML. Colours are those of the notebook.
 """
@@ -13,27 +13,10 @@ from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from tomewise.place import describe_place
-
 if TYPE_CHECKING:
-    from tomewise.types import Answer, Citation, Progress
+    from tomewise.types import Progress
 
-_AROUND = 120  # characters to show on either side of a quotation
 _PAUSE = 0.1  # seconds between two pictures of the bars
-_SUPPORT = {"partly": "The evidence supports only a part of this answer.", "none": "A guess: no evidence supports it."}
-
-
-def write_answer(answer: Answer) -> str:
-    """The answer, and each quotation in its place: marked within the text around it."""
-    if not answer.resolved:
-        missing = answer.missing or "the evidence does not say"
-        return f"<div><p><b>Not answered:</b> {escape(missing)}</p>{_write_origin(answer)}</div>"
-    choice = f"{escape(answer.choice)}. " if answer.choice else ""
-    notes = [_SUPPORT.get(answer.supported, ""), f"Missing: {answer.missing}" if answer.missing else ""]
-    lines = "".join(f"<p>{escape(note)}</p>" for note in notes if note)
-    quotations = "".join(f"<li>{_write_citation(citation, answer)}</li>" for citation in answer.citations)
-    listed = f"<ol>{quotations}</ol>" if quotations else ""
-    return f"<div><p><b>{choice}{escape(answer.text)}</b></p>{lines}{listed}{_write_origin(answer)}</div>"
 
 
 def write_table(headings: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> str:
@@ -42,30 +25,6 @@ def write_table(headings: Sequence[str], rows: Iterable[Sequence[object]], title
     body = "".join(f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows)
     caption = f"<caption>{escape(title)}</caption>" if title else ""
     return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def _write_citation(citation: Citation, answer: Answer) -> str:
-    name = citation.title or citation.document.rstrip("/").rsplit("/", 1)[-1]
-    where = escape(f"{name}, {describe_place(citation.place, citation.position + 1)}")
-    before, after = _find_surroundings(citation, answer)
-    return f"{escape(before)}<mark>{escape(citation.quote)}</mark>{escape(after)} <small>{where}</small>"
-
-
-def _find_surroundings(citation: Citation, answer: Answer) -> tuple[str, str]:
-    """What stands before and after the quotation in the passage that it is from, if the answer holds its text."""
-    for piece in answer.evidence:
-        if piece.node == citation.passage and citation.quote in piece.text:
-            before, _, after = piece.text.partition(citation.quote)
-            start = before if len(before) <= _AROUND else f"…{before[-_AROUND:]}"
-            end = after if len(after) <= _AROUND else f"{after[:_AROUND]}…"
-            return start, end
-    return "", ""
-
-
-def _write_origin(answer: Answer) -> str:
-    total = answer.usage.total
-    calls = f"{total.calls} call{'' if total.calls == 1 else 's'}"
-    return f"<p><small>{escape(' · '.join(filter(None, (answer.system, answer.model, calls))))}</small></p>"
 
 
 # ---------------------------------------------------------------- bars
@@ -92,7 +51,7 @@ class _Bars:
     """A bar for each label, drawn anew at most ten times a second."""
 
     def __init__(self, display: Callable[..., Any]) -> None:
-        self._handle = display(_html("<small>…</small>"), display_id=True)
+        self._handle = display(_make_html("<small>…</small>"), display_id=True)
         self._progress: dict[str, Progress] = {}
         self._began: dict[str, float] = {}
         self._drawn = 0.0
@@ -108,11 +67,11 @@ class _Bars:
         if now - self._drawn >= _PAUSE or progress.done == progress.total:
             self._drawn = now
             bars = "".join(self._write(each, now) for each in self._progress.values())
-            self._handle.update(_html(f"{bars}<small>{escape(self._note)}</small>"))
+            self._handle.update(_make_html(f"{bars}<small>{escape(self._note)}</small>"))
 
     def close(self) -> None:
         """Take the bars away."""
-        self._handle.update(_html(""))
+        self._handle.update(_make_html(""))
 
     def _write(self, progress: Progress, now: float) -> str:
         count = f"{progress.done:,}" + (f" of {progress.total:,}" if progress.total else "")
@@ -134,5 +93,5 @@ def _find_display() -> Callable[..., Any] | None:
     return display
 
 
-def _html(text: str) -> Any:
+def _make_html(text: str) -> Any:
     return import_module("IPython.display").HTML(text)

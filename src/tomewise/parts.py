@@ -11,22 +11,24 @@ layer that asks about passages or nodes is a `MappedLayer`. A metric or a judge 
 
 from __future__ import annotations
 
+import warnings
+
 from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.evaluate.items import Dataset, Item, Outcome
 from tomewise.evaluate.judges import Judge, Judgement
 from tomewise.evaluate.metrics import Metric
 from tomewise.events import AnswerPart, Retrieved, Stopped
 from tomewise.language.roles import PassageIn
-from tomewise.loops.citing import Citer
+from tomewise.loops.citing import Citer as _Citer
 from tomewise.loops.desk import Attempt, Desk, Prepared
 from tomewise.loops.evidence import make_token_counter
 from tomewise.loops.once import Once
-from tomewise.loops.steps import Course, Skipped, take_steps
+from tomewise.loops.steps import LoopState, Skipped, take_steps
 from tomewise.memory.ask_each import ask_each
 from tomewise.memory.episodes import EpisodesLayer
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
-from tomewise.memory.mapped import Ask, DocumentLayer, MappedLayer, Plan, Taken, Window
+from tomewise.memory.mapped import Ask, DocumentLayer, MappedLayer, Plan, PlanResult, Window
 from tomewise.memory.reply_lengths import Typical
 from tomewise.memory.summaries import SummariesLayer
 from tomewise.memory.tree.tree_layer import TreeLayer
@@ -66,10 +68,8 @@ __all__ = [
     "Attempt",
     "CallCount",
     "Change",
-    "Citer",
     "CollapsedTree",
     "Count",
-    "Course",
     "Dataset",
     "Dense",
     "DenseDerived",
@@ -94,6 +94,7 @@ __all__ = [
     "LayerReport",
     "Lexical",
     "Loop",
+    "LoopState",
     "MappedLayer",
     "Metric",
     "Node",
@@ -102,6 +103,7 @@ __all__ = [
     "Passage",
     "PassageIn",
     "Plan",
+    "PlanResult",
     "Prepared",
     "Question",
     "Recall",
@@ -116,7 +118,6 @@ __all__ = [
     "Stopped",
     "SummariesLayer",
     "System",
-    "Taken",
     "TreeLayer",
     "TreeTraversal",
     "Typical",
@@ -133,3 +134,18 @@ __all__ = [
     "sum_calls",
     "take_steps",
 ]
+
+# The names that this module had before, the parts, and what to use now.
+_OLD_NAMES = {
+    "Citer": (_Citer, "`Desk.attempt` verifies what an answer quotes"),
+    "Course": (LoopState, "use `LoopState`"),
+    "Taken": (PlanResult, "use `PlanResult`"),
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _OLD_NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    part, remedy = _OLD_NAMES[name]
+    warnings.warn(f"`tomewise.parts.{name}` is deprecated: {remedy}", DeprecationWarning, stacklevel=2)
+    return part

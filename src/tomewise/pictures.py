@@ -5,7 +5,7 @@ Builders make pictures, `drawing` draws them. Texts are shown as texts, whatever
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
@@ -118,9 +118,13 @@ class Picture:
             if node.group not in groups:
                 raise UsageError(f"the node {node.id!r} is in the group {node.group!r}: add this group first")
 
-    def as_json(self) -> dict[str, Any]:
-        """The picture as plain JSON data."""
-        data: dict[str, Any] = _PICTURE.dump_python(self, mode="json")
+    def as_json(self, naming: Callable[[DocumentId], str] | None = None) -> dict[str, Any]:
+        """The picture as plain JSON data; `naming` gives the name to show for each document."""
+        shown = self
+        if naming:
+            named = (replace(passage, document=naming(passage.document)) for passage in self.passages)
+            shown = replace(self, passages=tuple(named))
+        data: dict[str, Any] = _PICTURE.dump_python(shown, mode="json")
         return data
 
     def list_texts(self) -> tuple[NodeId, ...]:

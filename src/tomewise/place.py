@@ -1,18 +1,38 @@
-"""Places in documents: how they are written for people, and as plain data."""
+"""Places in documents, how they are written for people, and as plain data."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
-from typing import Any
-
-from tomewise.types import Passage, Place
+from dataclasses import dataclass, fields
+from typing import Any, Protocol
 
 _NUMBERED = re.compile(
     r"(?i:(?:chapter|section)\s+)?(?:(\d{1,3}(?:\.\d{1,3})+)\b|(\d{1,3}|[IVXLC]+)(?=[.:)]|\s*$|\s+[—–-]\s))"
 )  # a year does not number a chapter
 _LONGEST = 60  # characters of a heading
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a text stands in its document, as far as the source says; `describe_place` writes it for people.
+
+    `chapter` are the headings above it, from the outermost to the innermost. Pages, slides, rows and cells of a
+    notebook count from 1; `last_page` and `last_row` are set only for a text that goes on after `page` or `row`. `time`
+    is a time in a recording, as "12:04", or a date.
+    """
+
+    chapter: tuple[str, ...] = ()
+    page: int | None = None
+    last_page: int | None = None
+    slide: int | None = None
+    row: int | None = None
+    last_row: int | None = None
+    cell: int | None = None
+    time: str = ""
+    speaker: str = ""
+
+
 _FIELDS = frozenset(field.name for field in fields(Place))
 
 
@@ -35,6 +55,30 @@ def describe_place(place: Place, part: int | None = None) -> str:
     return ", ".join(words for words in parts if words)
 
 
+class _Placed(Protocol):
+    """A text with its place in a document: a citation, or a passage."""
+
+    @property
+    def document(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def place(self) -> Place: ...
+    @property
+    def position(self) -> int: ...
+
+
+def describe_source(text: _Placed) -> str:
+    """Where a text stands, with its document by its title or short name: "Emma, ch. 3, part 12"."""
+    name = text.title or name_document(text.document)
+    return f"{name}, {describe_place(text.place, text.position + 1)}"
+
+
+def name_document(document: str) -> str:
+    """The short name of a document without a title: the last part of a path, but an address as it is."""
+    return document if "://" in document else document.rstrip("/").rsplit("/", 1)[-1]
+
+
 def as_plain_data(place: Place) -> dict[str, Any]:
     """The fields of the place that are set, as JSON can hold them."""
     values = {field.name: getattr(place, field.name) for field in fields(place)}
@@ -53,10 +97,10 @@ def read_plain_data(data: Mapping[str, Any]) -> Place:
     return Place(**known)
 
 
-def write_places(passage: Passage) -> dict[str, Any]:
-    """The place and the marks of a passage, as far as it has them, as JSON can hold them."""
-    marks = [[offset, as_plain_data(place)] for offset, place in passage.marks]
-    return {name: value for name, value in (("place", as_plain_data(passage.place)), ("marks", marks)) if value}
+def write_places(place: Place, marks: Iterable[tuple[int, Place]]) -> dict[str, Any]:
+    """The place and the marks of a passage, if it has any, as JSON can hold them."""
+    pairs = [[offset, as_plain_data(mark)] for offset, mark in marks]
+    return {name: value for name, value in (("place", as_plain_data(place)), ("marks", pairs)) if value}
 
 
 def read_marks(marks: Iterable[Sequence[Any]]) -> tuple[tuple[int, Place], ...]:

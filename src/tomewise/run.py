@@ -88,7 +88,7 @@ class Run:
     budget: Limit | None = None
     permits: tuple[Permit, ...] = ()  # all are asked before each request
     fresh_mark: str = ""  # `Cached` uses only replies kept with this mark, and asks again for others; empty: any reply
-    queue: object = None  # calls with the same queue wait behind each other (see `Places`)
+    queue: object = None  # calls with the same queue wait behind each other (see `CallSlots`)
     listener: tuple[str, Listener] | None = None  # the name of a role, and who hears its replies
     on_wait: Callable[[Waiting], None] = _ignore
     on_progress: Report = _ignore

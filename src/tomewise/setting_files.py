@@ -1,4 +1,7 @@
-"""Change the files with settings: the user's own, or that of the current folder. Comments and order stay."""
+"""Change the files with settings, and say where each value comes from.
+
+A file is the user's own, or that of the current folder. Its comments and its order stay.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from tomewise import settings
 from tomewise.errors import UsageError, suggest
-from tomewise.settings import FILE, SETTINGS, Place, find_places
+from tomewise.settings import FILE, SETTINGS, SettingsSource, find_sources
 
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument
 
 MODELS = "models"
+DEFAULT = "default"  # the origin of a value that no source sets
 _KEY_ENDS = ("key", "secret", "password")  # of names of what is never kept in a file
 
 
@@ -38,7 +42,7 @@ def parse_setting(name: str, text: str) -> Any:
 
 def find_file(*, here: bool) -> Path:
     """The file of the current folder, or the user's own."""
-    return (Path.cwd() if here else settings.find_own_folder()) / FILE
+    return (Path.cwd() if here else settings.find_user_folder()) / FILE
 
 
 def put_setting(name: str, value: Any, *, here: bool) -> bool:
@@ -60,7 +64,7 @@ def put_setting(name: str, value: Any, *, here: bool) -> bool:
     if not here:
         _write(path.resolve(), raw)  # the file may be a link to where the user keeps such files
         return False
-    settings.load_project(path, before, settings.load_trusted_folders(), _read_own())
+    settings.load_project(path, before, settings.load_trusted_folders(), _read_user_values())
     settings.refuse_unsafe(settings.parse_values(raw, path), path)
     _write(path, raw)
     return _confirm_again(path, raw)
@@ -115,21 +119,21 @@ def _parse(raw: bytes, path: Path) -> TOMLDocument:
         raise UsageError(f"{path} cannot be read: {error}; repair or delete it") from error
 
 
-def _read_own() -> Mapping[str, Any]:
+def _read_user_values() -> Mapping[str, Any]:
     path = find_file(here=False)
     return settings.parse_values(settings.read_file(path), path)
 
 
 def _is_usable(path: Path, raw: bytes) -> bool:
     try:
-        settings.load_project(path, raw, settings.load_trusted_folders(), _read_own())
+        settings.load_project(path, raw, settings.load_trusted_folders(), _read_user_values())
     except UsageError:
         return False
     return True
 
 
 def _confirm_again(path: Path, raw: bytes) -> bool:
-    if not settings.find_waiting(settings.parse_values(raw, path), _read_own()):
+    if not settings.find_unconfirmed(settings.parse_values(raw, path), _read_user_values()):
         return False
     settings.load_trusted_folders().add(path.parent, raw)
     return True
@@ -153,9 +157,6 @@ def _write(path: Path, raw: bytes) -> None:
         raise UsageError(f"{path} cannot be written: {error.strerror}") from error
 
 
-DEFAULT = "default"
-
-
 @dataclass(frozen=True, slots=True)
 class SettingOrigin:
     """A setting, its value, and where that comes from: `default`, a variable of the environment, or a file."""
@@ -168,34 +169,34 @@ class SettingOrigin:
 def find_origins() -> tuple[list[SettingOrigin], list[str]]:
     """Every setting with its origin, and why the file of the current folder is not used, if it is not.
 
-    The model of a role is a row of its own, `models.ROLE`. Raises UsageError for a place that cannot be read.
+    The model of a role is a row of its own, `models.ROLE`. Raises UsageError for a source that cannot be read.
     """
     refused: list[str] = []
-    places = find_places(refused=refused)
-    rows = [_find_origin(name, setting.default, places) for name, setting in SETTINGS.items() if name != MODELS]
+    sources = find_sources(refused=refused)
+    rows = [_find_origin(name, setting.default, sources) for name, setting in SETTINGS.items() if name != MODELS]
     models = [
-        SettingOrigin(f"models.{role}", model, _name(place, MODELS))
-        for role, (model, place) in sorted(_find_models(places).items())
+        SettingOrigin(f"models.{role}", model, _name_source(source, MODELS))
+        for role, (model, source) in sorted(_find_models(sources).items())
     ]
     return [*rows, *(models or [SettingOrigin(MODELS, None, DEFAULT)])], refused
 
 
-def _find_origin(name: str, default: object, places: Sequence[Place]) -> SettingOrigin:
-    for place in reversed(places):
-        if name in place.values:
-            return SettingOrigin(name, place.values[name], _name(place, name))
+def _find_origin(name: str, default: object, sources: Sequence[SettingsSource]) -> SettingOrigin:
+    for source in reversed(sources):
+        if name in source.values:
+            return SettingOrigin(name, source.values[name], _name_source(source, name))
     return SettingOrigin(name, default, DEFAULT)
 
 
-def _find_models(places: Sequence[Place]) -> dict[str, tuple[str, Place]]:
-    """The model of each role that has one of its own; a place that names the model replaces those of later places."""
-    found: dict[str, tuple[str, Place]] = {}
-    for place in places:
-        if "model" in place.values:
+def _find_models(sources: Sequence[SettingsSource]) -> dict[str, tuple[str, SettingsSource]]:
+    """The model of each role that has one of its own; a source that names the model replaces those of later sources."""
+    found: dict[str, tuple[str, SettingsSource]] = {}
+    for source in sources:
+        if "model" in source.values:
             found.clear()
-        found |= {role: (model, place) for role, model in place.values.get("models", {}).items()}
+        found |= {role: (model, source) for role, model in source.values.get("models", {}).items()}
     return found
 
 
-def _name(place: Place, setting: str) -> str:
-    return str(place.path) if place.path else SETTINGS[setting].variable
+def _name_source(source: SettingsSource, setting: str) -> str:
+    return str(source.path) if source.path else SETTINGS[setting].variable

@@ -1,8 +1,8 @@
 """The only reader of environment variables and configuration files. `setting_files` writes the files.
 
-A value comes from the first of these places that has one: the command line, the environment (`TOMEWISE_MODEL`, ...),
-`tomewise.toml` in the current folder, `tomewise.toml` in the user's configuration folder. A place that names the
-model and no models per role replaces those of later places too: so `--model extractive` asks nothing else.
+A value comes from the first of these sources that has one: the command line, the environment (`TOMEWISE_MODEL`, ...),
+`tomewise.toml` in the current folder, `tomewise.toml` in the user's configuration folder. A source that names the
+model and no models per role replaces those of later sources too: so `--model extractive` asks nothing else.
 
 `Settings` declares each setting once: its type, default, bounds, help, and who may set it. All else reads `SETTINGS`.
 
@@ -21,7 +21,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, Literal, NoReturn, TypedDict
 
-from tomewise.credentials import know_credentials
+from tomewise.credentials import remember_credentials
 from tomewise.errors import ModelUnavailable, UsageError, suggest
 from tomewise.trust import TrustedFolders, refuse_embedder
 
@@ -57,21 +57,21 @@ class Setting:
         """Its option on the command line, where a command has one."""
         return f"--{self.name.replace('_', '-')}"
 
-    def read(self, value: Any, place: str) -> Any:
+    def read(self, value: Any, source: str) -> Any:
         """The value that a file or a text gives it, in its type; a number may be a text. Raises UsageError."""
         if self.kind == "models":
-            return _read_models(value, place)
+            return _read_models(value, source)
         number = value
         if self.kind != "str" and isinstance(value, str):
             try:
                 number = int(value) if self.kind == "int" else float(value)
             except ValueError:
-                self._refuse(value, place)
-        return self._convert(number) if self._fits(number) else self._refuse(value, place)
+                self._refuse(value, source)
+        return self._convert(number) if self._fits(number) else self._refuse(value, source)
 
-    def check(self, value: Any, place: str = "") -> Any:
-        """The value in its type. Raises UsageError with the `place` if there is one, the value, and the remedy."""
-        return self._convert(value) if self._fits(value) else self._refuse(value, place)
+    def check(self, value: Any, source: str = "") -> Any:
+        """The value in its type. Raises UsageError with the `source` if there is one, the value, and the remedy."""
+        return self._convert(value) if self._fits(value) else self._refuse(value, source)
 
     def _fits(self, value: Any) -> bool:
         if self.kind == "models":
@@ -84,12 +84,12 @@ class Setting:
     def _convert(self, value: Any) -> Any:
         return dict(value) if self.kind == "models" else float(value) if self.kind == "float" else value
 
-    def _refuse(self, value: Any, place: str) -> NoReturn:
+    def _refuse(self, value: Any, source: str) -> NoReturn:
         if self.kind == "models":
-            _refuse_models(value, place)
+            _refuse_models(value, source)
         words = {"str": "a text in quotation marks", "int": "a whole number", "float": "a number"}
         bound = "" if self.kind == "str" else f" from {self.least} up"
-        raise UsageError(f"{_begin(place)}{self.name} must be {words[self.kind]}{bound}, not {value!r:.200}")
+        raise UsageError(f"{_begin(source)}{self.name} must be {words[self.kind]}{bound}, not {value!r:.200}")
 
 
 def _declare(default: Any, help: str, **more: Any) -> Any:
@@ -193,8 +193,8 @@ class Stated(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Settings that stand in one place: in the file at `path`, or in the environment."""
+class SettingsSource:
+    """One source of settings: the file at `path`, or the environment."""
 
     values: Mapping[str, Any]
     path: Path | None = None
@@ -206,29 +206,31 @@ def load(environment: Mapping[str, str] | None = None, folders: tuple[Path, Path
     Raises UsageError that names the file or variable with a bad value, or the settings that need `tome trust` first.
     """
     values: dict[str, Any] = {}
-    for place in find_places(environment, folders):
-        values = _overlay(values, place.values)
+    for source in find_sources(environment, folders):
+        values = _overlay(values, source.values)
     return Settings(**values)
 
 
-def find_places(
+def find_sources(
     environment: Mapping[str, str] | None = None,
     folders: tuple[Path, Path] | None = None,
     *,
     refused: list[str] | None = None,
-) -> list[Place]:
-    """The places that have settings, the nearest last: the user's file, that of the current folder, the environment.
+) -> list[SettingsSource]:
+    """The sources that have settings, the nearest last: the user's file, that of the current folder, the environment.
 
     Raises what `load` raises. With a list `refused`, the reason why the file of the current folder may not be used goes
     into it, and the file is left out.
     """
     environment = os.environ if environment is None else environment
-    own, current = folders or (find_user_folder(environment), Path.cwd())
-    places = [Place(parse_values(read_file(own / FILE), own / FILE), own / FILE)]
-    if current.resolve() != own.resolve():
+    user_folder, current = folders or (find_user_folder(environment), Path.cwd())
+    user_file = user_folder / FILE
+    sources = [SettingsSource(parse_values(read_file(user_file), user_file), user_file)]
+    if current.resolve() != user_folder.resolve():
         try:
-            values = load_project(current / FILE, read_file(current / FILE), TrustedFolders(own), places[0].values)
-            places.append(Place(values, current / FILE))
+            trusted = TrustedFolders(user_folder)
+            values = load_project(current / FILE, read_file(current / FILE), trusted, sources[0].values)
+            sources.append(SettingsSource(values, current / FILE))
         except UsageError as error:
             if refused is None:
                 raise
@@ -237,7 +239,7 @@ def find_places(
     for name, setting in SETTINGS.items():
         if text := environment.get(setting.variable):
             nearest[name] = setting.read(text, setting.variable)
-    return [*places, Place(nearest)]
+    return [*sources, SettingsSource(nearest)]
 
 
 def with_models(settings: Settings, words: Sequence[str]) -> Settings:
@@ -259,7 +261,7 @@ def with_models(settings: Settings, words: Sequence[str]) -> Settings:
 
 
 def _overlay(values: Mapping[str, Any], nearer: Mapping[str, Any]) -> dict[str, Any]:
-    """Values of a nearer place over others. The model replaces the models per role, and these are joined by role."""
+    """Values of a nearer source over others. The model replaces the models per role, and these are joined by role."""
     models = {} if "model" in nearer else values.get("models", {})
     return {**values, **nearer, "models": {**models, **nearer.get("models", {})}}
 
@@ -278,16 +280,12 @@ def trust(folder: Path) -> Mapping[str, Any]:
 
 def load_trusted_folders() -> TrustedFolders:
     """The folders that this user has confirmed."""
-    return TrustedFolders(find_own_folder())
+    return TrustedFolders(find_user_folder())
 
 
-def find_own_folder() -> Path:
-    """The configuration folder of this user, see `find_user_folder`."""
-    return find_user_folder(os.environ)
-
-
-def find_user_folder(environment: Mapping[str, str]) -> Path:
+def find_user_folder(environment: Mapping[str, str] | None = None) -> Path:
     """The user's configuration folder: `tomewise` in `XDG_CONFIG_HOME`, else in `~/.config`."""
+    environment = os.environ if environment is None else environment
     return Path(environment.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "tomewise"
 
 
@@ -301,50 +299,50 @@ def read_key(*names: str, given: str | None = None) -> str | None:
 
     From then on, messages hide this key. Raises ModelUnavailable for a key that an HTTP header cannot carry.
     """
-    for place, value in (("the key that was given", given), *((name, os.environ.get(name)) for name in names)):
+    for name, value in (("the key that was given", given), *((name, os.environ.get(name)) for name in names)):
         if stripped := (value or "").strip():
             if not (stripped.isascii() and stripped.isprintable() and " " not in stripped):
                 raise ModelUnavailable(
-                    f"{place} holds a blank, a control character or a letter that is not ASCII, which a key never has: "
+                    f"{name} holds a blank, a control character or a letter that is not ASCII, which a key never has: "
                     "copy the key again (this message does not show it)"
                 )
-            know_credentials(stripped)
+            remember_credentials(stripped)
             return stripped
     return None
 
 
 def find_cache_folder() -> Path:
     """`TOMEWISE_CACHE`, or `tomewise` in the user's cache folder (`XDG_CACHE_HOME`, else `~/.cache`)."""
-    if own := read_variable("TOMEWISE_CACHE"):
-        return Path(own)
+    if folder := read_variable("TOMEWISE_CACHE"):
+        return Path(folder)
     return Path(read_variable("XDG_CACHE_HOME") or Path.home() / ".cache") / "tomewise"
 
 
-def load_project(path: Path, raw: bytes, trusted: TrustedFolders, own: Mapping[str, Any]) -> dict[str, Any]:
+def load_project(path: Path, raw: bytes, trusted: TrustedFolders, user_values: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a folder's file with the content `raw`, if it may make them.
 
-    It may lower the user's limits (`own`), not raise them. Raises UsageError for settings that need `tome trust` first.
+    It may lower the limits of `user_values`, not raise them. Raises UsageError for settings that need `tome trust`.
     """
     values = parse_values(raw, path)
     refuse_unsafe(values, path)
-    waiting = find_waiting(values, own)
-    if waiting and not trusted.holds(path.parent, raw):
+    unconfirmed = find_unconfirmed(values, user_values)
+    if unconfirmed and not trusted.is_confirmed(path.parent, raw):
         raise UsageError(
-            f"{path} sets {', '.join(waiting)}, and you have not confirmed it as it is now: "
+            f"{path} sets {', '.join(unconfirmed)}, and you have not confirmed it as it is now: "
             f"read it, then run `tome trust {quote(str(path.parent))}`, or delete these lines"
         )
     return values
 
 
-def find_waiting(values: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:
-    """The settings of a folder's file that need `tome trust`, beside the user's `own`."""
-    waiting = []
+def find_unconfirmed(values: Mapping[str, Any], user_values: Mapping[str, Any]) -> list[str]:
+    """The settings of a folder's file that need `tome trust`, where the user's own file has `user_values`."""
+    unconfirmed = []
     for name, value in values.items():
-        limit = own.get(name, SETTINGS[name].default)
+        limit = user_values.get(name, SETTINGS[name].default)
         is_raised = SETTINGS[name].trust == "lower" and limit is not None and value > limit
         if is_raised or SETTINGS[name].trust in ("confirmed", "user"):
-            waiting.append(name)
-    return sorted(waiting)
+            unconfirmed.append(name)
+    return sorted(unconfirmed)
 
 
 def refuse_unsafe(values: Mapping[str, Any], path: Path) -> None:
@@ -384,29 +382,29 @@ def parse_values(raw: bytes, path: Path) -> dict[str, Any]:
     return {name: find_setting(name, str(path)).read(value, str(path)) for name, value in table.items()}
 
 
-def find_setting(name: str, place: str) -> Setting:
-    """The setting of this name. Raises UsageError, which names the `place` and the nearest setting."""
+def find_setting(name: str, source: str) -> Setting:
+    """The setting of this name. Raises UsageError, which names the `source` and the nearest setting."""
     if name not in SETTINGS:
         hint = suggest(name, SETTINGS)
-        raise UsageError(f"{place}: {name!r} is not a setting: {hint}known are {', '.join(sorted(SETTINGS))}")
+        raise UsageError(f"{source}: {name!r} is not a setting: {hint}known are {', '.join(sorted(SETTINGS))}")
     return SETTINGS[name]
 
 
-def _read_models(value: Any, place: str) -> dict[str, str]:
+def _read_models(value: Any, source: str) -> dict[str, str]:
     """Models by role: a table, or a text of words `ROLE=NAME`."""
     if isinstance(value, str):
         words = [_ROLE_MODEL.fullmatch(word) for word in value.split()]
         pairs = {word[1]: word[2] for word in words if word}
-        return _refuse_models(value, place) if None in words else pairs
-    return SETTINGS["models"].check(value, place)  # type: ignore[no-any-return]
+        return _refuse_models(value, source) if None in words else pairs
+    return SETTINGS["models"].check(value, source)  # type: ignore[no-any-return]
 
 
-def _refuse_models(value: Any, place: str) -> NoReturn:
+def _refuse_models(value: Any, source: str) -> NoReturn:
     raise UsageError(
-        f'{_begin(place)}models must be a table of roles and names of models, such as answer = "openai:gpt-4o" below '
+        f'{_begin(source)}models must be a table of roles and names of models, such as answer = "openai:gpt-4o" below '
         f"[models], or words such as answer=openai:gpt-4o, not {value!r:.200}"
     )
 
 
-def _begin(place: str) -> str:
-    return f"{place}: " if place else ""
+def _begin(source: str) -> str:
+    return f"{source}: " if source else ""

@@ -26,22 +26,22 @@ class TrustedFolders:
     def __init__(self, home: Path) -> None:
         self._path = home / FILE
 
-    def holds(self, folder: Path, settings: bytes) -> bool:
+    def is_confirmed(self, folder: Path, settings: bytes) -> bool:
         """Whether the user has confirmed this folder with exactly these settings."""
-        return self.all().get(_full_path(folder)) == sha256(settings).hexdigest()
+        return self.read_all().get(_resolve_path(folder)) == sha256(settings).hexdigest()
 
     def add(self, folder: Path, settings: bytes) -> None:
         """Confirm the folder with these settings; they replace an earlier confirmation of this folder."""
-        self._write({**self.all(), _full_path(folder): sha256(settings).hexdigest()})
+        self._write({**self.read_all(), _resolve_path(folder): sha256(settings).hexdigest()})
 
     def forget(self, folder: Path) -> None:
         """Withdraw a confirmation. Raises UsageError if the folder is not confirmed."""
-        known = dict(self.all())
-        if known.pop(_full_path(folder), None) is None:
+        known = dict(self.read_all())
+        if known.pop(_resolve_path(folder), None) is None:
             raise UsageError(f"{folder} is not among the trusted folders: `tome trust --list` shows them")
         self._write(known)
 
-    def all(self) -> Mapping[str, str]:
+    def read_all(self) -> Mapping[str, str]:
         """The digest of each folder's settings, by the folder's full path. Raises UsageError for a bad file."""
         try:
             known = json.loads(self._path.read_bytes())
@@ -64,7 +64,7 @@ class TrustedFolders:
             raise UsageError(f"{self._path} cannot be written: {error}") from error
 
 
-def _full_path(folder: Path) -> str:
+def _resolve_path(folder: Path) -> str:
     # Links are resolved: a link that later points to another folder must not keep the confirmation.
     return str(folder.resolve())
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from tomewise.embedding.unit_rows import embed_as_unit_rows, unit_rows
+from tomewise.embedding.unit_rows import embed_as_unit_rows, normalise_rows
 from tomewise.errors import BadReply
 
 
@@ -33,7 +33,7 @@ def test_long_texts_are_cut_before_they_are_embedded():
 @pytest.mark.parametrize("row", [[0.0, 0.0], [np.nan, 1.0], [np.inf, 1.0]])
 def test_a_vector_without_direction_is_refused(row):
     with pytest.raises(BadReply, match="zero or not finite"):
-        unit_rows(np.array([row], np.float32))
+        normalise_rows(np.array([row], np.float32))
 
 
 def test_a_wrong_shape_is_refused():

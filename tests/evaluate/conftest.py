@@ -8,7 +8,7 @@ import pytest
 from tomewise.evaluate.design import Design
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.evaluate.metrics import find_metric
-from tomewise.systems.variants import parse_variants
+from tomewise.systems.registry import parse_variants
 from tomewise.testing import HashEmbedder
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Document, Question

@@ -59,7 +59,7 @@ async def test_a_graph_of_gists_asks_the_model_and_says_so(experiment, tmp_path,
     assert "cogitorag: asked the model: the given triples are of passages." in write_markdown(tabulate(results))
 
 
-async def test_retrieval_alone_leaves_out_systems_whose_graph_the_given_triples_do_not_fit(
+async def test_retrieval_alone_leaves_out_systems_whose_graph_the_extraction_file_do_not_fit(
     experiment, tmp_path, openie
 ):
     model = ScriptedModel(ROLES)

@@ -15,6 +15,7 @@ from tomewise.evaluate.running import run
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import DECOMPOSE, GIST, DecomposeIn, GistIn
 from tomewise.language.usage import report_call
+from tomewise.meter import ModelCall
 from tomewise.run import meter
 from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing.scripted import ScriptedModel
@@ -63,7 +64,6 @@ def test_names_change_with_every_source_and_memories_with_what_makes_them(experi
         "loops/once.py",
         "memory/building.py",
         "prompts/answer.md",
-        "systems/variants.py",
         "terminal/commands.py",
     ):
         for text in ("one", "two"):
@@ -93,10 +93,10 @@ class TwoCallModel:
         for _ in range(2):
             await asyncio.sleep(0)
             moment = float(self.asks)
-            report_call(
+            report_call(ModelCall(
                 role.name, model=self.name, started=moment, ended=moment + 1, input_tokens=10, output_tokens=5,
                 cost=0.5, cached_tokens=4, reasoning_tokens=3,
-            )  # fmt: skip
+            ))  # fmt: skip
         return role.output(memory=KEPT) if role is GIST else role.output()
 
 
@@ -159,7 +159,7 @@ async def test_a_stored_reply_that_fits_no_longer_is_paid_again(calls, stored):
     paying = PaidOnce(model, Prompts(), calls)
     given = GistIn(text="The keeper put out the light at nine.")
     text = json.dumps({"reply": stored, "paid": []})
-    await calls.keep(paying.key(GIST, given), role="gist", model=model.name, reply=text)
+    await calls.keep(paying.make_key(GIST, given), role="gist", model=model.name, reply=text)
     with meter() as used:
         assert (await paying.ask(GIST, given)).memory == KEPT
     assert (model.asks, used.usage().total.calls, used.reused) == (1, 2, 0)

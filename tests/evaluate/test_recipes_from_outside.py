@@ -15,7 +15,7 @@ from tomewise.evaluate.running import run
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.flat import Dense
 from tomewise.systems.kit import Count, Kit, System, answer_once
-from tomewise.systems.variants import Variant, choose_variants
+from tomewise.systems.registry import Variant, choose_variants
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.tome import Tome
 from tomewise.types import Document

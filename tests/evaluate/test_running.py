@@ -19,8 +19,7 @@ from tomewise.evaluate.metrics import find_metric
 from tomewise.evaluate.results import find_journal, read_results, tabulate
 from tomewise.evaluate.running import run
 from tomewise.language.budget import Budgeted
-from tomewise.systems.registry import assemble
-from tomewise.systems.variants import Variant
+from tomewise.systems.registry import Variant, assemble
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Scope
 
@@ -337,7 +336,7 @@ EXPERIMENT = """
 from tomewise.evaluate.design import Design
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.evaluate.metrics import find_metric
-from tomewise.systems.variants import parse_variants
+from tomewise.systems.registry import parse_variants
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.testing import HashEmbedder
 from tomewise.types import Document, Question

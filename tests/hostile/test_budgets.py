@@ -102,7 +102,7 @@ async def test_money_is_reserved_before_a_request_is_sent() -> None:
 async def test_a_small_budget_lets_one_call_go() -> None:
     with OpenAIServer(in_turn(GOOD)) as server:
         model = ChatModel("openai:test", base_url=server.url)
-        prompt = model.reckon(roles.FUSE, GIVEN)
+        prompt = model.count_input_tokens(roles.FUSE, GIVEN)
         budgeted = Budgeted(model, tokens=prompt + 1)
         assert (await budgeted.ask(roles.FUSE, GIVEN)).cue == "Mara hid it."
         with pytest.raises(BudgetExceeded, match=f"the next call needs {prompt}"):
@@ -145,7 +145,7 @@ async def test_what_could_not_be_sent_costs_nothing_and_what_was_given_up_costs_
         with pytest.raises(ModelError, match="did not reply"):
             await budgeted.ask(roles.FUSE, GIVEN)
         await model.close()
-    prompt = model.reckon(roles.FUSE, GIVEN)
+    prompt = model.count_input_tokens(roles.FUSE, GIVEN)
     assert budgeted.spent.calls == len(server.requests) == 3
     assert 2 * prompt < budgeted.spent.input_tokens < 3 * prompt, "the third was the short test request"
     assert budgeted.spent.cost is not None
@@ -174,7 +174,7 @@ def test_threads_share_a_budget() -> None:
                 await asyncio.sleep(0)
                 bill.spent = Spent(calls=1, input_tokens=1, output_tokens=1, cost=0.0)
 
-        def reckon(self, role: Any, given: Any) -> int:
+        def count_input_tokens(self, role: Any, given: Any) -> int:
             return 1
 
     async def ask_often() -> None:

@@ -13,7 +13,7 @@ import pytest
 from tests.language.openai_server import reply_with
 
 from tomewise.errors import ModelError, ModelUnavailable
-from tomewise.language import client, provider, roles
+from tomewise.language import client, connect_model, roles
 from tomewise.language.chat import ChatModel
 from tomewise.language.retry import Backoff
 from tomewise.language.wire import BoundedClient
@@ -77,7 +77,9 @@ class Wire:
 @pytest.fixture
 def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
     made = Wire()
-    monkeypatch.setattr(provider, "BoundedClient", partial(BoundedClient, transport=httpx2.MockTransport(made.handle)))
+    monkeypatch.setattr(
+        connect_model, "BoundedClient", partial(BoundedClient, transport=httpx2.MockTransport(made.handle))
+    )
     return made
 
 
@@ -265,7 +267,7 @@ async def test_errors_of_ours_are_not_taken_for_the_servers(wire: Wire, monkeypa
     def fail(_: Any) -> None:
         raise TypeError("ours")
 
-    monkeypatch.setattr(client, "_messages", fail)
+    monkeypatch.setattr(client, "_make_messages", fail)
     model = ChatModel("openai:test", base_url="http://model.test/v1", backoff=AT_ONCE)
     with pytest.raises(TypeError, match="ours"):
         await model.ask(*FAMILIES["loop"][:2])
@@ -276,7 +278,7 @@ async def test_one_odd_reply_costs_no_other(wire: Wire, monkeypatch: pytest.Monk
         wire.body = quirk("choices", value=[]) if b"q3" in request.content else quirk("id", value=None)
         return Wire.handle(wire, request)
 
-    monkeypatch.setattr(provider, "BoundedClient", partial(BoundedClient, transport=httpx2.MockTransport(reply)))
+    monkeypatch.setattr(connect_model, "BoundedClient", partial(BoundedClient, transport=httpx2.MockTransport(reply)))
     model = ChatModel("openai:test", base_url="http://model.test/v1", backoff=AT_ONCE)
     inputs = {number: roles.FuseIn(question=f"q{number}", cues=[]) for number in range(6)}
     replies = await ask_each(model, roles.FUSE, inputs, lambda _: None, "asked")

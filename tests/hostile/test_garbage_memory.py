@@ -15,7 +15,7 @@ from tests.texts import SHARED, needs_shared
 from tomewise.errors import BadReply, UnknownName
 from tomewise.language.cached import Cached
 from tomewise.language.chat import ChatModel
-from tomewise.language.memorable import find_fault, find_fault_in_names, strings_in
+from tomewise.language.memory_faults import find_fault, find_fault_in_names, list_strings
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import EXTRACT_FACTS, GIST, MERGE_DESCRIPTIONS, NARRATE, SUMMARISE, GistIn
 from tomewise.testing import ScriptedModel
@@ -100,7 +100,7 @@ def test_no_reply_of_a_strong_model_is_refused() -> None:
     for row in rows:
         reply = row["reply"]
         text = reply.get("memory") or reply.get("summary")
-        fault = find_fault(text, row["texts"]) if text else find_fault_in_names(strings_in(reply), row["texts"])
+        fault = find_fault(text, row["texts"]) if text else find_fault_in_names(list_strings(reply), row["texts"])
         assert fault is None, fault
 
 
@@ -110,7 +110,7 @@ def test_no_published_extraction_is_refused() -> None:
     for line in (SHARED / "musique" / "openie.jsonl").read_text().splitlines():
         row = json.loads(line)
         texts = [corpus[row["id"]]["title"], corpus[row["id"]]["text"]]
-        assert find_fault_in_names(strings_in([row["entities"], row["triples"]]), texts) is None, row
+        assert find_fault_in_names(list_strings([row["entities"], row["triples"]]), texts) is None, row
 
 
 # ---------------------------------------------------------------- the model is shown what is wrong, once
@@ -136,7 +136,7 @@ async def test_a_model_is_shown_what_is_wrong_and_given_up_after_one_repair(role
 async def test_a_kept_reply_that_would_be_refused_is_asked_for_again_and_replaced(tome: Tome) -> None:
     given, good = GistIn(text=PASSAGE), {"memory": "The keeper lit the lamp at nine."}
     cached = Cached(ScriptedModel({"gist": [good]}), Prompts(), tome.store.calls)
-    key = cached.key(GIST, given)
+    key = cached.make_key(GIST, given)
     await tome.store.calls.keep(key, role="gist", model="scripted", reply='{"notes": "", "memory": "..."}')
     assert (await cached.ask(GIST, given)).memory == good["memory"]
     assert "lamp" in (await tome.store.calls.get(key) or "")

@@ -24,7 +24,7 @@ from tomewise.language.prompts import Prompts
 from tomewise.language.together import make_batch, make_batch_role
 from tomewise.memory.building import build
 from tomewise.memory.graph.graph_layer import GraphLayer
-from tomewise.systems.variants import parse_variant
+from tomewise.systems.registry import parse_variant
 from tomewise.types import Role
 
 CLOSINGS = [

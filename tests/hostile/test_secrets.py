@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.language.openai_server import Behaviour, OpenAIServer, fail_with
 
-from tomewise.credentials import HIDDEN, hide_credentials, know_credentials
+from tomewise.credentials import HIDDEN, hide_credentials, remember_credentials
 from tomewise.embedding.openai import OpenAIEmbedder
 from tomewise.errors import ModelError, ModelUnavailable, TomewiseError, UsageError
 from tomewise.language.chat import ChatModel
@@ -64,7 +64,7 @@ def test_what_gives_no_access_stays(text: str) -> None:
 
 
 def test_a_known_key_is_hidden_in_any_form(monkeypatch: pytest.MonkeyPatch) -> None:
-    know_credentials(PLAIN_KEY, "https://ada:s%40ve+me!@host.example/v1")
+    remember_credentials(PLAIN_KEY, "https://ada:s%40ve+me!@host.example/v1")
     monkeypatch.setenv("SOME_API_KEY", "tr0ub4dor")
     assert read_key("SOME_API_KEY") == "tr0ub4dor"
     hidden = hide_credentials(f"{PLAIN_KEY} correct%2Bhorse%2Bbattery s@ve+me! s%40ve+me! tr0ub4dor")

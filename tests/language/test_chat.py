@@ -19,14 +19,14 @@ from tomewise.errors import (
     Refused,
     UsageError,
 )
-from tomewise.language import provider, roles
+from tomewise.language import connect_model, roles
 from tomewise.language.budget import Budgeted
 from tomewise.language.chat import ChatModel
 from tomewise.language.retry import Backoff
 from tomewise.language.server_errors import classify_error
 from tomewise.language.spec import ModelSpec
+from tomewise.outgoing import answer_models
 from tomewise.run import meter
-from tomewise.tome.reports import usage_json
 from tomewise.types import LanguageModel
 
 GIVEN = roles.FuseIn(question="Who hid the letter?", cues=["Mara held it last."])
@@ -411,7 +411,7 @@ async def test_uncounted_tokens_are_estimated(server: OpenAIServer) -> None:
         with meter() as m:
             await model.ask(roles.FUSE, GIVEN)
         total = m.usage().total
-        assert total.input_tokens == model.reckon(roles.FUSE, GIVEN) > 200
+        assert total.input_tokens == model.count_input_tokens(roles.FUSE, GIVEN) > 200
     assert total.output_tokens == 6  # 23 bytes
     assert total.cost is None
 
@@ -431,7 +431,7 @@ async def test_cached_and_reasoning_tokens_are_counted_separately(server: OpenAI
     total = m.usage().total
     assert (total.input_tokens, total.cached_tokens) == (200, 128)
     assert (total.output_tokens, total.reasoning_tokens) == (40, 24)
-    report = usage_json(m.usage())
+    report = answer_models.Usage.of(m.usage()).write()
     assert (report["cached_tokens"], report["reasoning_tokens"]) == (128, 24)
     assert report["roles"]["fuse"]["cached_tokens"] == 128
 
@@ -487,9 +487,9 @@ def test_a_provider_whose_client_takes_no_http_client_of_ours_names_the_other_wa
         def __init__(self, *, api_key=None, http_client=None):
             raise TypeError("Invalid `http_client` argument")
 
-    monkeypatch.setattr(provider, "infer_provider_class", lambda _: Picky)
+    monkeypatch.setattr(connect_model, "infer_provider_class", lambda _: Picky)
     with pytest.raises(UsageError, match=r"openai:m, with the address .*Invalid `http_client`"):
-        provider.connect(ModelSpec.parse("groq:m"), "key", 4)
+        connect_model.connect_model(ModelSpec.parse("groq:m"), "key", 4)
 
 
 def test_a_server_at_an_own_address_is_asked_without_a_key(monkeypatch):
@@ -503,7 +503,10 @@ def test_a_server_at_an_own_address_is_asked_without_a_key(monkeypatch):
             self.api_key = api_key
 
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
-    monkeypatch.setattr(provider, "infer_provider_class", lambda _: Keyed)
-    assert provider._provider(ModelSpec.parse("anthropic:m", "http://h"), None, None).api_key == "none"
+    monkeypatch.setattr(connect_model, "infer_provider_class", lambda _: Keyed)
+    assert connect_model._make_provider(ModelSpec.parse("anthropic:m", "http://h"), None, None).api_key == "none"
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key-of-the-user")
-    assert provider._provider(ModelSpec.parse("anthropic:m", "http://h"), None, None).api_key == "a-key-of-the-user"
+    assert (
+        connect_model._make_provider(ModelSpec.parse("anthropic:m", "http://h"), None, None).api_key
+        == "a-key-of-the-user"
+    )

@@ -6,7 +6,8 @@ import pytest
 from tomewise.errors import UsageError
 from tomewise.language.chat import ChatModel
 from tomewise.language.choose_model import choose_model
-from tomewise.language.providers import price
+from tomewise.language.price_list import find_price
+from tomewise.language.spec import ModelSpec
 from tomewise.tome.tome import Tome
 
 
@@ -42,9 +43,9 @@ def test_an_address_is_a_url() -> None:
 
 
 def test_prices_are_known_or_none() -> None:
-    assert price("openai:gpt-4o-mini", 1_000_000, 1_000_000) == pytest.approx(0.75)
-    assert price("openai:no-such-model", 1, 1) is None
-    assert price("ollama:llama3.1", 1, 1) is None
+    assert find_price(ModelSpec.parse("openai:gpt-4o-mini"), 1_000_000, 1_000_000) == pytest.approx(0.75)
+    assert find_price(ModelSpec.parse("openai:no-such-model"), 1, 1) is None
+    assert find_price(ModelSpec.parse("ollama:llama3.1"), 1, 1) is None
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ async def test_each_role_reaches_its_own_model() -> None:
 
 def test_the_key_names_the_model_of_the_role() -> None:
     def key(model: Any) -> str:
-        return Cached(model, Prompts(), None).key(roles.FUSE, FUSED)  # type: ignore[arg-type]
+        return Cached(model, Prompts(), None).make_key(roles.FUSE, FUSED)  # type: ignore[arg-type]
 
     small, large = make_model("small"), make_model("large")
     assert key(ModelPerRole(small, {"fuse": large})) == key(large)

@@ -9,9 +9,9 @@ from pydantic import BaseModel
 from tomewise.errors import UsageError
 from tomewise.language import roles
 from tomewise.language.chat import RULES
-from tomewise.language.fences import INVISIBLE, OPENING, TAGS, fence, letter, letter_items, number_items, oneline
+from tomewise.language.fences import INVISIBLE, OPENING, TAGS, fence, get_letter, letter_items, number_items, oneline
 from tomewise.language.prompts import PACKAGED, Prompts
-from tomewise.language.reply import decode, lean_schema
+from tomewise.language.reply import decode, make_lean_schema
 from tomewise.tome.tome import Tome
 from tomewise.types import Role
 
@@ -173,7 +173,7 @@ def test_the_look_up_prompt_fits_its_case() -> None:
 
 @pytest.mark.parametrize("output", [roles.ThinkOut, roles.StepOut, roles.LookUpOut])
 def test_a_model_writes_what_it_thinks_before_it_decides(output: type[BaseModel]) -> None:
-    assert next(iter(lean_schema(output)["properties"])) in ("thought", "reasoning")
+    assert next(iter(make_lean_schema(output)["properties"])) in ("thought", "reasoning")
 
 
 def test_to_decline_and_to_choose_the_best_of_bad_options_is_never_asked_together() -> None:
@@ -185,7 +185,7 @@ def test_to_decline_and_to_choose_the_best_of_bad_options_is_never_asked_togethe
 
 def test_a_model_writes_its_reasoning_and_its_support_before_its_answer() -> None:
     assert list(roles.AnswerOut.model_fields)[:3] == ["reasoning", "supported", "answer"]
-    assert list(lean_schema(roles.AnswerOut)["properties"])[:3] == ["reasoning", "supported", "answer"]
+    assert list(make_lean_schema(roles.AnswerOut)["properties"])[:3] == ["reasoning", "supported", "answer"]
     assert decode(roles.ANSWER, '{"answer": "Mara"}').reasoning == ""
 
 
@@ -242,7 +242,7 @@ def test_items_of_lists_stay_on_their_line() -> None:
     assert number_items(["a\n2. b", "c"]) == "1. a 2. b\n2. c"
     assert letter_items(["a", "b\n"]) == "A. a\nB. b"
     assert oneline(" a \n\t b ") == "a b"
-    assert [letter(0), letter(25)] == ["A", "Z"]
+    assert [get_letter(0), get_letter(25)] == ["A", "Z"]
 
 
 def test_an_own_folder_overrides_single_prompts(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tomewise.errors import BadReply
 from tomewise.language import roles
-from tomewise.language.reply import decode, lean_schema, schema_text
+from tomewise.language.reply import decode, make_lean_schema, write_schema
 
 STORY = Path(__file__).resolve().parents[3] / "shared" / "data" / "story"
 
@@ -90,12 +90,12 @@ def test_any_object_survives_its_wrapping(probes: list[str], prose: str) -> None
 
 
 def test_the_schema_keeps_what_helps_and_drops_the_rest() -> None:
-    schema = lean_schema(roles.RelationsOut)
+    schema = make_lean_schema(roles.RelationsOut)
     entity = schema["$defs"]["TypedEntity"]
     assert set(entity["properties"]) == {"name", "type", "description"}
     assert "title" not in schema
-    assert "Lenient" not in schema_text(roles.TriplesOut)
-    assert "each: subject, relation, object" in schema_text(roles.TriplesOut)
+    assert "Lenient" not in write_schema(roles.TriplesOut)
+    assert "each: subject, relation, object" in write_schema(roles.TriplesOut)
 
 
 @pytest.mark.parametrize("text", ['{"probe1": "a", "why": "b"}', "{}", '{"probing": "a"}'])

@@ -12,6 +12,7 @@ from tomewise.language.cached import Cached
 from tomewise.language.failures import StopAtFailures
 from tomewise.language.prompts import Prompts
 from tomewise.language.usage import report_call
+from tomewise.meter import ModelCall
 from tomewise.run import meter
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import LanguageModel
@@ -47,7 +48,7 @@ def test_every_wrapper_is_a_model_like_the_one_inside() -> None:
     for wrapper in (Cached(inside, Prompts(), Calls()), Budgeted(inside), StopAtFailures(inside, 20)):
         assert isinstance(wrapper, LanguageModel)
         assert (wrapper.name, wrapper.window) == ("m", 99)
-        assert wrapper.reckon(roles.FUSE, GIVEN) == inside.reckon(roles.FUSE, GIVEN)
+        assert wrapper.count_input_tokens(roles.FUSE, GIVEN) == inside.count_input_tokens(roles.FUSE, GIVEN)
 
 
 async def test_closing_a_wrapper_closes_the_model() -> None:
@@ -63,14 +64,14 @@ async def test_closing_a_wrapper_closes_the_model() -> None:
     assert inside.closed == 1
 
 
-async def test_a_wrapper_rehearses_as_the_model_does_or_not_at_all() -> None:
+async def test_a_wrapper_measures_replies_as_the_model_does_or_not_at_all() -> None:
     class Free(ScriptedModel):
-        async def rehearse(self, role: Any, given: Any) -> int:
+        async def measure_reply(self, role: Any, given: Any) -> int:
             return 7
 
     for inside, tokens in ((Free({}), 7), (model(), None)):
         wrapped = Cached(Budgeted(StopAtFailures(inside, 20)), Prompts(), Calls())
-        assert await wrapped.rehearse(roles.FUSE, GIVEN) == tokens
+        assert await wrapped.measure_reply(roles.FUSE, GIVEN) == tokens
 
 
 async def test_a_model_that_is_replayed_stays_open() -> None:
@@ -100,16 +101,16 @@ async def test_the_key_covers_role_prompt_model_and_input(tmp_path: Any) -> None
     (tmp_path / "fuse.md").write_text("Mine: {{ question }}", encoding="utf-8")
     encode = roles.EncodeIn(question="q", probe="p", layer="tree", evidence=[])
     keys = [
-        Cached(model(), Prompts(), Calls()).key(roles.FUSE, GIVEN),
-        Cached(model(), Prompts(), Calls()).key(roles.FUSE, OTHER),
-        Cached(model(), Prompts(), Calls()).key(roles.ENCODE, encode),
-        Cached(model(name="other"), Prompts(), Calls()).key(roles.FUSE, GIVEN),
-        Cached(model(), Prompts(tmp_path), Calls()).key(roles.FUSE, GIVEN),
-        Cached(model(), Prompts(tmp_path), Calls()).key(roles.FUSE, OTHER),
+        Cached(model(), Prompts(), Calls()).make_key(roles.FUSE, GIVEN),
+        Cached(model(), Prompts(), Calls()).make_key(roles.FUSE, OTHER),
+        Cached(model(), Prompts(), Calls()).make_key(roles.ENCODE, encode),
+        Cached(model(name="other"), Prompts(), Calls()).make_key(roles.FUSE, GIVEN),
+        Cached(model(), Prompts(tmp_path), Calls()).make_key(roles.FUSE, GIVEN),
+        Cached(model(), Prompts(tmp_path), Calls()).make_key(roles.FUSE, OTHER),
     ]
     assert len(set(keys)) == len(keys)
     assert all(len(key) == 64 for key in keys)
-    assert keys[0] == Cached(model(), Prompts(), Calls()).key(roles.FUSE, GIVEN.model_copy())
+    assert keys[0] == Cached(model(), Prompts(), Calls()).make_key(roles.FUSE, GIVEN.model_copy())
 
 
 def test_the_key_covers_the_schema_of_the_reply() -> None:
@@ -117,7 +118,7 @@ def test_the_key_covers_the_schema_of_the_reply() -> None:
         why: str = ""
 
     cached = Cached(model(), Prompts(), Calls())
-    assert cached.key(roles.FUSE, GIVEN) != cached.key(replace(roles.FUSE, output=Longer), GIVEN)
+    assert cached.make_key(roles.FUSE, GIVEN) != cached.make_key(replace(roles.FUSE, output=Longer), GIVEN)
 
 
 async def test_failures_are_not_kept() -> None:
@@ -134,9 +135,9 @@ async def test_failures_are_not_kept() -> None:
 async def test_what_no_longer_fits_is_asked_again(stale: str) -> None:
     inside, calls = model(), Calls()
     cached = Cached(inside, Prompts(), calls)
-    calls.kept[cached.key(roles.FUSE, GIVEN)] = stale
+    calls.kept[cached.make_key(roles.FUSE, GIVEN)] = stale
     assert (await cached.ask(roles.FUSE, GIVEN)).cue == "Mara hid it."
-    assert calls.kept == {cached.key(roles.FUSE, GIVEN): '{"cue":"Mara hid it."}'}
+    assert calls.kept == {cached.make_key(roles.FUSE, GIVEN): '{"cue":"Mara hid it."}'}
 
 
 async def test_equal_asks_side_by_side_are_one_call() -> None:
@@ -203,7 +204,7 @@ async def test_a_call_that_fails_counts_as_one_that_was_sent() -> None:
 
 async def test_tokens_are_limited() -> None:
     inside = model()
-    prompt = inside.reckon(roles.FUSE, GIVEN)
+    prompt = inside.count_input_tokens(roles.FUSE, GIVEN)
     with pytest.raises(BudgetExceeded, match=rf"0 of {prompt - 1} tokens .* needs {prompt}"):
         await Budgeted(inside, tokens=prompt - 1).ask(roles.FUSE, GIVEN)
     budgeted = Budgeted(inside, tokens=prompt)
@@ -219,7 +220,7 @@ class Priced(ScriptedModel):
     cost: float | None = 0.5
 
     async def ask(self, role: Any, given: Any) -> Any:
-        report_call(role.name, model="m", started=0, ended=1, input_tokens=1, output_tokens=1, cost=self.cost)
+        report_call(ModelCall(role.name, "m", 0, 1, input_tokens=1, output_tokens=1, cost=self.cost))
         return roles.CueOut(cue="x")
 
 

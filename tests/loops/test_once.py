@@ -158,12 +158,12 @@ async def test_the_call_fits_the_window(store, window):
     seen = [what async for what in loop.run(Question(text="Who?"))]
     call = model.calls[0].given
     room = window - ANSWER.output_tokens
-    assert model.reckon(ANSWER, call) <= room or not call.evidence
+    assert model.count_input_tokens(ANSWER, call) <= room or not call.evidence
     kept = len(call.evidence)
     assert seen[0].detail["cut"] == 6 - kept
     if kept < 6:
         more = call.model_copy(update={"evidence": [*call.evidence, call.evidence[0]] if kept else []})
-        assert model.reckon(ANSWER, more) > room or not kept
+        assert model.count_input_tokens(ANSWER, more) > room or not kept
 
 
 def piece(node, text, title=""):
@@ -185,7 +185,11 @@ def test_within_keeps_the_longest_beginning():
     for window in (768, 1000, 1500, 3000, 10**6):
         model = ScriptedModel({}, window=window)
         slow = max(
-            (n for n in range(51) if model.reckon(ANSWER, make_input(pieces[:n])) + ANSWER.output_tokens <= window),
+            (
+                n
+                for n in range(51)
+                if model.count_input_tokens(ANSWER, make_input(pieces[:n])) + ANSWER.output_tokens <= window
+            ),
             default=0,
         )
         assert len(fit_to_window(pieces, model, ANSWER, make_input)) == slow

@@ -414,9 +414,9 @@ async def test_probes_already_tried_are_not_new(store, passages):
 
 async def test_at_most_three_probes_each_once(store, passages):
     probe = SelfProbe(ScriptedModel({"probe": [{"probes": ["a", "A ", "b", "", "c", "d"]}]}))
-    assert await probe.probes("q", ["q"], [], "") == ["a", "b", "c"]
+    assert await probe.find_probes("q", ["q"], [], "") == ["a", "b", "c"]
     again = SelfProbe(ScriptedModel({"probe": [{"probes": ["a", "b", "", "c", "d"]}]}), limit=2)
-    assert await again.probes("q", ["q"], [], "") == ["a", "b"]
+    assert await again.find_probes("q", ["q"], [], "") == ["a", "b"]
 
 
 async def test_stops_when_nothing_new_is_found(store, passages):

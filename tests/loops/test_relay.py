@@ -19,8 +19,7 @@ from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.systems.answer import answer_question
 from tomewise.systems.cosmir import chain_of_agents, relay
 from tomewise.systems.kit import Kit, Recall
-from tomewise.systems.registry import assemble
-from tomewise.systems.variants import parse_variant
+from tomewise.systems.registry import assemble, parse_variant
 from tomewise.testing import check_loop
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Answer, Question, Scope
@@ -373,7 +372,7 @@ async def test_a_ledger_that_exceeds_the_window_shows_what_fits(store):
     answer = await ask(wire(store, model, chunk=4_000))
     given = inputs(model, "answer")[0]
     assert 0 < len(given.evidence) < 100
-    assert model.window >= model.reckon(None, given) + 768  # type: ignore[arg-type]
+    assert model.window >= model.count_input_tokens(None, given) + 768  # type: ignore[arg-type]
     assert events(answer, "answered")[0].detail["cut"] == 100 - len(given.evidence)
     assert len(answer.evidence) == len(given.evidence)
 

@@ -17,7 +17,7 @@ def pieces(*nodes: str) -> tuple[Evidence, ...]:
 def rank(*units: Unit, layer: str = "v") -> list[str]:
     pool = Pool(HashEmbedder(256))
     pool.credit(layer, pieces("own1", "own2", "own3"))
-    pool.take(units)
+    pool.add(units)
     return [piece.node for piece in BestSoFar().rank(QUESTION, layer, [], pool)]
 
 

@@ -124,7 +124,7 @@ async def test_search_says_which_rewritten_question_brought_a_piece(here: Path) 
         tome.add(*bridges.DOCUMENTS)
     async with connect(here / "lands.tome") as client:
         found = await client.call_tool("search", {"query": bridges.QUESTION, "limit": 5})
-    assert bridges.find_rewrite((found.structured_content or {})["pieces"]) == bridges.REWRITE
+    assert bridges.find_rewrite((found.structured_content or {})["pieces"])["text"] == bridges.REWRITE
     assert f'title="Finland" rewrite="{bridges.REWRITE}"' in read_text(found).replace(' place="part 1"', "")
 
 

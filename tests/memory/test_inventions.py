@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tomewise.memory.inventions import find_numbers, find_unsupported
+from tomewise.memory.inventions import find_unsupported
+from tomewise.memory.numerals import find_numbers
 
 PASSAGE = (
     "Dr. Hart's sister, mary, met John O'Brien in the U.S. on 2 Mar. 1871. They paid 3 million dollars for "

@@ -20,7 +20,18 @@ from tomewise.language.roles.memory_roles import GistOut
 from tomewise.language.together import Batch
 from tomewise.memory.building import build, estimate
 from tomewise.memory.gists import GistsLayer
-from tomewise.parts import DocumentLayer, Kit, MappedLayer, Node, Passage, PassageIn, Role, Window, make_layers
+from tomewise.parts import (
+    DocumentLayer,
+    Kit,
+    MappedLayer,
+    Node,
+    Passage,
+    PassageIn,
+    PlanResult,
+    Role,
+    Window,
+    make_layers,
+)
 from tomewise.store.contract import Store
 from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_mapped_layer, document_of, put_document
@@ -63,7 +74,7 @@ class Abstracts(DocumentLayer[TextsIn, AbstractOut]):
     name = "abstracts"
     role = Role("condense", TextsIn, AbstractOut, prompt="{{ texts }}")
 
-    def cut(self, document: str, passages: Mapping[int, Passage]) -> Iterator[tuple[Window, TextsIn]]:
+    def make_windows(self, document: str, passages: Mapping[int, Passage]) -> Iterator[tuple[Window, TextsIn]]:
         ids = tuple(passage.id for passage in passages.values())
         node = content_id(self.name, *ids)
         yield (
@@ -169,3 +180,9 @@ async def test_an_estimate_foresees_the_nodes_that_layers_below_will_make(stores
     assert [each.calls for each in before] == [len(store.node_keys("passages"))] * 3
     assert sum(each.calls for each in before) == len(model.calls)
     assert [each.calls for each in await estimate(layers, store)] == [0, 0, 0]
+
+
+def test_a_former_name_of_a_part_still_imports_with_a_warning() -> None:
+    with pytest.warns(DeprecationWarning, match="use `PlanResult`"):
+        from tomewise.parts import Taken
+    assert Taken is PlanResult

@@ -123,11 +123,11 @@ async def test_a_page_whose_call_fails_is_recorded_and_asked_for_again(store, re
 async def test_the_estimate_is_what_the_build_takes(store):
     put_texts(store, EMBEDDER, "story", *(f"{LINE} On day {number}." for number in range(6)))
     layer = PagesLayer(store, ExtractiveModel(EMBEDDER), EMBEDDER, words=24)
-    (reckoned,) = await estimate([layer], store)
+    (estimated,) = await estimate([layer], store)
     (report,) = await build([layer], store, quiet)
-    assert reckoned.calls == report.added == 3
-    assert reckoned.input_tokens > 0
-    assert reckoned.output_tokens > 0
+    assert estimated.calls == report.added == 3
+    assert estimated.input_tokens > 0
+    assert estimated.output_tokens > 0
     assert layer.calls.most == 1
 
 

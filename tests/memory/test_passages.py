@@ -25,7 +25,7 @@ async def test_passages_are_a_layer(tmp_path: Path) -> None:
     progress: list[Progress] = []
     report = await layer.update(Change(), progress.append)
     assert (report.layer, report.added, report.removed) == ("passages", 1, 1)
-    assert [(taken.document, taken.outcome) for taken in layer.taken] == [("kept", "removed"), ("new", "added")]
+    assert [(taken.document, taken.outcome) for taken in layer.outcomes] == [("kept", "removed"), ("new", "added")]
     assert [passage.text for passage in store.passages().values()] == ["One text."]
     assert progress
     model = ScriptedModel({"extract_facts": lambda _: {"entities": ["One"], "triples": [["One", "is", "text"]]}})

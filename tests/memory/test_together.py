@@ -21,7 +21,7 @@ from tomewise.memory.building import build, estimate
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.neighbours import group_neighbours
-from tomewise.memory.renewal import take_back
+from tomewise.memory.renewal import forget_memory
 from tomewise.run import meter
 from tomewise.store.export import export
 from tomewise.store.sqlite.sqlite_store import SqliteStore
@@ -204,7 +204,7 @@ async def test_a_build_that_was_stopped_repeats_no_call(store: SqliteStore) -> N
     assert len(repeated) < len(LINES)
     assert LINES[-1] in repeated
     model.calls.clear()
-    take_back([], [layer], reopened)
+    forget_memory([], [layer], reopened)
     with reopened.write() as change:
         change.forget_layer(layer.name)
     await build([layer], reopened, quiet)
@@ -242,7 +242,7 @@ async def test_a_build_that_asks_again_does_not_use_what_was_kept(store: SqliteS
     layer = GistsLayer(store, Cached(model, Prompts(), store.calls), together=4)
     for _ in range(2):
         await build([layer], store, quiet)
-        take_back(["gists"], [layer], store)
+        forget_memory(["gists"], [layer], store)
     assert len(model.calls) == 4
 
 

@@ -8,47 +8,53 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tomewise.recall.cognirank import cogito_seeds, cognirank, hippo_seeds, merge, norm
+from tomewise.recall.cognirank import (
+    merge_rankings,
+    scale_scores,
+    score_passages,
+    weigh_cogito_seeds,
+    weigh_hippo_seeds,
+)
 
 
 def test_norm_makes_equal_scores_zero() -> None:
-    np.testing.assert_allclose(norm([0.3, 0.3]), [0, 0])
-    np.testing.assert_allclose(norm([1.0, 3.0, 2.0]), [0, 1, 0.5])
-    np.testing.assert_allclose(norm([1.0, 3.0], delta=2.0), [0, 0.5])
-    assert norm([]).size == 0
+    np.testing.assert_allclose(scale_scores([0.3, 0.3]), [0, 0])
+    np.testing.assert_allclose(scale_scores([1.0, 3.0, 2.0]), [0, 1, 0.5])
+    np.testing.assert_allclose(scale_scores([1.0, 3.0], delta=2.0), [0, 0.5])
+    assert scale_scores([]).size == 0
 
 
 def test_cognirank_blends_the_two_signals() -> None:
     diffusion, cosines = [0.4, 0.2, 0.0], [0.1, 0.9, 0.5]
-    np.testing.assert_allclose(cognirank(diffusion, cosines), [0.95, 0.475 + 0.05, 0.025])
-    np.testing.assert_allclose(cognirank(diffusion, cosines, blend=0.0), [0, 1, 0.5])
-    np.testing.assert_allclose(cognirank(diffusion, cosines, blend=1.0), [1, 0.5, 0])
+    np.testing.assert_allclose(score_passages(diffusion, cosines), [0.95, 0.475 + 0.05, 0.025])
+    np.testing.assert_allclose(score_passages(diffusion, cosines, blend=0.0), [0, 1, 0.5])
+    np.testing.assert_allclose(score_passages(diffusion, cosines, blend=1.0), [1, 0.5, 0])
 
 
 def test_cogito_seeds() -> None:
     # Facts (7, 3), (3, 9), (9, 9) of cosine 0.8, 0.4, -0.5; entity 3 stands in 2 passages, 7 in none, 9 in 4.
-    entities, weights = cogito_seeds([[7, 3], [3, 9], [9, 9]], [0.8, 0.4, -0.5], [[0, 2], [2, 4], [4, 4]])
+    entities, weights = weigh_cogito_seeds([[7, 3], [3, 9], [9, 9]], [0.8, 0.4, -0.5], [[0, 2], [2, 4], [4, 4]])
     once, twice = 1 + 2 * (1 - math.exp(-1)), 1 + 2 * (1 - math.exp(-2))
     assert entities.tolist() == [7, 3, 9]
     np.testing.assert_allclose(weights, [0.8 * once, 0.6 * twice / 2, 0.2 * twice / 4])
 
 
 def test_cogito_seeds_without_reward_are_mean_cosines() -> None:
-    entities, weights = cogito_seeds([[1, 2]], [0.5], [[1, 1]], alpha=0.0)
+    entities, weights = weigh_cogito_seeds([[1, 2]], [0.5], [[1, 1]], alpha=0.0)
     assert entities.tolist() == [1, 2]  # a tie goes to the lower number
     np.testing.assert_allclose(weights, [0.5, 0.5])
 
 
 def test_hippo_seeds() -> None:
     ends = [[7, 3], [3, 9], [5, 6]]
-    entities, weights = hippo_seeds(ends, [1.0, 0.5, 0.0], [[1, 2], [2, 4], [0, 1]], keep=4)
+    entities, weights = weigh_hippo_seeds(ends, [1.0, 0.5, 0.0], [[1, 2], [2, 4], [0, 1]], keep=4)
     assert entities.tolist() == [7, 3, 9, 5]  # 5 and 6 weigh 0; the lower number is kept
     np.testing.assert_allclose(weights, [1.0, (1.0 / 2 + 0.5 / 2) / 2, 0.5 / 4, 0.0])
-    assert hippo_seeds(ends, [1.0, 0.5, 0.0], [[1, 2], [2, 4], [0, 1]])[0].tolist() == [7, 3, 9, 5, 6]
+    assert weigh_hippo_seeds(ends, [1.0, 0.5, 0.0], [[1, 2], [2, 4], [0, 1]])[0].tolist() == [7, 3, 9, 5, 6]
 
 
 def test_no_facts_give_no_seeds() -> None:
-    for seeds in (cogito_seeds, hippo_seeds):
+    for seeds in (weigh_cogito_seeds, weigh_hippo_seeds):
         entities, weights = seeds([], [], [])
         assert entities.size == weights.size == 0
 
@@ -68,8 +74,10 @@ def test_seeds_agree_with_plain_loops(drawn: list[tuple[int, int, int]]) -> None
             mean.setdefault(entity, []).append(Fraction(score))
         for entity in pair:
             parts.setdefault(entity, []).append(Fraction(score) / max(1, entity % 4))
-    cogito = dict(zip(*(x.tolist() for x in cogito_seeds(ends, scores, coverage, alpha=3, beta=0.5)), strict=True))
-    hippo = dict(zip(*(x.tolist() for x in hippo_seeds(ends, scores, coverage, keep=99)), strict=True))
+    cogito = dict(
+        zip(*(x.tolist() for x in weigh_cogito_seeds(ends, scores, coverage, alpha=3, beta=0.5)), strict=True)
+    )
+    hippo = dict(zip(*(x.tolist() for x in weigh_hippo_seeds(ends, scores, coverage, keep=99)), strict=True))
     assert cogito == pytest.approx(
         {v: float(sum(x)) / len(x) * (1 + 3 * (1 - math.exp(-0.5 * len(x)))) / max(1, v % 4) for v, x in mean.items()}
     )
@@ -97,17 +105,17 @@ def parse_ranking(text: str) -> list[tuple[str, float]]:
     ],
 )
 def test_merge(rankings: list[str], limit: int, expected: str) -> None:
-    assert "".join(node for node, _ in merge([parse_ranking(text) for text in rankings], limit)) == expected
+    assert "".join(node for node, _ in merge_rankings([parse_ranking(text) for text in rankings], limit)) == expected
 
 
 def test_an_id_counts_with_its_best_score() -> None:
-    assert merge([[("a", 0.2), ("b", 0.1)], [("a", 0.7)]], 2) == [("a", 0.7), ("b", 0.1)]
+    assert merge_rankings([[("a", 0.2), ("b", 0.1)], [("a", 0.7)]], 2) == [("a", 0.7), ("b", 0.1)]
 
 
 @given(st.lists(st.dictionaries(st.integers(0, 12), st.integers(0, 9)), max_size=4), st.integers(0, 9))
 def test_merge_serves_every_question(drawn: list[dict[int, int]], limit: int) -> None:
     rankings = [sorted(scores.items(), key=lambda entry: -entry[1]) for scores in drawn]
-    merged = merge(rankings, limit)
+    merged = merge_rankings(rankings, limit)
     nodes = [node for node, _ in merged]
     everything = set().union(*drawn) if drawn else set()
     assert len(set(nodes)) == len(nodes) == min(limit, len(everything))

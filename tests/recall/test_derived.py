@@ -113,7 +113,7 @@ def store(tmp_path):
 
 def test_grounds_are_the_passages_of_all_levels_below_each_once_in_document_order(store):
     keys = store.keys_of(["low", "mixed", "high"])
-    below = Grounds(store, LAYER).passages_below(keys.values())
+    below = Grounds(store, LAYER).find_passages_below(keys.values())
     documents = {passage.id: passage.document for passage in store.passages().values()}
     found = {name: [documents[passage] for passage in below[key]] for name, key in keys.items()}
     assert found == {"low": ["a", "b"], "mixed": ["a", "b", "c"], "high": ["a", "b", "c"]}
@@ -136,8 +136,8 @@ def test_grounds_follow_the_sources_of_a_node_that_its_layer_keeps(tmp_path):
         group = Node(id="group", layer="groups", text="", sources=(first,))
         (key,) = change.put_nodes([group], lifetime="layer").values()
     grounds = Grounds(store, "groups")
-    assert grounds.passages_below([key]) == {key: (first,)}
+    assert grounds.find_passages_below([key]) == {key: (first,)}
     with store.write() as change:
         change.update_nodes([Node(id="group", layer="groups", text="", sources=(first, second))], lifetime="layer")
-    assert grounds.passages_below([key]) == {key: (first, second)}
+    assert grounds.find_passages_below([key]) == {key: (first, second)}
     store.close()

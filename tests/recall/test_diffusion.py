@@ -11,7 +11,7 @@ from tests.recall.exact_walk import power_iteration
 from tests.recall.graph_tomes import EMBEDDER, GRAPH, NAMES, add_and_build, build_store, remove_and_build, vertices
 
 from tomewise.errors import BadReply, ModelUnavailable, Refused
-from tomewise.recall.cognirank import merge, norm
+from tomewise.recall.cognirank import merge_rankings, scale_scores
 from tomewise.recall.diffusion import CogniRank, DecomposedRecall, Diffusion, walk_one_step, walk_to_end
 from tomewise.recall.flat import Dense
 from tomewise.recall.graph_index import GraphIndexes
@@ -182,7 +182,9 @@ async def test_cognirank_by_its_formula(store):
         masses = await exact(store, hippo(store))
         names = sorted(masses, key=lambda name: -masses[name])[: max(candidates, limit)]
         near = cosines(store)
-        scores = 0.7 * norm([masses[name] for name in names]) + 0.3 * norm([near[name] for name in names])
+        scores = 0.7 * scale_scores([masses[name] for name in names]) + 0.3 * scale_scores(
+            [near[name] for name in names]
+        )
         expected = dict(sorted(zip(names, scores.tolist(), strict=True), key=lambda pair: -pair[1])[:limit])
         found = await retriever.retrieve(QUERY, limit)
         assert homes(store, found) == list(expected)
@@ -222,7 +224,7 @@ async def test_a_short_part_leaves_its_places_to_the_others():
     found = await DecomposedRecall(FixedLists(p="a", r="axyz"), parts("p", "r")).retrieve("whole", 5)
     assert [piece.node for piece in found] == ["a", "x", "y", "z"]
     lists = [[("a", 1.0)], [("a", 0.99), ("x", 0.89), ("y", 0.79), ("z", 0.69)]]
-    assert [(piece.node, pytest.approx(piece.score)) for piece in found] == merge(lists, 5)
+    assert [(piece.node, pytest.approx(piece.score)) for piece in found] == merge_rankings(lists, 5)
 
 
 @pytest.mark.parametrize(

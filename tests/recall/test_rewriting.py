@@ -12,7 +12,7 @@ from tests.recall.slow_bridge import World, rank_associative, rank_hybrid
 from tests.stories import put_titled
 
 from tomewise.embedding.hash import HashEmbedder
-from tomewise.language.extractive.names import mentions
+from tomewise.language.extractive.names import find_mentions
 from tomewise.memory.building import build
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.recall.leads import GraphLeads, TitleLeads, list_names
@@ -283,5 +283,9 @@ async def test_a_passage_of_a_graph_is_known_by_the_entities_that_the_question_n
 
 
 def test_names_have_one_kind_of_mention() -> None:
-    assert [mention.kind for mention in mentions("Ida Poe paid 12 pounds on 4 May 1911.")] == ["name", "number", "date"]
+    assert [mention.kind for mention in find_mentions("Ida Poe paid 12 pounds on 4 May 1911.")] == [
+        "name",
+        "number",
+        "date",
+    ]
     assert list_names("Ida Poe met Sam Poe, and Ida Poe paid 12 pounds on 4 May 1911.") == ["Ida Poe", "Sam Poe"]

@@ -188,11 +188,11 @@ async def test_a_pool_holds_so_many_tokens_and_the_nearest_first(tmp_path):
 def test_grounds_are_read_again_when_a_schema_of_any_lifetime_has_changed(store):
     grounds = Grounds(store, "schemata")
     (key,) = store.keys_of(["court"]).values()
-    before = grounds.passages_below([key])[key]
+    before = grounds.find_passages_below([key])[key]
     assert len(before) == 2
     with store.write() as change:
         change.remove_document("d4")  # the schema lives on
-    assert grounds.passages_below([key])[key] == before[:1]
+    assert grounds.find_passages_below([key])[key] == before[:1]
 
 
 @pytest.mark.skipif(not hasattr(SqliteStore, "keys_within"), reason="needs scopes")

@@ -9,7 +9,7 @@ from tests.recall.test_rewriting import EMBEDDER, add_titled, list_facts
 
 from tomewise.memory.building import build
 from tomewise.memory.graph.graph_layer import GraphLayer
-from tomewise.recall.title_links import TitleLinks, bare_title
+from tomewise.recall.title_links import TitleLinks, strip_title
 from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing.scripted import ScriptedModel
 
@@ -71,4 +71,4 @@ async def test_only_new_links_are_read_again(tmp_path: Path, monkeypatch: pytest
     [("Ghent (city)", "Ghent"), ("Ghent", "Ghent"), ("(Who) Ghent", "(Who) Ghent"), ("(1911)", "(1911)"), ("", "")],
 )
 def test_a_bare_title_has_no_parenthesis_at_its_end(title: str, bare: str) -> None:
-    assert bare_title(title) == bare
+    assert strip_title(title) == bare

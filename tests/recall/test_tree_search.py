@@ -120,12 +120,12 @@ def test_grounds_are_read_once_and_again_when_the_tree_has_changed(store: Sqlite
     passages = [passage.id for passage in watched.passages().values()]
     tree_grounds = Grounds(watched, "tree")
     expected = {keys["light"]: tuple(passages[:2]), keys["shore"]: tuple(passages[:4])}
-    assert tree_grounds.passages_below(expected) == expected
+    assert tree_grounds.find_passages_below(expected) == expected
     asked.clear()
-    assert tree_grounds.passages_below(expected) == expected
+    assert tree_grounds.find_passages_below(expected) == expected
     assert asked == []
-    assert tree_grounds.passages_below([keys["town"]]) == {keys["town"]: tuple(passages[4:])}
+    assert tree_grounds.find_passages_below([keys["town"]]) == {keys["town"]: tuple(passages[4:])}
     with store.write() as change:
         change.remove_document("d4")
         (made,) = change.put_nodes([Node(id="rest", layer="tree", text="rest", sources=(passages[5],))]).values()
-    assert tree_grounds.passages_below([keys["town"], made]) == {keys["town"]: (), made: (passages[5],)}
+    assert tree_grounds.find_passages_below([keys["town"], made]) == {keys["town"]: (), made: (passages[5],)}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tomewise.store.key_places import find_places_of_known
+from tomewise.store.key_indices import find_known_indices
 from tomewise.store.nearest import Nearest, find_top
 from tomewise.store.sqlite.mirror import Columns
 from tomewise.store.sqlite.sqlite_store import SqliteStore
@@ -107,7 +107,7 @@ def test_an_empty_space_has_no_cosines(store):
     assert len(store.nearest("space", QUERY, 3).keys) == 0
     assert len(store.nearest("space", QUERY[None, :], 3).scale()) == 0
     assert store.scores("space", QUERY, among=np.array([1]))[1].shape == (0,)
-    assert find_places_of_known(np.array([1, 2]), np.array([], np.int64))[1].tolist() == [False, False]
+    assert find_known_indices(np.array([1, 2]), np.array([], np.int64))[1].tolist() == [False, False]
 
 
 def test_close_rows_are_live_and_have_keys(store):

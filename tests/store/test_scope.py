@@ -171,5 +171,5 @@ def test_keys_follow_changes_and_are_kept_between_them(tmp_path):
     for number in range(100):
         store.keys_within(Scope(where=(Condition("year", "=", number),)))
     assert np.array_equal(store.keys_within(scope), store.keys_within(scope))
-    assert len(store._scopes._kept) <= 32
+    assert len(store._scopes._cache) <= 32
     store.close()

@@ -13,7 +13,7 @@ from tomewise.language.extractive import ExtractiveModel
 from tomewise.memory.building import build, find_lag
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.passages import PassagesLayer
-from tomewise.memory.renewal import take_back
+from tomewise.memory.renewal import forget_memory
 from tomewise.reading.splitter import PassageSplitter
 from tomewise.store.contract import Store
 from tomewise.store.export import export
@@ -95,7 +95,7 @@ async def test_forgotten_memory_is_made_again(stores: tuple[Store, Store]) -> No
         await build(layers, store, quiet)
         before = list(export(store))
         passage = next(iter(store.passages().values()))
-        take_back([layers[0].name, passage.id], layers, store)
+        forget_memory([layers[0].name, passage.id], layers, store)
         assert find_lag(layers, store) == {layers[0].name: len(TEXTS)}
         await build(layers, store, quiet)
         assert list(export(store)) == before

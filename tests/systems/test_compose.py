@@ -16,8 +16,7 @@ from tomewise.systems.compose import compose
 from tomewise.systems.from_passages import naive
 from tomewise.systems.kit import Kit, once
 from tomewise.systems.recipe_settings import list_settings
-from tomewise.systems.registry import assemble, describe, find_recipe
-from tomewise.systems.variants import list_ablations, parse_variant
+from tomewise.systems.registry import assemble, describe, find_recipe, list_ablations, parse_variant
 from tomewise.testing.scripted import ScriptedModel
 
 

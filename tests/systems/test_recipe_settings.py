@@ -9,7 +9,7 @@ from pydantic import Field
 from tomewise.errors import UnknownName, UsageError
 from tomewise.systems import registry
 from tomewise.systems.recipe_settings import validate_settings
-from tomewise.systems.variants import name_variant, parse_variant
+from tomewise.systems.registry import name_variant, parse_variant
 
 if TYPE_CHECKING:
     from tomewise.systems.kit import Kit, System

@@ -486,7 +486,7 @@ def test_a_bug_of_ours_is_one_line_too(command, log_in_tome, monkeypatch):
     def raise_bug(*_, **__):
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("tomewise.systems.variants.Variant.wire", raise_bug)
+    monkeypatch.setattr("tomewise.systems.registry.Variant.wire", raise_bug)
     assert_one_line(command("ask", "Who?"), 1, "ZeroDivisionError: oops", "--debug")
     ran = command("--debug", "ask", "Who?")
     assert ran.code == 1

@@ -20,8 +20,7 @@ from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import Kit, System, answer_once
-from tomewise.systems.registry import ABLATIONS, RECIPES
-from tomewise.systems.variants import choose_variant, parse_variants
+from tomewise.systems.registry import ABLATIONS, RECIPES, choose_variant, parse_variants
 from tomewise.tome.system_summary import describe_type, summarise_system
 from tomewise.types import Question
 

@@ -15,7 +15,6 @@ from tomewise import Document, Tome
 from tomewise.errors import UnknownName, UsageError
 from tomewise.events import Encoded, Piece, Recalled, Stopped
 from tomewise.settings import SETTINGS
-from tomewise.tome.reports import event_json
 from tomewise.tome.traces import make_record, restore_events
 from tomewise.types import Answer, Event, Question, Spent, Usage
 
@@ -140,7 +139,7 @@ def test_a_trace_that_was_cut_opens_and_prints_what_it_holds(here, most_bytes):
     with Tome.open(here / "a.tome", embedder="hash") as tome:
         tome.store.save_trace(asked="2026-01-01T00:00:00+00:00", question="Who?", record=record)
         (trace,) = tome.traces()
-    assert [event_json(event) for event in trace.answer.events] == stored
+    assert [{name: getattr(event, name) for name in Event.__slots__} for event in trace.answer.events] == stored
     kept = [type(event) for event in trace.answer.events if event.detail]
     assert set(kept) <= {Event, *map(type, events)}
     assert (Recalled in kept) == any("evidence" in event["detail"] for event in stored)

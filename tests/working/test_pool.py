@@ -24,7 +24,7 @@ def unit(cue: str, *nodes: str) -> Unit:
 
 def test_what_was_seen_is_dropped_before_the_cut():
     pool = Pool(HashEmbedder(32))
-    pool.take([unit("a cue", "n1", "n2")])
+    pool.add([unit("a cue", "n1", "n2")])
     fresh = pool.find_unseen([piece("n1"), piece("n3"), piece("n2"), piece("n4"), piece("n5")], 2)
     assert [found.node for found in fresh] == ["n3", "n4"]
     assert pool.size == 2, "what is merely looked at is not in the pool"
@@ -32,25 +32,25 @@ def test_what_was_seen_is_dropped_before_the_cut():
 
 def test_half_of_the_pool_nearest_first():
     pool = Pool(HashEmbedder(1024))
-    pool.take([unit("bread and butter"), unit("the tide turned at nine"), unit("a red boat"), unit("tide tables")])
-    assert [found.cue for found in pool.relevant("when did the tide turn", 0.5, 2)] == [
+    pool.add([unit("bread and butter"), unit("the tide turned at nine"), unit("a red boat"), unit("tide tables")])
+    assert [found.cue for found in pool.find_relevant("when did the tide turn", 0.5, 2)] == [
         "the tide turned at nine",
         "tide tables",
     ]
-    assert len(pool.relevant("tide", 1.0, 2)) == 4
+    assert len(pool.find_relevant("tide", 1.0, 2)) == 4
 
 
 def test_at_least_so_many_and_none_without_cues():
     pool = Pool(HashEmbedder(32))
-    assert pool.relevant("tide", 0.5, 2) == []
-    pool.take([unit("", "n1")])
-    assert pool.relevant("tide", 0.5, 2) == []
-    pool.take([unit("tide"), unit("tide", "n2"), unit("boat"), unit("lamp")])
-    assert [found.cue for found in pool.relevant("tide", 0.1, 1)] == ["tide"]
-    two = pool.relevant("tide", 0.5, 2)
+    assert pool.find_relevant("tide", 0.5, 2) == []
+    pool.add([unit("", "n1")])
+    assert pool.find_relevant("tide", 0.5, 2) == []
+    pool.add([unit("tide"), unit("tide", "n2"), unit("boat"), unit("lamp")])
+    assert [found.cue for found in pool.find_relevant("tide", 0.1, 1)] == ["tide"]
+    two = pool.find_relevant("tide", 0.5, 2)
     assert len(two) == 2, "half of three different cues, rounded down, would be one"
     assert two[0].cue == "tide"
-    assert pool.relevant("tide", 0.0, 2) == []
+    assert pool.find_relevant("tide", 0.0, 2) == []
 
 
 @given(st.lists(st.lists(st.integers(0, 9), unique=True, max_size=8), max_size=6))
@@ -59,13 +59,13 @@ def test_gathered_is_reciprocal_rank_fusion_of_all_searches(searches):
     for search in searches:
         found = [piece(f"n{number}") for number in search]
         pool.credit("veridical", found)
-        pool.take([Unit("probe", "veridical", tuple(pool.find_unseen(found, 20)), "")])
+        pool.add([Unit("probe", "veridical", tuple(pool.find_unseen(found, 20)), "")])
         for rank, number in enumerate(search):
             credit[f"n{number}"] += 1 / (10 + rank)
-    gathered = [found.node for found in pool.gather("veridical")]
+    gathered = [found.node for found in pool.rank("veridical")]
     assert sorted(gathered) == sorted(credit), "each piece once, also where it was found again"
     assert [credit[node] for node in gathered] == sorted(credit.values(), reverse=True)
-    assert pool.gather("semantic") == []
+    assert pool.rank("semantic") == []
 
 
 def test_what_was_prepared_is_not_embedded_again():
@@ -80,22 +80,22 @@ def test_what_was_prepared_is_not_embedded_again():
     units = [unit("tide"), unit("", "n1"), unit("tide", "n2"), unit("boat")]
     pool.prepare(units)
     assert pool.units == (), "only what is taken is in the pool"
-    pool.take([*units, unit("river")])
+    pool.add([*units, unit("river")])
     assert asked == [["tide", "boat"], ["river"]]
-    assert [found.cue for found in pool.relevant("boat", 0.25, 1)] == ["boat"]
+    assert [found.cue for found in pool.find_relevant("boat", 0.25, 1)] == ["boat"]
 
 
 def test_units_with_a_cue_outlive_the_question_with_what_the_cue_rests_on():
     pool = Pool(HashEmbedder(32))
     place = Place(chapter=("One", "Two"), page=3)
     rich = replace(piece("n1"), place=place, sources=("n1", "n9"), title="T")
-    pool.take([Unit("probe", "tree", (rich, piece("n2")), "tide", ("n1",)), unit("", "n3"), unit("boat", "n4")])
+    pool.add([Unit("probe", "tree", (rich, piece("n2")), "tide", ("n1",)), unit("", "n3"), unit("boat", "n4")])
     pool.credit("tree", [piece("n2")])
     loaded = Pool.load(json.loads(json.dumps(pool.dump())), HashEmbedder(32))
     assert loaded.units == (Unit("probe", "tree", (rich,), "tide", ("n1",)), unit("boat", "n4"))
     assert loaded.dump() == pool.dump()
     pool.begin_question()
-    assert (pool.units, pool.size, pool.first_found("tree"), pool.new_units) == (loaded.units, 0, (), ())
+    assert (pool.units, pool.size, pool.list_first_results("tree"), pool.new_units) == (loaded.units, 0, (), ())
     assert loaded.find_nodes() == {"n1", "n9", "n4"}
     assert loaded.forget(["n9"]) == ("tide",)
     assert loaded.notes == ("boat",)
@@ -103,7 +103,7 @@ def test_units_with_a_cue_outlive_the_question_with_what_the_cue_rests_on():
 
 def test_evidence_that_an_earlier_version_kept_gets_its_kind():
     pool = Pool(HashEmbedder(32))
-    pool.take([unit("tide", "n1"), unit("boat", "n2")])
+    pool.add([unit("tide", "n1"), unit("boat", "n2")])
     stored = pool.dump()
     for row in stored["units"]:
         for piece, layer in zip(row["evidence"], ("episodes:levels=2", "stars"), strict=False):
@@ -115,7 +115,7 @@ def test_evidence_that_an_earlier_version_kept_gets_its_kind():
 
 def test_a_full_pool_keeps_the_newest_units():
     pool = Pool(HashEmbedder(32))
-    pool.take([unit("tide", "n1"), unit("boat", "n2"), unit("tide", "n3")])
+    pool.add([unit("tide", "n1"), unit("boat", "n2"), unit("tide", "n3")])
     assert pool.shrink(2) == (), "the cue of the oldest unit is kept by another one"
     assert pool.shrink(1) == ("boat",)
     assert pool.notes == ("tide",)

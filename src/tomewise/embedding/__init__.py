@@ -2,5 +2,5 @@
 
 import os
 
-# From version 1.31 on, ONNX Runtime tells its makers what it does, from the moment of its import. Here it does not.
+# ONNX Runtime 1.31 and later sends telemetry from its import on. This turns it off.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")

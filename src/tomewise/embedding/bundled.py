@@ -76,7 +76,7 @@ class BundledMiniLM:
             # The mean is taken here, because ONNX Runtime sums in another order when a batch holds a single text.
             pooled[batch] = session.run(None, {"ids": tokens})[0].mean(axis=1)
 
-        _run_concurrently(run, split_into_batches([len(row) for row in ids], BATCH_TOKENS, usable_cores()))
+        _run_concurrently(run, split_into_batches([len(row) for row in ids], BATCH_TOKENS, count_cores()))
         return pooled
 
     def _ready_session(self) -> Any:
@@ -96,7 +96,7 @@ def split_into_batches(lengths: Sequence[int], budget: int, cores: int) -> Itera
         yield from (same_length[start : start + size] for start in range(0, len(same_length), size))
 
 
-def usable_cores() -> int:
+def count_cores() -> int:
     """The number of cores that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -104,7 +104,7 @@ def usable_cores() -> int:
 def _run_concurrently(run: Any, work: Iterator[NDArray[np.intp]]) -> None:
     # One thread per batch, not several threads per operation: otherwise the threads wait for each other at each of the
     # hundred operations, which halves the speed on a busy machine.
-    pool = ThreadPoolExecutor(usable_cores())
+    pool = ThreadPoolExecutor(count_cores())
     try:
         for future in [pool.submit(run, batch) for batch in work]:
             future.result()
@@ -144,7 +144,7 @@ def _open_session(cache: Path) -> Any:
     if not path.exists():
         _make_graph(path, cache)
     try:
-        return _session(path)
+        return _make_session(path)
     except (
         problems.Fail,
         problems.InvalidArgument,
@@ -154,10 +154,10 @@ def _open_session(cache: Path) -> Any:
         problems.RuntimeException,
     ):
         _make_graph(path, cache)
-        return _session(path)
+        return _make_session(path)
 
 
-def _session(path: Path) -> Any:
+def _make_session(path: Path) -> Any:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -177,12 +177,12 @@ def _session(path: Path) -> Any:
 def _make_graph(path: Path, cache: Path) -> None:
     from safetensors.numpy import load
 
-    from tomewise.embedding.onnx_graph import build, write
+    from tomewise.embedding.onnx_graph import build_model, write_model
 
     read_verified("tokenizer.json", cache)
-    model = build(load(read_verified("model.safetensors", cache)), layers=LAYERS, heads=HEADS)
+    model = build_model(load(read_verified("model.safetensors", cache)), layers=LAYERS, heads=HEADS)
     try:
-        write(model, path)
+        write_model(model, path)
     except OSError as error:
         raise TomewiseError(
             f"the embedder's file {path} cannot be written ({error}): make room there, "

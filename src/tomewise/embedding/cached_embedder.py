@@ -1,4 +1,7 @@
-"""An embedder that caches the vectors of the last queries: several searches for the same query embed it once."""
+"""Wrappers around embedders: their base, and a cache of the last queries.
+
+Several searches for the same query embed it once.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,13 @@ from tomewise.types import Embedder
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
     from tokenizers import Tokenizer
+
+_CACHE_SIZE = 256  # texts
 
 
 class ForwardingEmbedder:
-    """The properties of the inner embedder; a wrapper adds its own `embed`."""
+    """The properties of the inner embedder; a wrapper adds `embed`."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
@@ -43,11 +43,8 @@ class ForwardingEmbedder:
         return self._embedder.tokenizer
 
 
-_CACHE_SIZE = 256  # texts
-
-
 class CachedEmbedder(ForwardingEmbedder):
-    """The given embedder with a cache for calls with a single text.
+    """An embedder with a cache for calls with a single text.
 
     Calls with several texts bypass the cache, because the last digits of a vector can depend on the other texts of the
     call.

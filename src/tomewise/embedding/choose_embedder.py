@@ -1,4 +1,4 @@
-"""Choosing an embedder by its name."""
+"""Choose an embedder by its name."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ def choose_embedder(name: str, *, base_url: str | None = None, loopback_only: bo
     """The embedder of a name in `NAMES`; "hash:N" and "openai:MODEL@N" choose N dimensions.
 
     `base_url` and `loopback_only` are for the OpenAI embedder (see there). Nothing is loaded or fetched yet. The
-    returned embedder's own `name` gives an equal embedder when passed here again. Raises UnknownName, which suggests
-    the nearest names.
+    `name` of the returned embedder makes an equal embedder here. Raises UnknownName, which suggests the nearest names.
     """
     kind, _, model = name.partition(":")
     if name in BUNDLED:

@@ -41,7 +41,7 @@ class FastEmbed:
 
     @cached_property
     def dimensions(self) -> int:
-        library = _library()
+        library = _import_library()
         try:
             return int(library.get_embedding_size(self._model_name))
         except ValueError as error:
@@ -49,7 +49,7 @@ class FastEmbed:
 
     @cached_property
     def max_tokens(self) -> int:
-        limit = self._own_tokenizer.truncation
+        limit = self._model_tokenizer.truncation
         return min(int(limit["max_length"]), LONGEST) if limit else LONGEST
 
     @cached_property
@@ -57,7 +57,7 @@ class FastEmbed:
         """A copy of the model's tokenizer without truncation and padding, so that it counts all tokens of a text."""
         from tokenizers import Tokenizer
 
-        copy = Tokenizer.from_str(self._own_tokenizer.to_str())
+        copy = Tokenizer.from_str(self._model_tokenizer.to_str())
         copy.no_truncation()
         copy.no_padding()
         return copy
@@ -72,7 +72,7 @@ class FastEmbed:
         return vectors
 
     @property
-    def _own_tokenizer(self) -> Any:
+    def _model_tokenizer(self) -> Any:
         return self._model.model.tokenizer
 
     @cached_property
@@ -81,7 +81,7 @@ class FastEmbed:
         try:
             # Offline, FastEmbed would try again for 40 seconds, and log each failure: it may only look into its cache.
             with _silence_log():
-                return _library()(self._model_name, local_files_only=not _reaches_hub())
+                return _import_library()(self._model_name, local_files_only=not _reaches_hub())
         except (ValueError, OSError) as error:
             raise ModelUnavailable(
                 f"FastEmbed could not load {self._model_name!r} ({error}): check the network, or choose another"
@@ -118,7 +118,7 @@ def _silence_log() -> Iterator[None]:
         logger.enable("fastembed")
 
 
-def _library() -> Any:
+def _import_library() -> Any:
     try:
         from fastembed import TextEmbedding
     except ImportError as error:

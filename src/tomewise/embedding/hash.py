@@ -58,22 +58,22 @@ class HashEmbedder:
         for row, text in enumerate(texts):
             words = set(WORD.findall(text.lower())[: self.max_tokens])
             # Sums of small whole numbers are exact, so they do not depend on the order of the set.
-            vectors[row] = sum((_word_vector(word, self.dimensions) for word in words), np.zeros(self.dimensions))
+            vectors[row] = sum((_hash_word(word, self.dimensions) for word in words), np.zeros(self.dimensions))
             if not vectors[row].any():
-                vectors[row] = _word_vector("", self.dimensions)
+                vectors[row] = _hash_word("", self.dimensions)
         return vectors
 
 
 @lru_cache(maxsize=20_000)
-def _word_vector(word: str, dimensions: int) -> NDArray[np.float32]:
+def _hash_word(word: str, dimensions: int) -> NDArray[np.float32]:
     vector = np.zeros(dimensions, np.float32)
-    for feature, weight in _features(word):
+    for feature, weight in _list_features(word):
         digest = int.from_bytes(blake2b(feature.encode(), digest_size=8).digest(), "little")
         vector[(digest >> 1) % dimensions] += weight if digest & 1 else -weight
     return vector
 
 
-def _features(word: str) -> Iterator[tuple[str, float]]:
+def _list_features(word: str) -> Iterator[tuple[str, float]]:
     yield f"word {word}", 2.0
     if len(word) > 3:
         marked = f"<{word[:100]}>"  # marks the first and the last trigram

@@ -1,4 +1,4 @@
-"""Requests that reach this machine alone, for addresses that nobody but a tome names."""
+"""Requests to this machine only: for addresses that come from a tome, and not from its user."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from tomewise.addresses import Resolve, find_loopback
 def is_loopback(address: str, resolve: Resolve | None = None) -> bool:
     """Whether an address of a server is on this machine, has no user name in it, and can be read at all."""
     try:
-        url = httpx2.URL(address)  # the reader of the client: another might see another host
+        url = httpx2.URL(address)  # the parser that the client uses: another one might find another host
     except httpx2.InvalidURL:
         return False
     return not url.userinfo and bool(find_loopback(url.host, resolve))
 
 
 class LoopbackTransport(httpx2.BaseTransport):
-    """Sends a request to the host that it names if this is loopback, and else to nobody.
+    """Sends requests to hosts on this machine, and refuses all others.
 
-    The host is resolved for each request, and the numbers that were checked are those that are connected to, one after
-    the other: what a name server says later has no effect. No proxy is used.
+    The host of each request is resolved once, and only the addresses that were checked are connected to, one after the
+    other. So a name server cannot change its answer in between. No proxy is used.
     """
 
     def __init__(self, resolve: Resolve | None = None) -> None:
@@ -44,7 +44,7 @@ class LoopbackTransport(httpx2.BaseTransport):
 
 
 def _send_to(address: str, request: httpx2.Request) -> httpx2.Request:
-    """The request, connected to this address; its header and a certificate still name the host."""
+    """The request to this address. Its header still names the host, and so must a certificate."""
     return httpx2.Request(
         request.method,
         request.url.copy_with(host=address),

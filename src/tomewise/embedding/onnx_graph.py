@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,14 +20,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-
-from functools import cache
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-
+FUSED = "com.microsoft"
+_VERSIONS = {"": 17, FUSED: 1}  # of the operators, by domain
 FLOAT, INT32 = 1, 6  # TensorProto.DataType
 _FLOAT_ATTRIBUTE, _INT_ATTRIBUTE = 1, 2  # AttributeProto.AttributeType
 _PACKAGE = "onnx"
@@ -44,76 +39,22 @@ _MESSAGES: Mapping[str, str] = {
     "Graph": "*Node node 1, string name 2, *Tensor initializer 5, *ValueInfo input 11, *ValueInfo output 12",
     "Model": "int64 ir_version 1, Graph graph 7, *OperatorSetId opset_import 8",
 }
-
-
-def make_message(message: str, /, **fields: Any) -> Any:
-    """A message of one of the kinds in `_MESSAGES`."""
-    return _load_messages()[f"{_PACKAGE}.{message}"](**fields)
-
-
-def make_tensor(name: str, values: NDArray[np.float32]) -> Any:
-    """A tensor with the values of an array."""
-    raw = np.ascontiguousarray(values, "<f4").tobytes()
-    return make_message("Tensor", dims=values.shape, data_type=FLOAT, name=name, raw_data=raw)
-
-
-def make_node(kind: str, inputs: list[str], outputs: list[str], domain: str, attributes: Mapping[str, Any]) -> Any:
-    """A node; the attributes are whole numbers or floats."""
-    named = [
-        make_message("Attribute", name=name, i=value, type=_INT_ATTRIBUTE)
-        if isinstance(value, int)
-        else make_message("Attribute", name=name, f=value, type=_FLOAT_ATTRIBUTE)
-        for name, value in sorted(attributes.items())
-    ]
-    return make_message("Node", op_type=kind, input=inputs, output=outputs, domain=domain, attribute=named)
-
-
-def make_value(name: str, element: int, shape: list[str | int]) -> Any:
-    """The name, type and shape of an input or an output; a dimension without a size has a name."""
-    dimensions = [{"dim_param": size} if isinstance(size, str) else {"dim_value": size} for size in shape]
-    return make_message(
-        "ValueInfo", name=name, type={"tensor_type": {"elem_type": element, "shape": {"dim": dimensions}}}
-    )
-
-
-@cache
-def _load_messages() -> Mapping[str, Any]:
-    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-
-    file = descriptor_pb2.FileDescriptorProto(name="tomewise/onnx.proto", package=_PACKAGE)
-    for message, fields in _MESSAGES.items():
-        described = file.message_type.add(name=message)
-        for field in fields.split(", "):
-            kind, name, number = field.lstrip("*").split(" ")
-            typed: dict[str, Any] = {"type": _TYPES.get(kind, _TYPES["message"])}
-            if kind not in _TYPES:
-                typed["type_name"] = f".{_PACKAGE}.{kind}"
-            label = 3 if field.startswith("*") else 1  # repeated or optional
-            described.field.add(name=name, number=int(number), label=label, **typed)
-    # A pool of its own: the package `onnx`, where it is installed, registers messages in the common one.
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return dict(message_factory.GetMessageClassesForFiles([file.name], pool))
-
-
-FUSED = "com.microsoft"
-_VERSIONS = {"": 17, FUSED: 1}  # of the operators, by domain
 Weights = Mapping[str, "NDArray[np.float32]"]
 
 
-def build(weights: Weights, *, layers: int, heads: int, epsilon: float = 1e-12) -> Any:
+def build_model(weights: Weights, *, layers: int, heads: int, epsilon: float = 1e-12) -> Any:
     """The model: `ids` (texts, tokens) int32 -> `states` (texts, tokens, dimensions) float32, the last hidden states.
 
     `weights` have the names of a BertModel of Hugging Face Transformers.
     """
     graph = _Graph(weights, heads, epsilon)
-    states = graph.embeddings()
+    states = graph.add_embeddings()
     for layer in range(layers):
-        states = graph.feed_forward(layer, graph.attention(layer, states))
-    return graph.model(states)
+        states = graph.add_feed_forward(layer, graph.add_attention(layer, states))
+    return graph.make_model(states)
 
 
-def write(model: Any, path: Path) -> None:
+def write_model(model: Any, path: Path) -> None:
     """Write the model under a temporary name, then rename it, so that readers of `path` find all of it or nothing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.stem, suffix=".partial", delete=False) as file:
@@ -138,67 +79,123 @@ class _Graph:
         self._nodes: list[Any] = []
         self._tensors: list[Any] = []
 
-    def embeddings(self) -> str:
+    def add_embeddings(self) -> str:
         prefix = "embeddings"
         positions = (
             self._weights[f"{prefix}.position_embeddings.weight"]
             + self._weights[f"{prefix}.token_type_embeddings.weight"][0]
         )
-        words = self._tensor("words", self._weights[f"{prefix}.word_embeddings.weight"])
-        inputs = ["ids", "", words, self._tensor("positions", positions), "", *self._pair(f"{prefix}.LayerNorm")]
-        return self._node("EmbedLayerNormalization", inputs, "embedded", also="mask", epsilon=self._epsilon)
+        words = self._add_tensor("words", self._weights[f"{prefix}.word_embeddings.weight"])
+        inputs = [
+            "ids",
+            "",
+            words,
+            self._add_tensor("positions", positions),
+            "",
+            *self._add_norm(f"{prefix}.LayerNorm"),
+        ]
+        return self._add_node("EmbedLayerNormalization", inputs, "embedded", also="mask", epsilon=self._epsilon)
 
-    def attention(self, layer: int, states: str) -> str:
+    def add_attention(self, layer: int, states: str) -> str:
         prefix = f"encoder.layer.{layer}.attention"
         parts = [f"{prefix}.self.{part}" for part in ("query", "key", "value")]
         weight = np.concatenate([self._weights[f"{part}.weight"].T for part in parts], axis=1)
         bias = np.concatenate([self._weights[f"{part}.bias"] for part in parts])
-        inputs = [states, self._tensor(f"{prefix}.weight", weight), self._tensor(f"{prefix}.bias", bias)]
-        attended = self._node("Attention", inputs, f"{prefix}.attended", num_heads=self._heads)
-        return self._residual(f"{prefix}.output", attended, states)
+        inputs = [states, self._add_tensor(f"{prefix}.weight", weight), self._add_tensor(f"{prefix}.bias", bias)]
+        attended = self._add_node("Attention", inputs, f"{prefix}.attended", num_heads=self._heads)
+        return self._add_residual(f"{prefix}.output", attended, states)
 
-    def feed_forward(self, layer: int, states: str) -> str:
+    def add_feed_forward(self, layer: int, states: str) -> str:
         prefix = f"encoder.layer.{layer}"
-        weight, bias = self._dense(f"{prefix}.intermediate.dense")
-        wide = self._node("MatMul", [states, weight], f"{prefix}.wide", domain="")
-        active = self._node("BiasGelu", [wide, bias], f"{prefix}.active")  # with erf, as in training
-        return self._residual(f"{prefix}.output", active, states)
+        weight, bias = self._add_dense(f"{prefix}.intermediate.dense")
+        wide = self._add_node("MatMul", [states, weight], f"{prefix}.wide", domain="")
+        active = self._add_node("BiasGelu", [wide, bias], f"{prefix}.active")  # with erf, as in training
+        return self._add_residual(f"{prefix}.output", active, states)
 
-    def model(self, states: str) -> Any:
+    def make_model(self, states: str) -> Any:
         dimensions = self._weights["embeddings.LayerNorm.weight"].shape[0]
-        graph = make_message(
+        graph = _make_message(
             "Graph",
             name="bert",
             node=self._nodes,
             initializer=self._tensors,
-            input=[make_value("ids", INT32, ["texts", "tokens"])],
-            output=[make_value(states, FLOAT, ["texts", "tokens", dimensions])],
+            input=[_make_value("ids", INT32, ["texts", "tokens"])],
+            output=[_make_value(states, FLOAT, ["texts", "tokens", dimensions])],
         )
-        versions = [make_message("OperatorSetId", domain=name, version=number) for name, number in _VERSIONS.items()]
-        return make_message("Model", ir_version=9, opset_import=versions, graph=graph)
+        versions = [_make_message("OperatorSetId", domain=name, version=number) for name, number in _VERSIONS.items()]
+        return _make_message("Model", ir_version=9, opset_import=versions, graph=graph)
 
-    def _residual(self, prefix: str, inner: str, states: str) -> str:
-        weight, bias = self._dense(f"{prefix}.dense")
-        projected = self._node("MatMul", [inner, weight], f"{prefix}.projected", domain="")
-        inputs = [projected, states, *self._pair(f"{prefix}.LayerNorm"), bias]
-        return self._node("SkipLayerNormalization", inputs, f"{prefix}.states", epsilon=self._epsilon)
+    def _add_residual(self, prefix: str, inner: str, states: str) -> str:
+        weight, bias = self._add_dense(f"{prefix}.dense")
+        projected = self._add_node("MatMul", [inner, weight], f"{prefix}.projected", domain="")
+        inputs = [projected, states, *self._add_norm(f"{prefix}.LayerNorm"), bias]
+        return self._add_node("SkipLayerNormalization", inputs, f"{prefix}.states", epsilon=self._epsilon)
 
-    def _dense(self, prefix: str) -> tuple[str, str]:
-        weight = self._tensor(f"{prefix}.weight", self._weights[f"{prefix}.weight"].T)
-        return weight, self._tensor(f"{prefix}.bias", self._weights[f"{prefix}.bias"])
+    def _add_dense(self, prefix: str) -> tuple[str, str]:
+        weight = self._add_tensor(f"{prefix}.weight", self._weights[f"{prefix}.weight"].T)
+        return weight, self._add_tensor(f"{prefix}.bias", self._weights[f"{prefix}.bias"])
 
-    def _pair(self, prefix: str) -> tuple[str, str]:
-        return self._tensor(f"{prefix}.weight", self._weights[f"{prefix}.weight"]), self._tensor(
-            f"{prefix}.bias", self._weights[f"{prefix}.bias"]
-        )
+    def _add_norm(self, prefix: str) -> tuple[str, str]:
+        weight = self._add_tensor(f"{prefix}.weight", self._weights[f"{prefix}.weight"])
+        return weight, self._add_tensor(f"{prefix}.bias", self._weights[f"{prefix}.bias"])
 
-    def _tensor(self, name: str, values: NDArray[np.float32]) -> str:
-        self._tensors.append(make_tensor(name, values))
+    def _add_tensor(self, name: str, values: NDArray[np.float32]) -> str:
+        self._tensors.append(_make_tensor(name, values))
         return name
 
-    def _node(
+    def _add_node(
         self, kind: str, inputs: list[str], output: str, *, also: str = "", domain: str = FUSED, **attributes: Any
     ) -> str:
         outputs = [output, also] if also else [output]
-        self._nodes.append(make_node(kind, inputs, outputs, domain, attributes))
+        self._nodes.append(_make_node(kind, inputs, outputs, domain, attributes))
         return output
+
+
+def _make_message(message: str, /, **fields: Any) -> Any:
+    """A message of one of the kinds in `_MESSAGES`."""
+    return _load_messages()[f"{_PACKAGE}.{message}"](**fields)
+
+
+def _make_tensor(name: str, values: NDArray[np.float32]) -> Any:
+    """A tensor with the values of an array."""
+    raw = np.ascontiguousarray(values, "<f4").tobytes()
+    return _make_message("Tensor", dims=values.shape, data_type=FLOAT, name=name, raw_data=raw)
+
+
+def _make_node(kind: str, inputs: list[str], outputs: list[str], domain: str, attributes: Mapping[str, Any]) -> Any:
+    """A node; the attributes are whole numbers or floats."""
+    named = [
+        _make_message("Attribute", name=name, i=value, type=_INT_ATTRIBUTE)
+        if isinstance(value, int)
+        else _make_message("Attribute", name=name, f=value, type=_FLOAT_ATTRIBUTE)
+        for name, value in sorted(attributes.items())
+    ]
+    return _make_message("Node", op_type=kind, input=inputs, output=outputs, domain=domain, attribute=named)
+
+
+def _make_value(name: str, element: int, shape: list[str | int]) -> Any:
+    """The name, type and shape of an input or an output; a dimension without a size has a name."""
+    dimensions = [{"dim_param": size} if isinstance(size, str) else {"dim_value": size} for size in shape]
+    return _make_message(
+        "ValueInfo", name=name, type={"tensor_type": {"elem_type": element, "shape": {"dim": dimensions}}}
+    )
+
+
+@cache
+def _load_messages() -> Mapping[str, Any]:
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+    file = descriptor_pb2.FileDescriptorProto(name="tomewise/onnx.proto", package=_PACKAGE)
+    for message, fields in _MESSAGES.items():
+        described = file.message_type.add(name=message)
+        for field in fields.split(", "):
+            kind, name, number = field.lstrip("*").split(" ")
+            typed: dict[str, Any] = {"type": _TYPES.get(kind, _TYPES["message"])}
+            if kind not in _TYPES:
+                typed["type_name"] = f".{_PACKAGE}.{kind}"
+            label = 3 if field.startswith("*") else 1  # repeated or optional
+            described.field.add(name=name, number=int(number), label=label, **typed)
+    # A pool of its own: the package `onnx`, where it is installed, registers messages in the common one.
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return dict(message_factory.GetMessageClassesForFiles([file.name], pool))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tomewise.credentials import know_credentials
+from tomewise.credentials import remember_credentials
 from tomewise.embedding.unit_rows import embed_as_unit_rows
 from tomewise.errors import BadReply, MissingDependency, ModelError, ModelUnavailable, UsageError
 from tomewise.language.spec import check_address
@@ -33,10 +33,10 @@ LONGEST_TOKEN = 6  # characters; a limit of the approximate tokenizer
 class OpenAIEmbedder:
     """The embedding model `model` at `base_url` (any address that speaks the OpenAI API).
 
-    Without `base_url`, the address is OPENAI_BASE_URL, or else OpenAI's own. Without `api_key`, the key is
+    Without `base_url`, the address is OPENAI_BASE_URL, or else that of OpenAI. Without `api_key`, the key is
     OPENAI_API_KEY. `dimensions` asks the model for shorter vectors and becomes part of the name ("openai:MODEL@256").
     Without it, the vectors have the model's own dimensions. If these are not known, one word is embedded to find out.
-    With `loopback_only`, no server is asked but one on this machine, and that without a key (see `embedding.loopback`).
+    With `loopback_only`, only a server on this machine is asked, and without a key (see `embedding.loopback`).
     Time-outs and the status codes 429 and 5xx are retried with growing pauses. Raises UsageError (an address that
     cannot be read, or is never asked), ModelUnavailable (no key for OpenAI, no connection, key refused, all retries
     failed), ModelError (request refused), BadReply (wrong number of vectors or of dimensions).
@@ -57,20 +57,20 @@ class OpenAIEmbedder:
             raise UsageError(f"an embedder cannot have {dimensions} dimensions: give 1 or more")
         if address := base_url or read_variable("OPENAI_BASE_URL"):
             check_address(address)
-        know_credentials(api_key, address)
+        remember_credentials(api_key, address)
         self._model = model
         self._base_url = base_url
         self._api_key = api_key
-        self._asked_dimensions = dimensions
+        self._requested_dimensions = dimensions
         self._loopback_only = loopback_only
 
     @property
     def name(self) -> str:
-        return f"openai:{self._model}" + (f"@{self._asked_dimensions}" if self._asked_dimensions else "")
+        return f"openai:{self._model}" + (f"@{self._requested_dimensions}" if self._requested_dimensions else "")
 
     @cached_property
     def dimensions(self) -> int:
-        known_dimensions = self._asked_dimensions or KNOWN_DIMENSIONS.get(self._model)
+        known_dimensions = self._requested_dimensions or KNOWN_DIMENSIONS.get(self._model)
         return known_dimensions or len(self._request(["word"])[0])
 
     @cached_property
@@ -118,7 +118,7 @@ class OpenAIEmbedder:
     def _request(self, texts: list[str]) -> list[list[float]]:
         import openai
 
-        options = {"dimensions": self._asked_dimensions} if self._asked_dimensions else {}
+        options = {"dimensions": self._requested_dimensions} if self._requested_dimensions else {}
         source = f"{self._model!r} at {self.address}"
         try:
             # Ask for "float": the client's default is base64, which some compatible servers do not support.
@@ -140,7 +140,7 @@ class OpenAIEmbedder:
 
     @cached_property
     def address(self) -> str:
-        """Where the model is asked."""
+        """The address of the server."""
         return self._base_url or read_variable("OPENAI_BASE_URL") or ADDRESS
 
     @cached_property

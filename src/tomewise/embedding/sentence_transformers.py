@@ -47,10 +47,10 @@ class SentenceTransformersEmbedder:
         """A copy of the model's tokenizer without truncation and padding, so that it counts all tokens of a text."""
         from tokenizers import Tokenizer
 
-        own = getattr(self._model.tokenizer, "backend_tokenizer", None)
-        if own is None:
+        backend = getattr(self._model.tokenizer, "backend_tokenizer", None)
+        if backend is None:
             raise ModelUnavailable(f"{self._model_name!r} has no fast tokenizer to count with: choose another embedder")
-        copy = Tokenizer.from_str(own.to_str())
+        copy = Tokenizer.from_str(backend.to_str())
         copy.no_truncation()
         copy.no_padding()
         return copy
@@ -66,7 +66,7 @@ class SentenceTransformersEmbedder:
 
     @cached_property
     def _model(self) -> Any:
-        library = _library()
+        library = _import_library()
         try:
             return library.SentenceTransformer(self._model_name, trust_remote_code=False)
         except (OSError, ValueError) as error:
@@ -75,7 +75,7 @@ class SentenceTransformersEmbedder:
             ) from error
 
 
-def _library() -> Any:
+def _import_library() -> Any:
     """The library, if its version asks before it runs a model's code; earlier ones run the code of a folder."""
     try:
         import sentence_transformers

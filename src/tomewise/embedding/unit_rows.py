@@ -25,17 +25,17 @@ def embed_as_unit_rows(
     space), its end is lost. Lone surrogates become question marks. Raises BadReply when the vectors have another shape
     or a length that is zero or not finite.
     """
-    places: dict[str, int] = {}
-    order = [places.setdefault(_clean(text, max_tokens * CHARACTERS_PER_TOKEN), len(places)) for text in texts]
+    rows: dict[str, int] = {}
+    order = [rows.setdefault(_clean(text, max_tokens * CHARACTERS_PER_TOKEN), len(rows)) for text in texts]
     if not order:
         return np.zeros((0, dimensions), np.float32)
-    vectors = np.asarray(embed(list(places)), np.float32)
-    if vectors.shape != (len(places), dimensions):
-        raise BadReply(f"{len(places)} texts in {dimensions} dimensions were embedded as shape {vectors.shape}")
-    return unit_rows(vectors)[order]
+    vectors = np.asarray(embed(list(rows)), np.float32)
+    if vectors.shape != (len(rows), dimensions):
+        raise BadReply(f"{len(rows)} texts in {dimensions} dimensions were embedded as shape {vectors.shape}")
+    return normalise_rows(vectors)[order]
 
 
-def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+def normalise_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """The vectors scaled to length one, row by row. Raises BadReply when a row is zero or not finite."""
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
     if not (np.isfinite(lengths) & (lengths > 0)).all():

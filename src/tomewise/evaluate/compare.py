@@ -12,7 +12,7 @@ from tomewise.evaluate.items import Item
 from tomewise.evaluate.metrics.span_overlap import finds
 from tomewise.evaluate.results import Results, score_rows
 from tomewise.evaluate.rows import Row, make_question_record
-from tomewise.language.fences import letter
+from tomewise.language.fences import get_letter
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -129,7 +129,7 @@ def make_rich_comparison(comparison: Comparison) -> list[RenderableType]:
     from rich.text import Text
 
     item = comparison.item
-    letters = [f"{letter(number)}. {option}" for number, option in enumerate(item.question.options)]
+    letters = [f"{get_letter(number)}. {option}" for number, option in enumerate(item.question.options)]
     reference = " / ".join(item.answers) or item.correct or ""
     head = Text("\n".join([item.question.text, *letters]), style="bold")
     table = Table(box=None, pad_edge=False, padding=(0, 2, 1, 0), expand=True)

@@ -16,7 +16,7 @@ from tomewise.memory.passages import digest_document
 from tomewise.types import Document
 
 PACKAGE = PACKAGED.parent
-_ABOVE_MEMORY = ("evaluate", "loops", "recall", "working", "terminal", "systems/variants.py")
+_ABOVE_MEMORY = ("evaluate", "loops", "recall", "working", "terminal")
 
 
 def digest_documents(documents: Sequence[Document]) -> str:

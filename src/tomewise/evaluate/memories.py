@@ -21,13 +21,12 @@ from tomewise.evaluate.replay import ReplayedEmbedder, ReplayedModel, ReplayedSt
 from tomewise.evaluate.usages import make_usage_record, sum_usages
 from tomewise.loops.notes import BETWEEN_QUOTES, EXTRACTS
 from tomewise.memory.building import Provide, build, find_changes
-from tomewise.memory.imports.given_triples import TakesExtractions, read_extractions
+from tomewise.memory.imports.extraction_file import ImportsExtractions, read_extractions
 from tomewise.memory.neighbours import describe_sizes
 from tomewise.run import open_run
 from tomewise.store.records import PASSAGES
 from tomewise.systems.kit import System
-from tomewise.systems.registry import assemble
-from tomewise.systems.variants import Variant
+from tomewise.systems.registry import Variant, assemble
 from tomewise.tome.tome import Tome
 from tomewise.types import Document, Evidence, Layer, LayerReport, PassageId, Report
 
@@ -214,7 +213,7 @@ async def build_layers(store: Store, layers: Sequence[Layer], openie: Path | Non
 
 def _asks_model_anyway(layer: Layer, openie: Path | None) -> bool:
     """Whether a graph asks the model despite the file of extractions: its source is not the passages."""
-    return openie is not None and isinstance(layer, TakesExtractions) and layer.source != PASSAGES
+    return openie is not None and isinstance(layer, ImportsExtractions) and layer.source != PASSAGES
 
 
 async def _build_layer(
@@ -231,10 +230,10 @@ def _make_provider(store: Store, openie: Path, report: Report) -> Provide:
     """A function that gives the extractions of a file to graphs of passages."""
 
     async def provide(layer: Layer) -> LayerReport | None:
-        if not isinstance(layer, TakesExtractions) or _asks_model_anyway(layer, openie):
+        if not isinstance(layer, ImportsExtractions) or _asks_model_anyway(layer, openie):
             return None
         extractions = await asyncio.to_thread(read_extractions, openie, store)
-        return await layer.take(extractions, report) if layer.style == extractions.style else None
+        return await layer.import_extractions(extractions, report) if layer.style == extractions.style else None
 
     return provide
 

@@ -26,7 +26,7 @@ from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.language.forwarding import Forwarding
 from tomewise.language.prompts import Prompts
 from tomewise.language.usage import count_replies, report_call
-from tomewise.meter import Clock
+from tomewise.meter import Clock, ModelCall
 from tomewise.run import meter
 from tomewise.types import LanguageModel, Passage, Scope
 
@@ -173,9 +173,9 @@ class PaidOnce(Cached):
         self._costs: dict[str, _Costs] = {}
         self._clock = clock
 
-    def key(self, role: Role[In, Out], given: In) -> str:
+    def make_key(self, role: Role[In, Out], given: In) -> str:
         """The key of an ask: 64 hexadecimal digits."""
-        key = super().key(role, given)
+        key = super().make_key(role, given)
         return digest_data(key, self._code) if self.name_for(role) == EXTRACTIVE else key
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:
@@ -185,7 +185,7 @@ class PaidOnce(Cached):
             reply = await super().ask(role, given)
         if not used.calls:  # the reply is stored, or another task is asking for it now
             await asyncio.sleep(0)  # lets concurrent asks start first, so that the meters see them as concurrent
-            self._charge(role.name, self._costs.get(self.key(role, given), ()), started)
+            self._charge(role.name, self._costs.get(self.make_key(role, given), ()), started)
             count_replies(reused=1)
         return reply
 
@@ -208,4 +208,4 @@ class PaidOnce(Cached):
         """Report the calls again to the meters, one after the other between `started` and now."""
         step = (self._clock() - started) / max(len(costs), 1)
         for number, call in enumerate(costs):
-            report_call(role, started=started + number * step, ended=started + (number + 1) * step, **call)
+            report_call(ModelCall(role, started=started + number * step, ended=started + (number + 1) * step, **call))

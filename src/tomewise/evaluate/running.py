@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from tomewise.concurrency import side_by_side
+from tomewise.concurrency import run_side_by_side
 from tomewise.errors import ModelError, ModelUnavailable, UsageError
 from tomewise.evaluate.about import describe_experiment, read_earlier_systems, write_about
 from tomewise.evaluate.design import DEPTH, Design, check_design
@@ -31,7 +31,7 @@ from tomewise.language.prompts import Prompts
 from tomewise.run import meter, open_run
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import System
-from tomewise.systems.variants import Variant
+from tomewise.systems.registry import Variant
 from tomewise.tome.open_store import open_store
 from tomewise.types import Document, LanguageModel, Progress
 
@@ -177,7 +177,7 @@ class _Run:
         self._done = sum(task.row is not None and not task.judges for task in tasks)
         self._report_done()
         try:
-            async with side_by_side() as under_way:
+            async with run_side_by_side() as under_way:
                 for group in groups:
                     await self._work_on_group(group, under_way)
         finally:

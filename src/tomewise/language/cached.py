@@ -1,4 +1,4 @@
-"""Keep replies, so that the model is never asked for the same reply twice."""
+"""A cache of replies, so that the model is never asked for the same reply twice."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from tomewise.errors import BadReply, Locked, ModelError
 from tomewise.language.forwarding import Forwarding
 from tomewise.language.prompts import Prompts
-from tomewise.language.reply import schema_text
+from tomewise.language.reply import write_schema
 from tomewise.language.together import Batch
 from tomewise.run import current_run
 from tomewise.types import LanguageModel
@@ -27,7 +27,7 @@ class CallCache(Protocol):
     """A store of replies, as JSON.
 
     `keep` replaces the earlier reply for this key. When `keep` returns, the reply is durable. `since` is a mark, any
-    text: if it is not empty, `get` finds only the replies that were kept with the same mark.
+    text: if it is not empty, `get` finds only the replies of calls of `keep` with the same mark.
     """
 
     async def get(self, key: str, *, since: str = "") -> str | None: ...
@@ -42,14 +42,14 @@ class Cached(Forwarding):
 
     The key covers the role, its prompt as rendered by `prompts`, the name of the role's model, the input and the
     output's schema: if one of these changes, the model is asked again. Only outputs that fit their type and that the
-    role accepts are kept. If a kept reply no longer fits, the model is asked again. A reply from the cache is reported
-    to no meter.
+    role accepts are cached. If a cached reply no longer fits, the model is asked again. A reply from the cache is
+    reported to no meter.
 
-    In a run with a `fresh_mark`, only replies kept with this mark are used. A new reply replaces the earlier one, which
-    is dropped if the model fails.
+    In a run with a `fresh_mark`, only replies cached with this mark are used. A new reply replaces the earlier one,
+    which is dropped if the model fails.
 
     A model that draws its replies at random (`Sampling`) is always asked. If another process is writing the store for
-    so long that a reply cannot be kept, the reply is used all the same, with a warning.
+    so long that a reply cannot be cached, the reply is used all the same, with a warning.
     """
 
     def __init__(self, model: LanguageModel, prompts: Prompts, calls: CallCache) -> None:
@@ -58,14 +58,14 @@ class Cached(Forwarding):
         self._calls = calls
         self._running: dict[_RunningAsk, asyncio.Future[Any]] = {}
 
-    def key(self, role: Role[In, Out], given: In) -> str:
+    def make_key(self, role: Role[In, Out], given: In) -> str:
         """The key of an ask: 64 hexadecimal digits."""
         parts = (
             role.name,
             self._prompts.render(role, given),
             self.name_for(role),
             given.model_dump_json(),
-            schema_text(role.output),
+            write_schema(role.output),
         )
         digest = sha256()
         for part in parts:
@@ -74,10 +74,10 @@ class Cached(Forwarding):
         return digest.hexdigest()
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:
-        """The output from the cache, or else from the model. The items of a batch are kept one by one, with `keep`."""
+        """The output from the cache, or else from the model. The items of a batch are cached one by one, by `keep`."""
         if self.samples(role) or isinstance(given, Batch):
             return await self._model.ask(role, given)
-        key = self.key(role, given)
+        key = self.make_key(role, given)
         loop = asyncio.get_running_loop()
         running_ask = (loop, key, current_run().fresh_mark)
         while (equal_ask := self._running.get(running_ask)) is not None:
@@ -102,23 +102,23 @@ class Cached(Forwarding):
             del self._running[running_ask]
 
     async def recall(self, role: Role[In, Out], given: In) -> Out | None:
-        """The output that is kept for this ask; None without one, and for a model that draws its replies at random."""
-        return None if self.samples(role) else await self._recall(self.key(role, given), role, given)
+        """The cached output of this ask; None without one, and for a model that draws its replies at random."""
+        return None if self.samples(role) else await self._recall(self.make_key(role, given), role, given)
 
     async def keep(self, role: Role[In, Out], given: In, output: Out) -> None:
         """Keep the output of this ask, unless the model draws its replies at random."""
         if not self.samples(role):
-            await self._keep(self.key(role, given), role, output)
+            await self._keep(self.make_key(role, given), role, output)
 
     async def drop(self, role: Role[In, Out], given: In) -> None:
         """After an ask that failed with a `fresh_mark`: drop the earlier output, so that no later run uses it."""
         if current_run().fresh_mark:
-            await self._calls.drop(self.key(role, given))
+            await self._calls.drop(self.make_key(role, given))
 
     async def _fetch(self, key: str, role: Role[In, Out], given: In) -> Out:
-        kept = await self._recall(key, role, given)
-        if kept is not None:
-            return kept
+        cached = await self._recall(key, role, given)
+        if cached is not None:
+            return cached
         try:
             output = role.accept(given, await self._ask_model(key, role, given))
         except ModelError:
@@ -132,11 +132,11 @@ class Cached(Forwarding):
         return await self._model.ask(role, given)
 
     def _read(self, key: str, role: Role[In, Out], text: str) -> Out:
-        """The output in the text that is kept under this key. Raises ValidationError."""
+        """The output in the text that the cache holds for this key. Raises ValidationError."""
         return role.output.model_validate_json(text)
 
     def _write(self, key: str, output: BaseModel) -> str:
-        """The text to keep under this key."""
+        """The text that the cache shall hold for this key."""
         return output.model_dump_json()
 
     async def _recall(self, key: str, role: Role[In, Out], given: In) -> Out | None:

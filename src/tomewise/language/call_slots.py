@@ -11,62 +11,63 @@ from tomewise.errors import UsageError
 from tomewise.run import current_run
 
 
-class Places:
-    """At most `limit` calls at a time: `async with places`. The shortest queue is served first, each in its order.
+class CallSlots:
+    """A semaphore with several queues: at most `limit` calls at a time, each inside `async with slots`.
 
-    A call waits in the `queue` of its run. A repair goes `ahead` there: otherwise all first calls of a layer would be
-    paid before a failure ends.
+    A call waits in the `queue` of its run. The shortest queue is served first, each queue in its order. So a layer that
+    makes few calls at a time, since each needs the reply to an earlier one, does not wait behind the thousand calls of
+    another layer; the other layer ends no later. A repair goes `ahead` in its queue: otherwise all first calls of a
+    layer would be paid before one of them fails for good.
 
-    Some layers make few calls at a time, since each call waits for an earlier one. Such a layer need not wait behind
-    the thousand calls of another layer, and the other layer ends no later. Raises UsageError for a limit below 1: every
-    call would wait for ever.
+    Raises UsageError for a limit below 1: every call would wait for ever.
     """
 
     def __init__(self, limit: int) -> None:
         if limit < 1:
             raise UsageError(f"a limit of {limit} calls at a time lets none through: give 1 or more")
         self._free = limit
-        self._waiting: dict[object, deque[asyncio.Future[None]]] = {}
+        self._queues: dict[object, deque[asyncio.Future[None]]] = {}
 
     async def __aenter__(self) -> None:
-        await self._enter(ahead=False)
+        await self._acquire(ahead=False)
 
     async def __aexit__(self, *_: object) -> None:
-        self._pass_on()
+        self._release()
 
     @asynccontextmanager
     async def ahead(self) -> AsyncIterator[None]:
-        """As `async with places`, before all who wait in the same queue."""
-        await self._enter(ahead=True)
+        """As `async with slots`, before all calls that wait in the same queue."""
+        await self._acquire(ahead=True)
         try:
             yield
         finally:
-            self._pass_on()
+            self._release()
 
-    async def _enter(self, *, ahead: bool) -> None:
+    async def _acquire(self, *, ahead: bool) -> None:
         if self._free:
             self._free -= 1
             return
         turn = asyncio.get_running_loop().create_future()
-        turns = self._waiting.setdefault(current_run().queue, deque())
+        queue = self._queues.setdefault(current_run().queue, deque())
         if ahead:
-            turns.appendleft(turn)
+            queue.appendleft(turn)
         else:
-            turns.append(turn)
+            queue.append(turn)
         try:
             await turn
         except asyncio.CancelledError:
-            if not turn.cancelled():  # the place was given at the same moment: give it to the next call
-                self._pass_on()
+            if not turn.cancelled():  # the slot was given to this call at the same moment: the next call gets it
+                self._release()
             raise
 
-    def _pass_on(self) -> None:
-        while self._waiting:
-            queue = min(self._waiting, key=lambda candidate: len(self._waiting[candidate]))
-            turns = self._waiting[queue]
-            turn = turns.popleft()
-            if not turns:
-                del self._waiting[queue]
+    def _release(self) -> None:
+        """Give the slot to the first call of the shortest queue; without one, it is free."""
+        while self._queues:
+            key = min(self._queues, key=lambda candidate: len(self._queues[candidate]))
+            queue = self._queues[key]
+            turn = queue.popleft()
+            if not queue:
+                del self._queues[key]
             if not turn.done():  # if it is done, the call was cancelled while it waited
                 turn.set_result(None)
                 return

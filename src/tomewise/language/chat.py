@@ -7,12 +7,12 @@ import time
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from tomewise.credentials import know_credentials
+from tomewise.credentials import remember_credentials
 from tomewise.errors import BadReply
-from tomewise.language.call_slots import Places
+from tomewise.language.call_slots import CallSlots
 from tomewise.language.fences import fence
 from tomewise.language.prompts import Prompts
-from tomewise.language.reply import THINKING_ROOM, Reply, decode_reply, schema_text
+from tomewise.language.reply import THINKING_ROOM, Reply, decode_reply, write_schema
 from tomewise.language.retry import PATIENT, Backoff
 from tomewise.language.spec import ModelSpec
 from tomewise.language.usage import count_replies, estimate_tokens
@@ -38,7 +38,7 @@ class ChatModel:
 
     `base_url` is another server that speaks the provider's protocol (for `openai:`, Chat Completions). At most `limit`
     requests run at a time, over one HTTP client. Each attempt may take `timeout` seconds in all. Failures that may pass
-    are tried again with `backoff`. `window` replaces the known number of tokens that the model takes in. With
+    are tried again with `backoff`. `window` replaces the known number of tokens that the model accepts. With
     `temperature` None the model uses its own default. At a temperature above 0, `Cached` uses no reply twice.
 
     A reply that does not fit its role is repaired once: the model sees its reply and what is wrong with it. A reply
@@ -66,7 +66,7 @@ class ChatModel:
     ) -> None:
         self._spec = ModelSpec.parse(spec, base_url)
         self._api_key = api_key
-        know_credentials(api_key, self._spec.address)
+        remember_credentials(api_key, self._spec.address)
         self._limit = limit
         self._timeout = timeout
         self._window = window
@@ -93,9 +93,9 @@ class ChatModel:
         except BadReply as problem:
             return await self._ask_again(role, given, prompt, reply, problem)
 
-    def reckon(self, role: Role[In, Out], given: In) -> int:
-        """An estimate from the text that would be sent: each provider counts tokens in its own way."""
-        return estimate_tokens(RULES + schema_text(role.output)) + estimate_tokens(self._prompts.render(role, given))
+    def count_input_tokens(self, role: Role[In, Out], given: In) -> int:
+        """An estimate from the text that would be sent, since each provider counts tokens differently."""
+        return estimate_tokens(RULES + write_schema(role.output)) + estimate_tokens(self._prompts.render(role, given))
 
     def samples(self, role: Role[In, Out]) -> bool:
         """Whether the temperature is above 0. The default of the provider does not count."""
@@ -116,7 +116,7 @@ class ChatModel:
             turns = [f"{prompt}\n\nAn earlier reply was empty. Reply with the JSON object."]
         else:
             start = reply.text[: _QUOTED_PER_TOKEN * bound]  # the quoted part costs tokens again, so it is bounded
-            # The reason may quote the reply, and a reply may repeat an instruction that stands in the material.
+            # The reason may quote the reply, and a reply may repeat an instruction of the material.
             reason = fence(str(problem), "note")
             turns = [prompt, start, f"This could not be used:\n{reason}\nReply again, with the JSON object alone."]
         second = await self._request(role, turns, bound, ahead=True)
@@ -135,12 +135,12 @@ class ChatModel:
     async def _request(self, role: Role[In, Out], turns: list[str], bound: int, *, ahead: bool = False) -> Reply:
         from tomewise.language.client import ChatRequest
 
-        rules = RULES + schema_text(role.output)
+        rules = RULES + write_schema(role.output)
         listener = current_run().find_listener(role)
         request = ChatRequest(role.name, rules, turns, role.output, bound, self._temperature, listener)
-        return await self._client().request(request, ahead=ahead)
+        return await self._find_client().request(request, ahead=ahead)
 
-    def _client(self) -> Client:
+    def _find_client(self) -> Client:
         """The client of the running event loop, made at its first use."""
         loop = asyncio.get_running_loop()
         client = self._clients.get(loop)
@@ -148,10 +148,10 @@ class ChatModel:
             if not self._api_key:
                 self._spec.require_key()
             from tomewise.language.client import Client
-            from tomewise.language.provider import connect
+            from tomewise.language.connect_model import connect_model
 
-            model, http = connect(self._spec, self._api_key, self._limit)
-            places = Places(self._limit)
-            client = Client(self._spec, model, http, places, self._timeout, self._backoff, self._clock)
+            model, http = connect_model(self._spec, self._api_key, self._limit)
+            slots = CallSlots(self._limit)
+            client = Client(self._spec, model, http, slots, self._timeout, self._backoff, self._clock)
             self._clients[loop] = client
         return client

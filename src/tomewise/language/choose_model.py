@@ -1,4 +1,4 @@
-"""From the names of models to the model."""
+"""Choose a model by its name, or a model for each role."""
 
 from __future__ import annotations
 
@@ -44,13 +44,15 @@ def choose_model(
     home = _find_provider(spec, roles or {})
     made: dict[str, LanguageModel] = {}
 
-    def make(given: ModelOrName, **own: Any) -> LanguageModel:
-        if not isinstance(given, str):
-            return given
-        name = given.strip()
+    def make(spec: ModelOrName, **options: Any) -> LanguageModel:
+        if not isinstance(spec, str):
+            return spec
+        name = spec.strip()
         if name not in made:
             settings = at_address if _read_provider(name) == home else {}
-            made[name] = _make(name, embedder, limit=limit, timeout=timeout, prompts=prompts, **settings, **own)
+            made[name] = _make_model(
+                name, embedder, limit=limit, timeout=timeout, prompts=prompts, **settings, **options
+            )
         return made[name]
 
     model = make(spec, window=window)
@@ -84,18 +86,18 @@ def list_roles() -> set[str]:
     return {*(role.name for role in ROLES), *list_names("roles")}
 
 
-def check_settings(given: Iterable[str], known: Iterable[str]) -> None:
-    """Raise `UsageError` for arguments that are neither `known` nor settings of `choose_model`."""
-    own = signature(choose_model).parameters.values()
-    names = {*known, *(setting.name for setting in own if setting.kind is Parameter.KEYWORD_ONLY)}
-    for name in given:
-        if name not in names:
-            hint = suggest(name, names)
-            raise UsageError(f"{name!r} is not an argument: {hint}known are {', '.join(sorted(names))}")
+def check_model_settings(names: Iterable[str], others: Iterable[str]) -> None:
+    """Raise `UsageError` for a name that is neither a setting of `choose_model` nor one of `others`."""
+    parameters = signature(choose_model).parameters.values()
+    known = {*others, *(each.name for each in parameters if each.kind is Parameter.KEYWORD_ONLY)}
+    for name in names:
+        if name not in known:
+            hint = suggest(name, known)
+            raise UsageError(f"{name!r} is not an argument: {hint}known are {', '.join(sorted(known))}")
 
 
 def _check_role(role: str) -> None:
-    """A role that is near to none of ours may come from outside."""
+    """Raise `UnknownName` for a role that looks misspelt; one that is near to none of ours may come from outside."""
     known = list_roles()
     if role not in known and (hint := suggest(role, known)):
         raise UnknownName(f"{role!r} is not a role: {hint}known are {', '.join(sorted(known))}")
@@ -111,7 +113,7 @@ def _find_provider(spec: ModelOrName, roles: Mapping[str, ModelOrName]) -> str |
     return next((name for name in names if name != EXTRACTIVE), None)
 
 
-def _make(name: str, embedder: Embedder, **settings: Any) -> LanguageModel:
+def _make_model(name: str, embedder: Embedder, **settings: Any) -> LanguageModel:
     if name == EXTRACTIVE:
         from tomewise.language.extractive import ExtractiveModel
 

@@ -25,14 +25,14 @@ from pydantic_ai.settings import ModelSettings
 
 from tomewise.concurrency import take_turn
 from tomewise.errors import ModelError, ModelUnavailable, Refused
-from tomewise.language.call_slots import Places
-from tomewise.language.providers import find_price
-from tomewise.language.reply import THINKING_ROOM, Reply, lean_schema
+from tomewise.language.call_slots import CallSlots
+from tomewise.language.price_list import find_price
+from tomewise.language.reply import THINKING_ROOM, Reply, make_lean_schema
 from tomewise.language.retry import Backoff, Failure, PassingFailure, retry
 from tomewise.language.server_errors import classify_error, shorten
 from tomewise.language.spec import ModelSpec
 from tomewise.language.usage import announce_request, estimate_tokens, report_call
-from tomewise.meter import Clock
+from tomewise.meter import Clock, ModelCall
 from tomewise.run import Listener, Request
 from tomewise.types import Spent
 
@@ -73,7 +73,7 @@ class Client:
     spec: ModelSpec
     model: Model
     http: httpx2.AsyncClient
-    places: Places
+    slots: CallSlots
     timeout: float
     backoff: Backoff
     clock: Clock
@@ -82,23 +82,23 @@ class Client:
     test: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def request(self, request: ChatRequest, *, ahead: bool = False) -> Reply:
-        """Wait for one reply, with retries; with `ahead` before others that wait (see `Places`).
+        """One reply, after retries if needed. With `ahead` the request waits before others (see `CallSlots`).
 
         The meters count every request that was sent, also if no reply came.
 
-        Raises `ModelUnavailable` if the model is down, and another `ModelError` if only this request fails. Only this
-        request fails if the model replied to another one since this one was first sent. If there was no other reply,
-        one short test request finds out: some prompts make a server hang or break, and such a prompt fails alone.
+        Raises `ModelUnavailable` if the model is down, and another `ModelError` if only this request fails, since some
+        prompts make a server hang or break. Only this request fails if the model replied to another one since this one
+        was first sent; if there was no other one, a short test request finds out.
         """
         started = self.clock()
         attempts = _Attempts(self, request)
         try:
-            async with self.places.ahead() if ahead else self.places:
+            async with self.slots.ahead() if ahead else self.slots:
                 reply = await attempts.run()
         finally:
             if (spent := attempts.spent).calls:
-                report_call(
-                    request.role,
+                call = ModelCall(
+                    role=request.role,
                     model=str(self.spec),
                     started=started,
                     ended=self.clock(),
@@ -109,6 +109,7 @@ class Client:
                     cached_tokens=spent.cached_tokens,
                     reasoning_tokens=spent.reasoning_tokens,
                 )
+                report_call(call)
         if reply.refused:
             raise Refused(reply.refused)
         return reply
@@ -128,7 +129,7 @@ class Client:
                     if request.listener:
                         request.listener.hear(piece)
         except TimeoutError as error:
-            late = ModelUnavailable(f"{self.spec.place} did not reply within {self.timeout:g} s")
+            late = ModelUnavailable(f"{self.spec.full_name} did not reply within {self.timeout:g} s")
             raise PassingFailure(late, may_be_stream=may_be_stream) from error
         except Failure as failure:
             failure.answered = failure.answered and answered
@@ -138,7 +139,11 @@ class Client:
 
     async def _receive(self, request: ChatRequest) -> AsyncGenerator[str | messages.ModelResponse]:
         """The pieces of the text if the reply is streamed, and the response at the end. Raises `Failure`."""
-        turns, settings, parameters = _messages(request), self._settings(request), self._parameters(request.output)
+        turns, settings, parameters = (
+            _make_messages(request),
+            self._make_settings(request),
+            self._make_parameters(request.output),
+        )
         bounds: dict[str, Any] = {"model_settings": settings, "model_request_parameters": parameters}
         try:
             if not self._can_stream(request):
@@ -165,25 +170,25 @@ class Client:
         """Whether the model writes hidden thoughts, for which it needs more tokens."""
         return bool(self.model.profile.get("thinking_enabled_by_default"))
 
-    def most_tokens(self, request: ChatRequest) -> int:
+    def bound_tokens(self, request: ChatRequest) -> int:
         """The bound on the tokens of the reply, thoughts included."""
         return request.max_tokens + (THINKING_ROOM if self._thinks else 0)
 
     async def close(self) -> None:
         await self.http.aclose()
 
-    def _settings(self, request: ChatRequest) -> ModelSettings:
-        settings = ModelSettings(max_tokens=self.most_tokens(request))
+    def _make_settings(self, request: ChatRequest) -> ModelSettings:
+        settings = ModelSettings(max_tokens=self.bound_tokens(request))
         if request.temperature is not None and not self._thinks:  # models that think take no temperature
             settings["temperature"] = request.temperature
         return settings
 
-    def _parameters(self, output: type[BaseModel]) -> ModelRequestParameters:
-        # A server at an own address may not support response formats; Ollama does.
+    def _make_parameters(self, output: type[BaseModel]) -> ModelRequestParameters:
+        # A server at another address may not support response formats; Ollama does.
         supported = self.spec.address is None or self.spec.provider == "ollama"
         if not (supported and self.model.profile.get("supports_json_schema_output")):
             return ModelRequestParameters()
-        definition = OutputObjectDefinition(json_schema=lean_schema(output), name=output.__name__)
+        definition = OutputObjectDefinition(json_schema=make_lean_schema(output), name=output.__name__)
         return ModelRequestParameters(output_mode="native", output_object=definition)
 
 
@@ -234,10 +239,10 @@ class _Attempts:
         await take_turn()  # to make a request takes milliseconds
         prompt_tokens = sum(map(estimate_tokens, (request.system, *request.turns)))
         price = partial(find_price, client.spec)
-        async with announce_request(Request(prompt_tokens, client.most_tokens(request), price)) as bill:
+        async with announce_request(Request(prompt_tokens, client.bound_tokens(request), price)) as bill:
             try:
                 response = await client.exchange(request)
-                reply = _read(response, client.spec)
+                reply = _read_reply(response, client.spec)
                 bill.spent = self._count(response, prompt_tokens, reply.text)
             except Failure as failure:
                 if failure.answered or not failure.sent:
@@ -254,7 +259,7 @@ class _Attempts:
         is_counted = bool(usage.input_tokens)
         tokens_in = usage.input_tokens or prompt_tokens
         tokens_out = usage.output_tokens if is_counted else usage.output_tokens or estimate_tokens(text)
-        cost = _cost(response) if is_counted else None
+        cost = _find_cost(response) if is_counted else None
         return Spent(
             calls=1,
             input_tokens=tokens_in,
@@ -283,7 +288,7 @@ class _Attempts:
         return self._client.replies > self._replies_before
 
 
-def _messages(request: ChatRequest) -> list[messages.ModelMessage]:
+def _make_messages(request: ChatRequest) -> list[messages.ModelMessage]:
     """The turns as Pydantic AI has them. A turn of the user is a request, one of the model a response."""
     first, *rest = request.turns
     rules = messages.SystemPromptPart(request.system)
@@ -294,20 +299,20 @@ def _messages(request: ChatRequest) -> list[messages.ModelMessage]:
     return turns
 
 
-def _read(response: messages.ModelResponse, spec: ModelSpec) -> Reply:
+def _read_reply(response: messages.ModelResponse, spec: ModelSpec) -> Reply:
     refused = None
     if response.finish_reason == "content_filter":
         reason = (response.provider_details or {}).get("refusal") or "its content filter stopped the reply"
         refused = f"{spec} declined: {shorten(reason)}"
     return Reply(
-        text=_text(response),
+        text=_join_text(response),
         cut=response.finish_reason == "length",
         thought=any(isinstance(part, messages.ThinkingPart) for part in response.parts),
         refused=refused,
     )
 
 
-def _text(response: messages.ModelResponse) -> str:
+def _join_text(response: messages.ModelResponse) -> str:
     """The text that the model wrote. If it called a tool instead, which nobody offered, the arguments of the call."""
     text = "".join(part.content for part in response.parts if isinstance(part, messages.TextPart))
     if text.strip():
@@ -316,7 +321,7 @@ def _text(response: messages.ModelResponse) -> str:
 
 
 def _find_new_text(event: messages.ModelResponseStreamEvent) -> str:
-    """The text that an event adds to what `_text` returns in the end."""
+    """The text that an event adds to what `_join_text` returns in the end."""
     match event:
         case messages.PartStartEvent(part=messages.TextPart(content=text)):
             return text
@@ -325,7 +330,7 @@ def _find_new_text(event: messages.ModelResponseStreamEvent) -> str:
     return ""
 
 
-def _cost(response: messages.ModelResponse) -> float | None:
+def _find_cost(response: messages.ModelResponse) -> float | None:
     try:
         return float(response.cost().total_price)
     except (LookupError, ValueError, ArithmeticError, TypeError, AssertionError):

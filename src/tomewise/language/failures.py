@@ -1,4 +1,4 @@
-"""Stop a piece of work whose model only fails: whatever it asks further would be paid for in vain."""
+"""Stop work after too many failures of the model in a row: further calls would cost and give nothing."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 class StopAtFailures(Forwarding):
     """Raises `KeepsFailing` when `most` asks of a run (`open_run`) failed with no reply between them.
 
-    An ask counts once, with all its retries and its repair, when it ends. Put this inside `Cached`: a reply that was
-    kept says nothing about the model.
+    An ask counts once, with all its retries and its repair, when it ends. Put this inside `Cached`: a reply from the
+    cache says nothing about the model.
     """
 
     def __init__(self, model: LanguageModel, most: int) -> None:

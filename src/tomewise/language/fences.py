@@ -57,7 +57,7 @@ _READ_AS = {
 }
 _BEGINNINGS = frozenset(name[:end] for name in _NAMES | _MARKS | _BRACKETED for end in range(len(name) + 1))
 _TAG = re.compile("[a-z]+([_-][a-z]+)*")
-_own_tags: ContextVar[frozenset[str]] = ContextVar("tomewise_own_tags", default=frozenset())
+_extra_tags: ContextVar[frozenset[str]] = ContextVar("tomewise_extra_tags", default=frozenset())
 _GLIMPSE = 3  # characters
 _INVISIBLE_SIGN = re.compile(f"[{INVISIBLE}]")
 _CONTROLS = dict.fromkeys((code for code in range(128) if _INVISIBLE_SIGN.match(chr(code))), "")
@@ -76,15 +76,15 @@ def use_tags(tags: Iterable[str]) -> Iterator[None]:
 
     Raises UsageError for a tag that is not made of small letters of ASCII, with single `_` or `-` between them.
     """
-    own_tags = frozenset(tags)
-    for tag in sorted(own_tags):
+    extra_tags = frozenset(tags)
+    for tag in sorted(extra_tags):
         if not _TAG.fullmatch(tag):
             raise UsageError(f"{tag!r} cannot be a tag: write small letters from a to z, as in 'field_note'")
-    token = _own_tags.set(own_tags)
+    token = _extra_tags.set(extra_tags)
     try:
         yield
     finally:
-        _own_tags.reset(token)
+        _extra_tags.reset(token)
 
 
 def neutralise(text: str) -> str:
@@ -100,17 +100,96 @@ def neutralise(text: str) -> str:
     return _SIGN.sub(_neutralise_sign, text)
 
 
+def _keep_needed_joiner(sign: re.Match[str]) -> str:
+    """The sign if it joins two letters that need a joiner; otherwise nothing, since it is invisible."""
+    if sign[0] not in "\u200c\u200d":
+        return ""
+    neighbours = sign.string[max(0, sign.start() - 1) : sign.start()], sign.string[sign.end() : sign.end() + 1]
+    return sign[0] if all(map(_SCRIPTS_WITH_JOINERS.match, neighbours)) else ""
+
+
+def _neutralise_sign(sign: re.Match[str]) -> str:
+    text, start = sign.string, sign.end()
+    bracket = sign[0] in BRACKETS
+    extra_tags = _extra_tags.get()
+    if _is_harmless(text[start : start + _GLIMPSE], bracket, extra_tags) or not _opens(
+        text, start, bracket, extra_tags
+    ):
+        return sign[0]
+    if bracket:
+        return sign[0] if text[start].isspace() else f"{sign[0]} "
+    return "&lt;"
+
+
+@lru_cache(maxsize=4096)
+def _is_harmless(beginning: str, bracket: bool, extra_tags: frozenset[str]) -> bool:
+    """Whether these few characters already rule out a name. Cached, since markup repeats itself."""
+    return len(beginning) == _GLIMPSE and _opens(beginning, 0, bracket, extra_tags) is False
+
+
+def _opens(text: str, start: int, bracket: bool, extra_tags: frozenset[str]) -> bool | None:
+    """Whether the text from `start` on spells a tag, or a mark with its closing sign. None if the text ends too early.
+
+    Stops at the first sign that cannot continue a name. Blanks and slashes are skipped, but no further opening sign, so
+    all opening signs of a text together take time linear in its length.
+    """
+    names, marks = (frozenset(), _BRACKETED) if bracket else (_NAMES | extra_tags, _MARKS)
+    beginnings = _BEGINNINGS | _list_beginnings(extra_tags) if extra_tags else _BEGINNINGS
+    live = {""}
+    for index in range(start, len(text)):
+        sign, has_letters = text[index], live != {""}
+        if sign in _BARS and not has_letters:
+            return bool(_BARRED.match(text, index)) or None
+        spelt = _normalise(sign)
+        if spelt[:1].isalnum() or spelt[:1] in ("_", "-"):
+            live = _extend(live, spelt, beginnings)
+            if not live:
+                return False
+        elif not live.isdisjoint(names):
+            return True
+        elif sign in _CLOSING:
+            return not live.isdisjoint(marks)
+        elif spelt and not sign.isspace() and (has_letters or spelt not in _SLASHES):
+            return False
+    return True if not live.isdisjoint(names) else None
+
+
+@lru_cache(maxsize=64)
+def _list_beginnings(names: frozenset[str]) -> frozenset[str]:
+    return frozenset(name[:end] for name in names for end in range(len(name) + 1))
+
+
+@lru_cache(maxsize=4096)
+def _normalise(sign: str) -> str:
+    """The sign in plain small letters ("ﬁ" is "fi"), without accents; empty for an accent or an invisible sign."""
+    parts = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", sign).casefold())
+    return "".join(part for part in parts if unicodedata.category(part)[0] != "M" and not _INVISIBLE_SIGN.match(part))
+
+
+def _extend(live: set[str], spelt: str, beginnings: frozenset[str]) -> set[str]:
+    """Beginnings of names, made longer by the letters `spelt`. A letter counts as each letter that it looks like."""
+    for sign in spelt:
+        letters = sign + _READ_AS.get(sign, "")
+        live = {longer for start in live for each in letters if (longer := start + each) in beginnings}
+    return live
+
+
 def fence(text: str, tag: str, **attributes: object) -> str:
     """The text between `<tag>` and `</tag>`. The text can contain neither. Empty attributes are left out.
 
     Raises UsageError for a tag that is not in `TAGS` nor in `use_tags`: a text could close such a tag.
     """
-    if tag not in _NAMES and tag not in _own_tags.get():
-        known = ", ".join(sorted(_NAMES | _own_tags.get()))
+    if tag not in _NAMES and tag not in _extra_tags.get():
+        known = ", ".join(sorted(_NAMES | _extra_tags.get()))
         raise UsageError(f"{tag!r} is not a fence: name one of {known}, or add it to the `tags` of the role")
     shown = {name: value for name, value in attributes.items() if value not in ("", None)}
-    opening = "".join(f' {name}="{_attribute(value)}"' for name, value in shown.items())
+    opening = "".join(f' {name}="{_write_attribute(value)}"' for name, value in shown.items())
     return f"<{tag}{opening}>\n{neutralise(text)}\n</{tag}>"
+
+
+def _write_attribute(value: object) -> str:
+    # A sign that looks like the quotation mark could end the attribute: the rest of a title would be outside of it.
+    return oneline(str(value)).translate(_QUOTES).replace("<", "&lt;").replace(">", "&gt;")
 
 
 def oneline(text: str) -> str:
@@ -125,86 +204,9 @@ def number_items(items: Sequence[str]) -> str:
 
 def letter_items(items: Sequence[str]) -> str:
     """One item a line, with letters from A."""
-    return "\n".join(f"{letter(index)}. {oneline(item)}" for index, item in enumerate(items))
+    return "\n".join(f"{get_letter(index)}. {oneline(item)}" for index, item in enumerate(items))
 
 
-def letter(index: int) -> str:
+def get_letter(index: int) -> str:
     """The letter of the option at `index`, counted from 0: A, B, C. `index` is at most 25."""
     return ascii_uppercase[index]
-
-
-def _attribute(value: object) -> str:
-    # A sign that looks like the quotation mark could end the attribute, and so the title would stand in the open.
-    return oneline(str(value)).translate(_QUOTES).replace("<", "&lt;").replace(">", "&gt;")
-
-
-def _keep_needed_joiner(sign: re.Match[str]) -> str:
-    """The sign if it joins two letters that need a joiner; otherwise nothing, since it is invisible."""
-    if sign[0] not in "\u200c\u200d":
-        return ""
-    neighbours = sign.string[max(0, sign.start() - 1) : sign.start()], sign.string[sign.end() : sign.end() + 1]
-    return sign[0] if all(map(_SCRIPTS_WITH_JOINERS.match, neighbours)) else ""
-
-
-def _neutralise_sign(sign: re.Match[str]) -> str:
-    text, start = sign.string, sign.end()
-    bracket = sign[0] in BRACKETS
-    own_tags = _own_tags.get()
-    if _is_harmless(text[start : start + _GLIMPSE], bracket, own_tags) or not _opens(text, start, bracket, own_tags):
-        return sign[0]
-    if bracket:
-        return sign[0] if text[start].isspace() else f"{sign[0]} "
-    return "&lt;"
-
-
-@lru_cache(maxsize=4096)
-def _is_harmless(beginning: str, bracket: bool, own_tags: frozenset[str]) -> bool:
-    """Whether these few characters already rule out a name. Cached, since markup repeats itself."""
-    return len(beginning) == _GLIMPSE and _opens(beginning, 0, bracket, own_tags) is False
-
-
-def _opens(text: str, start: int, bracket: bool, own_tags: frozenset[str]) -> bool | None:
-    """Whether the text from `start` on spells a tag, or a mark with its closing sign. None if the text ends too early.
-
-    Stops at the first sign that cannot continue a name. Blanks and slashes are skipped, but no further opening sign, so
-    all opening signs of a text together take time linear in its length.
-    """
-    names, marks = (frozenset(), _BRACKETED) if bracket else (_NAMES | own_tags, _MARKS)
-    beginnings = _BEGINNINGS | _list_beginnings(own_tags) if own_tags else _BEGINNINGS
-    live = {""}
-    for index in range(start, len(text)):
-        sign, has_letters = text[index], live != {""}
-        if sign in _BARS and not has_letters:
-            return bool(_BARRED.match(text, index)) or None
-        spelt = _plain(sign)
-        if spelt[:1].isalnum() or spelt[:1] in ("_", "-"):
-            live = _extend(live, spelt, beginnings)
-            if not live:
-                return False
-        elif not live.isdisjoint(names):
-            return True
-        elif sign in _CLOSING:
-            return not live.isdisjoint(marks)
-        elif spelt and not sign.isspace() and (has_letters or spelt not in _SLASHES):
-            return False
-    return True if not live.isdisjoint(names) else None
-
-
-def _extend(live: set[str], spelt: str, beginnings: frozenset[str]) -> set[str]:
-    """Beginnings of names, made longer by the letters `spelt`. A letter counts as each letter that it looks like."""
-    for sign in spelt:
-        letters = sign + _READ_AS.get(sign, "")
-        live = {longer for start in live for each in letters if (longer := start + each) in beginnings}
-    return live
-
-
-@lru_cache(maxsize=64)
-def _list_beginnings(names: frozenset[str]) -> frozenset[str]:
-    return frozenset(name[:end] for name in names for end in range(len(name) + 1))
-
-
-@lru_cache(maxsize=4096)
-def _plain(sign: str) -> str:
-    """The sign in plain small letters ("ﬁ" is "fi"), without accents; empty for an accent or an invisible sign."""
-    parts = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", sign).casefold())
-    return "".join(part for part in parts if unicodedata.category(part)[0] != "M" and not _INVISIBLE_SIGN.match(part))

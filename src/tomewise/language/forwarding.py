@@ -1,12 +1,13 @@
-"""What every wrapper around a language model passes on to the model, and a model per role."""
+"""Wrappers around language models: the base of all of them, a shared model, and a model per role."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tomewise.language.per_role import find_name, find_window
-from tomewise.types import Closable, LanguageModel, Rehearsing, Sampling
+from tomewise.types import Closable, LanguageModel, MeasuresReplies, Sampling
 
 if TYPE_CHECKING:
     from tomewise.types import In, Out, Role
@@ -30,14 +31,18 @@ class Forwarding:
     def window(self) -> int:
         return self._model.window
 
-    def reckon(self, role: Role[In, Out], given: In) -> int:
+    def count_input_tokens(self, role: Role[In, Out], given: In) -> int:
         """As the model."""
-        return self._find(role).reckon(role, given)
+        model: Any = self._find(role)
+        if not hasattr(model, "count_input_tokens"):  # it was written for an earlier version
+            warnings.warn(f"{model.name}: rename its method `reckon` to `count_input_tokens`", DeprecationWarning, 2)
+            return int(model.reckon(role, given))
+        return int(model.count_input_tokens(role, given))
 
-    async def rehearse(self, role: Role[In, Out], given: In) -> int | None:
-        """As the model; None for a model that cannot rehearse."""
+    async def measure_reply(self, role: Role[In, Out], given: In) -> int | None:
+        """As the model; None for a model that cannot say."""
         model = self._find(role)
-        return await model.rehearse(role, given) if isinstance(model, Rehearsing) else None
+        return await model.measure_reply(role, given) if isinstance(model, MeasuresReplies) else None
 
     def name_for(self, role: Role[In, Out]) -> str:
         """The name of the role's model."""
@@ -58,7 +63,7 @@ class Forwarding:
             await self._model.close()
 
 
-class Lent(Forwarding):
+class SharedModel(Forwarding):
     """A model that several tomes share. It asks as the model does, and whoever made the model closes it."""
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def find_name(model: LanguageModel, role: Role[In, Out]) -> str:
-    """The name of the model that plays `role`: keys of the cache and build records are about this one."""
+    """The name of the model that plays `role`, as in keys of the cache and in records of builds."""
     return model.name_for(role) if isinstance(model, PerRole) else model.name
 
 

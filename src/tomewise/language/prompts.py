@@ -1,6 +1,6 @@
 """The prompt of every role: one Jinja2 template each, in `prompts/<role>.md`.
 
-Text from documents or models stands between tags that it cannot close (the filter `fenced`), so that a model can
+Text from documents or models is put between tags that it cannot close (the filter `fenced`), so that a model can
 distinguish material from instructions. `templates` bounds what a template may do.
 """
 
@@ -48,7 +48,7 @@ class Prompts:
                 return template.render(given.model_dump(mode="json")).strip()
         except (UsageError, TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
             raise UsageError(
-                f"the prompt {self._name_place(role.name, role.prompt)} cannot be rendered: {error}; fix it"
+                f"the prompt {self._name_source(role.name, role.prompt)} cannot be rendered: {error}; fix it"
             ) from error
 
     def check_files(self, roles: Collection[str]) -> None:
@@ -58,54 +58,55 @@ class Prompts:
         """
         if self._folder is None:
             return
-        self._path("")
+        self._find_file("")
         for path in sorted(self._folder.glob("*.md")):
             if path.stem not in roles and path.stem.lower() != "readme" and (hint := suggest(path.stem, roles)):
                 raise UsageError(f"{path} is the prompt of no role: {hint}rename it, or move it out of the folder")
 
-    def _path(self, name: str) -> Path:
+    def _find_file(self, name: str) -> Path:
         if self._folder is None:
             return PACKAGED / f"{name}.md"
         if not self._folder.is_dir():
             raise UsageError(f"the prompt folder {self._folder} does not exist: create it, or leave it out")
-        own = self._folder / f"{name}.md"
-        return own if own.is_file() else PACKAGED / f"{name}.md"
+        file = self._folder / f"{name}.md"
+        return file if file.is_file() else PACKAGED / f"{name}.md"
 
-    def _name_place(self, name: str, own: str) -> str:
-        """The place of a role's prompt, for messages: its file, unless the role brings its own text."""
-        path = self._path(name)
-        return f"of the role {name!r}" if own and path.parent == PACKAGED else str(path)
+    def _name_source(self, name: str, text: str) -> str:
+        """Where a role's prompt comes from, for messages: a file, or the role if it brings the `text`."""
+        path = self._find_file(name)
+        return f"of the role {name!r}" if text and path.parent == PACKAGED else str(path)
 
-    def _load(self, name: str, own: str) -> Template:
+    def _load(self, name: str, text: str) -> Template:
         from jinja2 import TemplateSyntaxError
 
         from tomewise.language.templates import Template
 
-        path, place = self._path(name), self._name_place(name, own)
+        path, source = self._find_file(name), self._name_source(name, text)
         try:
-            text = own if own and path.parent == PACKAGED else _text(path)
-            return Template(_body(text, name, place))
+            if not text or path.parent != PACKAGED:
+                text = _read_text(path)
+            return Template(_strip_front_matter(text, name, source))
         except FileNotFoundError as error:
-            raise UsageError(f"the prompt {place} does not exist: give the role its `prompt`") from error
+            raise UsageError(f"the prompt {source} does not exist: give the role its `prompt`") from error
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"the prompt {path} cannot be read as UTF-8 text: {error}") from error
         except TemplateSyntaxError as error:
             where = f"line {error.lineno} after the front matter"
-            raise UsageError(f"the prompt {place} is broken, {where}: {error.message}; fix it") from error
+            raise UsageError(f"the prompt {source} is broken, {where}: {error.message}; fix it") from error
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     with path.open("rb") as file:
         return file.read(_LARGEST).decode("utf-8")
 
 
-def _body(source: str, name: str, place: str) -> str:
+def _strip_front_matter(text: str, name: str, source: str) -> str:
     """The template without its front matter. If the front matter has a `name`, it must be the role's."""
-    source = source.replace("\r\n", "\n").removeprefix("\ufeff")
-    front_matter = _FRONT_MATTER.match(source)
+    text = text.replace("\r\n", "\n").removeprefix("\ufeff")
+    front_matter = _FRONT_MATTER.match(text)
     if front_matter is None:
-        return source
+        return text
     fields = dict(line.split(":", 1) for line in front_matter[1].splitlines() if ":" in line)
-    if (own_name := fields.get("name", name).strip()) != name:
-        raise UsageError(f"the prompt {place} has the name {own_name!r}: write `name: {name}` in its front matter")
-    return source[front_matter.end() :]
+    if (stated_name := fields.get("name", name).strip()) != name:
+        raise UsageError(f"the prompt {source} has the name {stated_name!r}: write `name: {name}` in its front matter")
+    return text[front_matter.end() :]

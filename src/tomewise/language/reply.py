@@ -52,16 +52,30 @@ class Reply:
 
 
 @lru_cache(maxsize=128)
-def lean_schema(output: type[BaseModel]) -> dict[str, Any]:
+def make_lean_schema(output: type[BaseModel]) -> dict[str, Any]:
     """The JSON schema of an output without titles and class docstrings, which do not help a model."""
-    lean: dict[str, Any] = _lean(output.model_json_schema())
+    lean: dict[str, Any] = _drop_titles(output.model_json_schema())
+    return lean
+
+
+def _drop_titles(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_drop_titles(each) for each in node]
+    if not isinstance(node, dict):
+        return node
+    lean: dict[str, Any] = {}
+    for key, value in node.items():
+        if key in ("properties", "$defs"):
+            lean[key] = {name: _drop_titles(each) for name, each in value.items()}
+        elif key != "title" and not (key == "description" and "properties" in node):
+            lean[key] = _drop_titles(value)
     return lean
 
 
 @lru_cache(maxsize=128)
-def schema_text(output: type[BaseModel]) -> str:
+def write_schema(output: type[BaseModel]) -> str:
     """The schema on one line, for prompts and keys."""
-    return json.dumps(lean_schema(output), ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(make_lean_schema(output), ensure_ascii=False, separators=(",", ":"))
 
 
 async def decode_reply(role: Role[In, Out], text: str) -> Out:
@@ -76,41 +90,41 @@ def decode(role: Role[In, Out], text: str) -> Out:
     if len(text) > _LONGEST:
         raise BadReply(f"the reply for {role.name!r} is {len(text):,} characters long, more than {_LONGEST:,}")
     problem = "it has no JSON object"
-    for value in _values(text):
-        if (fields := _fields(role.output, value)) is None:
+    for value in _list_values(text):
+        if (fields := _find_fields(role.output, value)) is None:
             problem = f"it has none of the fields {', '.join(role.output.model_fields)}"
             continue
         try:
-            return role.output.model_validate(_without_nulls(role.output, fields))
+            return role.output.model_validate(_drop_nulls(role.output, fields))
         except ValidationError as error:
-            problem = _problems(error)
+            problem = _describe_problems(error)
     raise BadReply(f"the reply for {role.name!r} does not fit: {problem}")
 
 
-def _values(text: str) -> Iterator[Any]:
+def _list_values(text: str) -> Iterator[Any]:
     """All JSON values in the text. First the whole text, then code fences, then JSON inside of prose."""
     may_hold_surrogates = "\\ud" in text.lower()
     for value in _find_values(text):
-        yield _without_surrogates(value) if may_hold_surrogates else value
+        yield _drop_surrogates(value) if may_hold_surrogates else value
 
 
 def _find_values(text: str) -> Iterator[Any]:
     whole, is_json = _read(text)
-    if is_json:  # then a thinking tag can only stand inside a string
+    if is_json:  # then a thinking tag can only be inside a string
         yield whole
         return
-    text = _after_thinking(text)
+    text = _drop_thoughts(text)
     fences = (match[1] for match in islice(_FENCE.finditer(text), _MOST_PIECES))
     for piece in (text, *fences):
         value, is_json = _read(piece)
         if is_json:
             yield value
-    yield from _find_in_prose(_without_loose_commas(text))
+    yield from _find_in_prose(_drop_loose_commas(text))
 
 
 def _read(piece: str) -> tuple[Any, bool]:
     """The value of the whole piece, and whether the piece is JSON."""
-    for repair in (str.strip, _without_loose_commas):
+    for repair in (str.strip, _drop_loose_commas):
         try:
             return _DECODER.decode(repair(piece).strip()), True
         except (ValueError, RecursionError):
@@ -118,17 +132,11 @@ def _read(piece: str) -> tuple[Any, bool]:
     return None, False
 
 
-def _without_loose_commas(text: str) -> str:
+def _drop_loose_commas(text: str) -> str:
     return _LOOSE_COMMA.sub(r"\1", text) if _COMMA_AND_END.search(text) else text
 
 
-def find_opening(text: str) -> int | None:
-    """Where the first JSON object or list may begin, in a text that may still grow; thoughts are passed over."""
-    opening = _OPENING.search(text, len(text) - len(_after_thinking(text)))
-    return opening.start() if opening else None
-
-
-def _after_thinking(text: str) -> str:
+def _drop_thoughts(text: str) -> str:
     """The text after the last tag that ends a thought. Empty if the text begins with a thought that never ends."""
     ends = [match.end() for match in _THOUGHT_ENDS.finditer(text)]
     if ends:
@@ -153,23 +161,23 @@ def _find_in_prose(text: str) -> Iterator[Any]:
             return  # too deep to be an output of a role
         except ValueError as error:
             position = opening.start() + 1
-            budget -= _end_of_reading(error, text) - opening.start()
+            budget -= _find_end_of_reading(error, text) - opening.start()
         else:
             yield value
 
 
-def _end_of_reading(error: ValueError, text: str) -> int:
+def _find_end_of_reading(error: ValueError, text: str) -> int:
     if isinstance(error, json.JSONDecodeError) and not error.msg.startswith("Unterminated string"):
         return error.pos
     return len(text)  # the decoder reads an open string to the end of the text, but reports where the string begins
 
 
-def _without_surrogates(value: Any) -> Any:
+def _drop_surrogates(value: Any) -> Any:
     """The value without lone surrogates, which files and databases reject."""
     return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
 
 
-def _fields(output: type[BaseModel], value: Any) -> dict[str, Any] | None:
+def _find_fields(output: type[BaseModel], value: Any) -> dict[str, Any] | None:
     """The fields of the output in a value, also one level down. An output with one field may be a list without it."""
     known = output.model_fields
     if len(known) == 1 and (items := _find_list(next(iter(known)), value)) is not None:
@@ -182,16 +190,6 @@ def _fields(output: type[BaseModel], value: Any) -> dict[str, Any] | None:
     return inner[0] if len(inner) == 1 else None
 
 
-def _without_nulls(output: type[BaseModel], fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields without null where a field has a default, which null stands for."""
-    known = output.model_fields
-    return {
-        name: value
-        for name, value in fields.items()
-        if value is not None or name not in known or known[name].is_required()
-    }
-
-
 def _find_list(field: str, value: Any) -> list[Any] | None:
     """The list for an output's only field: a plain list, or numbered fields as in {"probe1": ..., "probe2": ...}."""
     if isinstance(value, list):
@@ -202,19 +200,21 @@ def _find_list(field: str, value: Any) -> list[Any] | None:
     return list(value.values()) if all(numbered.fullmatch(key) for key in value) else None
 
 
-def _problems(error: ValidationError) -> str:
+def _drop_nulls(output: type[BaseModel], fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields without null where a field has a default, since null means the default."""
+    known = output.model_fields
+    return {
+        name: value
+        for name, value in fields.items()
+        if value is not None or name not in known or known[name].is_required()
+    }
+
+
+def _describe_problems(error: ValidationError) -> str:
     return "; ".join(f"{'.'.join(map(str, each['loc'])) or 'reply'}: {each['msg']}" for each in error.errors()[:5])
 
 
-def _lean(node: Any) -> Any:
-    if isinstance(node, list):
-        return [_lean(each) for each in node]
-    if not isinstance(node, dict):
-        return node
-    lean: dict[str, Any] = {}
-    for key, value in node.items():
-        if key in ("properties", "$defs"):
-            lean[key] = {name: _lean(each) for name, each in value.items()}
-        elif key != "title" and not (key == "description" and "properties" in node):
-            lean[key] = _lean(value)
-    return lean
+def find_opening(text: str) -> int | None:
+    """Where the first JSON object or list may begin, in a text that may still grow; thoughts are passed over."""
+    opening = _OPENING.search(text, len(text) - len(_drop_thoughts(text)))
+    return opening.start() if opening else None

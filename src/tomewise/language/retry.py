@@ -75,7 +75,7 @@ async def retry(
 ) -> T:
     """The first success of `attempt`. Raises a `PassingFailure` after the last retry, and any other error at once.
 
-    Each retry is logged, with its reason; a wait that the server asks for reaches those who watch too.
+    Each retry is logged, with its reason. A wait that the server asks for is also reported to `Run.on_wait`.
     """
     for number in range(backoff.retries + 1):
         try:

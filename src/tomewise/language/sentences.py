@@ -31,6 +31,37 @@ class Sentence:
     speaker: str = ""
 
 
+def split_sentences(
+    text: str, *, source: int = 0, limit: int = READ_AT_MOST, longest: int = _LONGEST
+) -> list[Sentence]:
+    """The sentences of the first `limit` characters of `text`, in order; one of more than `longest` is cut.
+
+    A sentence ends at `.`, `!`, `?` and their East Asian forms, at an empty line, and before a line that opens with a
+    speaker (`Name: ...`). All sentences of a turn get its speaker.
+    """
+    text = text[:limit]
+    sentences: list[Sentence] = []
+    speaker = ""
+    for left, right in _find_bounds(text):
+        for start, end in _trim_and_cut(text, left, right, longest):
+            piece = text[start:end]
+            turn = _TURN.match(piece) if start == 0 or text[start - 1] == "\n" else None
+            if turn:
+                speaker = turn[1].strip()
+            sentences.append(Sentence(piece, start, end, source, len(sentences), speaker))
+    return sentences
+
+
+def _find_bounds(text: str) -> list[tuple[int, int]]:
+    spans: list[tuple[int, int]] = []
+    start = 0
+    for match in _BREAK.finditer(text):
+        if _ends_sentence(text, match):
+            spans.append((start, match.end()))
+            start = match.end()
+    return [*spans, (start, len(text))]
+
+
 def _ends_sentence(text: str, match: re.Match[str]) -> bool:
     """Whether a full stop ends a sentence. It does not after an abbreviation or initial, or before a small letter."""
     if not match[0].startswith("."):
@@ -41,16 +72,6 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
         return False
     following = text[match.end() : match.end() + 4].lstrip()[:1]
     return not following.islower()
-
-
-def _bounds(text: str) -> list[tuple[int, int]]:
-    spans: list[tuple[int, int]] = []
-    start = 0
-    for match in _BREAK.finditer(text):
-        if _ends_sentence(text, match):
-            spans.append((start, match.end()))
-            start = match.end()
-    return [*spans, (start, len(text))]
 
 
 def _trim_and_cut(text: str, start: int, end: int, longest: int) -> list[tuple[int, int]]:
@@ -70,27 +91,6 @@ def _trim_and_cut(text: str, start: int, end: int, longest: int) -> list[tuple[i
             offset = left + len(piece) - len(piece.lstrip())
             trimmed.append((offset, offset + len(inner)))
     return trimmed
-
-
-def split_sentences(
-    text: str, *, source: int = 0, limit: int = READ_AT_MOST, longest: int = _LONGEST
-) -> list[Sentence]:
-    """The sentences of the first `limit` characters of `text`, in order; one of more than `longest` is cut.
-
-    A sentence ends at `.`, `!`, `?` and their East Asian forms, at an empty line, and before a line that opens with a
-    speaker (`Name: ...`). All sentences of a turn get its speaker.
-    """
-    text = text[:limit]
-    sentences: list[Sentence] = []
-    speaker = ""
-    for left, right in _bounds(text):
-        for start, end in _trim_and_cut(text, left, right, longest):
-            piece = text[start:end]
-            turn = _TURN.match(piece) if start == 0 or text[start - 1] == "\n" else None
-            if turn:
-                speaker = turn[1].strip()
-            sentences.append(Sentence(piece, start, end, source, len(sentences), speaker))
-    return sentences
 
 
 def split_texts(texts: list[str], *, limit: int = READ_AT_MOST) -> list[Sentence]:

@@ -17,27 +17,29 @@ _BUSY_STATUS = frozenset({408, 409, 425, 429, 503, 529})
 
 
 def classify_error(error: Exception, spec: ModelSpec) -> Failure:
-    """The failure that stands for an error of Pydantic AI or of the client below it."""
+    """The failure that an error of Pydantic AI, or of the client below it, means."""
     if _find_cause(error, ResponseTooLong):
-        return Failure(ModelError(f"{spec.place} sent more than {LONGEST_BODY:,} bytes for one reply: it was given up"))
+        return Failure(
+            ModelError(f"{spec.full_name} sent more than {LONGEST_BODY:,} bytes for one reply: it was given up")
+        )
     if stray := _find_cause(error, NotAReply):
         return _classify_stray(stray, spec)
     match error:
         case exceptions.ModelQuotaExceededError():
-            message = f"the account of {spec} has no quota left: {_server_message(error)}"
+            message = f"the account of {spec} has no quota left: {_read_message(error)}"
             return Failure(ModelUnavailable(message), answered=True)
         case exceptions.ModelHTTPError():
             return _classify_http_error(error, spec)
         case exceptions.ModelConnectionError():
             unreached = ModelUnavailable(
-                f"{spec.place} cannot be reached: {shorten(error).rstrip('.')}; check address and network"
+                f"{spec.full_name} cannot be reached: {shorten(error).rstrip('.')}; check address and network"
             )
             sent = error.phase not in ("pool", "connect")
             return PassingFailure(unreached, sent=sent, may_be_stream=sent)
         case exceptions.ContentFilterError():
             return Failure(Refused(f"{spec} declined: {shorten(error)}"))
         case exceptions.AgentRunError():
-            unusable = ModelError(f"{spec.place} sent no usable response: {shorten(error)}")
+            unusable = ModelError(f"{spec.full_name} sent no usable response: {shorten(error)}")
             return PassingFailure(unusable, may_be_stream=True)
     remedy = ""
     if spec.address and spec.provider not in OPENAI_PROTOCOL:
@@ -46,43 +48,8 @@ def classify_error(error: Exception, spec: ModelSpec) -> Failure:
             f"name the model openai:{spec.model}"
         )
     reason = f"{type(error).__name__}: {shorten(error)}"
-    unreadable = ModelError(f"{spec.place} sent a response that cannot be read: {reason}{remedy}")
+    unreadable = ModelError(f"{spec.full_name} sent a response that cannot be read: {reason}{remedy}")
     return Failure(unreadable, may_be_stream=True)
-
-
-def _classify_stray(error: NotAReply, spec: ModelSpec) -> Failure:
-    """The failure that stands for what is not from the server of a model. Another attempt would meet the same."""
-    remedy = "check the network: a proxy or a page to sign in may answer in its place"
-    if spec.address:
-        remedy = "check the base URL, which for most servers ends in /v1, and what answers there"
-    message = f"{spec.place} sent {shorten(error)} in place of a reply: {remedy}"
-    if error.is_elsewhere:
-        return Failure(ModelUnavailable(message), answered=True)
-    # What answers one request so may reply to the next, as a firewall that does not like a text.
-    return Failure(ModelError(message), answered=True, may_be_stream=True)
-
-
-def _classify_http_error(error: exceptions.ModelHTTPError, spec: ModelSpec) -> Failure:
-    """The failure that stands for an error reported by the server."""
-    message = _server_message(error)
-    status = error.status_code
-    busy = status in _BUSY_STATUS
-    final: ModelError
-    if status in (401, 403):
-        final = ModelUnavailable(f"{spec.place} refused the key: check {spec.key_variables} ({message})")
-    elif status == 404:
-        final = ModelUnavailable(f"{spec.place} does not exist: check the model's name and the address ({message})")
-    elif isinstance(error, exceptions.ModelContextWindowExceededError):
-        final = ModelError(f"the prompt is too long for {spec}: name a model with a larger window ({message})")
-    elif busy or (status >= 500 and status != _NOT_IMPLEMENTED):
-        final = ModelUnavailable(f"{spec.place} keeps failing: {message}")
-        return PassingFailure(final, error.retry_after, busy=busy, answered=True, may_be_stream=not busy)
-    elif error.provider_error_code in ("content_filter", "content_policy_violation"):
-        final = Refused(f"{spec} declined: {message}")
-    else:
-        final = ModelError(f"{spec.place} rejected the request: {message}")
-        return Failure(final, answered=True, may_be_stream=True)
-    return Failure(final, answered=True)
 
 
 def _find_cause(error: BaseException | None, kind: type[E]) -> E | None:
@@ -92,13 +59,48 @@ def _find_cause(error: BaseException | None, kind: type[E]) -> E | None:
     return error
 
 
-def _server_message(error: exceptions.ModelAPIError) -> str:
+def _classify_stray(error: NotAReply, spec: ModelSpec) -> Failure:
+    """The failure if what answered is not the server of a model. Another attempt would have the same result."""
+    remedy = "check the network: a proxy or a page to sign in may answer in its place"
+    if spec.address:
+        remedy = "check the base URL, which for most servers ends in /v1, and what answers there"
+    message = f"{spec.full_name} sent {shorten(error)} in place of a reply: {remedy}"
+    if error.is_elsewhere:
+        return Failure(ModelUnavailable(message), answered=True)
+    # Only this request fails: a firewall may refuse one text and let the next one pass.
+    return Failure(ModelError(message), answered=True, may_be_stream=True)
+
+
+def _read_message(error: exceptions.ModelAPIError) -> str:
     """The server's message in one short line."""
     body = error.body
     if isinstance(body, dict):
         body = body.get("message") or body
     status = f"status {error.status_code}: " if isinstance(error, exceptions.ModelHTTPError) else ""
     return f"{status}{shorten(body or error)}"
+
+
+def _classify_http_error(error: exceptions.ModelHTTPError, spec: ModelSpec) -> Failure:
+    """The failure that an error reported by the server means."""
+    message = _read_message(error)
+    status = error.status_code
+    busy = status in _BUSY_STATUS
+    final: ModelError
+    if status in (401, 403):
+        final = ModelUnavailable(f"{spec.full_name} refused the key: check {spec.key_variables} ({message})")
+    elif status == 404:
+        final = ModelUnavailable(f"{spec.full_name} does not exist: check the model's name and the address ({message})")
+    elif isinstance(error, exceptions.ModelContextWindowExceededError):
+        final = ModelError(f"the prompt is too long for {spec}: name a model with a larger window ({message})")
+    elif busy or (status >= 500 and status != _NOT_IMPLEMENTED):
+        final = ModelUnavailable(f"{spec.full_name} keeps failing: {message}")
+        return PassingFailure(final, error.retry_after, busy=busy, answered=True, may_be_stream=not busy)
+    elif error.provider_error_code in ("content_filter", "content_policy_violation"):
+        final = Refused(f"{spec} declined: {message}")
+    else:
+        final = ModelError(f"{spec.full_name} rejected the request: {message}")
+        return Failure(final, answered=True, may_be_stream=True)
+    return Failure(final, answered=True)
 
 
 def shorten(message: object) -> str:

@@ -1,4 +1,4 @@
-"""The specification of a model: `provider:model`, its key, its address, and how many tokens it takes in."""
+"""The specification of a model: `provider:model`, its key, its address, and its window."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _KEYS = {
     "xai": ("XAI_API_KEY",),
 }
 PROVIDERS = frozenset(_KEYS)
-# The longest prefix counts. Ollama takes in 4,096 tokens unless its server is configured otherwise; it drops the rest
+# The longest prefix counts. Ollama reads 4,096 tokens unless its server is configured otherwise; it drops the rest
 # without an error.
 _WINDOWS = {
     "openai:gpt-4.1": 1_047_576,
@@ -72,7 +72,7 @@ class ModelSpec:
         return f"{self.provider}:{self.model}"
 
     @property
-    def place(self) -> str:
+    def full_name(self) -> str:
         """The model and its address, for messages."""
         return f"{self} at {self.address}" if self.address else str(self)
 
@@ -87,17 +87,17 @@ class ModelSpec:
 
     @property
     def window(self) -> int:
-        """How many tokens the model takes in: the known number, else `DEFAULT_WINDOW`."""
+        """How many tokens the model accepts: the known number, else `DEFAULT_WINDOW`."""
         prefixes = [prefix for prefix in _WINDOWS if str(self).startswith(prefix)]
         return _WINDOWS[max(prefixes, key=len)] if prefixes else DEFAULT_WINDOW
 
-    def key(self, given: str | None) -> str | None:
-        """The given key, else the key of the environment. Raises `ModelUnavailable` for a garbled key."""
-        return read_key(*self._key_names, given=given)
+    def find_key(self, api_key: str | None) -> str | None:
+        """`api_key`, else the key of the environment. Raises `ModelUnavailable` for a garbled key."""
+        return read_key(*self._key_names, given=api_key)
 
     def require_key(self) -> None:
-        """Raise `ModelUnavailable` if a key is needed and not set. A server at an own address needs no key."""
-        if self.provider in _KEYS and not self.address and not self.key(None):
+        """Raise `ModelUnavailable` if a key is needed and not set. A server at another address needs no key."""
+        if self.provider in _KEYS and not self.address and not self.find_key(None):
             raise ModelUnavailable(f"no key for {self}: set {self.key_variables}, or name a server with a base URL")
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from jinja2.runtime import Context
 
 LONGEST = 100_000  # characters of a template
-MOST = 50_000_000  # characters of a prompt: more than the largest window takes in
+MOST = 50_000_000  # characters of a prompt: more than the largest window
 SECONDS = 10.0  # of computing time for one prompt: a large one takes a tenth of a second
 _MOST_FILTERED = 4 * MOST  # characters that all filters of one prompt may make: all may be in memory together
 _LARGEST = 2**63  # of a number: multiplying longer numbers could take any time
@@ -49,9 +49,9 @@ class Template:
         if len(source) > LONGEST:
             raise TemplateSyntaxError(f"it has {len(source):,} characters and may have {LONGEST:,}", 1)
         try:
-            tree = _environment().parse(source)
+            tree = _make_environment().parse(source)
             _check(tree)
-            self._template = _environment().from_string(_AddChecks().visit(tree))
+            self._template = _make_environment().from_string(_AddChecks().visit(tree))
         except (RecursionError, MemoryError, SyntaxError, ValueError) as error:
             raise TemplateSyntaxError(f"it cannot be compiled ({type(error).__name__}: {error})", 1) from error
 
@@ -67,6 +67,75 @@ class Template:
             limits.check()
             pieces.append(piece)
         return "".join(pieces)
+
+
+@cache
+def _make_environment() -> _Environment:
+    # No escaping, since prompts are not HTML (see `fence`). No optimiser, since it would run unchecked code.
+    environment = _Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined, optimized=False)
+    plain = ("default", "d", "int", "length", "count", "lower", "upper")
+    filters = {**{name: FILTERS[name] for name in plain}, "fenced": fence, "oneline": oneline}
+    of_lists = {"join": _join, "numbered": number_items, "lettered": letter_items}
+    environment.globals.clear()
+    environment.filters = {name: _limit_filter(name, filter) for name, filter in filters.items()}
+    environment.filters |= {name: _limit_filter(name, filter, for_lists=True) for name, filter in of_lists.items()}
+    environment.filters[_CHECKED_ITEMS] = _check_items
+    environment.tests = {name: TESTS[name] for name in ("defined", "undefined", "none", "string", "number")}
+    return environment
+
+
+def _join(items: Sequence[object], between: str = "") -> str:
+    parts = [str(item) for item in items]
+    if sum(map(len, parts)) + len(parts) * len(between) > MOST:
+        raise SecurityError(f"it joins texts to more than {MOST:,} characters")
+    return between.join(parts)
+
+
+def _limit_filter(name: str, filter: Callable[..., Any], *, for_lists: bool = False) -> Callable[..., Any]:
+    """The filter, checked against the limits of the prompt. From a text, a filter for lists would make letters."""
+
+    @pass_context
+    def apply(context: Context, value: Any, *arguments: Any, **options: Any) -> Any:
+        if for_lists and not isinstance(value, list):
+            raise SecurityError(f"{name!r} is for lists, not for {type(value).__name__}")
+        limits: _Limits = context[_LIMITS]
+        limits.check()
+        output = filter(value, *arguments, **options)
+        limits.check(output)
+        return output
+
+    return apply
+
+
+@pass_context
+def _check_items(context: Context, items: Any) -> Iterator[Any]:
+    """The items of a loop, with a look at the limits before each."""
+    if not isinstance(items, list | tuple):
+        raise SecurityError(f"a loop goes over a list, not over {type(items).__name__}")
+    limits: _Limits = context[_LIMITS]
+    for item in items:
+        limits.check()
+        yield item
+
+
+def _check(tree: nodes.Node, depth: int = 0) -> None:
+    """Refuse every kind of node that is not listed in `_ALLOWED`."""
+    if depth > _DEEPEST:
+        raise TemplateSyntaxError(f"it is more than {_DEEPEST} levels deep", tree.lineno)
+    if not isinstance(tree, _ALLOWED) or (isinstance(tree, nodes.For) and tree.recursive):
+        raise TemplateSyntaxError(f"a template may not use {type(tree).__name__.lower()}", tree.lineno)
+    name = getattr(tree, "attr", None) or getattr(tree, "name", None)
+    if isinstance(name, str) and (name.startswith("_") or name == "self"):
+        raise TemplateSyntaxError(f"the name {name!r} is unsafe", tree.lineno)
+    if isinstance(tree, nodes.List | nodes.Tuple) and not all(map(_is_plain, tree.items)):
+        raise TemplateSyntaxError("a list that a template writes may hold texts and numbers only", tree.lineno)
+    for child in tree.iter_child_nodes():
+        _check(child, depth + 1)
+
+
+def _is_plain(item: nodes.Node) -> bool:
+    # A list of data could double the data in every inner loop. The names that a loop defines hold no data yet.
+    return isinstance(item, nodes.Const) or (isinstance(item, nodes.Name) and item.ctx == "store")
 
 
 class _Limits:
@@ -94,14 +163,14 @@ class _Environment(ImmutableSandboxedEnvironment):
     def getattr(self, obj: Any, attribute: str) -> Any:
         if isinstance(obj, LoopContext) and attribute in _LOOP:
             return super().getattr(obj, attribute)
-        return self._key(obj, attribute)
+        return self._look_up(obj, attribute)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
         if isinstance(obj, list | str) and isinstance(argument, int):
             return obj[argument] if -len(obj) <= argument < len(obj) else self.undefined(obj=obj, name=str(argument))
-        return self._key(obj, argument)
+        return self._look_up(obj, argument)
 
-    def _key(self, obj: Any, name: Any) -> Any:
+    def _look_up(self, obj: Any, name: Any) -> Any:
         if isinstance(obj, StrictUndefined):
             return obj[name]  # raises an error that names the missing key
         if isinstance(obj, dict) and isinstance(name, str):
@@ -129,72 +198,3 @@ class _AddChecks(NodeTransformer):
         self.generic_visit(texts)
         parts = nodes.List(texts.nodes, lineno=texts.lineno)
         return nodes.Filter(parts, "join", [], [], None, None, lineno=texts.lineno)
-
-
-@cache
-def _environment() -> _Environment:
-    # No escaping, since prompts are not HTML (see `fence`). No optimiser, since it would run unchecked code.
-    environment = _Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined, optimized=False)
-    plain = ("default", "d", "int", "length", "count", "lower", "upper")
-    filters = {**{name: FILTERS[name] for name in plain}, "fenced": fence, "oneline": oneline}
-    of_lists = {"join": _join, "numbered": number_items, "lettered": letter_items}
-    environment.globals.clear()
-    environment.filters = {name: _bound(name, filter) for name, filter in filters.items()}
-    environment.filters |= {name: _bound(name, filter, for_lists=True) for name, filter in of_lists.items()}
-    environment.filters[_CHECKED_ITEMS] = _check_items
-    environment.tests = {name: TESTS[name] for name in ("defined", "undefined", "none", "string", "number")}
-    return environment
-
-
-def _check(tree: nodes.Node, depth: int = 0) -> None:
-    """Refuse every kind of node that is not listed in `_ALLOWED`."""
-    if depth > _DEEPEST:
-        raise TemplateSyntaxError(f"it is more than {_DEEPEST} levels deep", tree.lineno)
-    if not isinstance(tree, _ALLOWED) or (isinstance(tree, nodes.For) and tree.recursive):
-        raise TemplateSyntaxError(f"a template may not use {type(tree).__name__.lower()}", tree.lineno)
-    name = getattr(tree, "attr", None) or getattr(tree, "name", None)
-    if isinstance(name, str) and (name.startswith("_") or name == "self"):
-        raise TemplateSyntaxError(f"the name {name!r} is unsafe", tree.lineno)
-    if isinstance(tree, nodes.List | nodes.Tuple) and not all(map(_is_plain, tree.items)):
-        raise TemplateSyntaxError("a list that a template writes may hold texts and numbers only", tree.lineno)
-    for child in tree.iter_child_nodes():
-        _check(child, depth + 1)
-
-
-def _is_plain(item: nodes.Node) -> bool:
-    # A list of data could double the data in every inner loop. The names that a loop defines hold no data yet.
-    return isinstance(item, nodes.Const) or (isinstance(item, nodes.Name) and item.ctx == "store")
-
-
-def _bound(name: str, filter: Callable[..., Any], *, for_lists: bool = False) -> Callable[..., Any]:
-    """The filter, checked against the limits of the prompt. From a text, a filter for lists would make letters."""
-
-    @pass_context
-    def apply(context: Context, value: Any, *arguments: Any, **options: Any) -> Any:
-        if for_lists and not isinstance(value, list):
-            raise SecurityError(f"{name!r} is for lists, not for {type(value).__name__}")
-        limits: _Limits = context[_LIMITS]
-        limits.check()
-        output = filter(value, *arguments, **options)
-        limits.check(output)
-        return output
-
-    return apply
-
-
-def _join(items: Sequence[object], between: str = "") -> str:
-    parts = [str(item) for item in items]
-    if sum(map(len, parts)) + len(parts) * len(between) > MOST:
-        raise SecurityError(f"it joins texts to more than {MOST:,} characters")
-    return between.join(parts)
-
-
-@pass_context
-def _check_items(context: Context, items: Any) -> Iterator[Any]:
-    """The items of a loop, with a look at the limits before each."""
-    if not isinstance(items, list | tuple):
-        raise SecurityError(f"a loop goes over a list, not over {type(items).__name__}")
-    limits: _Limits = context[_LIMITS]
-    for item in items:
-        limits.check()
-        yield item

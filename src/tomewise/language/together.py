@@ -1,7 +1,7 @@
 """Ask about several neighbouring passages in one call; the reply holds one item for each passage, under its label.
 
-A batch has the name and the prompt of the role that it stands for, so that models and prompts chosen for the role hold
-for it too. A template sees `passages`, the inputs of the role, in place of their fields.
+The role of a batch has the name and the prompt of the role for one passage, so that the models and prompts chosen for
+that role are used for batches too. The template sees a list `passages` of inputs, in place of the fields of one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field, SerializeAsAny, ValidationError, WithJson
 from tomewise.concurrency import gather_calls
 from tomewise.errors import BadReply, BudgetExceeded, ModelError, ModelUnavailable
 from tomewise.fallbacks import ASKED_ALONE, record_fallback
-from tomewise.language.reply import lean_schema
+from tomewise.language.reply import make_lean_schema
 from tomewise.language.roles import PassageIn
 from tomewise.types import In, LanguageModel, Out, Role
 
@@ -40,6 +40,16 @@ class Batch(BaseModel):
         return [_leave_out_shown(each.before, previous) for previous, each in pairs]
 
 
+def _leave_out_shown(before: str, previous: PassageIn) -> str:
+    """`before` without the sentences that end the previous passage, and without a heading that it has too."""
+    heading, _, last = before.partition("\n\n")
+    if before in previous.text:
+        return ""
+    if not last or last not in previous.text:
+        return before
+    return "" if heading == previous.before.partition("\n\n")[0] or heading in previous.text else heading
+
+
 class BatchOut(BaseModel):
     """Items as the model wrote them: one that is malformed does not spoil the others."""
 
@@ -47,8 +57,8 @@ class BatchOut(BaseModel):
 
 
 @runtime_checkable
-class Keeping(Protocol):
-    """A language model that keeps replies, and gives access to them. Optional; see `language.cached`."""
+class KeepsReplies(Protocol):
+    """A language model with a cache of replies that can be read and written. Optional; see `language.cached`."""
 
     async def recall(self, role: Role[In, Out], given: In) -> Out | None: ...
 
@@ -62,15 +72,15 @@ async def ask_together(
 ) -> list[Out | ModelError]:
     """The outputs of `role` for neighbouring passages, in order; an error in place of an output that failed for good.
 
-    The passages whose output is not kept are asked about in one call, and one by one if the call fails. A passage whose
-    item is missing, doubled or malformed is asked about alone. Each output is kept under its own input and `together`.
-    So a build that was stopped, or passages that moved to another group, repeat no call. Raises ModelUnavailable and
-    BudgetExceeded.
+    The passages whose output is not cached are asked about in one call, and one by one if the call fails. A passage
+    whose item is missing, doubled or malformed is asked about alone. Each output is cached under its input and
+    `together`, so no call is repeated for a build that was stopped, or for passages that moved to another group. Raises
+    ModelUnavailable and BudgetExceeded.
     """
     if together == 1:
         return await gather_calls(catch_failure(model.ask(role, given)) for given in inputs)
     outputs: list[Out | ModelError | None] = [
-        *await gather_calls(_recall(model, role, given, together) for given in inputs)
+        *await gather_calls(_recall_output(model, role, given, together) for given in inputs)
     ]
     missing = [index for index, output in enumerate(outputs) if output is None]
     if len(missing) > 1:
@@ -80,9 +90,46 @@ async def ask_together(
     alone = [index for index in missing if outputs[index] is None]
     for _ in alone if len(missing) > 1 else ():
         record_fallback(ASKED_ALONE)
-    asked = await gather_calls(_ask_alone(model, role, inputs[index], together) for index in alone)
-    replies = dict(zip(alone, asked, strict=True))
+    alone_outputs = await gather_calls(_ask_alone(model, role, inputs[index], together) for index in alone)
+    replies = dict(zip(alone, alone_outputs, strict=True))
     return [replies[index] if output is None else output for index, output in enumerate(outputs)]
+
+
+async def _recall_output(model: LanguageModel, role: Role[In, Out], given: In, together: int) -> Out | None:
+    if not isinstance(model, KeepsReplies):
+        return None
+    cached = await model.recall(make_batch_role(role, 1), make_batch([given], together))
+    return None if cached is None else read_items(role, [given], cached)[0]
+
+
+async def _ask_batch(
+    model: LanguageModel, role: Role[In, Out], inputs: Sequence[In], together: int
+) -> list[Out | None]:
+    """One call; no outputs if it fails, because every passage can still be asked about alone."""
+    reply = await catch_failure(model.ask(make_batch_role(role, len(inputs)), make_batch(inputs, together)))
+    if isinstance(reply, ModelError):
+        return [None] * len(inputs)
+    outputs = read_items(role, inputs, reply)
+    for given, output in zip(inputs, outputs, strict=True):
+        if output is not None:
+            await _keep_output(model, role, given, together, output)
+    return outputs
+
+
+async def _keep_output(model: LanguageModel, role: Role[In, Out], given: In, together: int, output: Out) -> None:
+    if isinstance(model, KeepsReplies):
+        batch_role = make_batch_role(role, 1)
+        items = batch_role.output(passages=write_items([output]))
+        await model.keep(batch_role, make_batch([given], together), items)
+
+
+async def _ask_alone(model: LanguageModel, role: Role[In, Out], given: In, together: int) -> Out | ModelError:
+    output = await catch_failure(model.ask(role, given))
+    if not isinstance(output, ModelError):
+        await _keep_output(model, role, given, together, output)
+    elif isinstance(model, KeepsReplies):
+        await model.drop(make_batch_role(role, 1), make_batch([given], together))
+    return output
 
 
 async def catch_failure(call: Awaitable[T]) -> T | ModelError:
@@ -95,11 +142,11 @@ async def catch_failure(call: Awaitable[T]) -> T | ModelError:
         return error
 
 
-def reckon_together(model: LanguageModel, role: Role[In, Out], inputs: Sequence[In], together: int) -> int:
+def count_tokens_together(model: LanguageModel, role: Role[In, Out], inputs: Sequence[In], together: int) -> int:
     """The input tokens of asking about these passages in one call."""
     if len(inputs) == 1:
-        return model.reckon(role, inputs[0])
-    return model.reckon(make_batch_role(role, len(inputs)), make_batch(inputs, together))
+        return model.count_input_tokens(role, inputs[0])
+    return model.count_input_tokens(make_batch_role(role, len(inputs)), make_batch(inputs, together))
 
 
 @lru_cache(maxsize=128)
@@ -114,6 +161,28 @@ def make_batch_role(role: Role[In, Out], size: int) -> Role[Batch, BatchOut]:
         prompt=role.prompt,
         tags=role.tags,
     )
+
+
+@lru_cache(maxsize=128)
+def _make_output(role: Role[In, Out]) -> type[BatchOut]:
+    schema = make_lean_schema(role.output)
+    fields = {name: _drop_descriptions(field) for name, field in schema["properties"].items()}
+    fields = {"label": {"type": "string"}, **fields}
+    item = {"type": "object", "properties": fields, "required": ["label", *schema.get("required", ())]}
+    items = Annotated[list[object], WithJsonSchema({"type": "array", "items": item})]
+    return create_model(f"{role.output.__name__}Together", __base__=BatchOut, passages=(items, Field()))
+
+
+def _drop_descriptions(field: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of a field without what the prompt says too: it is sent with every call."""
+    return {key: value for key, value in field.items() if key not in ("description", "default")}
+
+
+def _find_fault(role: Role[Any, Any], given: Batch, output: BatchOut) -> str | None:
+    if any(item is not None for item in read_items(role, given.passages, output)):
+        return None
+    labels = ", ".join(f"P{number}" for number in range(1, len(given.passages) + 1))
+    return f"`passages` holds no item that can be used: write one for each of {labels}, with its `label`"
 
 
 def make_batch(inputs: Sequence[BaseModel], together: int) -> Batch:
@@ -143,72 +212,3 @@ def _read_item(role: Role[In, Out], given: In, items: Sequence[Mapping[str, Any]
         return role.accept(given, role.output.model_validate(fields))
     except (ValidationError, BadReply):
         return None
-
-
-def _find_fault(role: Role[Any, Any], given: Batch, output: BatchOut) -> str | None:
-    if any(item is not None for item in read_items(role, given.passages, output)):
-        return None
-    labels = ", ".join(f"P{number}" for number in range(1, len(given.passages) + 1))
-    return f"`passages` holds no item that can be used: write one for each of {labels}, with its `label`"
-
-
-@lru_cache(maxsize=128)
-def _make_output(role: Role[In, Out]) -> type[BatchOut]:
-    schema = lean_schema(role.output)
-    fields = {name: _without_words(field) for name, field in schema["properties"].items()}
-    fields = {"label": {"type": "string"}, **fields}
-    item = {"type": "object", "properties": fields, "required": ["label", *schema.get("required", ())]}
-    items = Annotated[list[object], WithJsonSchema({"type": "array", "items": item})]
-    return create_model(f"{role.output.__name__}Together", __base__=BatchOut, passages=(items, Field()))
-
-
-def _without_words(field: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema of a field without what the prompt says too: it is sent with every call."""
-    return {key: value for key, value in field.items() if key not in ("description", "default")}
-
-
-async def _ask_batch(
-    model: LanguageModel, role: Role[In, Out], inputs: Sequence[In], together: int
-) -> list[Out | None]:
-    """One call; no outputs if it fails, because every passage can still be asked about alone."""
-    reply = await catch_failure(model.ask(make_batch_role(role, len(inputs)), make_batch(inputs, together)))
-    if isinstance(reply, ModelError):
-        return [None] * len(inputs)
-    outputs = read_items(role, inputs, reply)
-    for given, output in zip(inputs, outputs, strict=True):
-        if output is not None:
-            await _keep(model, role, given, together, output)
-    return outputs
-
-
-async def _ask_alone(model: LanguageModel, role: Role[In, Out], given: In, together: int) -> Out | ModelError:
-    output = await catch_failure(model.ask(role, given))
-    if not isinstance(output, ModelError):
-        await _keep(model, role, given, together, output)
-    elif isinstance(model, Keeping):
-        await model.drop(make_batch_role(role, 1), make_batch([given], together))
-    return output
-
-
-async def _recall(model: LanguageModel, role: Role[In, Out], given: In, together: int) -> Out | None:
-    if not isinstance(model, Keeping):
-        return None
-    kept = await model.recall(make_batch_role(role, 1), make_batch([given], together))
-    return None if kept is None else read_items(role, [given], kept)[0]
-
-
-async def _keep(model: LanguageModel, role: Role[In, Out], given: In, together: int, output: Out) -> None:
-    if isinstance(model, Keeping):
-        batch_role = make_batch_role(role, 1)
-        items = batch_role.output(passages=write_items([output]))
-        await model.keep(batch_role, make_batch([given], together), items)
-
-
-def _leave_out_shown(before: str, previous: PassageIn) -> str:
-    """`before` without the sentences that end the previous passage, and without a heading that stands there too."""
-    heading, _, last = before.partition("\n\n")
-    if before in previous.text:
-        return ""
-    if not last or last not in previous.text:
-        return before
-    return "" if heading == previous.before.partition("\n\n")[0] or heading in previous.text else heading

@@ -1,4 +1,4 @@
-"""Report what models are asked: every call to the meters around it, every request to the permits."""
+"""Report each call to the meters around it, and announce each request to the permits (`run`)."""
 
 from __future__ import annotations
 
@@ -18,32 +18,18 @@ class Bill:
     spent: Spent
 
 
-def report_call(
-    role: str,
-    *,
-    model: str,
-    started: float,
-    ended: float,
-    input_tokens: int,
-    output_tokens: int,
-    cost: float | None,
-    requests: int = 1,
-    cached_tokens: int = 0,
-    reasoning_tokens: int = 0,
-) -> None:
+def report_call(call: ModelCall) -> None:
     """Report one call to every meter around it.
 
-    `started` is when the caller asked, also if the call then waited for a free place. Otherwise calls that only wait in
-    a queue would look as if they depended on each other.
+    `call.started` is when the caller asked, even if the call then waited for a slot. Otherwise calls that only wait
+    would look as if they depended on each other.
     """
-    counts = input_tokens, output_tokens, cost, requests, cached_tokens, reasoning_tokens
-    call = ModelCall(role, model, started, ended, *counts)
     for each_meter in current_run().meters:
         each_meter.add(call)
 
 
 def count_replies(*, repaired: int = 0, refused: int = 0, reused: int = 0) -> None:
-    """Tell every meter around it what came of replies, see `Meter`."""
+    """Add to the counts of replies of every meter around it, see `Meter`."""
     for each_meter in current_run().meters:
         each_meter.count_replies(repaired=repaired, refused=refused, reused=reused)
 

@@ -52,15 +52,15 @@ class Chunking:
     async def find_chunks(self, question: Question) -> list[Chunk]:
         """The chunks of all documents in the question's scope, in the order in which they are read."""
         found = await self._everything.retrieve(question.text, _ALL, within=question.within)
-        chunks = await self.cut([piece.node for piece in found])
+        chunks = await self.cut_chunks([piece.node for piece in found])
         if self._order == "document" or self._recall is None or len(chunks) < 2:
             return chunks
         ranked = await self._recall.retrieve(question.text, len(found), within=question.within)
         return _sort_by_relevance(chunks, ranked)
 
-    async def cut(self, passages: Sequence[PassageId], room: int | None = None) -> list[Chunk]:
+    async def cut_chunks(self, passages: Sequence[PassageId], room: int | None = None) -> list[Chunk]:
         """The chunks of these passages, in document order; with `room`, of the first that fit into so many tokens."""
-        return await asyncio.to_thread(self._cut, passages, room)
+        return await asyncio.to_thread(self._cut_chunks, passages, room)
 
     def find_passages(self, wanted: Iterable[PassageId]) -> dict[PassageId, Passage]:
         """The passages that exist, by id, in the order asked for."""
@@ -70,19 +70,19 @@ class Chunking:
             passage.id: passage for passage in self._desk.store.passages(keys[id] for id in ids if id in keys).values()
         }
 
-    def _cut(self, wanted: Sequence[PassageId], room: int | None) -> list[Chunk]:
+    def _cut_chunks(self, wanted: Sequence[PassageId], room: int | None) -> list[Chunk]:
         passages = list(self.find_passages(wanted).values())
         sizes = [tokens + FENCE for tokens in self._desk.count([passage.content for passage in passages])]
-        kept = list(zip(passages, sizes, strict=True))
+        sized = list(zip(passages, sizes, strict=True))
         if room is not None:
             totals = accumulate(sizes)
-            kept = [pair for pair, total in zip(kept, totals, strict=True) if total <= room]
-        kept.sort(key=lambda pair: (pair[0].document, pair[0].position))
-        return make_chunks([passage for passage, _ in kept], [size for _, size in kept], self.size)
+            sized = [pair for pair, total in zip(sized, totals, strict=True) if total <= room]
+        sized.sort(key=lambda pair: (pair[0].document, pair[0].position))
+        return make_chunks([passage for passage, _ in sized], [size for _, size in sized], self.size)
 
 
 def _sort_by_relevance(chunks: Sequence[Chunk], ranked: Sequence[Evidence]) -> list[Chunk]:
-    """Chunks by the rank of their best passage; those of which nothing was found stay behind, in document order."""
+    """Chunks by the rank of their best passage; those without a ranked passage come last, in document order."""
     ranks: dict[PassageId, int] = {}
     for rank, piece in enumerate(ranked):
         for source in piece.sources:

@@ -1,4 +1,4 @@
-"""Citations are verified: a quotation counts only where it stands."""
+"""Verify citations: a quotation counts only if it is found, to the character, in a passage."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ALONE = {variant: mark for mark, variants in _QUOTES.items() for variant in var
 _ELLIPSIS = r"\s*(?:\[\s*(?:…|\.{3,})\s*\]|…|\.{3,}|(?:\. ){2,}\.)\s*"
 _LEFT_OUT = re.compile(_ELLIPSIS)
 _AROUND = re.compile(rf"^{_ELLIPSIS}|{_ELLIPSIS}$")
-_LEAST = 3  # characters: less than that stands anywhere
+_LEAST = 3  # characters: fewer are found anywhere
 _LONGER = 4  # times: `<` is shown as `&lt;`, and nothing as more
 
 
@@ -44,32 +44,32 @@ class Cited:
 
 
 class Citer:
-    """Finds quotations of the model in the passages that its evidence rests on."""
+    """Finds quotations of the model in the passages from which its evidence was made."""
 
     def __init__(self, store: Texts) -> None:
         self._store = store
 
     def cite(self, quotes: Sequence[Quote], evidence: Sequence[Evidence]) -> Cited:
-        """Locate each quotation in the evidence it names (E1 is the first), else in any other; drop what is nowhere.
+        """Locate each quotation in the evidence that it names (E1 is the first), else in any other; else drop it.
 
-        Only passages are cited: a quotation of a summary is looked for in the passages below it, and counted where it
-        stands in the summary alone.
+        Only passages are cited. A quotation of a summary is looked for in the passages below it; if it is in the
+        summary alone, it is counted as derived.
 
-        A quotation that leaves something out ("the tide … at nine") is cited part by part, if all parts stand in one
+        A quotation that leaves something out ("the tide … at nine") is cited part by part, if all parts are in one
         passage.
         """
-        passages = self._passages(evidence) if quotes else {}
+        passages = self._load_passages(evidence) if quotes else {}
         found: dict[Citation, None] = {}
         derived = dropped = 0
         for quote in quotes:
-            citations = _cite_parts(quote.quote, _in_turn(quote, evidence, passages))
+            citations = _cite_parts(quote.quote, _order_passages(quote, evidence, passages))
             found.update(dict.fromkeys(citations))
             if not citations:
                 is_derived = any(_find(quote.quote, piece.text) for piece in evidence)
                 derived, dropped = derived + is_derived, dropped + (not is_derived)
         return Cited(tuple(found), dropped, derived)
 
-    def _passages(self, evidence: Sequence[Evidence]) -> dict[str, Passage]:
+    def _load_passages(self, evidence: Sequence[Evidence]) -> dict[str, Passage]:
         wanted = self._store.keys_of({source for piece in evidence for source in piece.sources})
         return {passage.id: passage for passage in self._store.passages(wanted.values()).values()}
 
@@ -104,19 +104,19 @@ def locate(quote: str, passage: Passage) -> Citation | None:
 
 
 def _find(quote: str, text: str) -> tuple[int, int] | None:
-    """Where a quotation stands: exactly, else as prompts show it, with white space, marks and dashes folded.
+    """The span of a quotation: exact, else as prompts show the text, with white space, marks and dashes folded.
 
     Ellipses and quotation marks around it may be the model's own, so it is also looked for without them.
     """
     words = quote.strip()
     bare = _AROUND.sub("", words)
     for wanted in dict.fromkeys((words, bare, bare.strip("".join(_QUOTES.values())).strip())):
-        if len(wanted) >= _LEAST and (span := _span(wanted, text)):
+        if len(wanted) >= _LEAST and (span := _find_span(wanted, text)):
             return span
     return None
 
 
-def _span(words: str, text: str) -> tuple[int, int] | None:
+def _find_span(words: str, text: str) -> tuple[int, int] | None:
     start = text.find(words)
     if start >= 0:
         return start, start + len(words)
@@ -124,7 +124,7 @@ def _span(words: str, text: str) -> tuple[int, int] | None:
         return None  # no copy of any of it, and not worth the work
     wanted = _SPECIAL.sub(_read, words).strip(" -")
     found = _fold(text).find(wanted) if len(wanted) >= _LEAST else -1
-    return _unfold(text, found, found + len(wanted)) if found >= 0 else None
+    return _find_unfolded(text, found, found + len(wanted)) if found >= 0 else None
 
 
 @lru_cache(maxsize=256)
@@ -137,10 +137,10 @@ def _fold(text: str) -> str:
 
 
 def _read(special: re.Match[str]) -> str:
-    return _plain(special[0])[0]
+    return _fold_special(special[0])[0]
 
 
-def _unfold(text: str, start: int, end: int) -> tuple[int, int]:
+def _find_unfolded(text: str, start: int, end: int) -> tuple[int, int]:
     """Where the characters `start` to `end` of the folded text stand in the text itself."""
     starts: list[int] = []
     ends: list[int] = []
@@ -148,7 +148,7 @@ def _unfold(text: str, start: int, end: int) -> tuple[int, int]:
     for special in _SPECIAL.finditer(text):
         starts.extend(range(after, special.start()))
         ends.extend(range(after + 1, special.start() + 1))
-        sign, length = _plain(special[0])
+        sign, length = _fold_special(special[0])
         starts.extend([special.start()] * len(sign))
         ends.extend([special.start() + length] * len(sign))
         after = special.end()
@@ -157,7 +157,7 @@ def _unfold(text: str, start: int, end: int) -> tuple[int, int]:
     return starts[start], ends[end - 1]
 
 
-def _plain(special: str) -> tuple[str, int]:
+def _fold_special(special: str) -> tuple[str, int]:
     """What it reads as, and how many of its characters a citation covers: the blank after a bracket does not count."""
     if special in _ALONE:
         return _ALONE[special], len(special)
@@ -170,7 +170,7 @@ def _plain(special: str) -> tuple[str, int]:
     return (" " if any(map(str.isspace, special)) else ""), len(special)
 
 
-def _in_turn(quote: Quote, evidence: Sequence[Evidence], passages: dict[str, Passage]) -> list[Passage]:
+def _order_passages(quote: Quote, evidence: Sequence[Evidence], passages: dict[str, Passage]) -> list[Passage]:
     first = find_labelled(quote.label, evidence)
     order = dict.fromkeys(source for piece in (*first, *evidence) for source in piece.sources)
     return [passages[source] for source in order if source in passages]

@@ -29,8 +29,8 @@ class Collection:
     def is_full(self) -> bool:
         return self._most is not None and len(self._known) >= self._most
 
-    def take(self, query: str, found: Sequence[Evidence], step: int) -> Collected:
-        """Add what a search found as far as there is room. Returns the event, which holds what is new."""
+    def add(self, query: str, found: Sequence[Evidence], step: int) -> Collected:
+        """Add what a search found until the collection is full. Returns the event, which holds what is new."""
         new: list[Evidence] = []
         for piece in found:
             if piece.node not in self._known and not self.is_full:

@@ -1,4 +1,4 @@
-"""Turning evidence into cues, and cues into one (ComoRAG's Mem-Encode and Mem-Fuse, section 2.3)."""
+"""Make cues from evidence, and one cue from several (ComoRAG's Mem-Encode and Mem-Fuse, section 2.3)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tomewise.working.pool import Unit
 
 @dataclass(frozen=True, slots=True)
 class Cue:
-    """What evidence adds, and the nodes that this rests on, as the model names them: maybe none."""
+    """What evidence adds, and the nodes that say so, as the model names them: maybe none."""
 
     text: str = ""
     support: tuple[NodeId, ...] = ()
@@ -26,13 +26,13 @@ class Cue:
 class Consolidating(Protocol):
     """Turns evidence into cues, cues into one, and says what the prober reads of a step."""
 
-    async def cue(
+    async def make_cue(
         self, question: str, units: Sequence[Unit], evidence: Sequence[Evidence], known: Sequence[str]
     ) -> Cue: ...
 
-    async def fuse(self, question: str, cues: Sequence[str]) -> str: ...
+    async def fuse_cues(self, question: str, cues: Sequence[str]) -> str: ...
 
-    def findings(self, units: Sequence[Unit]) -> list[str]: ...
+    def list_findings(self, units: Sequence[Unit]) -> list[str]: ...
 
 
 class Consolidation:
@@ -43,22 +43,24 @@ class Consolidation:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
 
-    async def cue(
+    async def make_cue(
         self, question: str, units: Sequence[Unit], evidence: Sequence[Evidence], known: Sequence[str]
     ) -> Cue:
-        """What the evidence of units of one probe, as it is shown, adds to the cues that are `known`; else empty."""
+        """What the evidence of the units of one probe adds to the cues that are `known`; empty if it adds nothing."""
         layers = ", ".join(unit.layer for unit in units)
         shown = await asyncio.to_thread(self._desk.show, evidence)
-        given = EncodeIn(question=question, probe=units[0].probe, layer=layers, evidence=shown, known=list(known))
-        found = await self._desk.model.ask(ENCODE, given)
-        support = dict.fromkeys(piece.node for label in found.labels for piece in find_labelled(label, evidence))
-        return Cue(found.cue, tuple(support))
+        encode_input = EncodeIn(
+            question=question, probe=units[0].probe, layer=layers, evidence=shown, known=list(known)
+        )
+        reply = await self._desk.model.ask(ENCODE, encode_input)
+        support = dict.fromkeys(piece.node for label in reply.labels for piece in find_labelled(label, evidence))
+        return Cue(reply.cue, tuple(support))
 
-    async def fuse(self, question: str, cues: Sequence[str]) -> str:
+    async def fuse_cues(self, question: str, cues: Sequence[str]) -> str:
         """What cues of earlier searches say together."""
         return (await self._desk.model.ask(FUSE, FuseIn(question=question, cues=list(cues)))).cue
 
-    def findings(self, units: Sequence[Unit]) -> list[str]:
+    def list_findings(self, units: Sequence[Unit]) -> list[str]:
         """The cues. An empty cue means that nothing was found, and the evidence does not take its place."""
         return list(dict.fromkeys(unit.cue for unit in units if unit.cue))
 
@@ -68,17 +70,17 @@ class NoConsolidation:
 
     calls = NO_CALLS
 
-    async def cue(
+    async def make_cue(
         self, question: str, units: Sequence[Unit], evidence: Sequence[Evidence], known: Sequence[str]
     ) -> Cue:
         """Nothing."""
         return Cue()
 
-    async def fuse(self, question: str, cues: Sequence[str]) -> str:
+    async def fuse_cues(self, question: str, cues: Sequence[str]) -> str:
         """Nothing."""
         return ""
 
-    def findings(self, units: Sequence[Unit]) -> list[str]:
+    def list_findings(self, units: Sequence[Unit]) -> list[str]:
         """The best evidence of each search, as there are no cues."""
         return [unit.evidence[0].text for unit in units if unit.evidence]
 
@@ -93,16 +95,16 @@ class WithoutKnown:
     def calls(self) -> CallCount:
         return read_calls(self._consolidating)
 
-    async def cue(
+    async def make_cue(
         self, question: str, units: Sequence[Unit], evidence: Sequence[Evidence], known: Sequence[str]
     ) -> Cue:
-        """The other's cue, made without the earlier ones."""
-        return await self._consolidating.cue(question, units, evidence, ())
+        """The cue of the wrapped consolidation, made without the earlier ones."""
+        return await self._consolidating.make_cue(question, units, evidence, ())
 
-    async def fuse(self, question: str, cues: Sequence[str]) -> str:
-        """The other's."""
-        return await self._consolidating.fuse(question, cues)
+    async def fuse_cues(self, question: str, cues: Sequence[str]) -> str:
+        """As the wrapped consolidation."""
+        return await self._consolidating.fuse_cues(question, cues)
 
-    def findings(self, units: Sequence[Unit]) -> list[str]:
-        """The other's."""
-        return self._consolidating.findings(units)
+    def list_findings(self, units: Sequence[Unit]) -> list[str]:
+        """As the wrapped consolidation."""
+        return self._consolidating.list_findings(units)

@@ -1,4 +1,4 @@
-"""What the probing loop shows: evidence and cues of several layers within one budget of tokens."""
+"""What loops with a working memory show: evidence and cues of several layers within one budget of tokens."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tomewise.working.pool import Unit
 Kind = TypeVar("Kind", bound=Attempted)
 HISTORY = "history"
 _NOTES = 3  # notes take at most one part in so many of the context, beside the share of history
-_KNOWN = 8  # the same for earlier cues beside the evidence that is encoded
-_NEAR = 0.8  # of a text that is cut: a word that begins further back is cut too, as where there are no spaces
-_LEAST = 100  # tokens to which a cue is cut short at most, where there are too many
+_KNOWN = 8  # earlier cues take at most one part in so many, beside the evidence that is encoded
+_NEAR = 0.8  # a text is cut between words only if this share of it is left; else it has no spaces to cut at
+_LEAST = 100  # tokens: if there are too many cues, none is cut shorter than this
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,74 +48,18 @@ class Contexts:
         self._shares = shares
         self._known: dict[str, int] = {}
 
-    def read(self, unit: Unit) -> tuple[Evidence, ...]:
+    def select_evidence(self, unit: Unit) -> tuple[Evidence, ...]:
         """The evidence of one unit that fits into its layer's share, best first: one piece at least."""
-        texts = [_text(piece) for piece in unit.evidence]
-        kept = share_budget(self._room(unit.layer), {unit.layer: 1}, {unit.layer: texts}, self._tokens)[unit.layer]
-        return tuple(unit.evidence[place] for place in kept) or unit.evidence[:1]
+        texts = [_write_text(piece) for piece in unit.evidence]
+        fitting = share_budget(
+            self._measure_room(unit.layer), {unit.layer: 1}, {unit.layer: texts}, self._count_tokens
+        )[unit.layer]
+        return tuple(unit.evidence[index] for index in fitting) or unit.evidence[:1]
 
     def shorten(self, text: str, most: int) -> str:
-        """A text cut to `most` tokens, by whole sentences where one fits."""
-        return self._cut(text, most)
+        """A text cut to `most` tokens: its last sentence, which concludes it, and as many of the first ones as fit.
 
-    def cues(self, cues: Sequence[str]) -> list[str]:
-        """Cues as a role sees them that is shown nothing else."""
-        return self._shorten_all(cues, self._budget)
-
-    def fit_known(self, cues: Sequence[str]) -> list[str]:
-        """Earlier cues as the encoding role sees them beside new evidence: the first ones that have room."""
-        return self._shorten_all(cues, self._budget // _KNOWN)
-
-    def context(self, ranked: Mapping[str, Sequence[Evidence]], cued: Sequence[Unit], fused: str) -> Context:
-        """What the answering role sees: by layer the first pieces of `ranked`, the cues of units, as many as have room.
-
-        `fused` is what the cues of the past say together.
-        """
-        ranked = _drop_repeats(ranked)
-        notes = self._notes(cued, fused)
-        left = self._budget - sum(size + FENCE for size in self._tokens(notes))
-        shares = {layer: self._shares[layer] for layer in ranked}
-        texts = {layer: [_text(piece) for piece in pieces] for layer, pieces in ranked.items()}
-        kept = share_budget(left, shares, texts, self._tokens)
-        evidence = [ranked[layer][place] for layer, places in kept.items() for place in places]
-        cut = sum(map(len, ranked.values())) - len(evidence)
-        return Context(tuple(self._desk.put_in_order(evidence)), tuple(notes), cut)
-
-    def _notes(self, cued: Sequence[Unit], fused: str) -> list[str]:
-        """What is fused and the cues that have room, in the order given; shown layer by layer, each text once."""
-        layers = list(self._shares)
-        of_layer = {fused: -1} if fused.strip() else {}
-        for unit in cued:
-            if unit.cue.strip():
-                of_layer.setdefault(unit.cue, layers.index(unit.layer))
-        history = self._room(HISTORY)
-        short = self._short(list(of_layer), (self._budget - history) // _NOTES + history) if of_layer else []
-        placed = sorted(zip(of_layer.values(), short, strict=False), key=lambda pair: pair[0])
-        return [text for _, text in placed if text]
-
-    def _room(self, layer: str) -> int:
-        return self._budget * self._shares.get(layer, 0) // sum(self._shares.values())
-
-    def _shorten_all(self, texts: Sequence[str], room: int) -> list[str]:
-        return [short for short in self._short(texts, room) if short]
-
-    def _short(self, texts: Sequence[str], room: int) -> list[str]:
-        """Texts that fit into `room` tokens, the longest cut short; the last ones go where all would be crumbs."""
-        sizes = self._tokens(texts)
-        needs = accumulate(min(size, _LEAST) + FENCE for size in sizes)
-        count = max(1, sum(need <= room for need in needs))
-        left, most = room - FENCE * count, 0
-        for place, size in enumerate(sorted(sizes[:count])):
-            most = left // (count - place)
-            if size > most:
-                break
-            left, most = left - size, size
-        return [self._cut(text, most) for text in texts[:count]]
-
-    def _cut(self, text: str, most: int) -> str:
-        """Up to `most` tokens: the last sentence, which concludes the text, and as many of the first ones as fit.
-
-        Where not even one sentence fits, the text is cut between words.
+        If not even one sentence fits, the text is cut between words.
         """
         text = text.strip()
         if most <= 0 or self._count([text])[0] <= most:
@@ -125,21 +69,75 @@ class Contexts:
         ends = [sentence.end for sentence in (others[:-1] if conclusion else others)]
         cuts = [f"{text[:end]} … {conclusion}".strip() for end in ends]
         fitting = bisect_right(cuts, most, key=lambda cut: self._count([cut])[0])
-        return cuts[fitting - 1] if fitting else conclusion or self._cut_end(text, most)
+        return cuts[fitting - 1] if fitting else conclusion or self._cut_between_words(text, most)
 
-    def _cut_end(self, text: str, most: int) -> str:
+    def fit_cues(self, cues: Sequence[str]) -> list[str]:
+        """Cues for a role that is shown nothing else."""
+        return self._fit_texts(cues, self._budget)
+
+    def fit_known(self, cues: Sequence[str]) -> list[str]:
+        """Earlier cues for the encoding role, which also sees new evidence: the first ones that have room."""
+        return self._fit_texts(cues, self._budget // _KNOWN)
+
+    def make_context(self, ranked: Mapping[str, Sequence[Evidence]], cued: Sequence[Unit], fused: str) -> Context:
+        """What the answering role sees: by layer the first pieces of `ranked`, the cues of units, as many as have room.
+
+        `fused` is what the cues of the past say together.
+        """
+        ranked = _drop_repeats(ranked)
+        notes = self._select_notes(cued, fused)
+        left = self._budget - sum(size + FENCE for size in self._count_tokens(notes))
+        shares = {layer: self._shares[layer] for layer in ranked}
+        texts = {layer: [_write_text(piece) for piece in pieces] for layer, pieces in ranked.items()}
+        fitting = share_budget(left, shares, texts, self._count_tokens)
+        evidence = [ranked[layer][index] for layer, indices in fitting.items() for index in indices]
+        cut = sum(map(len, ranked.values())) - len(evidence)
+        return Context(tuple(self._desk.put_in_order(evidence)), tuple(notes), cut)
+
+    def _select_notes(self, cued: Sequence[Unit], fused: str) -> list[str]:
+        """What is fused and the cues that have room, in the order given; shown layer by layer, each text once."""
+        layers = list(self._shares)
+        of_layer = {fused: -1} if fused.strip() else {}
+        for unit in cued:
+            if unit.cue.strip():
+                of_layer.setdefault(unit.cue, layers.index(unit.layer))
+        history = self._measure_room(HISTORY)
+        short = self._shorten_texts(list(of_layer), (self._budget - history) // _NOTES + history) if of_layer else []
+        placed = sorted(zip(of_layer.values(), short, strict=False), key=lambda pair: pair[0])
+        return [text for _, text in placed if text]
+
+    def _measure_room(self, layer: str) -> int:
+        return self._budget * self._shares.get(layer, 0) // sum(self._shares.values())
+
+    def _fit_texts(self, texts: Sequence[str], room: int) -> list[str]:
+        return [short for short in self._shorten_texts(texts, room) if short]
+
+    def _shorten_texts(self, texts: Sequence[str], room: int) -> list[str]:
+        """Texts that fit into `room` tokens: the longest are cut; if all would get too short, the last are left out."""
+        sizes = self._count_tokens(texts)
+        needs = accumulate(min(size, _LEAST) + FENCE for size in sizes)
+        count = max(1, sum(need <= room for need in needs))
+        left, most = room - FENCE * count, 0
+        for index, size in enumerate(sorted(sizes[:count])):
+            most = left // (count - index)
+            if size > most:
+                break
+            left, most = left - size, size
+        return [self.shorten(text, most) for text in texts[:count]]
+
+    def _cut_between_words(self, text: str, most: int) -> str:
         """The beginning of a text, up to `most` tokens, between two words where one is near."""
-        kept, length = text, len(text)
-        while (size := self._count([kept])[0]) > most:
+        beginning, length = text, len(text)
+        while (size := self._count([beginning])[0]) > most:
             length = int(0.95 * length * most / size)  # a little less, so that few rounds do
             begun = text[:length].strip()
             if not begun:
                 return ""
             words = begun.rsplit(maxsplit=1)[0]
-            kept = f"{words if len(words) > _NEAR * len(begun) else begun} …"
-        return kept
+            beginning = f"{words if len(words) > _NEAR * len(begun) else begun} …"
+        return beginning
 
-    def _tokens(self, texts: Sequence[str]) -> list[int]:
+    def _count_tokens(self, texts: Sequence[str]) -> list[int]:
         fresh = list(dict.fromkeys(text for text in texts if text not in self._known))
         self._known.update(zip(fresh, self._count(fresh) if fresh else (), strict=True))
         return [self._known[text] for text in texts]
@@ -166,6 +164,6 @@ def _drop_repeats(ranked: Mapping[str, Sequence[Evidence]]) -> dict[str, list[Ev
     return {layer: [piece for piece in pieces if id(piece) in kept] for layer, pieces in ranked.items()}
 
 
-def _text(piece: Evidence) -> str:
+def _write_text(piece: Evidence) -> str:
     source = describe_source(piece)
     return f"{source}\n{piece.text}" if source else piece.text

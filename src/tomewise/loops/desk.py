@@ -1,12 +1,17 @@
-"""The desk on which a loop lays out evidence: what fits is chosen, shown, cited, and an answer is asked for."""
+"""The desk of a loop: it chooses the evidence that fits, shows it to a model, asks for an answer, and cites it.
+
+Of a reply to the answering role it makes an `Answer`: with the chosen option, or declined, and with verified citations.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic
 
+from tomewise.language.fences import get_letter
 from tomewise.language.per_role import find_window
 from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut, Shown
 from tomewise.loops.answer_parts import ask_answer
@@ -21,12 +26,8 @@ from tomewise.types import Answer, Evidence, In, LanguageModel, NodeId, Out, Que
 if TYPE_CHECKING:
     from tomewise.store.contract import Texts
 
-
-import re
-
-from tomewise.language.fences import letter
-
 Arrange = Callable[[Sequence[Evidence]], Sequence[Evidence]]
+_LETTER_FIRST = re.compile(r"\s*(?:[Oo]ption\s+)?[(\[]?([A-Za-z])(?:[)\].:]|$)")  # "B) the clerk", "option B"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class Attempt:
 class Desk:
     """Chooses evidence that fits, shows it to a model under labels and with places, cites it, and asks for answers.
 
-    `count` gives the tokens of texts, see `make_token_counter`. A desk keeps nothing of a question: one serves all.
+    `count` gives the tokens of texts, see `make_token_counter`. A desk remembers nothing of a question.
     """
 
     def __init__(self, store: Texts, model: LanguageModel, count: Count) -> None:
@@ -59,12 +60,12 @@ class Desk:
         self._citer = Citer(store)
 
     def show(self, evidence: Sequence[Evidence]) -> list[Shown]:
-        """Evidence as a prompt shows it: what it is, where it stands, and a label: E1, E2, ... in the order given."""
-        places = self.store.places(source for piece in evidence for source in piece.sources)
-        totals = self.store.count_passages({document for document, _ in places.values()})
+        """Evidence as a prompt shows it: a label (E1, E2, ...), its kind, its text, and where it is from."""
+        positions = self.store.places(source for piece in evidence for source in piece.sources)
+        totals = self.store.count_passages({document for document, _ in positions.values()})
         shown = []
         for number, piece in enumerate(evidence, start=1):
-            origin = describe_origin([places[source] for source in piece.sources if source in places], totals)
+            origin = describe_origin([positions[each] for each in piece.sources if each in positions], totals)
             shown.append(
                 Shown(
                     label=f"E{number}",
@@ -78,7 +79,7 @@ class Desk:
         return shown
 
     def fetch(self, nodes: Sequence[NodeId], within: Scope | None) -> list[Evidence]:
-        """The passages within a scope among these nodes, in the order given; their score is 0."""
+        """The passages among these nodes that are within the scope, in this order; their score is 0."""
         keys = self.store.keys_of(nodes)
         allowed = self.store.keys_within(within)
         inside = [keys[node] for node in nodes if node in keys and (allowed is None or keys[node] in allowed)]
@@ -106,24 +107,26 @@ class Desk:
     def put_in_order(self, evidence: Sequence[Evidence]) -> list[Evidence]:
         """Layers in the order in which they first occur, and in each the evidence in document order."""
         layers = list(dict.fromkeys(piece.layer for piece in evidence))
-        known = self.store.places(piece.sources[0] for piece in evidence if piece.sources)
+        positions = self.store.places(piece.sources[0] for piece in evidence if piece.sources)
 
-        def place(piece: Evidence) -> tuple[int, str, int, int, str]:
-            where = known.get(piece.sources[0], ("", 0)) if piece.sources else ("", 0)
-            return (layers.index(piece.layer), *where, -len(piece.sources), piece.node)
+        def make_key(piece: Evidence) -> tuple[int, str, int, int, str]:
+            position = positions.get(piece.sources[0], ("", 0)) if piece.sources else ("", 0)
+            return (layers.index(piece.layer), *position, -len(piece.sources), piece.node)
 
-        return sorted(evidence, key=place)
+        return sorted(evidence, key=make_key)
 
     def measure_room(self, role: Role[Any, Any], used: int = 0) -> int:
         """The tokens of evidence that a prompt of this role may hold, beside `used` tokens.
 
-        The count is not that of the model, and there are the prompt's own words, so a third is left.
+        A third of the window is left free: the model counts tokens in another way, and the prompt has its own words.
         """
         return max(0, find_window(self.model, role) - role.output_tokens - used) * 2 // 3
 
     def measure_answer_room(self, question: Question) -> int:
         """The same for the answering role beside the question, which some roles are given twice."""
-        asked = self.model.reckon(ANSWER, make_answer_input(question, [])) + sum(self.count([question.text]))
+        asked = self.model.count_input_tokens(ANSWER, make_answer_input(question, [])) + sum(
+            self.count([question.text])
+        )
         return self.measure_room(ANSWER, asked)
 
     def fit(
@@ -137,18 +140,15 @@ class Desk:
     ) -> Prepared[In]:
         """The input with the first pieces of evidence that have room, in the order into which `arrange` puts them.
 
-        `budget` is in tokens, None for as much as the model's window holds, near-repeats included.
+        `budget` is in tokens; None for as much as the model's window holds, near-repeats included.
         """
         found, best = list(found), list(found)
         if budget is not None:
             found = drop_near_repeats(found)
             best = fit_to_budget(found, budget, self.count)
-
-        def make(evidence: Sequence[Evidence]) -> In:
-            return make_input(shown[: len(evidence)])
-
         shown = self.show(best)  # labels and order do not change the number of tokens
-        evidence = list(arrange(fit_to_window(best, self.model, role, make)))
+        fitting = fit_to_window(best, self.model, role, lambda pieces: make_input(shown[: len(pieces)]))
+        evidence = list(arrange(fitting))
         return Prepared(make_input(self.show(evidence)), evidence, found)
 
     async def prepare(
@@ -160,7 +160,7 @@ class Desk:
         notes: Sequence[str] = (),
         arrange: Arrange = list,
     ) -> Prepared[AnswerIn]:
-        """What the answering role is given, as `fit` says. It may decline unless the question asks for a guess."""
+        """The input of the answering role, see `fit`. The role may decline unless the question asks for a guess."""
 
         def make_input(shown: Sequence[Shown]) -> AnswerIn:
             return make_answer_input(question, shown, notes=notes, may_decline=not question.force)
@@ -170,13 +170,13 @@ class Desk:
     async def prepare_chosen(
         self, question: Question, evidence: Sequence[Evidence], *, notes: Sequence[str], may_decline: bool
     ) -> Prepared[AnswerIn]:
-        """What the answering role is given, with all of this evidence, which was chosen and fits."""
+        """The input of the answering role with all of this evidence, which was chosen before and fits."""
         shown = await asyncio.to_thread(self.show, evidence)
-        given = make_answer_input(question, shown, notes=notes, may_decline=may_decline)
-        return Prepared(given, evidence, evidence)
+        answer_input = make_answer_input(question, shown, notes=notes, may_decline=may_decline)
+        return Prepared(answer_input, evidence, evidence)
 
     async def attempt(self, question: Question, prepared: Prepared[AnswerIn], *, final: bool = True) -> Attempt:
-        """The reply to what was prepared, and its answer. Parts of a `final` one are shown on the way.
+        """Ask the answering role. Parts of a `final` answer are shown while the model writes it (`answer_parts`).
 
         Raises ModelError.
         """
@@ -188,17 +188,14 @@ class Desk:
         return Attempt(reply, answer)
 
     async def answer(self, question: Question, prepared: Prepared[AnswerIn], *, final: bool = True) -> Answer:
-        """The answer of an attempt."""
+        """Ask the answering role, for the answer alone. See `attempt`."""
         return (await self.attempt(question, prepared, final=final)).answer
-
-
-_LED = re.compile(r"\s*(?:[Oo]ption\s+)?[(\[]?([A-Za-z])(?:[)\].:]|$)")  # "B) the clerk", "option B"
 
 
 def make_answer_input(
     question: Question, shown: Sequence[Shown], *, notes: Sequence[str] = (), may_decline: bool = False
 ) -> AnswerIn:
-    """What the answering role is given."""
+    """The input of the answering role."""
     return AnswerIn(
         question=question.text,
         options=list(question.options),
@@ -214,8 +211,8 @@ def read_answer(
 ) -> Answer:
     """Make an answer from a reply of the answering role, and verify its quotations.
 
-    While declining is allowed, a reply counts as declined if it declines beside a letter, or if no evidence supports
-    it: then it is a guess that nobody asked for.
+    While declining is allowed, a reply counts as declined if it names a letter but declines beside it, or if no
+    evidence supports it: that is a guess, and nobody asked for one.
     """
     refused = may_decline and (reply.refused or reply.supported == "none")
     choice = None if refused else find_choice(reply, question)
@@ -237,19 +234,19 @@ def read_answer(
 
 def find_choice(reply: AnswerOut, question: Question) -> str | None:
     """The letter of the chosen option: as stated, else the option that the answer spells out."""
-    letters = [letter(index) for index in range(len(question.options))]
-    folded = [_bare(option) for option in question.options]
+    letters = [get_letter(index) for index in range(len(question.options))]
+    options = [_strip_marks(option) for option in question.options]
     for wording in (reply.choice or "", reply.answer):
-        bare = _bare(wording)
-        if bare.upper() in letters:
-            return bare.upper()
-        if bare in folded:
-            return letters[folded.index(bare)]
-        led = _LED.match(wording)
-        if led and led[1].upper() in letters:
-            return led[1].upper()
+        words = _strip_marks(wording)
+        if words.upper() in letters:
+            return words.upper()
+        if words in options:
+            return letters[options.index(words)]
+        first = _LETTER_FIRST.match(wording)
+        if first and first[1].upper() in letters:
+            return first[1].upper()
     return None
 
 
-def _bare(wording: str) -> str:
+def _strip_marks(wording: str) -> str:
     return wording.strip(" .():[]\"'\n").casefold()

@@ -27,13 +27,13 @@ def make_token_counter(embedder: Embedder) -> Count:
 
 def fit_to_budget(evidence: Sequence[Evidence], budget: int, count: Count) -> list[Evidence]:
     """The first pieces that fit together; one that is too long for what is left is passed over, not cut."""
-    kept: list[Evidence] = []
+    fitting: list[Evidence] = []
     texts = [f"{describe_source(piece)}\n{piece.text}" for piece in evidence]
     for piece, tokens in zip(evidence, count(texts), strict=True):
         if tokens + FENCE <= budget:
-            kept.append(piece)
+            fitting.append(piece)
             budget -= tokens + FENCE
-    return kept
+    return fitting
 
 
 def fit_to_window(
@@ -43,9 +43,9 @@ def fit_to_window(
     room = find_window(model, role) - role.output_tokens
 
     def fits(count: int) -> bool:
-        return model.reckon(role, make_input(material[:count])) <= room
+        return model.count_input_tokens(role, make_input(material[:count])) <= room
 
-    # No token is shorter than a byte: where all bytes fit, nothing need be reckoned.
+    # No token is shorter than a byte: if all bytes fit, no tokens are counted.
     if len(make_input(material).model_dump_json().encode()) + _PROMPT_BYTES <= room or fits(len(material)):
         return list(material)
     return list(material[: bisect_left(range(len(material)), True, key=lambda count: not fits(count + 1))])
@@ -66,28 +66,28 @@ def find_labelled(label: str, evidence: Sequence[Evidence]) -> list[Evidence]:
 def share_budget(
     budget: int, shares: Mapping[str, int], texts: Mapping[str, Sequence[str]], count: Count
 ) -> dict[str, list[int]]:
-    """Find which texts of each layer fit, as places in its list.
+    """Find which texts of each layer fit, as indices of its list.
 
     Each layer fills its share in the order given, passing over what is too long for what is left. What a layer leaves
     unused spills over to the others, the layer with the largest share first (ComoRAG, appendix B.4: 8:2:2:1).
     """
     sizes = {layer: [tokens + FENCE for tokens in count(layer_texts)] for layer, layer_texts in texts.items()}
     whole = sum(shares.values())
-    taken: dict[str, list[int]] = {layer: [] for layer in texts}
+    chosen: dict[str, list[int]] = {layer: [] for layer in texts}
     left = budget
     for layer in texts:
-        left -= _fill(taken[layer], sizes[layer], budget * shares[layer] // whole)
+        left -= _fill_room(chosen[layer], sizes[layer], budget * shares[layer] // whole)
     for layer in sorted(texts, key=lambda name: -shares[name]):
-        left -= _fill(taken[layer], sizes[layer], left)
-    return {layer: sorted(places) for layer, places in taken.items()}
+        left -= _fill_room(chosen[layer], sizes[layer], left)
+    return {layer: sorted(indices) for layer, indices in chosen.items()}
 
 
-def _fill(taken: list[int], sizes: Sequence[int], room: int) -> int:
-    """Take what fits of what is not taken yet; returns what it used."""
+def _fill_room(chosen: list[int], sizes: Sequence[int], room: int) -> int:
+    """Choose more of the texts, as many as fit. Returns the tokens that they use."""
     used = 0
-    earlier = set(taken)
-    for place, size in enumerate(sizes):
-        if place not in earlier and used + size <= room:
-            taken.append(place)
+    earlier = set(chosen)
+    for index, size in enumerate(sizes):
+        if index not in earlier and used + size <= room:
+            chosen.append(index)
             used += size
     return used

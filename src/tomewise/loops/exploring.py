@@ -1,4 +1,4 @@
-"""Searching for a concern: around the points that it names, or beyond the memory (HGMem, equations 6 and 7)."""
+"""Search for a concern: around the points that it names, or beyond the memory (HGMem, equations 6 and 7)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from tomewise.loops.planning import Concern, Place
+from tomewise.loops.planning import Concern, Region
 from tomewise.recall.investigation import Findings, Investigation
 from tomewise.types import NodeId, Retriever, Scope
 from tomewise.working.hypergraph import Hypergraph
@@ -20,7 +20,7 @@ class Search:
     """
 
     concern: Concern
-    place: Place
+    region: Region
     entities: int
     found: Findings
 
@@ -40,14 +40,14 @@ class Exploring:
 
     async def search(self, concern: Concern, memory: Hypergraph, within: Scope | None) -> Search:
         """Search for one concern. A local search around points that the graph does not know is a global one."""
-        around = await self._find_around(concern, memory) if concern.place == "local" else frozenset()
+        around = await self._find_around(concern, memory) if concern.region == "local" else frozenset()
         beyond = frozenset() if around else find_in_graph(memory, [point.id for point in memory.points])
-        region = narrow(within, around or None, beyond)
-        found, beside = await asyncio.gather(
-            self._investigation.investigate(concern.query, self._limit, region),
+        scope = narrow_scope(within, around or None, beyond)
+        found, passages_anywhere = await asyncio.gather(
+            self._investigation.investigate(concern.query, self._limit, scope),
             self._recall.retrieve(concern.query, self._limit, within=within),
         )
-        passages = {piece.node: piece for piece in (*found.passages, *beside)}
+        passages = {piece.node: piece for piece in (*found.passages, *passages_anywhere)}
         found = replace(found, passages=tuple(passages.values()))
         return Search(concern, "local" if around else "global", len(around or beyond), found)
 
@@ -68,8 +68,8 @@ def find_in_graph(memory: Hypergraph, points: Collection[str]) -> frozenset[Node
     return frozenset(vertex for vertex in vertices if memory.vertices[vertex].in_graph)
 
 
-def narrow(within: Scope | None, around: frozenset[NodeId] | None, beyond: frozenset[NodeId]) -> Scope:
-    """The scope of a question, narrowed to the entities `around` and without those `beyond` which the search goes.
+def narrow_scope(within: Scope | None, around: frozenset[NodeId] | None, beyond: frozenset[NodeId]) -> Scope:
+    """The scope of a question, narrowed to the entities `around` and without the entities that it goes `beyond`.
 
     Both together leave no more than either: where the question names entities too, only those of both are searched.
     """

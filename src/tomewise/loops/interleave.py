@@ -28,7 +28,7 @@ from tomewise.language.roles import THINK, Shown, ThinkIn, ThinkOut
 from tomewise.loops.collection import Collection
 from tomewise.loops.desk import Desk
 from tomewise.loops.repeats import fold
-from tomewise.loops.steps import Course, take_steps
+from tomewise.loops.steps import LoopState, take_steps
 from tomewise.types import Answer, Event, Question, Retriever
 
 THOUGHTS = 8  # sentences of reasoning at most
@@ -70,43 +70,43 @@ class Interleave:
 
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """The first search; for each thought `thought` and `recalled`; `stopped`, `retrieved`, then the answer."""
-        course = _Course(question=question, collection=Collection(self._collected))
-        yield await self._search(course, question.text)
-        async for event in take_steps(course, partial(self._think, course), most=self._thoughts, name="thought"):
+        state = _InterleaveState(question=question, collection=Collection(self._collected))
+        yield await self._search(state, question.text)
+        async for event in take_steps(state, partial(self._think, state), most=self._thoughts, name="thought"):
             yield event
-        prepared = await self._desk.prepare(question, course.collection.pieces, budget=self._budget)
-        yield Retrieved.of(prepared.evidence, prepared.found, course.step)
+        prepared = await self._desk.prepare(question, state.collection.pieces, budget=self._budget)
+        yield Retrieved.of(prepared.evidence, prepared.found, state.step)
         yield await self._desk.answer(question, prepared)
 
-    async def _search(self, course: _Course, query: str) -> Event:
-        """Search with a query, and note the end where no further search can add anything."""
-        found = await self._recall.retrieve(query, self._limit, within=course.question.within)
-        event = course.collection.take(query, found, course.step)
-        if course.collection.is_full:
-            course.end = f"the collection is full (allowed: {self._collected})"
+    async def _search(self, state: _InterleaveState, query: str) -> Event:
+        """Search with a query. The loop ends if no further search can add anything."""
+        found = await self._recall.retrieve(query, self._limit, within=state.question.within)
+        event = state.collection.add(query, found, state.step)
+        if state.collection.is_full:
+            state.end = f"the collection is full (allowed: {self._collected})"
         return event
 
-    async def _think(self, course: _Course) -> AsyncIterator[Event]:
+    async def _think(self, state: _InterleaveState) -> AsyncIterator[Event]:
         """The next thought, and a search with it unless it concludes."""
-        make_input = partial(_make_input, course)
-        pieces = course.collection.pieces
+        make_input = partial(_make_input, state)
+        pieces = state.collection.pieces
         prepared = await asyncio.to_thread(self._desk.fit, THINK, pieces, make_input, budget=self._budget)
-        reply = await course.skipped.usable(self._desk.model.ask(THINK, prepared.input), None)
-        for event in course.report_skipped():
+        reply = await state.skipped.try_call(self._desk.model.ask(THINK, prepared.input), None)
+        for event in state.report_skipped():
             yield event
         if reply is None:
-            course.end = "the reply was not usable"
+            state.end = "the reply was not usable"
             return
-        yield Thought(step=course.step, thought=reply.thought, concludes=reply.concludes)
-        course.end = _find_end(reply, course.thoughts)
-        course.thoughts.append(reply.thought)
-        if not course.end:
-            yield await self._search(course, reply.thought)
+        yield Thought(step=state.step, thought=reply.thought, concludes=reply.concludes)
+        state.end = _find_end(reply, state.thoughts)
+        state.thoughts.append(reply.thought)
+        if not state.end:
+            yield await self._search(state, reply.thought)
 
 
 @dataclass(slots=True, kw_only=True)
-class _Course(Course):
-    """How far the loop has come with one question."""
+class _InterleaveState(LoopState):
+    """The state of the loop for one question."""
 
     collection: Collection
     thoughts: list[str] = field(default_factory=list)
@@ -119,5 +119,5 @@ def _find_end(reply: ThinkOut, thoughts: Sequence[str]) -> str:
     return "the thought repeats an earlier one" if fold(reply.thought) in map(fold, thoughts) else ""
 
 
-def _make_input(course: _Course, shown: Sequence[Shown]) -> ThinkIn:
-    return ThinkIn(question=course.question.text, evidence=list(shown), thoughts=course.thoughts)
+def _make_input(state: _InterleaveState, shown: Sequence[Shown]) -> ThinkIn:
+    return ThinkIn(question=state.question.text, evidence=list(shown), thoughts=state.thoughts)

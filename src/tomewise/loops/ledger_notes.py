@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
+from tomewise.calls import NO_CALLS, CallCount, read_calls
 from tomewise.concurrency import gather_calls
 from tomewise.errors import UsageError
 from tomewise.events import ChunkUnread, Extracted, LedgerRow, LedgerUpdated, ReadingPlanned, Recovered
@@ -93,7 +94,38 @@ class LedgerParts:
     cycle: Cycle
 
 
-class LedgerNotebook:
+class LedgerReading:
+    """Opens a ledger for each question: an empty one, or that of `memory`."""
+
+    def __init__(self, parts: LedgerParts, memory: LedgerMemory | None = None) -> None:
+        self._parts = parts
+        self._memory = memory
+
+    @property
+    def calls(self) -> CallCount:
+        """The plan, one call a chunk, up to two a wave; the same again for the part that is read again.
+
+        That is for a question without earlier facts; these take up to two calls more.
+        """
+        cycle = self._parts.cycle
+        steps = cycle.infers + cycle.refines
+        waves = f" + {steps} a wave of {cycle.wave}" if steps and cycle.wave > 1 else ""
+        once = f"1 + {1 if waves else 1 + steps} a chunk{waves}"
+        search = read_calls(self._parts.recall)
+        again = f", at most {cycle.recovery:.0%} of the text read twice" if cycle.recovery else ""
+        searches = f", searches of {search.formula}" if again and search != NO_CALLS else ""
+        return CallCount(once + again + searches)
+
+    def start_from(self, memory: LedgerMemory) -> LedgerReading:
+        """The same reading from this memory, into which a question leaves what outlives it."""
+        return LedgerReading(self._parts, memory)
+
+    def open(self, question: Question) -> LedgerNotes:
+        """The ledger to start from."""
+        return LedgerNotes(question, self._parts, self._memory or LedgerMemory())
+
+
+class LedgerNotes:
     """The ledger of one question while its text is read."""
 
     def __init__(self, question: Question, parts: LedgerParts, memory: LedgerMemory) -> None:
@@ -114,7 +146,7 @@ class LedgerNotebook:
             yield event
         await self._forget_oldest()
         if self.ledger.facts or self.ledger.inferences:
-            await self._reason()
+            await self._infer_and_refine()
             async for event in self._conclude_step():
                 yield event
         async for event in self._read_waves(chunks):
@@ -127,7 +159,7 @@ class LedgerNotebook:
                 yield event
 
     def collect(self) -> Findings:
-        """Quotes of facts and of what inferences rest on, by passage; inferences and facts in other words as notes."""
+        """Quotes of facts, also of those behind inferences, by passage; inferences and other facts as notes."""
         inferences = self.ledger.inferences
         grounds = chain.from_iterable(inference.grounds for inference in inferences)
         quoted: dict[PassageId, dict[str, None]] = {}
@@ -146,8 +178,8 @@ class LedgerNotebook:
         return dump(self.ledger)
 
     async def _plan(self) -> AsyncIterator[Event]:
-        given = PlanReadingIn(question=self._question.text, limit=self._cycle.questions)
-        plan = await self.skipped.usable(self._desk.model.ask(PLAN_READING, given), PlanReadingOut())
+        role_input = PlanReadingIn(question=self._question.text, limit=self._cycle.questions)
+        plan = await self.skipped.try_call(self._desk.model.ask(PLAN_READING, role_input), PlanReadingOut())
         self._open_questions([*plan.questions, *plan.nets])
         yield ReadingPlanned(questions=plan.questions, nets=plan.nets)
         for event in self.skipped.events(0):
@@ -165,19 +197,19 @@ class LedgerNotebook:
     async def _read_wave(self, wave: Sequence[Chunk], *, again: bool) -> AsyncIterator[Event]:
         """Extract the chunks side by side; if they bring new facts, infer and refine; forget what has no room."""
         made = self.ledger.made
-        given = await asyncio.to_thread(lambda: [self._show(chunk) for chunk in wave])
-        found = await gather_calls(self._extract(chunk, shown) for chunk, shown in zip(wave, given, strict=True))
-        for chunk, facts in zip(wave, found, strict=True):
-            if facts is None and not again:  # what fails when it is read again was read before, or is named already
+        inputs = await asyncio.to_thread(lambda: [self._make_input(chunk) for chunk in wave])
+        extracted = await gather_calls(self._extract(chunk, each) for chunk, each in zip(wave, inputs, strict=True))
+        for chunk, facts in zip(wave, extracted, strict=True):
+            if facts is None and not again:  # a chunk that is read again was read before, or is listed already
                 self.unread.append(chunk)
             yield self._report_chunk(chunk, facts)
             self.ledger = add_facts(replace(self.ledger, budget=None), facts or (), self._desk.count)
         if self.ledger.made > made:
-            await self._reason()
+            await self._infer_and_refine()
         async for event in self._conclude_step():
             yield event
 
-    async def _reason(self) -> None:
+    async def _infer_and_refine(self) -> None:
         if self._cycle.infers:
             await self._infer()
         if self._cycle.refines:
@@ -193,28 +225,32 @@ class LedgerNotebook:
     async def _forget_oldest(self) -> None:
         self.ledger = await asyncio.to_thread(limit_facts, self.ledger, self._budget, self._desk.count)
 
-    def _show(self, chunk: Chunk) -> NotesIn:
+    def _make_input(self, chunk: Chunk) -> NotesIn:
         shown = self._desk.show(list_passages(chunk))
         return NotesIn(question=self._question.text, questions=list(self.ledger.questions), evidence=shown)
 
-    async def _extract(self, chunk: Chunk, given: NotesIn) -> list[Fact] | None:
-        """The facts of a chunk, None where no usable reply came."""
-        reply = await self.skipped.usable(self._desk.model.ask(EXTRACT_NOTES, given), None)
+    async def _extract(self, chunk: Chunk, notes_input: NotesIn) -> list[Fact] | None:
+        """The facts of a chunk; None without a usable reply."""
+        reply = await self.skipped.try_call(self._desk.model.ask(EXTRACT_NOTES, notes_input), None)
         if reply is None:
             return None
         return await asyncio.to_thread(lambda: [_check_quote(noted, chunk) for noted in reply.facts])
 
     async def _infer(self) -> None:
-        given = InferIn(question=self._question.text, questions=list(self.ledger.questions), **self._list_entries())
-        reply = await self.skipped.usable(self._desk.model.ask(INFER_NOTES, given), InferOut())
+        role_input = InferIn(
+            question=self._question.text, questions=list(self.ledger.questions), **self._list_entries()
+        )
+        reply = await self.skipped.try_call(self._desk.model.ask(INFER_NOTES, role_input), InferOut())
         drawn = [infer_from(self.ledger, each.inference, _read_labels(each.rests_on)) for each in reply.inferences]
         grounded = [inference for inference in drawn if inference.grounds]
         self.ledger = await asyncio.to_thread(add_inferences, self.ledger, grounded, self._desk.count)
 
     async def _refine(self) -> None:
         questions, limit = self.ledger.questions, self._cycle.questions
-        given = RefineIn(question=self._question.text, questions=list(questions), limit=limit, **self._list_entries())
-        reply = await self.skipped.usable(self._desk.model.ask(REFINE_QUESTIONS, given), RefineOut())
+        role_input = RefineIn(
+            question=self._question.text, questions=list(questions), limit=limit, **self._list_entries()
+        )
+        reply = await self.skipped.try_call(self._desk.model.ask(REFINE_QUESTIONS, role_input), RefineOut())
         still_open = [asked for number, asked in enumerate(questions, start=1) if number not in reply.answered]
         self._open_questions([*still_open, *reply.new])
 
@@ -225,28 +261,28 @@ class LedgerNotebook:
 
     def _open_questions(self, questions: Sequence[str]) -> None:
         distinct: dict[str, str] = {}
-        for asked in filter(str.strip, questions):
-            distinct.setdefault(fold(asked), asked)
+        for text in filter(str.strip, questions):
+            distinct.setdefault(fold(text), text)
         self.ledger = replace(self.ledger, questions=tuple(distinct.values())[: self._cycle.questions])
 
     async def _find_missed(self, chunks: Sequence[Chunk]) -> list[Chunk]:
         """Chunks of the passages that searches for the open questions find, and that no fact cites yet."""
         searches = [
-            self._parts.recall.retrieve(asked, self._cycle.limit, within=self._question.within)
-            for asked in self.ledger.questions
+            self._parts.recall.retrieve(text, self._cycle.limit, within=self._question.within)
+            for text in self.ledger.questions
         ]
         ranked = take_turns(await gather_calls(searches))
         cited = {fact.passage for fact in self.ledger.facts if fact.in_text}
         wanted = dict.fromkeys(source for piece in ranked for source in piece.sources if source not in cited)
         room = int(self._cycle.recovery * sum(chunk.tokens for chunk in chunks))
-        return await self._parts.chunking.cut(list(wanted), room)
+        return await self._parts.chunking.cut_chunks(list(wanted), room)
 
     def _report_chunk(self, chunk: Chunk, facts: list[Fact] | None) -> Event:
-        place = describe_chunk(chunk, self._desk)
+        name = describe_chunk(chunk, self._desk)
         if facts is None:
-            return ChunkUnread(step=self._step, chunk=place)
+            return ChunkUnread(step=self._step, chunk=name)
         notes = [fact.text for fact in facts]
-        return Extracted(step=self._step, chunk=place, notes=notes, not_found=sum(not fact.in_text for fact in facts))
+        return Extracted(step=self._step, chunk=name, notes=notes, not_found=sum(not fact.in_text for fact in facts))
 
     def _report_ledger(self) -> Event:
         return LedgerUpdated(step=self._step, pool=list(_list_rows(self.ledger)))
@@ -286,8 +322,8 @@ def _make_extracts(quoted: dict[PassageId, dict[str, None]], passages: dict[Pass
 
 
 def _list_rows(ledger: Ledger) -> Iterator[LedgerRow]:
-    for asked in ledger.questions:
-        yield LedgerRow(kind="question", text=asked)
+    for question in ledger.questions:
+        yield LedgerRow(kind="question", text=question)
     entries: Iterable[Fact | Inference] = chain(ledger.facts, ledger.inferences)
     for entry in entries:
         yield LedgerRow(kind="fact" if isinstance(entry, Fact) else "inference", label=entry.label, text=entry.text)

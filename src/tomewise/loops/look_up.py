@@ -23,7 +23,7 @@ from tomewise.events import LookedUp, Retrieved
 from tomewise.language.roles import LOOK_UP, LookUpIn, Shown
 from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import find_labelled
-from tomewise.loops.steps import Course, take_steps
+from tomewise.loops.steps import LoopState, take_steps
 from tomewise.recall.ranking import as_evidence
 from tomewise.types import Answer, Event, Evidence, NodeId, Question, Retriever
 
@@ -68,45 +68,45 @@ class LookUp:
         """For each round `looked up`; `stopped`, `retrieved`, then the answer."""
         ranked = await self._recall.retrieve(question.text, _ALL, within=question.within)
         ordered = await asyncio.to_thread(self._desk.put_in_order, ranked)
-        course = _Course(question=question, ranked=ranked, ordered=ordered)
+        state = _LookUpState(question=question, ranked=ranked, ordered=ordered)
         if not ranked:
-            course.end = "there are no pages to look up"
-        async for event in take_steps(course, partial(self._look_up, course), most=self._rounds, name="look-up"):
+            state.end = "there are no pages to look up"
+        async for event in take_steps(state, partial(self._look_up, state), most=self._rounds, name="look-up"):
             yield event
-        read = [piece for node in course.read for piece in course.texts[node]]
-        gists = [piece for piece in course.ranked if piece.node not in course.texts]
-        prepared = await self._desk.prepare(question, [*read, *gists], budget=self._budget, arrange=course.arrange)
-        yield Retrieved.of(prepared.evidence, prepared.found, course.step)
+        read = [piece for node in state.read for piece in state.texts[node]]
+        gists = [piece for piece in state.ranked if piece.node not in state.texts]
+        prepared = await self._desk.prepare(question, [*read, *gists], budget=self._budget, arrange=state.arrange)
+        yield Retrieved.of(prepared.evidence, prepared.found, state.step)
         yield await self._desk.answer(question, prepared)
 
-    async def _look_up(self, course: _Course) -> AsyncIterator[Event]:
+    async def _look_up(self, state: _LookUpState) -> AsyncIterator[Event]:
         """Ask for pages, and read them."""
-        limit = min(self._at_once, self._pages - len(course.read))
-        make_input = partial(_make_input, course, limit)
+        limit = min(self._at_once, self._pages - len(state.read))
+        make_input = partial(_make_input, state, limit)
         prepared = await asyncio.to_thread(
-            self._desk.fit, LOOK_UP, course.shown, make_input, budget=None, arrange=course.arrange
+            self._desk.fit, LOOK_UP, state.shown, make_input, budget=None, arrange=state.arrange
         )
-        course.evidence = prepared.evidence
-        given = prepared.input.model_copy(update={"read": course.read_labels})
-        reply = await course.skipped.usable(self._desk.model.ask(LOOK_UP, given), None)
-        for event in course.report_skipped():
+        state.evidence = prepared.evidence
+        look_up_input = prepared.input.model_copy(update={"read": state.read_labels})
+        reply = await state.skipped.try_call(self._desk.model.ask(LOOK_UP, look_up_input), None)
+        for event in state.report_skipped():
             yield event
         if reply is None:
-            course.end = "the reply was not usable"
+            state.end = "the reply was not usable"
             return
-        new = _choose_new(reply.labels, course, limit)
-        course.texts |= await asyncio.to_thread(self._read_texts, new)
-        course.read += [piece.node for piece in new]
-        course.end = "" if new else "no further page is needed"
-        passages = [passage for piece in new for passage in course.texts[piece.node]]
+        new = _choose_new(reply.labels, state, limit)
+        state.texts |= await asyncio.to_thread(self._read_texts, new)
+        state.read += [piece.node for piece in new]
+        state.end = "" if new else "no further page is needed"
+        passages = [passage for piece in new for passage in state.texts[piece.node]]
         yield LookedUp.of(
             passages,
             passages,
-            course.step,
+            state.step,
             pages=[piece.node for piece in new],
             gists=len(prepared.evidence),
             reasoning=reply.reasoning,
-            all_pages=len(course.ranked),
+            all_pages=len(state.ranked),
         )
 
     def _read_texts(self, pages: Sequence[Evidence]) -> dict[NodeId, list[Evidence]]:
@@ -120,8 +120,8 @@ class LookUp:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Course(Course):
-    """How far the loop has come with one question. `ranked` are all gists, nearest first, `ordered` as in the text."""
+class _LookUpState(LoopState):
+    """The state of the loop for one question. `ranked` are all gists, nearest first, `ordered` as in the text."""
 
     ranked: Sequence[Evidence]
     ordered: Sequence[Evidence]
@@ -146,19 +146,19 @@ class _Course(Course):
 
     def arrange(self, evidence: Sequence[Evidence]) -> list[Evidence]:
         """Pages, gists and passages in the order of the text."""
-        places: Mapping[NodeId, tuple[int, int]] = {
-            node: (place, number)
-            for place, page in enumerate(self.ordered)
+        positions: Mapping[NodeId, tuple[int, int]] = {
+            node: (index, number)
+            for index, page in enumerate(self.ordered)
             for number, node in enumerate((page.node, *page.sources))
         }
-        return sorted(evidence, key=lambda piece: places[piece.node])
+        return sorted(evidence, key=lambda piece: positions[piece.node])
 
 
-def _choose_new(labels: Sequence[str], course: _Course, limit: int) -> list[Evidence]:
+def _choose_new(labels: Sequence[str], state: _LookUpState, limit: int) -> list[Evidence]:
     """The pages of these labels that were not read before, each once, at most `limit`."""
-    chosen = {piece.node: piece for label in labels for piece in find_labelled(label, course.evidence)}
-    return [piece for node, piece in chosen.items() if node not in course.texts][:limit]
+    chosen = {piece.node: piece for label in labels for piece in find_labelled(label, state.evidence)}
+    return [piece for node, piece in chosen.items() if node not in state.texts][:limit]
 
 
-def _make_input(course: _Course, limit: int, shown: Sequence[Shown]) -> LookUpIn:
-    return LookUpIn(question=course.question.text, evidence=list(shown), limit=limit)
+def _make_input(state: _LookUpState, limit: int, shown: Sequence[Shown]) -> LookUpIn:
+    return LookUpIn(question=state.question.text, evidence=list(shown), limit=limit)

@@ -1,4 +1,4 @@
-"""What a relay writes while it reads: a notebook for each question, and what the answering role sees of it."""
+"""What a relay writes down while it reads for one question, and what the answering role sees of that."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Findings:
     notes: tuple[str, ...] = ()
 
 
-class Notebook(Protocol):
-    """The working memory of one reading. `unread` are the chunks whose call failed."""
+class Notes(Protocol):
+    """What one reading writes down: its working memory. `unread` are the chunks whose call failed."""
 
     unread: list[Chunk]
     skipped: Skipped
@@ -36,23 +36,23 @@ class Notebook(Protocol):
         ...
 
     def collect(self) -> Findings:
-        """What the reading came to."""
+        """What the answering role is to see."""
         ...
 
     def conclude(self, answer: str) -> Mapping[str, Any] | None:
-        """Write down the answer. Returns the whole ledger as plain data, or None."""
+        """Note the answer. Returns the whole ledger as plain data, or None."""
         ...
 
 
 class Reading(Protocol):
-    """A way of reading: opens an empty notebook for a question."""
+    """A way of reading: opens empty notes for a question."""
 
     @property
     def calls(self) -> CallCount:
         """The calls of one reading."""
         ...
 
-    def open(self, question: Question) -> Notebook: ...
+    def open(self, question: Question) -> Notes: ...
 
 
 def list_passages(chunk: Chunk) -> list[Evidence]:

@@ -15,8 +15,8 @@ from tomewise.types import LanguageModel
 from tomewise.working.hypergraph import Hypergraph
 from tomewise.working.point import MemoryPoint, PointId
 
-Place: TypeAlias = Literal["local", "global"]
-Places: TypeAlias = Literal["either", "local", "global"]
+Region: TypeAlias = Literal["local", "global"]  # where to search: around points, or beyond all
+Regions: TypeAlias = Literal["either", "local", "global"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Concern:
 
     text: str
     query: str
-    place: Place = "global"
+    region: Region = "global"
     points: tuple[PointId, ...] = ()
 
 
@@ -39,13 +39,13 @@ class Plan:
 
 
 class Planning:
-    """Asks the model for both in one reply.
+    """Asks the model whether the memory suffices, and for concerns with their subqueries, in one reply.
 
     HGMem asks for the concerns first and then for the subqueries of all. Here each concern of the reply holds its own,
     so that they cannot differ in number, and a round takes a call less.
     """
 
-    def __init__(self, model: LanguageModel, *, limit: int = 3, places: Places = "either") -> None:
+    def __init__(self, model: LanguageModel, *, limit: int = 3, places: Regions = "either") -> None:
         if limit < 1:
             raise UsageError(f"{limit} subqueries find nothing: give 1 or more")
         self._model = model
@@ -60,18 +60,18 @@ class Planning:
         searched: Sequence[str],
         skipped: Skipped,
     ) -> Plan:
-        """A plan without what cannot be used of the reply: that is recorded in `skipped`.
+        """Make a plan. What cannot be used of the reply is left out, and recorded in `skipped`.
 
         `shown` are the points that the model sees, `searched` the queries so far. Raises ModelError.
         """
-        given = PlanIn(
+        plan_input = PlanIn(
             question=question,
             points=as_prompt_points(memory, shown),
             searched=list(searched),
             limit=self.limit,
             place=self._places,
         )
-        reply = await self._model.ask(PLAN, given)
+        reply = await self._model.ask(PLAN, plan_input)
         if reply.sufficient:
             return Plan(True, reply.reasoning)
         return Plan(False, reply.reasoning, tuple(self._read_concerns(reply, memory, searched, skipped)))
@@ -92,15 +92,15 @@ class Planning:
             else:
                 known.add(fold(query))
                 read += 1
-                yield self._place(concern, query, memory, skipped)
+                yield self._read_concern(concern, query, memory, skipped)
 
-    def _place(self, concern: ConcernOut, query: str, memory: Hypergraph, skipped: Skipped) -> Concern:
+    def _read_concern(self, concern: ConcernOut, query: str, memory: Hypergraph, skipped: Skipped) -> Concern:
         points = tuple(dict.fromkeys(_find_points(concern.points, memory, skipped)))
-        place: Place = concern.place if self._places == "either" else self._places
-        if place == "local" and not points and self._places == "either":
+        region: Region = concern.place if self._places == "either" else self._places
+        if region == "local" and not points and self._places == "either":
             skipped.drop(f"a local search around no point, so it searches globally: {query!r}")
-            place = "global"
-        return Concern(concern.concern or query, query, place, points)
+            region = "global"
+        return Concern(concern.concern or query, query, region, points)
 
 
 def _choose_query(concern: ConcernOut, skipped: Skipped) -> str:

@@ -5,12 +5,12 @@ Where paper and released code differ, the paper is followed; where the paper lea
 - The prober sees the cues of the previous step (equation 1), not those of the whole pool (algorithm 1, line 22).
 - Fused are the cues of the pool as it was before the cycle, so that encoding and fusing run side by side. A single cue
   is not fused: it is shown as it is.
-- What an attempt sees beside its notes is chosen by a `Selection`: the best of everything found so far, or what is new
-  (equation 3).
-- Seen is what was read: evidence that had no room in its layer's share stays for later searches to find. A search that
-  read nothing but what another one of its step read has no cue of its own.
-- A reply that stays unusable after its repair is skipped and reported: no probe, no cue, or an attempt that failed.
-  Only the forced answer must be one.
+- A `Selection` chooses the evidence that an attempt sees beside its notes: the best of everything found so far, or what
+  is new (equation 3).
+- Evidence counts as seen once a model has read it: what had no room in its layer's share can be found again later. If
+  all evidence of a search was read for another search of the same step, no call makes a cue for it.
+- A reply that stays unusable after its repair is skipped and reported: it gives no probe, no cue, or a failed attempt.
+  Only a forced answer whose reply is unusable is an error.
 - A first answer that the evidence supports only partly is kept, and the loop goes on as if it had been declined: it is
   the answer in the end if all later attempts are declined. From the first cycle on such an answer ends the loop.
 - After the last cycle the question is declined, with what is missing; or, where a guess was asked for, the model is
@@ -35,14 +35,14 @@ from tomewise.loops.context import HISTORY, Context, Contexts, make_attempt_even
 from tomewise.loops.desk import Attempt, Desk
 from tomewise.loops.probing import Probing
 from tomewise.loops.selection import Selection
-from tomewise.loops.steps import Course, Skipped
+from tomewise.loops.steps import LoopState, Skipped
 from tomewise.loops.working_pictures import draw_pool
 from tomewise.pictures import Picture
 from tomewise.recall.layered import LayeredRecall
 from tomewise.types import Answer, Embedder, Event, Evidence, NodeId, Question, Scope
 from tomewise.working.pool import Pool, Unit
 
-_KEPT = "supported only partly, so the loop goes on"
+_GOES_ON = "supported only partly, so the loop goes on"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,78 +125,78 @@ class Probe:
     async def run(self, question: Question, memory: Pool | None = None) -> AsyncIterator[Event | Answer]:
         """Events by cycle, 0 being the first attempt; then the answer.
 
-        A `memory` that is given is used and changed: the first attempt is shown those of its cues that are nearest to
-        the question, and the evidence that they are based on.
+        `memory` is used and changed. Then the first attempt is shown its cues that are nearest to the question, and
+        the evidence from which they were made.
         """
         pool = self.open_memory() if memory is None else memory
         pool.begin_question()
         units = await self._search([question.text], pool, question.within)
-        course = _Course(
-            question=question, pool=pool, contexts=self._contexts(question), units=units, tried=[question.text]
+        state = _ProbeState(
+            question=question, pool=pool, contexts=self._make_contexts(question), units=units, tried=[question.text]
         )
         for step in range(self._bounds.cycles + 1):
-            course.step = step
-            async for event in self._explore(course) if step else _report_recall(course):
+            state.step = step
+            async for event in self._explore(state) if step else _report_recall(state):
                 yield event
-            if course.end:
+            if state.end:
                 break
-            async for event in self._attempt(course):
+            async for event in self._attempt(state):
                 yield event
-            if course.end or not self._bounds.cycles:
+            if state.end or not self._bounds.cycles:
                 break
-            async for event in self._remember(course):
+            async for event in self._remember(state):
                 yield event
-        for event in course.report_skipped():
+        for event in state.report_skipped():
             yield event
-        reason = course.end or f"no cycle is left (allowed: {self._bounds.cycles})"
-        if course.kept and course.best is course.kept:
+        reason = state.end or f"no cycle is left (allowed: {self._bounds.cycles})"
+        if state.partial_answer and state.best is state.partial_answer:
             reason += "; the answer that was kept stands"
-        yield Stopped(step=course.step, reason=reason, pool=_list_rows(course.pool))
-        async for what in self._conclude(course):
-            yield what
+        yield Stopped(step=state.step, reason=reason, pool=_list_rows(state.pool))
+        async for output in self._conclude(state):
+            yield output
 
-    async def _explore(self, course: _Course) -> AsyncIterator[Event]:
-        """Probe and recall, encode what is new and fuse what is known; the end where nothing new is found."""
-        findings = await asyncio.to_thread(course.contexts.cues, self._consolidating.findings(course.units))
-        asked = self._probing.probes(course.question.text, course.tried, findings, course.missing)
-        probes = await course.skipped.usable(asked, list[str]())
-        yield Probed(step=course.step, probes=probes)
-        course.units = await self._search(probes, course.pool, course.question.within)
-        if not any(unit.evidence for unit in course.units):
-            course.end = "no new evidence was found" if probes else "no new probe was thought of"
+    async def _explore(self, state: _ProbeState) -> AsyncIterator[Event]:
+        """Probe and recall, encode what is new and fuse what is known; the loop ends if nothing new is found."""
+        findings = await asyncio.to_thread(state.contexts.fit_cues, self._consolidating.list_findings(state.units))
+        call = self._probing.find_probes(state.question.text, state.tried, findings, state.missing)
+        probes = await state.skipped.try_call(call, list[str]())
+        yield Probed(step=state.step, probes=probes)
+        state.units = await self._search(probes, state.pool, state.question.within)
+        if not any(unit.evidence for unit in state.units):
+            state.end = "no new evidence was found" if probes else "no new probe was thought of"
             return
-        course.tried += [probe for probe in probes if probe not in course.tried]
-        async for event in _report_recall(course):
+        state.tried += [probe for probe in probes if probe not in state.tried]
+        async for event in _report_recall(state):
             yield event
-        course.units, course.notes = await gather_pair(self._encode(course), self._fuse(course))
-        for event in _consolidation_events(course):
+        state.units, state.notes = await gather_pair(self._encode(state), self._fuse(state))
+        for event in _make_consolidation_events(state):
             yield event
 
-    async def _attempt(self, course: _Course) -> AsyncIterator[Event]:
-        """Try to answer; the end where that is done."""
-        may_decline = self._bounds.cycles > 0 or not self._bounds.forces(course.question)
-        nearest_first = await asyncio.to_thread(self._find_cued, course)
-        context = await asyncio.to_thread(self._context, course, course.units, nearest_first, course.notes)
-        with show_only_full() if self._goes_on_after_partly(course.step) else nullcontext():
-            asked = self._try(course.question, context, may_decline=may_decline)
-            attempt = await course.attempts.usable(asked, None)
-        for event in (*course.report_skipped(), *course.attempts.events(course.step)):
+    async def _attempt(self, state: _ProbeState) -> AsyncIterator[Event]:
+        """Try to answer; the loop ends if it succeeds."""
+        may_decline = self._bounds.cycles > 0 or not self._bounds.forces(state.question)
+        nearest_first = await asyncio.to_thread(self._find_cued, state)
+        context = await asyncio.to_thread(self._make_context, state, state.units, nearest_first, state.notes)
+        with show_only_full() if self._goes_on_after_partly(state.step) else nullcontext():
+            call = self._try(state.question, context, may_decline=may_decline)
+            attempt = await state.attempts.try_call(call, None)
+        for event in (*state.report_skipped(), *state.attempts.events(state.step)):
             yield event
         if attempt is None:
             return
-        course.answer = attempt.answer
-        if self._keeps(course.answer, course.step):
-            course.kept = course.answer
-        elif course.answer.resolved:
-            course.end = "it was answered"
-        kept = _KEPT if course.answer is course.kept else ""
-        yield make_attempt_event(Tried, course.step, context, attempt, kept=kept)
+        state.answer = attempt.answer
+        if self._keeps(state.answer, state.step):
+            state.partial_answer = state.answer
+        elif state.answer.resolved:
+            state.end = "it was answered"
+        reason = _GOES_ON if state.answer is state.partial_answer else ""
+        yield make_attempt_event(Tried, state.step, context, attempt, kept=reason)
 
-    def _find_cued(self, course: _Course) -> list[Unit]:
+    def _find_cued(self, state: _ProbeState) -> list[Unit]:
         """The units whose cues an attempt shows: those of this step; in the first attempt, those of the past."""
-        if course.step:
-            return course.pool.nearest(course.question.text, course.units)
-        return course.pool.relevant(course.question.text, self._bounds.fused_share, 1)
+        if state.step:
+            return state.pool.find_nearest(state.question.text, state.units)
+        return state.pool.find_relevant(state.question.text, self._bounds.fused_share, 1)
 
     def _keeps(self, answer: Answer, step: int) -> bool:
         """Whether this is a first answer, supported only partly, that is kept while the loop goes on."""
@@ -205,84 +205,84 @@ class Probe:
     def _goes_on_after_partly(self, step: int) -> bool:
         return self._bounds.cycles > 0 and not self._bounds.accept_partly and step == 0
 
-    async def _remember(self, course: _Course) -> AsyncIterator[Event]:
-        """Take the units of this step into the pool; those of the first search are encoded only now, as it failed."""
-        if not course.step:
-            course.units = await self._encode(course)
-            for event in _consolidation_events(course):
+    async def _remember(self, state: _ProbeState) -> AsyncIterator[Event]:
+        """Add the units of this step to the pool. Those of the first search are encoded only now, since it failed."""
+        if not state.step:
+            state.units = await self._encode(state)
+            for event in _make_consolidation_events(state):
                 yield event
-        await asyncio.to_thread(course.pool.take, course.units)
-        yield PoolUpdated(step=course.step, units=len(course.pool.units), nodes=course.pool.size)
+        await asyncio.to_thread(state.pool.add, state.units)
+        yield PoolUpdated(step=state.step, units=len(state.pool.units), nodes=state.pool.size)
 
-    async def _conclude(self, course: _Course) -> AsyncIterator[Event | Answer]:
+    async def _conclude(self, state: _ProbeState) -> AsyncIterator[Event | Answer]:
         """The best answer; if no attempt gave one and the question asks for a guess, a call that may not decline."""
-        best = course.best
+        best = state.best
         done = best is not None and best.resolved
-        if done or not self._bounds.cycles or not self._bounds.forces(course.question):
-            if best is None and course.attempts.last:  # nobody is asked once more
-                raise course.attempts.last
+        if done or not self._bounds.cycles or not self._bounds.forces(state.question):
+            if best is None and state.attempts.last:  # nobody is asked once more
+                raise state.attempts.last
             yield best or Answer(text="", resolved=False, supported="none")
             return
-        nearest_first = await asyncio.to_thread(course.pool.relevant, course.question.text, 1.0, 1)
-        context = await asyncio.to_thread(self._context, course, (), nearest_first, "")
-        attempt = await self._try(course.question, context, may_decline=False)
-        yield make_attempt_event(Forced, course.step, context, attempt)
+        nearest_first = await asyncio.to_thread(state.pool.find_relevant, state.question.text, 1.0, 1)
+        context = await asyncio.to_thread(self._make_context, state, (), nearest_first, "")
+        attempt = await self._try(state.question, context, may_decline=False)
+        yield make_attempt_event(Forced, state.step, context, attempt)
         yield replace(attempt.answer, forced=True)
 
     async def _search(self, probes: Sequence[str], pool: Pool, within: Scope | None) -> list[Unit]:
-        """One unit a probe and layer, holding the evidence that no earlier step has read."""
+        """For each probe and layer a unit with the evidence that no earlier step has read."""
         found = await self._recall.retrieve(probes, self._bounds.limit + pool.size, within=within)
         for by_layer in found:
             for layer, ranked in by_layer.items():
                 pool.credit(layer, ranked)
-        return self._selection.units(probes, found, pool, self._bounds.limit)
+        return self._selection.make_units(probes, found, pool, self._bounds.limit)
 
-    async def _encode(self, course: _Course) -> list[Unit]:
-        """The units as they were read, with their cues; what brings nothing of its own is left out."""
-        known = await self._cues(course, 1.0, 1, course.contexts.fit_known)
-        groups = await asyncio.to_thread(self._read_groups, course)
-        asked = [self._consolidating.cue(course.question.text, units, shown, known) for units, shown in groups]
-        cues = await gather_calls(course.skipped.usable(call, Cue()) for call in asked)
+    async def _encode(self, state: _ProbeState) -> list[Unit]:
+        """The units with the evidence that fits, and their cues. Units that bring nothing new are left out."""
+        known = await self._find_cues(state, 1.0, 1, state.contexts.fit_known)
+        groups = await asyncio.to_thread(self._read_groups, state)
+        calls = [self._consolidating.make_cue(state.question.text, units, shown, known) for units, shown in groups]
+        cues = await gather_calls(state.skipped.try_call(call, Cue()) for call in calls)
         return [
             replace(unit, cue=cue.text, support=cue.support)
             for (units, _), cue in zip(groups, cues, strict=True)
             for unit in units
         ]
 
-    def _read_groups(self, course: _Course) -> list[tuple[list[Unit], list[Evidence]]]:
+    def _read_groups(self, state: _ProbeState) -> list[tuple[list[Unit], list[Evidence]]]:
         """The units of each group cut to the evidence that fits, and all of that in the order in which it is shown.
 
-        A group that holds nothing but what others before it hold is left out: a call would repeat theirs.
+        A group whose evidence earlier groups have read is left out, since a call would repeat theirs.
         """
         read: list[tuple[list[Unit], list[Evidence]]] = []
         nodes: set[NodeId] = set()
-        for group in self._selection.groups(course.units):
-            units = [replace(unit, evidence=course.contexts.read(unit)) for unit in group if unit.evidence]
+        for group in self._selection.group_units(state.units):
+            units = [replace(unit, evidence=state.contexts.select_evidence(unit)) for unit in group if unit.evidence]
             evidence = [piece for unit in units for piece in unit.evidence]
             if not nodes.issuperset(piece.node for piece in evidence):
                 read.append((units, self._desk.put_in_order(evidence)))
                 nodes.update(piece.node for piece in evidence)
         return read
 
-    async def _fuse(self, course: _Course) -> str:
+    async def _fuse(self, state: _ProbeState) -> str:
         """What the relevant cues of the pool say together."""
         least = self._selection.least_fused
-        cues = await self._cues(course, self._bounds.fused_share, least, course.contexts.cues)
+        cues = await self._find_cues(state, self._bounds.fused_share, least, state.contexts.fit_cues)
         if len(cues) < least:
             return "".join(cues)
-        return await course.skipped.usable(self._consolidating.fuse(course.question.text, cues), "")
+        return await state.skipped.try_call(self._consolidating.fuse_cues(state.question.text, cues), "")
 
-    async def _cues(
-        self, course: _Course, fraction: float, least: int, fit: Callable[[Sequence[str]], list[str]]
+    async def _find_cues(
+        self, state: _ProbeState, fraction: float, least: int, fit: Callable[[Sequence[str]], list[str]]
     ) -> list[str]:
-        """The cues of the pool that are nearest to the question, as many of them as `fit` gives room."""
-        units = await asyncio.to_thread(course.pool.relevant, course.question.text, fraction, least)
+        """The cues of the pool that are nearest to the question, as many as `fit` has room for."""
+        units = await asyncio.to_thread(state.pool.find_relevant, state.question.text, fraction, least)
         return await asyncio.to_thread(fit, [unit.cue for unit in units]) if units else []
 
-    def _context(self, course: _Course, units: Sequence[Unit], cued: Sequence[Unit], fused: str) -> Context:
-        question = course.question.text
-        ranked = {layer: self._selection.rank(question, layer, units, course.pool) for layer in self._recall.layers}
-        return course.contexts.context(ranked, cued, fused)
+    def _make_context(self, state: _ProbeState, units: Sequence[Unit], cued: Sequence[Unit], fused: str) -> Context:
+        question = state.question.text
+        ranked = {layer: self._selection.rank(question, layer, units, state.pool) for layer in self._recall.layers}
+        return state.contexts.make_context(ranked, cued, fused)
 
     async def _try(self, question: Question, context: Context, *, may_decline: bool) -> Attempt:
         prepared = await self._desk.prepare_chosen(
@@ -290,17 +290,17 @@ class Probe:
         )
         return await self._desk.attempt(question, prepared)
 
-    def _contexts(self, question: Question) -> Contexts:
-        """As much as is wanted and the model has room for."""
+    def _make_contexts(self, question: Question) -> Contexts:
+        """Contexts of at most `budget` tokens, fewer if the model has less room."""
         room = self._desk.measure_answer_room(question)
         return Contexts(self._desk, min(self._bounds.budget, room), self._bounds.shares)
 
 
 @dataclass(slots=True, kw_only=True)
-class _Course(Course):
-    """How far the loop has come with one question. `answer` is that of the last attempt with a usable reply.
+class _ProbeState(LoopState):
+    """The state of the loop for one question. `answer` is that of the last attempt with a usable reply.
 
-    `kept` is the first answer, where it was supported only partly.
+    `partial_answer` is the first answer if it was supported only partly.
     """
 
     pool: Pool
@@ -309,7 +309,7 @@ class _Course(Course):
     tried: list[str]
     notes: str = ""  # what the cues of earlier steps say together
     answer: Answer | None = None
-    kept: Answer | None = None
+    partial_answer: Answer | None = None
     attempts: Skipped = field(default_factory=Skipped)
 
     @property
@@ -319,8 +319,8 @@ class _Course(Course):
 
     @property
     def best(self) -> Answer | None:
-        """The last answer, or the one that was kept where the last attempt was declined."""
-        return self.answer if self.answer and self.answer.resolved else self.kept or self.answer
+        """The last answer, or the partial one if the last attempt was declined."""
+        return self.answer if self.answer and self.answer.resolved else self.partial_answer or self.answer
 
 
 def _join(counts: Sequence[CallCount]) -> CallCount:
@@ -329,19 +329,19 @@ def _join(counts: Sequence[CallCount]) -> CallCount:
     return total if total.most is None else CallCount(write_number(total.most), total.most)
 
 
-async def _report_recall(course: _Course) -> AsyncIterator[Event]:
-    for unit in course.units:
-        yield Recalled(step=course.step, probe=unit.probe, layer=unit.layer, evidence=as_pieces(unit.evidence))
+async def _report_recall(state: _ProbeState) -> AsyncIterator[Event]:
+    for unit in state.units:
+        yield Recalled(step=state.step, probe=unit.probe, layer=unit.layer, evidence=as_pieces(unit.evidence))
 
 
-def _consolidation_events(course: _Course) -> Iterator[Event]:
+def _make_consolidation_events(state: _ProbeState) -> Iterator[Event]:
     layers: dict[tuple[str, str, tuple[NodeId, ...]], list[str]] = {}
-    for unit in course.units:
+    for unit in state.units:
         layers.setdefault((unit.probe, unit.cue, unit.support), []).append(unit.layer)
     for (probe, cue, support), names in layers.items():
-        yield Encoded(step=course.step, probe=probe, layer=", ".join(names), cue=cue, support=support)
-    if course.step:
-        yield Fused(step=course.step, cue=course.notes)
+        yield Encoded(step=state.step, probe=probe, layer=", ".join(names), cue=cue, support=support)
+    if state.step:
+        yield Fused(step=state.step, cue=state.notes)
 
 
 def _list_rows(pool: Pool) -> list[dict[str, object]]:

@@ -18,7 +18,9 @@ class Probing(Protocol):
     @property
     def limit(self) -> int: ...
 
-    async def probes(self, question: str, tried: Sequence[str], findings: Sequence[str], missing: str) -> list[str]: ...
+    async def find_probes(
+        self, question: str, tried: Sequence[str], findings: Sequence[str], missing: str
+    ) -> list[str]: ...
 
 
 class SelfProbe:
@@ -32,12 +34,14 @@ class SelfProbe:
         self._model = model
         self.limit = limit
 
-    async def probes(self, question: str, tried: Sequence[str], findings: Sequence[str], missing: str) -> list[str]:
+    async def find_probes(
+        self, question: str, tried: Sequence[str], findings: Sequence[str], missing: str
+    ) -> list[str]:
         """At most `limit` probes, none when the model has no new one."""
-        given = ProbeIn(
+        probe_input = ProbeIn(
             question=question, past_probes=list(tried), cues=list(findings), missing=missing, limit=self.limit
         )
-        reply = await self._model.ask(PROBE, given)
+        reply = await self._model.ask(PROBE, probe_input)
         known = {"", *(fold(probe) for probe in tried)}
         fresh: dict[str, str] = {}
         for probe in reply.probes:
@@ -52,7 +56,9 @@ class SameQuestion:
     calls = NO_CALLS
     limit = 1
 
-    async def probes(self, question: str, tried: Sequence[str], findings: Sequence[str], missing: str) -> list[str]:
+    async def find_probes(
+        self, question: str, tried: Sequence[str], findings: Sequence[str], missing: str
+    ) -> list[str]:
         """The question."""
         return [question]
 
@@ -71,6 +77,8 @@ class WithoutMissing:
     def calls(self) -> CallCount:
         return read_calls(self._probing)
 
-    async def probes(self, question: str, tried: Sequence[str], findings: Sequence[str], missing: str) -> list[str]:
-        """What the other finds without knowing what is missing."""
-        return await self._probing.probes(question, tried, findings, "")
+    async def find_probes(
+        self, question: str, tried: Sequence[str], findings: Sequence[str], missing: str
+    ) -> list[str]:
+        """The probes that the wrapped probing finds without `missing`."""
+        return await self._probing.find_probes(question, tried, findings, "")

@@ -21,11 +21,11 @@ class Selection(Protocol):
     @property
     def least_fused(self) -> int: ...
 
-    def units(self, probes: Sequence[str], found: Sequence[Found], pool: Pool, limit: int) -> list[Unit]:
+    def make_units(self, probes: Sequence[str], found: Sequence[Found], pool: Pool, limit: int) -> list[Unit]:
         """One unit a probe and layer, with up to `limit` pieces of evidence that no earlier step has read."""
         ...
 
-    def groups(self, units: Sequence[Unit]) -> list[list[Unit]]:
+    def group_units(self, units: Sequence[Unit]) -> list[list[Unit]]:
         """Units that are encoded together, into one cue."""
         ...
 
@@ -41,24 +41,25 @@ class Selection(Protocol):
 class BestSoFar:
     """Each search keeps its own best hits; an attempt shows the best of everything found so far.
 
-    What cues rest on and what the question's own search ranked high take turns, the newest cue that is nearest to the
-    question first; then comes what is new. Ours: with 1,200 tokens, later attempts lost the passages that the first one
-    had, and strong models that played the loop missed those that their cues rested on. With the extractive model, whose
-    cues only quote, two of the question's hits to one passage of a cue see a little more (`bench/loop.py`).
+    Two lists take turns: the evidence from which cues were made, that of the cue nearest to the question first; and the
+    hits of the search for the question itself. Then comes what is new. Ours: with 1,200 tokens, later attempts lost the
+    passages that the first one had, and strong models that played the loop missed those from which their cues were
+    made. With the extractive model, whose cues only quote, two of the question's hits to one passage of a cue see a
+    little more (`bench/loop.py`).
     """
 
     least_fused = 2
 
-    def units(self, probes: Sequence[str], found: Sequence[Found], pool: Pool, limit: int) -> list[Unit]:
-        """Searches of one step may find the same."""
+    def make_units(self, probes: Sequence[str], found: Sequence[Found], pool: Pool, limit: int) -> list[Unit]:
+        """Units of one step may share evidence."""
         return [
             Unit(probe, layer, tuple(pool.find_unseen(ranked, limit)), "")
             for probe, layers in zip(probes, found, strict=True)
             for layer, ranked in layers.items()
         ]
 
-    def groups(self, units: Sequence[Unit]) -> list[list[Unit]]:
-        """Those of one probe: what the layers say of it belongs together, and one call does."""
+    def group_units(self, units: Sequence[Unit]) -> list[list[Unit]]:
+        """The units of one probe together, so that one call encodes what all layers say of it."""
         by_probe: dict[str, list[Unit]] = {}
         for unit in units:
             by_probe.setdefault(unit.probe, []).append(unit)
@@ -69,17 +70,17 @@ class BestSoFar:
         return 1
 
     def rank(self, question: str, layer: str, units: Sequence[Unit], pool: Pool) -> list[Evidence]:
-        """What cues rest on and the question's own hits in turn; then what is new, then the rest of the pool.
+        """The evidence of cues and the hits of the question itself in turn; then what is new, then all else.
 
-        What cues of earlier questions rest on is in the rest: it may be far from this question.
-        The cues of this step come first: an attempt that shows what an earlier one saw fails as that one did.
+        The cues of this step come first: an attempt that shows what an earlier one saw would fail as that one did. The
+        evidence of cues of earlier questions is in the rest, since it may be far from this question.
         """
         new_units = [unit for unit in units if unit.layer == layer]
         old_units = [unit for unit in pool.new_units if unit.layer == layer]
-        by_cue = [[*map(_find_support, pool.nearest(question, of_step))] for of_step in (new_units, old_units)]
+        by_cue = [[*map(_find_support, pool.find_nearest(question, of_step))] for of_step in (new_units, old_units)]
         support = drop_repeats(chain.from_iterable(map(take_turns, by_cue)))
-        best = take_turns([support, pool.first_found(layer)])
-        return drop_repeats(chain(best, take_turns([unit.evidence for unit in new_units]), pool.gather(layer)))
+        best = take_turns([support, pool.list_first_results(layer)])
+        return drop_repeats(chain(best, take_turns([unit.evidence for unit in new_units]), pool.rank(layer)))
 
 
 class NewestFirst:
@@ -90,8 +91,8 @@ class NewestFirst:
 
     least_fused = 1
 
-    def units(self, probes: Sequence[str], found: Sequence[Found], pool: Pool, limit: int) -> list[Unit]:
-        """What one search finds is new to no other of the same step."""
+    def make_units(self, probes: Sequence[str], found: Sequence[Found], pool: Pool, limit: int) -> list[Unit]:
+        """No two units of one step share evidence."""
         claimed: set[NodeId] = set()
         units: list[Unit] = []
         for probe, layers in zip(probes, found, strict=True):
@@ -101,7 +102,7 @@ class NewestFirst:
                 units.append(Unit(probe, layer, tuple(evidence), ""))
         return units
 
-    def groups(self, units: Sequence[Unit]) -> list[list[Unit]]:
+    def group_units(self, units: Sequence[Unit]) -> list[list[Unit]]:
         """Each alone: one cue a probe and layer."""
         return [[unit] for unit in units]
 
@@ -112,19 +113,19 @@ class NewestFirst:
     def rank(self, question: str, layer: str, units: Sequence[Unit], pool: Pool) -> list[Evidence]:
         """New evidence, best first from each search in turn; then the rest of the pool."""
         fresh = [unit.evidence for unit in units if unit.layer == layer]
-        return drop_repeats(chain(take_turns(fresh), pool.gather(layer)))
+        return drop_repeats(chain(take_turns(fresh), pool.rank(layer)))
 
 
 def _find_support(unit: Unit) -> list[Evidence]:
-    """The evidence of a unit that its cue rests on: as the model named it, else all of it by shared words."""
+    """The evidence of a unit from which its cue was made: as the model named it, else all of it by shared words."""
     if not unit.support:
-        return _by_words(unit)
+        return _sort_by_words(unit)
     pieces = {piece.node: piece for piece in unit.evidence}
     return [pieces[node] for node in unit.support if node in pieces]
 
 
-def _by_words(unit: Unit) -> list[Evidence]:
-    """The evidence of a unit, first what shares most words with the cue: a cue rests on some of it only."""
+def _sort_by_words(unit: Unit) -> list[Evidence]:
+    """The evidence of a unit, first what shares most words with the cue: a cue is made from some of it only."""
     words = set(_WORD.findall(unit.cue.casefold()))
     return sorted(unit.evidence, key=lambda piece: -len(words.intersection(_WORD.findall(piece.text.casefold()))))
 

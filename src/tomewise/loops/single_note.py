@@ -16,7 +16,7 @@ from tomewise.types import Event, Question
 
 
 class NoteReading:
-    """Opens a notebook with an empty note for each question. `words` is how long a note may be."""
+    """Opens an empty note for each question. `words` is how long a note may be."""
 
     calls = CallCount("1 a chunk")
 
@@ -24,12 +24,12 @@ class NoteReading:
         self._desk = desk
         self._words = words
 
-    def open(self, question: Question) -> NoteNotebook:
-        """A notebook with an empty note."""
-        return NoteNotebook(question, self._desk, self._words)
+    def open(self, question: Question) -> SingleNote:
+        """An empty note."""
+        return SingleNote(question, self._desk, self._words)
 
 
-class NoteNotebook:
+class SingleNote:
     """The note of one question while its text is read. A chunk without a usable reply leaves the note as it is."""
 
     def __init__(self, question: Question, desk: Desk, words: int) -> None:
@@ -44,15 +44,15 @@ class NoteNotebook:
         """Read the chunks one after the other."""
         for step, chunk in enumerate(chunks, start=1):
             shown = await asyncio.to_thread(self._desk.show, list_passages(chunk))
-            given = CarryIn(question=self._question.text, note=self.note, evidence=shown, words=self._words)
-            reply = await self.skipped.usable(self._desk.model.ask(CARRY_NOTE, given), None)
+            carry_input = CarryIn(question=self._question.text, note=self.note, evidence=shown, words=self._words)
+            reply = await self.skipped.try_call(self._desk.model.ask(CARRY_NOTE, carry_input), None)
             if reply is None:
                 self.unread.append(chunk)
             else:
                 self.note = reply.note
-            place = await asyncio.to_thread(describe_chunk, chunk, self._desk)
             kind = ChunkUnread if reply is None else ChunkRead
-            yield kind(step=step, chunk=place, notes=[self.note])
+            name = await asyncio.to_thread(describe_chunk, chunk, self._desk)
+            yield kind(step=step, chunk=name, notes=[self.note])
             for event in self.skipped.events(step):
                 yield event
 

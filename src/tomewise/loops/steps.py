@@ -1,7 +1,8 @@
-"""What the loops share while they work on one question: how far it has come, what was skipped, and its steps."""
+"""What the loops share while they work on one question: their state, the replies they skipped, and their steps."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -15,23 +16,31 @@ T = TypeVar("T")
 
 
 class Skipped:
-    """Collects errors of calls whose reply the loop can do without, and what is wrong with parts of replies."""
+    """Collects the errors of calls whose reply a loop can do without, and the parts of replies that it cannot use."""
 
     def __init__(self) -> None:
         self.last: ModelError | None = None
         self._unreported: list[str] = []
 
-    async def usable(self, asked: Awaitable[T], otherwise: T) -> T:
-        """What a model says, else `otherwise`. Raises what every further call would meet as well."""
+    async def try_call(self, call: Awaitable[T], default: T) -> T:
+        """The result of a call of a model; if its reply cannot be used, the error is recorded, and `default` returned.
+
+        Raises ModelUnavailable and BudgetExceeded, since the next call would fail in the same way.
+        """
         try:
-            return await asked
+            return await call
         except (ModelUnavailable, BudgetExceeded):
             raise
         except ModelError as error:
             self.last = error
             record_fallback(REPLY_SKIPPED)
             self._unreported.append(str(error))
-            return otherwise
+            return default
+
+    async def usable(self, asked: Awaitable[T], otherwise: T) -> T:
+        """The old name of `try_call`."""
+        warnings.warn("`Skipped.usable` is deprecated: use `Skipped.try_call`", DeprecationWarning, stacklevel=2)
+        return await self.try_call(asked, otherwise)
 
     def drop(self, reason: str) -> None:
         """Record that a part of a reply was not used."""
@@ -39,14 +48,14 @@ class Skipped:
         self._unreported.append(reason)
 
     def events(self, step: int) -> Iterator[Event]:
-        """One for each that was not reported yet."""
+        """An event for each that was not reported yet. They count as reported then."""
         while self._unreported:
             yield ReplySkipped(step=step, reason=self._unreported.pop(0))
 
 
 @dataclass(slots=True, kw_only=True)
-class Course:
-    """How far a loop has come with one question. `end` says why it ends; it is empty while it goes on."""
+class LoopState:
+    """The state of a loop for one question. `end` says why the loop ends, and is empty while it goes on."""
 
     question: Question
     step: int = 0
@@ -59,14 +68,14 @@ class Course:
 
 
 async def take_steps(
-    course: Course, take_step: Callable[[], AsyncIterator[Event]], *, most: int, name: str
+    state: LoopState, take_step: Callable[[], AsyncIterator[Event]], *, most: int, name: str
 ) -> AsyncIterator[Event]:
-    """The events of up to `most` steps, then `stopped` with the reason. `name` is what a step is called there."""
-    while not course.end:
-        if course.step == most:
-            course.end = f"no {name} is left (allowed: {most})"
+    """The events of up to `most` steps, then `stopped` with the reason. `name` is what the reason calls a step."""
+    while not state.end:
+        if state.step == most:
+            state.end = f"no {name} is left (allowed: {most})"
             break
-        course.step += 1
+        state.step += 1
         async for event in take_step():
             yield event
-    yield Stopped(step=course.step, reason=course.end)
+    yield Stopped(step=state.step, reason=state.end)

@@ -21,7 +21,7 @@ from tomewise.language.roles import STEP, StepIn, StepOut
 from tomewise.loops.collection import Collection
 from tomewise.loops.desk import Desk
 from tomewise.loops.repeats import fold
-from tomewise.loops.steps import Course, take_steps
+from tomewise.loops.steps import LoopState, take_steps
 from tomewise.recall.ranking import take_turns
 from tomewise.types import Answer, Event, Evidence, Question, Retriever
 
@@ -54,81 +54,81 @@ class Stepwise:
 
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """By step `decided`, and `recalled` and `found` after a search; `stopped`, `retrieved`, then the answer."""
-        course = _Course(question=question)
-        async for event in take_steps(course, partial(self._take_step, course), most=self._steps, name="step"):
+        state = _StepwiseState(question=question)
+        async for event in take_steps(state, partial(self._take_step, state), most=self._steps, name="step"):
             yield event
-        if not course.lists:
-            yield await self._search(course, question.text)
-        prepared = await self._desk.prepare(question, course.ranked, notes=course.notes, budget=self._budget)
-        yield Retrieved.of(prepared.evidence, prepared.found, course.step)
+        if not state.lists:
+            yield await self._search(state, question.text)
+        prepared = await self._desk.prepare(question, state.ranked, notes=state.notes, budget=self._budget)
+        yield Retrieved.of(prepared.evidence, prepared.found, state.step)
         yield await self._desk.answer(question, prepared)
 
-    async def _take_step(self, course: _Course) -> AsyncIterator[Event]:
+    async def _take_step(self, state: _StepwiseState) -> AsyncIterator[Event]:
         """Decide, and answer the smaller question."""
-        given = StepIn(question=course.question.text, asked=course.asked, findings=course.findings)
-        reply = await course.skipped.usable(self._desk.model.ask(STEP, given), None)
-        for event in course.report_skipped():
+        step_input = StepIn(question=state.question.text, asked=state.subquestions, findings=state.findings)
+        reply = await state.skipped.try_call(self._desk.model.ask(STEP, step_input), None)
+        for event in state.report_skipped():
             yield event
-        course.end = _find_end(reply, course.asked)
+        state.end = _find_end(reply, state.subquestions)
         if reply is None:
             return
-        decided = Decided(step=course.step, **reply.model_dump())
+        decided = Decided(step=state.step, **reply.model_dump())
         yield decided
-        if course.end:
+        if state.end:
             return
         if decided.needs_search:
-            yield await self._search(course, reply.subquestion)
-            async for event in self._answer_part(course, reply.subquestion):
+            yield await self._search(state, reply.subquestion)
+            async for event in self._answer_part(state, reply.subquestion):
                 yield event
         else:
-            course.add(reply.subquestion, f"{reply.answer} {_FROM_MEMORY}")
+            state.add(reply.subquestion, f"{reply.answer} {_FROM_MEMORY}")
 
-    async def _search(self, course: _Course, query: str) -> Event:
-        found = await self._recall.retrieve(query, self._limit, within=course.question.within)
-        course.lists.append(found)
-        return course.collection.take(query, found, course.step)
+    async def _search(self, state: _StepwiseState, query: str) -> Event:
+        found = await self._recall.retrieve(query, self._limit, within=state.question.within)
+        state.lists.append(found)
+        return state.collection.add(query, found, state.step)
 
-    async def _answer_part(self, course: _Course, subquestion: str) -> AsyncIterator[Event]:
+    async def _answer_part(self, state: _StepwiseState, subquestion: str) -> AsyncIterator[Event]:
         """Answer a smaller question from what was just found for it."""
-        part = Question(text=subquestion, within=course.question.within)
-        prepared = await self._desk.prepare(part, course.lists[-1], budget=self._budget)
-        answer = await course.skipped.usable(self._desk.answer(part, prepared, final=False), None)
-        for event in course.report_skipped():
+        part = Question(text=subquestion, within=state.question.within)
+        prepared = await self._desk.prepare(part, state.lists[-1], budget=self._budget)
+        answer = await state.skipped.try_call(self._desk.answer(part, prepared, final=False), None)
+        for event in state.report_skipped():
             yield event
         if answer is not None:
             cited = {citation.passage for citation in answer.citations}
-            course.cited += [piece for piece in prepared.evidence if cited.intersection(piece.sources)]
+            state.cited += [piece for piece in prepared.evidence if cited.intersection(piece.sources)]
         text = answer.text if answer and answer.resolved else ""
-        course.add(subquestion, text)
-        yield Found(step=course.step, answer=text, asked=subquestion)
+        state.add(subquestion, text)
+        yield Found(step=state.step, answer=text, asked=subquestion)
 
 
 @dataclass(slots=True, kw_only=True)
-class _Course(Course):
-    """How far the loop has come with one question. `lists` is what each search found, best first."""
+class _StepwiseState(LoopState):
+    """The state of the loop for one question. `lists` is what each search found, best first."""
 
-    asked: list[str] = field(default_factory=list)
+    subquestions: list[str] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)  # each smaller question with its answer
     notes: list[str] = field(default_factory=list)  # the findings that have one
     lists: list[list[Evidence]] = field(default_factory=list)
-    cited: list[Evidence] = field(default_factory=list)  # what the answers rest on
+    cited: list[Evidence] = field(default_factory=list)  # what the answers cite
     collection: Collection = field(default_factory=Collection)
 
     @property
     def ranked(self) -> list[Evidence]:
-        """All evidence, each piece once: what answers rest on, then the best of each search in turn."""
+        """All evidence, each piece once: what answers cite, then the best of each search in turn."""
         ranked = [*self.cited, *take_turns(self.lists)]
         return list({piece.node: piece for piece in ranked}.values())
 
     def add(self, subquestion: str, answer: str) -> None:
-        """Note a smaller question and its answer, which is empty if none was found."""
-        self.asked.append(subquestion)
+        """Add a smaller question and its answer, which is empty if none was found."""
+        self.subquestions.append(subquestion)
         self.findings.append(f"{subquestion} {answer or _NOT_FOUND}")
         if answer:
             self.notes.append(self.findings[-1])
 
 
-def _find_end(reply: StepOut | None, asked: Sequence[str]) -> str:
+def _find_end(reply: StepOut | None, subquestions: Sequence[str]) -> str:
     """Why this reply ends the steps; empty if it does not."""
     if reply is None:
         return "the reply was not usable"
@@ -136,4 +136,4 @@ def _find_end(reply: StepOut | None, asked: Sequence[str]) -> str:
         return "the findings suffice"
     if not reply.subquestion:
         return "no smaller question was asked"
-    return "the smaller question was asked before" if fold(reply.subquestion) in map(fold, asked) else ""
+    return "the smaller question was asked before" if fold(reply.subquestion) in map(fold, subquestions) else ""

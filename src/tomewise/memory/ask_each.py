@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
-from tomewise.concurrency import side_by_side
+from tomewise.concurrency import run_side_by_side
 from tomewise.errors import BadReply, BudgetExceeded, ModelError, Refused
 from tomewise.language.together import catch_failure
 from tomewise.language.usage import count_replies
@@ -79,7 +79,7 @@ async def run_groups(
         report(Progress(label=label, done=len(results), total=len(inputs)))
 
     with change_run(queue=object()):
-        async with side_by_side() as tasks:
+        async with run_side_by_side() as tasks:
             for number, keys in enumerate(groups):
                 await free_slots.acquire()
                 if budget_errors:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tomewise.concurrency import run_in_thread, side_by_side
+from tomewise.concurrency import run_in_thread, run_side_by_side
 from tomewise.errors import BudgetExceeded, UsageError
 from tomewise.events import Waiting
 from tomewise.extras import require_extra
@@ -28,7 +28,7 @@ Provide = Callable[[Layer], Awaitable[LayerReport | None]]
 async def build(
     layers: Sequence[Layer], store: Store, report: Report, *, provide: Provide | None = None
 ) -> list[LayerReport]:
-    """Update each layer that has new nodes to take in; a layer waits only for the layers that it needs.
+    """Update each layer that has new nodes to process; a layer waits only for the layers that it needs.
 
     `provide` may supply a layer with results that the layer would otherwise ask a model for. It runs once the layers
     that this layer needs are built.
@@ -62,7 +62,7 @@ async def build(
         return _join_reports(provided, built) if provided else built
 
     with continue_run(), watch_steps(report), change_run(on_wait=partial(_report_wait, report)):
-        async with side_by_side() as group:
+        async with run_side_by_side() as group:
             for layer in order.values():
                 tasks[layer.name] = group.create_task(build_one(layer))
     if budget_errors:
@@ -96,7 +96,7 @@ def find_changes(layer: Layer, store: Store, layers: Sequence[Layer] = ()) -> Ch
 
 
 def find_lag(layers: Sequence[Layer], store: Store) -> Mapping[str, int]:
-    """Count the nodes that each layer has yet to take in; layers that are up to date are left out.
+    """Count the nodes that each layer has yet to process; layers that are up to date are left out.
 
     Nodes that failed do not count: the memory made from the other nodes is usable.
     """
@@ -117,7 +117,7 @@ def _find_providers(layer: Layer, layers: Sequence[Layer]) -> list[Layer]:
 def _find_node_layers(layer: Layer, layers: Sequence[Layer], builds: Builds) -> tuple[str, ...]:
     """The node layers that a layer reads, each once.
 
-    A need is the name of a layer, and stands for all that this layer writes, or the name of a node layer. Layers that
+    A need is the name of a layer, which means all node layers that it writes, or the name of a node layer. Layers that
     are not among `layers` are known by the records of their builds. Raises UsageError for a need that nothing provides.
     """
     # Layers that are wired now come last: what they write counts, not what they wrote once.
@@ -175,7 +175,7 @@ def _record_writes(layer: Layer, store: Store) -> None:
 
 
 def _has_changes_below(layer: Layer, layers: Sequence[Layer], store: Store) -> bool:
-    """Whether a layer below has new nodes to take in, so that this layer will have new nodes too."""
+    """Whether a layer below has new nodes to process, so that this layer will have new nodes too."""
     return any(
         bool(find_changes(below, store, layers)) or _has_changes_below(below, layers, store)
         for below in _find_providers(layer, layers)
@@ -192,13 +192,13 @@ def _sort_layers(layers: Sequence[Layer]) -> dict[str, Layer]:
     """Sort layers so that each comes once, after the layers that it needs. Raises UsageError for a circle of needs."""
     order: dict[str, Layer] = {}
 
-    def place(layer: Layer, above: tuple[str, ...]) -> None:
+    def visit(layer: Layer, above: tuple[str, ...]) -> None:
         if layer.name in above:
             raise UsageError(f"layers need each other: {' needs '.join((*above, layer.name))}; remove one of the needs")
         for below in _find_providers(layer, layers):
-            place(below, (*above, layer.name))
+            visit(below, (*above, layer.name))
         order.setdefault(layer.name, layer)
 
     for layer in layers:
-        place(layer, ())
+        visit(layer, ())
     return order

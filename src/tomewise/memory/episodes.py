@@ -12,8 +12,8 @@ from tomewise.errors import UsageError
 from tomewise.language.per_role import join_names
 from tomewise.language.roles import NARRATE, SummaryIn, SummaryOut
 from tomewise.memory.ask_each import Replies
-from tomewise.memory.mapped import Ask, DocumentLayer, Plan, Taken, Window
-from tomewise.memory.reply_lengths import rehearse_replies
+from tomewise.memory.mapped import Ask, DocumentLayer, Plan, PlanResult, Window
+from tomewise.memory.reply_lengths import estimate_from_sample
 from tomewise.types import Change, DocumentId, Embedder, LanguageModel, NodeId, Passage, Report, content_id
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def cut_windows(count: int, size: int, stride: int) -> list[range]:
 class EpisodesLayer(DocumentLayer[SummaryIn, SummaryOut]):
     """Summaries of windows in document order; `levels` above 1 summarise the summaries in the same way.
 
-    `stride` counts passages. It is at most the window size, so that no passage is left out; 0 stands for the window
+    `stride` counts passages. It is at most the window size, so that no passage is left out; 0 means the window
     size, so that windows touch and do not overlap, as in the released code. The window size depends on the document
     alone, so that other documents do not change it. A document of one passage has no windows. The next build asks again
     for a window whose call failed; until then the windows above it are missing too. Layers with different settings can
@@ -85,7 +85,7 @@ class EpisodesLayer(DocumentLayer[SummaryIn, SummaryOut]):
         most = self._levels * (1 if self._stride else 0.5)
         return CallCount(f"1 a window, at most {write_number(most)} a passage", most)
 
-    def cut(self, document: DocumentId, passages: Mapping[int, Passage]) -> Iterator[tuple[Window, SummaryIn]]:
+    def make_windows(self, document: DocumentId, passages: Mapping[int, Passage]) -> Iterator[tuple[Window, SummaryIn]]:
         """The windows of all levels. The texts of those above the lowest level are known once these are summarised."""
         texts = {passage.id: passage.text for passage in passages.values()}
         row: dict[NodeId, tuple[int, ...]] = {passage.id: (key,) for key, passage in passages.items()}
@@ -117,7 +117,7 @@ class EpisodesLayer(DocumentLayer[SummaryIn, SummaryOut]):
         replies: Replies[int, SummaryOut] = Replies()
         for level in range(self._levels):
             due = {
-                index: _fill(ask, texts)
+                index: _fill_texts(ask, texts)
                 for index, ask in plan.due.items()
                 if ask.subject.level == level and (level == 0 or texts.keys() >= set(ask.subject.sources))
             }
@@ -132,20 +132,20 @@ class EpisodesLayer(DocumentLayer[SummaryIn, SummaryOut]):
         plan = self.plan(change)
         texts = {node.id: node.text for node in plan.existing.values()}
         for ask in plan.due.values():
-            filled = _fill(ask, texts)
-            texts[ask.node] = " ".join(filled.given.texts)[: 4 * _estimate_reply_tokens(filled.given)]
+            filled = _fill_texts(ask, texts)
+            texts[ask.node] = " ".join(filled.role_input.texts)[: 4 * _estimate_reply_tokens(filled.role_input)]
             yield filled
 
     async def estimate_calls(self, groups: Sequence[Sequence[SummaryIn]]) -> tuple[int, int, int]:
         """One call a window; a summary is as long as its limit, or as half of its texts where that is less."""
         calls, input_tokens, _ = await super().estimate_calls(groups)
-        inputs = [given for group in groups for given in group]
-        rehearsed = await rehearse_replies(self._model, NARRATE, inputs)
-        return calls, input_tokens, rehearsed or sum(map(_estimate_reply_tokens, inputs))
+        inputs = [role_input for group in groups for role_input in group]
+        sampled = await estimate_from_sample(self._model, NARRATE, inputs)
+        return calls, input_tokens, sampled or sum(map(_estimate_reply_tokens, inputs))
 
-    def make_record(self, outcome: Taken[Window, SummaryIn, SummaryOut]) -> dict[str, Any]:
-        """With the settings, and the number of all passages that were taken in."""
-        taken = (self._store.intake(self.name).done | set(outcome.taken)) - outcome.failed.keys()
+    def make_record(self, result: PlanResult[Window, SummaryIn, SummaryOut]) -> dict[str, Any]:
+        """The record has the settings too, and `taken`, the number of all passages that were processed."""
+        taken = (self._store.intake(self.name).done | set(result.taken)) - result.failed.keys()
         return {
             "taken": len(taken),
             "model": join_names(self._model, self.roles),
@@ -158,11 +158,11 @@ def _make_input(texts: Sequence[str]) -> SummaryIn:
     return SummaryIn(texts=list(texts), max_tokens=_SUMMARY_TOKENS)
 
 
-def _fill(ask: Ask[Window, SummaryIn], texts: Mapping[NodeId, str]) -> Ask[Window, SummaryIn]:
+def _fill_texts(ask: Ask[Window, SummaryIn], texts: Mapping[NodeId, str]) -> Ask[Window, SummaryIn]:
     """The ask with the texts of the level below; at the lowest level it has those of its passages already."""
     if ask.subject.level == 0:
         return ask
-    return replace(ask, given=_make_input([texts[source] for source in ask.subject.sources]))
+    return replace(ask, role_input=_make_input([texts[source] for source in ask.subject.sources]))
 
 
 def _estimate_reply_tokens(summary_input: SummaryIn) -> int:

@@ -14,7 +14,7 @@ from tomewise.language.roles import GIST, GistIn, GistOut
 from tomewise.language.together import ask_together, catch_failure
 from tomewise.memory.inventions import find_unsupported
 from tomewise.memory.leading import find_leads
-from tomewise.memory.mapped import MappedLayer, Taken
+from tomewise.memory.mapped import MappedLayer, PlanResult
 from tomewise.memory.reply_lengths import Typical
 from tomewise.types import Node, Passage
 
@@ -28,9 +28,9 @@ class _Gist:
 
 
 class GistsLayer(MappedLayer[Passage, GistIn, _Gist]):
-    """One gist per passage, checked against the passage and what stands before it; a pure function of its documents.
+    """One gist per passage, checked against the passage and the text before it; a pure function of its documents.
 
-    The paper's reply has two fields: the memory is the gist, and the notes are kept in `data`. When the memory names
+    The paper's reply has two fields: the memory is the gist, and the notes are in `data`. When the memory names
     something that these do not support (`inventions.find_unsupported`), the model is asked once more and gets
     the list of what to leave out. When the second memory still names such things, the text of the passage becomes the
     gist, with `fallback` in `data`. The unsupported names are in `data` under `unsupported`. Deviation: the paper does
@@ -53,7 +53,7 @@ class GistsLayer(MappedLayer[Passage, GistIn, _Gist]):
         return CallCount(f"1 for {self.together} passages, 1 a passage whose part of it is unusable, and {again}", 2.5)
 
     def make_inputs(self, sources: Sequence[Passage]) -> list[GistIn]:
-        """Each passage with what stands before it."""
+        """Each passage with the text before it."""
         leads = find_leads(self._store, sources)
         return [GistIn(text=passage.text, title=passage.title, before=leads[passage.id]) for passage in sources]
 
@@ -61,7 +61,7 @@ class GistsLayer(MappedLayer[Passage, GistIn, _Gist]):
         """One gist."""
         return [self.make_node(source, reply.memory, **reply.data)]
 
-    async def answer(self, inputs: Sequence[GistIn]) -> list[_Gist | ModelError]:
+    async def ask_group(self, inputs: Sequence[GistIn]) -> list[_Gist | ModelError]:
         """The gists of neighbours, each checked."""
         replies = await ask_together(self._model, GIST, inputs, self.together)
         pairs = zip(inputs, replies, strict=True)
@@ -75,23 +75,23 @@ class GistsLayer(MappedLayer[Passage, GistIn, _Gist]):
             GIST_REPLACED: sum("fallback" in gist.data for gist in gists),
         }
 
-    def make_record(self, outcome: Taken[Passage, GistIn, _Gist]) -> dict[str, Any]:
+    def make_record(self, result: PlanResult[Passage, GistIn, _Gist]) -> dict[str, Any]:
         """With the fallbacks of all builds; a removal does not lower the counts."""
         before = self._store.builds().get(NAME, {}).get("fallbacks", {})
-        fallbacks = outcome.fallbacks
+        fallbacks = result.fallbacks
         counts = {kind: before.get(kind, 0) + fallbacks.get(kind, 0) for kind in (*before, *fallbacks)}
-        return {**super().make_record(outcome), "fallbacks": counts}
+        return {**super().make_record(result), "fallbacks": counts}
 
-    async def _check_gist(self, given: GistIn, reply: GistOut | ModelError) -> _Gist:
+    async def _check_gist(self, role_input: GistIn, reply: GistOut | ModelError) -> _Gist:
         if isinstance(reply, ModelError):
             raise reply
-        ground = "\n".join(filter(None, given.grounds))
-        inventions = await run_in_thread(find_unsupported, reply.memory, ground)
+        source = "\n".join(filter(None, role_input.grounds))
+        inventions = await run_in_thread(find_unsupported, reply.memory, source)
         if not inventions:
             return _Gist(reply.memory, {"notes": reply.notes})
         # The input differs from the first, so that the cache does not return the first reply.
-        reply = await self._model.ask(GIST, given.model_copy(update={"avoid": inventions}))
-        remaining = await run_in_thread(find_unsupported, reply.memory, ground)
+        reply = await self._model.ask(GIST, role_input.model_copy(update={"avoid": inventions}))
+        remaining = await run_in_thread(find_unsupported, reply.memory, source)
         if not remaining:
             return _Gist(reply.memory, {"notes": reply.notes, "unsupported": inventions})
-        return _Gist(given.text, {"notes": "", "unsupported": remaining, "fallback": True})
+        return _Gist(role_input.text, {"notes": "", "unsupported": remaining, "fallback": True})

@@ -1,4 +1,4 @@
-"""Find the passages that a node rests on, through any number of layers."""
+"""Find the passages that a node was made from, through any number of layers."""
 
 from __future__ import annotations
 

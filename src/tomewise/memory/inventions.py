@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tomewise.language.stop_words import STOP
+from tomewise.memory.numerals import find_numbers
 
 _TOKEN = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _OPENING = re.compile(r"(?:(?:\A|[.!?:;…。！？]|\n)[\s\"'“”‘’«»„()\[\]*#>•–—-]*|,\s*[\"“«„])\Z")
@@ -43,28 +44,28 @@ class _Word:
     opening: bool  # begins a sentence, so its capital does not show that it is a name
 
 
-def find_unsupported(text: str, ground: str) -> list[str]:
-    """Find the names and numbers of `text` that `ground` does not support, each once, in order; dates consist of both.
+def find_unsupported(text: str, source: str) -> list[str]:
+    """Find the names and numbers of `text` that `source` does not support, each once, in order; dates consist of both.
 
-    A capitalised word is supported when `ground` has it in upper or lower case, as a possessive, abbreviated ("Dr." for
-    Doctor), as an adjective ("Italian" for Italy), as an acronym of names in `ground`, or as part of a spelled-out
+    A capitalised word is supported when `source` has it in upper or lower case, as a possessive, abbreviated ("Dr." for
+    Doctor), as an adjective ("Italian" for Italy), as an acronym of names in `source`, or as part of a spelled-out
     acronym. The result has whole names, with the words around the unsupported one. A word that begins a sentence or a
     quotation is capitalised by its position, so it is not checked, unless it has a second capital ("McDonald"). Numbers
     match in digits or in words. Number words up to two are not checked, because "both" may become "two". In scripts
     without capitals, and in German, only numbers are checked.
     """
-    text, ground = _fold(text), _fold(ground)
-    word_counts = Counter(word.plain for word in _split_words(ground))
-    found = {} if _is_german(word_counts) else dict(_find_names(text, _Ground(ground, frozenset(word_counts))))
-    known = frozenset(value for number in find_numbers(ground) for value in number.values)
+    text, source = _fold(text), _fold(source)
+    word_counts = Counter(word.plain for word in _split_words(source))
+    found = {} if _is_german(word_counts) else dict(_find_names(text, _SourceText(source, frozenset(word_counts))))
+    known = frozenset(value for number in find_numbers(source) for value in number.values)
     for number in find_numbers(text):
         if not known.intersection(number.values[:1]) and not known.issuperset(number.values[1:] or (None,)):
             found.setdefault(number.start, number.text)
     return list(dict.fromkeys(name for _, name in sorted(found.items())))
 
 
-class _Ground:
-    """The words that support a name."""
+class _SourceText:
+    """The words and acronyms of a text, which support names."""
 
     def __init__(self, text: str, words: frozenset[str]) -> None:
         months = {
@@ -87,13 +88,13 @@ class _Ground:
         return len(run) > 1 and _join_initials(run) in self._words
 
 
-def _find_names(text: str, ground: _Ground) -> Iterator[tuple[int, str]]:
+def _find_names(text: str, source: _SourceText) -> Iterator[tuple[int, str]]:
     words = list(_split_words(text))
     lower = {word.plain for word in words if word.text[0].islower()}
     for run in _find_runs(text, words):
-        if ground.has_acronym_of(run):
+        if source.has_acronym_of(run):
             continue
-        unsupported = [word for word in run if not ground.supports(word.plain) and _is_name(word, lower)]
+        unsupported = [word for word in run if not source.supports(word.plain) and _is_name(word, lower)]
         if unsupported:
             first = run[1] if run[0] not in unsupported and run[0].opening and len(run) > 1 else run[0]
             yield first.start, text[first.start : run[-1].end]
@@ -107,7 +108,7 @@ def _is_name(word: _Word, lower: set[str]) -> bool:
 
 
 def _find_runs(text: str, words: list[_Word]) -> Iterator[list[_Word]]:
-    """Yield runs of capitalised words that stand together, with the small words between them."""
+    """Yield runs of neighbouring capitalised words, with the small words between them."""
     run: list[_Word] = []
     for word in words:
         if not any(char.isupper() for char in word.text):
@@ -144,93 +145,10 @@ def _join_initials(run: Iterable[_Word]) -> str:
 def _fold(text: str) -> str:
     """Normalise compatibility forms; remove accents, soft hyphens and other invisible characters."""
     decomposed = unicodedata.normalize("NFKD", text)
-    kept = (char for char in decomposed if unicodedata.category(char) not in ("Mn", "Cf"))
-    return unicodedata.normalize("NFC", "".join(kept))
+    visible = (char for char in decomposed if unicodedata.category(char) not in ("Mn", "Cf"))
+    return unicodedata.normalize("NFC", "".join(visible))
 
 
 def _is_german(word_counts: Counter[str]) -> bool:
     total = sum(word_counts.values())
     return total > 0 and sum(word_counts[word] for word in _GERMAN) / total >= _GERMAN_SHARE
-
-
-_UNITS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen"
-).split()
-_TENS = {word: 10 * (at + 2) for at, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split())}
-_ORDINALS = {
-    "third": 3, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9, "tenth": 10,
-    "eleventh": 11, "twelfth": 12, "thirteenth": 13, "fourteenth": 14, "fifteenth": 15, "sixteenth": 16,
-    "seventeenth": 17, "eighteenth": 18, "nineteenth": 19, "twentieth": 20, "thirtieth": 30, "fortieth": 40,
-    "fiftieth": 50, "sixtieth": 60, "seventieth": 70, "eightieth": 80, "ninetieth": 90, "hundredth": 100,
-    "thousandth": 1000,
-}  # fmt: skip
-_SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12}
-_PLAIN = {**{word: at for at, word in enumerate(_UNITS)}, **_TENS, **_ORDINALS}
-_WORDS = sorted({*_PLAIN, *_SCALES, *(word + "s" for word in _SCALES)}, key=len, reverse=True)
-_WORD = "(?:" + "|".join(_WORDS) + ")"
-_DIGITS = r"\d+(?:[,\u00a0\u202f']\d{3})*(?:\.\d+)?"
-_NUMBER = re.compile(
-    rf"(?<!\w)(?P<words>{_WORD}(?:(?:[ -]|,? and ){_WORD})*)(?!\w)"
-    rf"|(?P<digits>{_DIGITS})(?:[ -](?P<scale>{'|'.join(_SCALES)})(?!\w))?",
-    re.IGNORECASE,
-)
-_YEARS = re.compile(r"(?<!\d)(\d{2})\d{2}[-–—/](\d{2})(?!\d)")
-_SMALL = 2  # number words up to this are too common ("one of", "both") to identify anything
-
-
-@dataclass(frozen=True, slots=True)
-class Number:
-    """A number as written. `values[0]` is its value; the rest are those of its parts ("three" in "three million")."""
-
-    text: str
-    start: int
-    values: tuple[float, ...]
-
-
-def find_numbers(text: str) -> list[Number]:
-    """Find the numbers of a text; number words up to two are left out, and digits of all scripts count."""
-    text = "".join(_to_ascii_digit(character) for character in text)
-    found = [number for match in _NUMBER.finditer(text) if (number := _read_number(match))]
-    # The second year of "1914-18".
-    found += [Number(m[0], m.start(), (float(m[1] + m[2]), float(m[2]))) for m in _YEARS.finditer(text)]
-    return sorted(found, key=lambda number: number.start)
-
-
-def _to_ascii_digit(character: str) -> str:
-    return str(unicodedata.decimal(character)) if character.isdecimal() else character
-
-
-def _read_number(match: re.Match[str]) -> Number | None:
-    if match["digits"]:
-        value = float(re.sub(r"[,\u00a0\u202f']", "", match["digits"]))
-        scale = _SCALES.get((match["scale"] or "").lower())
-        values = (value * scale, value, float(scale)) if scale else (value,)
-        return Number(match[0], match.start(), values)
-    words = re.findall(r"[a-z]+", match[0].lower())
-    parts = tuple(_read_word(word) for word in words if word != "and")
-    value = _add_up([word for word in words if word != "and"])
-    if value <= _SMALL:
-        return None
-    return Number(match[0], match.start(), (value, *(part for part in parts if part > _SMALL)))
-
-
-def _read_word(word: str) -> float:
-    return float(_PLAIN[word] if word in _PLAIN else _SCALES[word.removesuffix("s")])
-
-
-def _add_up(words: list[str]) -> float:
-    """Add up number words: "two hundred and five thousand" is 205000; the year "nineteen twelve" is 1912."""
-    if len(words) == 2 and 10 <= _read_word(words[0]) < 100 and _read_word(words[1]) >= 10 and words[1] in _PLAIN:
-        return 100 * _read_word(words[0]) + _read_word(words[1])
-    total = group = 0.0
-    for word in words:
-        part = _read_word(word)
-        if word in _PLAIN:
-            group += part
-        elif part < 1000:
-            group = max(group, 1.0) * part
-        else:
-            total += max(group, 1.0) * part
-            group = 0.0
-    return total + group

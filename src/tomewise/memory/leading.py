@@ -1,4 +1,4 @@
-"""What stands before a passage in its document: it shows a model who is meant, and where the scene is."""
+"""The text before a passage in its document: it shows a model who is meant, and where the scene is."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def find_leads(store: Texts, passages: Iterable[Passage]) -> dict[str, str]:
     the last heading in Markdown where it has none. A passage that opens with its own heading has at most the chapters
     above it: a new chapter begins. Ours, not in any of the papers.
     """
-    wanted = {passage.id: passage.document for passage in passages}
+    documents = {passage.id: passage.document for passage in passages}
     leads: dict[str, str] = {}
     previous, heading, before = None, "", ""
-    for passage in store.passages_of(sorted(set(wanted.values()))).values():
+    for passage in store.passages_of(sorted(set(documents.values()))).values():
         if previous is None or passage.document != previous.document:
             previous, heading, before = None, "", ""
-        if passage.id in wanted:
+        if passage.id in documents:
             leads[passage.id] = _find_lead(passage, previous, heading, before)
-        heading, before = _read_on(passage.text, heading)
+        heading, before = _find_last_heading(passage.text, heading)
         previous = passage
     return leads
 
@@ -43,45 +43,45 @@ def _find_lead(passage: Passage, previous: Passage | None, heading: str, before:
     """The lead of one passage; `heading` and `before` are what Markdown shows, for a passage without a chapter."""
     chapter = passage.place.chapter
     if not chapter:
-        return "" if _HEADING.match(passage.text.lstrip()) else _join(heading, before)
+        return "" if _HEADING.match(passage.text.lstrip()) else _join_lead(heading, before)
     opening = _read_opening(passage.text, chapter)
     if chapter[-1] in opening:
         return _SEPARATOR.join(heading for heading in chapter if heading not in opening)
     text = previous.text if previous else ""
-    found = list(_match_line(chapter[-1]).finditer(text))
+    found = list(_make_line_pattern(chapter[-1]).finditer(text))
     if found:
         text = text[found[-1].end() :]
     elif previous and previous.place.chapter != chapter:
         text = ""
-    return _join(_SEPARATOR.join(chapter), text)
+    return _join_lead(_SEPARATOR.join(chapter), text)
 
 
 def _read_opening(text: str, chapter: Sequence[str]) -> list[str]:
     """The headings of the path with which a text opens, before any other line."""
     opening: list[str] = []
     for line in filter(str.strip, text.splitlines()):
-        found = [heading for heading in chapter if _match_line(heading).fullmatch(line)]
+        found = [heading for heading in chapter if _make_line_pattern(heading).fullmatch(line)]
         if not found:
             break
         opening += found
     return opening
 
 
-def _match_line(heading: str) -> re.Pattern[str]:
+def _make_line_pattern(heading: str) -> re.Pattern[str]:
     return re.compile(rf"^\W*{re.escape(heading)}\W*$", re.MULTILINE)
 
 
-def _join(heading: str, text: str) -> str:
-    return "\n\n".join(filter(None, (heading, _take_last(text))))
+def _join_lead(heading: str, text: str) -> str:
+    return "\n\n".join(filter(None, (heading, _select_last_sentences(text))))
 
 
-def _read_on(text: str, heading: str) -> tuple[str, str]:
-    """The heading in force at the end of a text, and the text since then."""
+def _find_last_heading(text: str, heading: str) -> tuple[str, str]:
+    """The last heading of a text, and the text behind it; `heading` and the whole text where it has none."""
     found = list(_HEADING.finditer(text))
     return (found[-1][1].strip(), text[found[-1].end() :]) if found else (heading, text)
 
 
-def _take_last(text: str) -> str:
+def _select_last_sentences(text: str) -> str:
     """The last sentences of a text, as many as have room, and one at least: of a longer one its end."""
     text = text[-4 * _CHARACTERS :]
     sentences = split_sentences(text)

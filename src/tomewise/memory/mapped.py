@@ -1,7 +1,7 @@
 """The driver of layers that map nodes to nodes: a layer declares what it asks about, and which nodes a reply makes.
 
 The driver loads what is new, asks about several inputs in one call where the layer says so, estimates the calls, and
-commits the nodes together with what was taken in, what failed, and the record of the build.
+commits the nodes together with the keys that were processed, those that failed, and the record of the build.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tomewise.errors import ModelError, UsageError
 from tomewise.fallbacks import count_fallbacks, write_notes
 from tomewise.language.per_role import join_names
 from tomewise.language.roles import PassageIn
-from tomewise.language.together import ask_together, catch_failure, reckon_together
+from tomewise.language.together import ask_together, catch_failure, count_tokens_together
 from tomewise.memory.ask_each import Replies, run_groups
 from tomewise.memory.grounds import find_grounds
 from tomewise.memory.neighbours import Groups, Position, add_size, check_size, group_neighbours
@@ -51,20 +51,20 @@ R = TypeVar("R")  # what nodes are made of: the output of the role, or what a la
 class Ask(Generic[S, In]):
     """One input of the role, and what it is about.
 
-    `keys` are the nodes below that fail with it. `place` says which inputs are neighbours. `node` is the id of its
+    `keys` are the nodes below that fail with it. `position` says which inputs are neighbours. `node` is the id of its
     node, where this is known before the reply: if the node exists, the model is not asked.
     """
 
     subject: S
-    given: In
+    role_input: In
     keys: tuple[int, ...]
-    place: Position
+    position: Position
     node: NodeId = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan(Generic[S, In]):
-    """What an update asks about. `keys` are the nodes below that it takes in.
+    """What an update asks about. `keys` are the nodes below that it processes.
 
     `existing` are earlier nodes by key: those that no ask names are out of date.
     """
@@ -81,7 +81,7 @@ class Plan(Generic[S, In]):
 
 
 @dataclass(frozen=True, slots=True)
-class Taken(Generic[S, In, R]):
+class PlanResult(Generic[S, In, R]):
     """The replies to the asks of a plan, by position, and the fallbacks that were counted, by kind."""
 
     plan: Plan[S, In]
@@ -90,13 +90,13 @@ class Taken(Generic[S, In, R]):
 
     @property
     def failed(self) -> dict[int, str]:
-        """The reasons by the keys of the nodes below that could not be taken in."""
+        """The reasons by the keys of the nodes below that could not be processed."""
         asks = self.plan.asks
         return {key: reason for index, reason in self.replies.failed.items() for key in asks[index].keys}
 
     @property
     def taken(self) -> list[int]:
-        """The keys of the nodes below that were taken in."""
+        """The keys of the nodes below that were processed."""
         failed = self.failed
         return [key for key in self.plan.keys if key not in failed]
 
@@ -184,31 +184,31 @@ class MappedLayer(Generic[S, In, R]):
         )
         inputs = self.make_inputs(list(sources.values()))
         asks = [
-            Ask(subject=source, given=given, keys=(key,), place=_find_place(key, source))
-            for (key, source), given in zip(sources.items(), inputs, strict=True)
+            Ask(subject=source, role_input=role_input, keys=(key,), position=_find_position(key, source))
+            for (key, source), role_input in zip(sources.items(), inputs, strict=True)
         ]
         return Plan(asks, list(sources))
 
     def foresee(self, change: Change) -> Iterable[Ask[S, In]]:
-        """What a build would ask about, for estimates; it foresees one node for each passage that has none below."""
+        """What a build would ask about, for estimates. A passage without a node in the layer below counts as one."""
         asks = [*self.plan(change).due.values()]
         if self.needs == (PASSAGES,):
             return asks
-        sources: list[Any] = [each for need in self.needs if need != PASSAGES for each in self._stand_in(need)]
+        sources: list[Any] = [each for need in self.needs if need != PASSAGES for each in self._make_stand_ins(need)]
         inputs = self.make_inputs(sources)
         return asks + [
-            Ask(subject=source, given=given, keys=(), place=_find_place(number, source))
-            for number, (source, given) in enumerate(zip(sources, inputs, strict=True))
+            Ask(subject=source, role_input=role_input, keys=(), position=_find_position(number, source))
+            for number, (source, role_input) in enumerate(zip(sources, inputs, strict=True))
         ]
 
     async def ask(self, plan: Plan[S, In], report: Report) -> Replies[int, R]:
         """The replies to what is due, by position in the plan."""
         return await self.ask_about(plan.due, report)
 
-    async def answer(self, inputs: Sequence[In]) -> Sequence[R | ModelError]:
+    async def ask_group(self, inputs: Sequence[In]) -> Sequence[R | ModelError]:
         """The replies to the inputs of one call, in order; an error for an input that failed for good."""
-        if self.together == 1:  # not in a group of its own, so that a model that is away stops the others at once
-            return [await catch_failure(self._model.ask(self.role, given)) for given in inputs]
+        if self.together == 1:  # without a task group, so that ModelUnavailable stops the other calls at once
+            return [await catch_failure(self._model.ask(self.role, role_input)) for role_input in inputs]
         replies: Sequence[Any] = await ask_together(self._model, self.role, inputs, self.together)
         return replies
 
@@ -216,11 +216,11 @@ class MappedLayer(Generic[S, In, R]):
         """The fallbacks that the replies show, by kind."""
         return {}
 
-    async def remember(self, outcome: Taken[S, In, R], report: Report) -> LayerReport:
-        """Write what came of an update in one transaction."""
-        return await run_in_thread(self._commit, outcome)
+    async def commit(self, result: PlanResult[S, In, R], report: Report) -> LayerReport:
+        """Write the result of an update in one transaction."""
+        return await run_in_thread(self._write_nodes, result)
 
-    def make_record(self, outcome: Taken[S, In, R]) -> dict[str, Any]:
+    def make_record(self, result: PlanResult[S, In, R]) -> dict[str, Any]:
         """The record of the build."""
         record: dict[str, Any] = {"model": join_names(self._model, self.roles)}
         if issubclass(self.role.input, PassageIn):
@@ -240,7 +240,7 @@ class MappedLayer(Generic[S, In, R]):
         with count_fallbacks() as counts:
             replies = await self.ask(plan, report)
         fallbacks = {**self.count_replaced(replies.values()), **counts}
-        built = await self.remember(Taken(plan, replies, fallbacks), report)
+        built = await self.commit(PlanResult(plan, replies, fallbacks), report)
         return replace(built, notes=(*built.notes, *write_notes(fallbacks)))
 
     async def estimate(self, change: Change) -> Estimate:
@@ -257,9 +257,9 @@ class MappedLayer(Generic[S, In, R]):
 
     async def ask_about(self, asks: Mapping[int, Ask[S, In]], report: Report) -> Replies[int, R]:
         """The replies to these asks; equal inputs share a reply."""
-        groups = await run_in_thread(self._group, asks)
-        inputs = {index: asks[index].given for group in groups.keys for index in group}
-        return groups.share(await run_groups(inputs, groups.keys, self.answer, report, self.label), asks)
+        groups = await run_in_thread(self._group_asks, asks)
+        inputs = {index: asks[index].role_input for group in groups.keys for index in group}
+        return groups.share(await run_groups(inputs, groups.keys, self.ask_group, report, self.label), asks)
 
     async def estimate_tokens(
         self, role: Role[In, Any], typical: Typical | None, groups: Sequence[Sequence[In]]
@@ -269,9 +269,11 @@ class MappedLayer(Generic[S, In, R]):
         reply = await estimate_reply_tokens(
             self._store, self._model, role, typical or Typical(role.output_tokens, 0), inputs
         )
-        return await sum_tokens(groups, lambda group: reckon_together(self._model, role, group, self.together)), reply
+        return await sum_tokens(
+            groups, lambda group: count_tokens_together(self._model, role, group, self.together)
+        ), reply
 
-    def _stand_in(self, need: str) -> list[Node]:
+    def _make_stand_ins(self, need: str) -> list[Node]:
         """A node with the text of each passage from which a layer below has made none yet."""
         writes = self._store.builds().get(need, {}).get("writes", (need,))
         made: set[int] = set()  # the nodes below, at all depths
@@ -290,26 +292,26 @@ class MappedLayer(Generic[S, In, R]):
 
     def _foresee_groups(self, change: Change) -> list[list[In]]:
         asks = dict(enumerate(self.foresee(change)))
-        return [[asks[index].given for index in group] for group in self._group(asks).keys]
+        return [[asks[index].role_input for index in group] for group in self._group_asks(asks).keys]
 
-    def _group(self, asks: Mapping[int, Ask[S, In]]) -> Groups[int]:
-        inputs = {index: ask.given for index, ask in asks.items()}
-        return group_neighbours(inputs, {index: ask.place for index, ask in asks.items()}, self.together)
+    def _group_asks(self, asks: Mapping[int, Ask[S, In]]) -> Groups[int]:
+        inputs = {index: ask.role_input for index, ask in asks.items()}
+        return group_neighbours(inputs, {index: ask.position for index, ask in asks.items()}, self.together)
 
-    def _commit(self, outcome: Taken[S, In, R]) -> LayerReport:
-        plan, failed = outcome.plan, outcome.failed
-        made = (self.make_nodes(plan.asks[index].subject, reply) for index, reply in outcome.replies.items())
+    def _write_nodes(self, result: PlanResult[S, In, R]) -> LayerReport:
+        plan, failed = result.plan, result.failed
+        made = (self.make_nodes(plan.asks[index].subject, reply) for index, reply in result.replies.items())
         nodes = {node.id: node for node in chain.from_iterable(made)}
         current = {ask.node for ask in plan.asks}
         stale = [key for key, node in plan.existing.items() if node.id not in current]
         vectors = self._embedder.embed([node.text for node in nodes.values()]) if self._embedder else None
-        record = self.make_record(outcome)
+        record = self.make_record(result)
         with self._store.write() as change:
             change.remove_nodes(stale)
             keys = change.put_nodes(list(nodes.values()))
             if vectors is not None:
                 change.put_vectors(self.name, [keys[node] for node in nodes], vectors)
-            change.record_intake(self.name, outcome.taken, failed)
+            change.record_intake(self.name, result.taken, failed)
             change.record_build(self.name, record)
         return LayerReport(layer=self.name, added=len(nodes), removed=len(stale), failed=failed)
 
@@ -330,12 +332,12 @@ class Window:
 
 
 class DocumentLayer(MappedLayer[Window, In, R]):
-    """Makes nodes of windows, anew for each document that has passages to take in.
+    """Makes a node of each window, and divides a document again when it has new passages.
 
-    A layer declares `cut` in place of `make_input`, and `read_text` in place of `make_nodes`.
+    A layer declares `make_windows` in place of `make_input`, and `read_text` in place of `make_nodes`.
     """
 
-    def cut(self, document: DocumentId, passages: Mapping[int, Passage]) -> Iterable[tuple[Window, In]]:
+    def make_windows(self, document: DocumentId, passages: Mapping[int, Passage]) -> Iterable[tuple[Window, In]]:
         """The windows of a document, each with what to ask about it; `passages` are all of its passages by key.
 
         The id of a window follows from what it is about.
@@ -361,16 +363,16 @@ class DocumentLayer(MappedLayer[Window, In, R]):
         ]
 
     def plan(self, change: Change) -> Plan[Window, In]:
-        """Cut every document that has passages to take in, the lowest windows first; those that exist stay."""
+        """Divide every document that has new passages, the lowest windows first; nodes that exist stay."""
         touched = {passage.document for passage in self._store.passages(change.added).values()}
         found = self._store.passages_of(sorted(touched))
-        # In document order, so each document is cut once.
+        # In document order, so each document is divided once.
         by_document = groupby(found.items(), key=lambda item: item[1].document)
-        windows = [pair for document, passages in by_document for pair in self.cut(document, dict(passages))]
+        windows = [pair for document, passages in by_document for pair in self.make_windows(document, dict(passages))]
         windows.sort(key=lambda pair: pair[0].level)
         asks = [
-            Ask(subject=window, given=given, keys=window.keys, place=("", number), node=window.node)
-            for number, (window, given) in enumerate(windows)
+            Ask(subject=window, role_input=role_input, keys=window.keys, position=("", number), node=window.node)
+            for number, (window, role_input) in enumerate(windows)
         ]
         return Plan(asks, list(found), self._store.nodes_at(sorted(self._find_above(found))))
 
@@ -384,6 +386,6 @@ class DocumentLayer(MappedLayer[Window, In, R]):
         return above
 
 
-def _find_place(key: int, source: Passage | Node) -> Position:
+def _find_position(key: int, source: Passage | Node) -> Position:
     """Where a source is among its neighbours: a passage in its document, another node in the order of the keys."""
     return (source.document, source.position) if isinstance(source, Passage) else ("", key)

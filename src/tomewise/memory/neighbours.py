@@ -27,14 +27,14 @@ class Groups(Generic[K]):
     copies: Mapping[K, K]
 
     def share(self, replies: Replies[K, R], order: Iterable[K]) -> Replies[K, R]:
-        """The replies of all keys in this order: a copy has the reply or the failure of the other key."""
+        """The replies of all keys in this order; a copy has the reply or the failure of the key with the same input."""
         shared: Replies[K, R] = Replies()
         for key in order:
-            asked = self.copies.get(key, key)
-            if asked in replies:
-                shared[key] = replies[asked]
+            first = self.copies.get(key, key)
+            if first in replies:
+                shared[key] = replies[first]
             else:
-                shared.failed[key] = replies.failed[asked]
+                shared.failed[key] = replies.failed[first]
         return shared
 
 

@@ -1,4 +1,4 @@
-"""Pages: runs of passages that end at a good place, each with its gist (ReadAgent, sections 3.1 and 3.2).
+"""Pages: runs of passages that end where the text pauses, each with its gist (ReadAgent, sections 3.1 and 3.2).
 
 Lee, Chen, Furuta, Canny and Fischer, "A Human-Inspired Reading Agent with Gist Memory of Very Long Contexts", 2024
 (arXiv 2402.09727).
@@ -16,7 +16,7 @@ from tomewise.language.per_role import join_names
 from tomewise.language.roles import SHORTEN, ShortenIn, ShortenOut
 from tomewise.language.roles.memory_roles import estimate_words
 from tomewise.memory.leading import find_leads
-from tomewise.memory.mapped import DocumentLayer, Taken, Window
+from tomewise.memory.mapped import DocumentLayer, PlanResult, Window
 from tomewise.memory.reply_lengths import Typical
 from tomewise.types import DocumentId, Embedder, LanguageModel, Passage, content_id
 
@@ -40,16 +40,16 @@ def cut_pages(passages: Sequence[Passage], gaps: Sequence[str], words: int) -> l
     """
     ends = [0, *accumulate(estimate_words(passage.text) for passage in passages)]
     pauses = [*map(_rate_pause, pairwise(passages), gaps), 0]
-    cuts, start = list[range](), 0
+    pages, start = list[range](), 0
     while start < len(passages):
         most = next((end for end in range(len(passages), start, -1) if ends[end] - ends[start] <= words), start + 1)
         least = next(end for end in range(start + 1, most + 1) if end == most or _reaches(ends, start, end, words))
         stop = most
         if most < len(passages):
             stop = max(range(least, most + 1), key=lambda end: (pauses[end - 1], end))
-        cuts.append(range(start, stop))
+        pages.append(range(start, stop))
         start = stop
-    return cuts
+    return pages
 
 
 def _reaches(ends: Sequence[int], start: int, end: int, words: int) -> bool:
@@ -87,25 +87,25 @@ class PagesLayer(DocumentLayer[ShortenIn, ShortenOut]):
         super().__init__(store, model, embedder)
         self._words = words
 
-    def cut(self, document: DocumentId, passages: Mapping[int, Passage]) -> Iterator[tuple[Window, ShortenIn]]:
+    def make_windows(self, document: DocumentId, passages: Mapping[int, Passage]) -> Iterator[tuple[Window, ShortenIn]]:
         """The pages of a document."""
         keys, pieces = list(passages), list(passages.values())
         text = self._store.document(document).text
-        cuts = cut_pages(pieces, [text[left.end : right.start] for left, right in pairwise(pieces)], self._words)
-        leads = find_leads(self._store, [pieces[cut.start] for cut in cuts])
-        for position, cut in enumerate(cuts):
-            page = pieces[cut.start : cut.stop]
-            given = ShortenIn(text=join_page(page), title=page[0].title, before=leads[page[0].id])
+        spans = cut_pages(pieces, [text[left.end : right.start] for left, right in pairwise(pieces)], self._words)
+        leads = find_leads(self._store, [pieces[span.start] for span in spans])
+        for position, span in enumerate(spans):
+            page = pieces[span.start : span.stop]
+            role_input = ShortenIn(text=join_page(page), title=page[0].title, before=leads[page[0].id])
             ids = tuple(passage.id for passage in page)
-            node = content_id("pg", self.name, *given.grounds, *ids)
-            covered = tuple(keys[cut.start : cut.stop])
-            yield Window(node=node, document=document, position=position, sources=ids, keys=covered), given
+            node = content_id("pg", self.name, *role_input.grounds, *ids)
+            covered = tuple(keys[span.start : span.stop])
+            yield Window(node=node, document=document, position=position, sources=ids, keys=covered), role_input
 
     def read_text(self, reply: ShortenOut) -> str:
         """The gist of a page."""
         return reply.gist
 
-    def make_record(self, outcome: Taken[Window, ShortenIn, ShortenOut]) -> dict[str, Any]:
+    def make_record(self, result: PlanResult[Window, ShortenIn, ShortenOut]) -> dict[str, Any]:
         """With the size of the pages."""
         return {"model": join_names(self._model, self.roles), "words": self._words}
 

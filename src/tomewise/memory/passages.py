@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 SPACE = "passages"
 _BATCH_SIZE = 64_000  # characters that are embedded and committed together; a longer document is committed alone
-_CUT = 256  # passages to cut before each report of progress, where the work can also be stopped
-_EMBEDDED = 64  # passages to embed before each report of progress: one or two seconds of work
+_SPLIT_AT_ONCE = 256  # passages to cut before each report of progress, where the work can also be stopped
+_EMBEDDED_AT_ONCE = 64  # passages to embed before each report of progress: one or two seconds of work
 
 Outcome = Literal["added", "replaced", "unchanged", "removed"]
 
@@ -46,7 +46,7 @@ class LostDocuments:
 
 
 @dataclass(frozen=True, slots=True)
-class TakenDocument:
+class DocumentOutcome:
     """What happened to one document."""
 
     document: DocumentId
@@ -56,9 +56,9 @@ class TakenDocument:
 
 @dataclass(slots=True)
 class _Batch:
-    """Documents to take in together (`fresh`), and before them the unchanged (`known`) and the lost ones."""
+    """Documents to add together (`fresh`), and before them the unchanged (`known`) and the lost ones."""
 
-    known: list[TakenDocument] = field(default_factory=list)
+    known: list[DocumentOutcome] = field(default_factory=list)
     lost: list[DocumentId] = field(default_factory=list)
     fresh: dict[DocumentId, Document] = field(default_factory=dict)
     size: int = 0
@@ -69,10 +69,10 @@ class _Batch:
 
 
 class PassagesLayer:
-    """Takes in documents; each is committed whole or not at all.
+    """Adds documents to the store; each is committed whole or not at all.
 
-    It is the layer at the ground: `needs` is empty, because what it takes in comes from outside of the store, as the
-    `documents` that `update` takes in. `taken` says what happened to each of them.
+    It is the lowest layer: `needs` is empty, because it reads no nodes, but the `documents` that come from outside.
+    `outcomes` says what happened to each of them.
     """
 
     name = SPACE
@@ -86,33 +86,33 @@ class PassagesLayer:
         splitter: PassageSplitter,
         documents: Iterable[Document | LostDocuments] = (),
     ) -> None:
-        self.taken: list[TakenDocument] = []
+        self.outcomes: list[DocumentOutcome] = []
         self._documents = documents
         self._store = store
         self._embedder = embedder
         self._splitter = splitter
 
     async def update(self, change: Change, report: Report) -> LayerReport:
-        """Take in the documents; see `add`. `change` is always empty. The report counts passages and documents."""
+        """Add the documents; see `add`. `change` is always empty. The report counts passages and documents."""
         async for outcome in self.add(self._documents):
-            if isinstance(outcome, TakenDocument):
-                self.taken.append(outcome)
+            if isinstance(outcome, DocumentOutcome):
+                self.outcomes.append(outcome)
             else:
                 report(outcome)
         return LayerReport(
             layer=self.name,
-            added=sum(document.passages for document in self.taken),
-            removed=sum(document.outcome == "removed" for document in self.taken),
+            added=sum(document.passages for document in self.outcomes),
+            removed=sum(document.outcome == "removed" for document in self.outcomes),
         )
 
     async def estimate(self, change: Change) -> Estimate:
         """No model is asked for passages."""
         return Estimate(layer=self.name)
 
-    async def add(self, documents: Iterable[Document | LostDocuments]) -> AsyncIterator[TakenDocument | Progress]:
-        """Take in documents: add new ones, replace changed ones, skip unchanged ones.
+    async def add(self, documents: Iterable[Document | LostDocuments]) -> AsyncIterator[DocumentOutcome | Progress]:
+        """Add new documents, replace changed ones, skip unchanged ones.
 
-        Lost documents are removed, together with all memory that rests on them.
+        Lost documents are removed, together with all memory that was made from them.
         """
         batches = self._make_batches(documents)
         done = 0
@@ -124,7 +124,7 @@ class PassagesLayer:
             for document in batch.fresh.values():
                 passages: list[Passage] = []
                 stream = self._splitter.stream(document)
-                while next_passages := await run_in_thread(_take_next, stream):
+                while next_passages := await run_in_thread(_read_next, stream):
                     passages += next_passages
                     yield Progress(label="characters cut", done=next_passages[-1].end, total=len(document.text))
                 split.append((document, passages))
@@ -149,7 +149,7 @@ class PassagesLayer:
                     yield batch
                     batch = _Batch()
                 if self._store.digest(document.id) == digest_document(document):
-                    batch.known.append(TakenDocument(document.id, "unchanged"))
+                    batch.known.append(DocumentOutcome(document.id, "unchanged"))
                     continue
                 batch.fresh[document.id] = document
                 batch.size += len(document.text)
@@ -163,10 +163,10 @@ class PassagesLayer:
         lost: Sequence[DocumentId],
         split: Sequence[tuple[Document, list[Passage]]],
         rows: list[NDArray[np.float32]],
-    ) -> list[TakenDocument]:
+    ) -> list[DocumentOutcome]:
         if not split and not lost:
             return []
-        outcomes = [TakenDocument(document, "removed") for document in lost]
+        outcomes = [DocumentOutcome(document, "removed") for document in lost]
         keys: list[int] = []
         vectors = np.concatenate(rows) if rows else np.empty((0, self._embedder.dimensions), np.float32)
         with self._store.write() as change:
@@ -175,7 +175,7 @@ class PassagesLayer:
             for document, passages in split:
                 outcome: Outcome = "added" if self._store.digest(document.id) is None else "replaced"
                 keys += change.put_document(document, digest_document(document), passages)
-                outcomes.append(TakenDocument(document.id, outcome, len(passages)))
+                outcomes.append(DocumentOutcome(document.id, outcome, len(passages)))
             change.put_vectors(SPACE, keys, vectors)
         return outcomes
 
@@ -188,10 +188,10 @@ def digest_document(document: Document) -> str:
     return sha256("\x1f".join(parts).encode()).hexdigest()
 
 
-def _take_next(stream: Iterator[Passage]) -> list[Passage]:
-    return list(islice(stream, _CUT))
+def _read_next(stream: Iterator[Passage]) -> list[Passage]:
+    return list(islice(stream, _SPLIT_AT_ONCE))
 
 
 def _split_texts(texts: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(texts), _EMBEDDED):
-        yield texts[start : start + _EMBEDDED]
+    for start in range(0, len(texts), _EMBEDDED_AT_ONCE):
+        yield texts[start : start + _EMBEDDED_AT_ONCE]

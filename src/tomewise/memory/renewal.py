@@ -1,4 +1,4 @@
-"""Forget memory so that the next build asks for it again."""
+"""Remove memory so that the next build asks for it again."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from tomewise.store.contract import Store
 
 
-def take_back(wanted: Iterable[str], layers: Sequence[Layer], store: Store) -> None:
-    """Forget the layers with these names, and all memory that rests on the passages with these ids.
+def forget_memory(wanted: Iterable[str], layers: Sequence[Layer], store: Store) -> None:
+    """Remove the nodes of the layers with these names, and all memory that was made from the passages with these ids.
 
     Marks the layers, so that their next build does not use cached replies from before. The mark lasts until the layer
     is built: a build that is stopped keeps the replies that came after the mark. Each name is one transaction. Raises

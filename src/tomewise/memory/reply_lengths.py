@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from tomewise.language.per_role import find_name
 from tomewise.language.usage import estimate_tokens
-from tomewise.types import In, LanguageModel, Out, Rehearsing
+from tomewise.types import In, LanguageModel, MeasuresReplies, Out
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
@@ -37,10 +37,10 @@ async def estimate_reply_tokens(
 ) -> int:
     """Estimate the output tokens of one reply per input.
 
-    A model without cost rehearses a sample of the inputs. For other models the mean length of their replies in this
+    A model without cost plays a sample of the inputs. For other models the mean length of their replies in this
     tome counts. Without such replies the typical length of the role counts.
     """
-    if (length := await rehearse_replies(model, role, inputs)) is not None:
+    if (length := await estimate_from_sample(model, role, inputs)) is not None:
         return length
     mean = store.calls.mean_reply_bytes(role.name, find_name(model, role))
     if mean is not None:
@@ -53,10 +53,10 @@ def _read_text(role_input: BaseModel) -> str:
     return str(getattr(role_input, "text", "")) or " ".join(getattr(role_input, "texts", ()))
 
 
-async def rehearse_replies(model: LanguageModel, role: Role[In, Out], inputs: Sequence[In]) -> int | None:
-    """Estimate the output tokens of one reply per input from a sample; None unless the model rehearses without cost."""
+async def estimate_from_sample(model: LanguageModel, role: Role[In, Out], inputs: Sequence[In]) -> int | None:
+    """Estimate the output tokens of one reply per input from a sample; None unless the model plays without cost."""
     sample = inputs[:: max(1, len(inputs) // _SAMPLE_SIZE)]
-    if not isinstance(model, Rehearsing) or not sample:
+    if not isinstance(model, MeasuresReplies) or not sample:
         return None
-    lengths = [length for role_input in sample if (length := await model.rehearse(role, role_input)) is not None]
+    lengths = [length for role_input in sample if (length := await model.measure_reply(role, role_input)) is not None]
     return round(sum(lengths) * len(inputs) / len(sample)) if len(lengths) == len(sample) else None

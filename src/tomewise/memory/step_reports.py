@@ -1,4 +1,4 @@
-"""Say how far a layer is with a step for which it has no `report`: an estimate, or a computation in a thread."""
+"""Report the progress of steps that have no `report`: an estimate, or a computation in a thread."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ T = TypeVar("T")
 @contextmanager
 def watch_steps(report: Report) -> Iterator[None]:
     """Report the steps inside this context, also those of threads that start inside; all from this event loop."""
-    loop, own_thread = asyncio.get_running_loop(), get_ident()
+    loop, loop_thread = asyncio.get_running_loop(), get_ident()
 
     def tell(progress: Progress) -> None:
-        if get_ident() == own_thread:
+        if get_ident() == loop_thread:
             report(progress)
         else:
             loop.call_soon_threadsafe(report, progress)
@@ -31,16 +31,16 @@ def watch_steps(report: Report) -> Iterator[None]:
 
 
 def report_step(label: str, done: int, total: int) -> None:
-    """Report this to who watches, if somebody does."""
+    """Report the progress of a step, if `watch_steps` is active."""
     current_run().on_progress(Progress(label=label, done=done, total=total))
 
 
-async def sum_tokens(inputs: Sequence[T], reckon: Callable[[T], int]) -> int:
-    """The input tokens of all calls; `reckon` counts those of one. Other work of the event loop goes on meanwhile."""
+async def sum_tokens(inputs: Sequence[T], count: Callable[[T], int]) -> int:
+    """The input tokens of all calls; `count` counts those of one. Other work of the event loop goes on meanwhile."""
     total = 0
     for start in range(0, len(inputs), _AT_ONCE):
         report_step("calls estimated", start, len(inputs))
-        total += sum(map(reckon, inputs[start : start + _AT_ONCE]))
+        total += sum(map(count, inputs[start : start + _AT_ONCE]))
         await asyncio.sleep(0)
     report_step("calls estimated", len(inputs), len(inputs))
     return total

@@ -33,21 +33,21 @@ def _draw_levels(store: Readable, layer: str, kind: Kind, title: str, limit: int
     order = sorted(nodes, key=lambda key: -nodes[key].level) if is_tree else list(nodes)
     chosen = {key: nodes[key] for key in order[:limit]}
     shown_leaves = dict(islice(leaves.items(), limit - len(chosen) if is_tree else 0))
-    shown = [_make_node(node, sources.get(key, ()), names, uses) for key, node in chosen.items()]
-    shown += [_make_leaf(passage, uses) for passage in shown_leaves.values()]
+    drawn = [_make_node(node, sources.get(key, ()), names, uses) for key, node in chosen.items()]
+    drawn += [_make_leaf(passage, uses) for passage in shown_leaves.values()]
     levels = sorted({node.level for node in chosen.values()}, reverse=True)
     ids = {key: node.id for key, node in chosen.items()} | {key: names[key] for key in shown_leaves}
     return Picture(
         kind=kind,
         title=title,
         about=f"Layer {layer}",
-        nodes=tuple(shown),
+        nodes=tuple(drawn),
         links=tuple(_list_links(chosen, sources, ids)),
         groups=(
             *(Group(id=f"level {level}", label=f"Level {level}") for level in levels),
             Group(id=PASSAGES, label="Passages", shape="diamond"),
         ),
-        shown=len(shown),
+        shown=len(drawn),
         total=len(nodes) + (len(leaves) if is_tree else 0),
     )
 

@@ -1,6 +1,6 @@
-"""The room that a text gives to what a tome stores beside it: vectors, rows, headings, marks.
+"""A limit on what a tome stores beside a text: vectors, rows, headings, marks.
 
-What a document takes in a tome is at most 20 kB and ten times its text, with vectors of 256 numbers as `hash` makes
+A document takes in a tome at most 20 kB and ten times its text, with vectors of 256 numbers as `hash` makes
 them. Its text is stored twice and indexed, and so a heading for every word, or long headings above short passages, must
 not be stored for each. Such a document has fewer sections than headings, and passages with fewer places.
 """

@@ -27,7 +27,7 @@ _SPOKEN = frozenset(
 _SENTENCE_STARTS = frozenset(
     "at in on to for about if when what why how who where because but so then here there as with like".split()
 )
-# Nouns that stand before a colon and are no speakers.
+# Nouns before a colon that are no speakers.
 _LABELS = frozenset(
     "note notes warning caution attention remember reminder example question answer ps nb tip hint step chapter part "
     "episode scene act section point rule fact lesson result conclusion summary source sources reference date time "
@@ -65,14 +65,14 @@ def read_captions(path: Path) -> tuple[Document]:
     turns = _Turns(known)
     pieces: list[str] = []
     marks: list[tuple[int, Place]] = []
-    start, shown = 0, ""
+    start, last_speaker = 0, ""
     for cue, before in zip(cues, [None, *cues], strict=False):
         turns.begin_cue()
-        for voice, line in cue.lines[_rolls(cue, before) :]:
-            speaker, words = turns.take(voice, line)
+        for voice, line in cue.lines[_repeats_line(cue, before) :]:
+            speaker, words = turns.read_line(voice, line)
             is_named = bool(speaker) and (bool(voice) or words != line)
-            written = f"{speaker}: {words}" if is_named and speaker != shown else words
-            shown = speaker
+            written = f"{speaker}: {words}" if is_named and speaker != last_speaker else words
+            last_speaker = speaker
             marks.append((start, Place(time=cue.time, speaker=speaker)))
             pieces.append(written)
             start += len(written) + 1
@@ -93,7 +93,7 @@ class _Turns:
     def begin_cue(self) -> None:
         self._is_first = True
 
-    def take(self, voice: str, line: str) -> tuple[str, str]:
+    def read_line(self, voice: str, line: str) -> tuple[str, str]:
         """Who speaks this line, if that is known, and its words without the name."""
         is_first, self._is_first = self._is_first, False
         found = _NAME.match(line)
@@ -107,7 +107,7 @@ class _Turns:
 
 
 def _is_label(name: str) -> bool:
-    """Whether what stands before several colons, or in capitals, is not a name all the same; "Me" and "You" are."""
+    """Whether words before several colons, or in capitals, are still not a name; "Me" and "You" are."""
     words = name.split()
     return words[0].strip(".").lower() in _LABELS or (len(words) > 1 and _is_spoken(words))
 
@@ -120,7 +120,7 @@ def _is_spoken(words: list[str]) -> bool:
 
 
 def _judge_label(label: str, known: frozenset[str], *, is_first: bool) -> Literal["speaker", "unclear", "words"]:
-    """What stands before a colon: a speaker, words that are spoken, or what may be either.
+    """Whether the words before a colon are a speaker, spoken words, or may be either.
 
     A name is a few capitalised words, or in small letters where the known names are; not where those are in capitals,
     which all names then are. "Remember this" is spoken. "Note" is spoken by who speaks in the same caption; a caption
@@ -164,7 +164,7 @@ def _list_lines(words: str) -> Iterator[tuple[str, str]]:
                 yield name, text
 
 
-def _rolls(cue: _Cue, before: _Cue | None) -> bool:
+def _repeats_line(cue: _Cue, before: _Cue | None) -> bool:
     """Whether the first line of a caption is the last one of the caption before, moved up. A repeated word is not."""
     if before is None or not (cue.lines and before.lines):
         return False

@@ -10,7 +10,7 @@ from tomewise.types import DocumentId, Passage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """Passages of one document in document order. `tokens` is the sum of their sizes, as they were given."""
+    """Passages of one document in document order. `tokens` is the sum of their sizes."""
 
     document: DocumentId
     passages: tuple[Passage, ...]

@@ -14,8 +14,8 @@ Boxes: TypeAlias = NDArray[np.float64]  # shape (n, 4): left, bottom, right, top
 _MIN_LINES = 5  # of a column
 _MIN_WIDTH = 0.6  # of a column that its median line fills: cells of a table are shorter
 _MOST_SPANS = 0.3  # of the lines of a page that cross the gutter, such as titles; prose in one column crosses it always
-_EDGE = 0.25  # of the width of the text on each side where no gutter is looked for
-_STEPS = 101  # places where a gutter is looked for
+_EDGE = 0.25  # of the width of the text on each side where no gutter is searched
+_STEPS = 101  # positions at which a gutter is searched
 _DEEPEST = 2  # columns within columns: up to four of equal width
 
 
@@ -78,26 +78,26 @@ def _number_lines(boxes: Boxes) -> _Lines:
 
 
 def _find_gutter(lines: _Lines) -> float | None:
-    """The place between two columns whose lines the file interleaves; None for any other page."""
+    """The horizontal position between two columns whose lines the file interleaves; None for any other page."""
     boxes = lines.boxes
     count = int(lines.numbers.max()) + 1 if len(boxes) else 0
     if count < _MIN_LINES:
         return None
     start, end = boxes[:, 0].min(), boxes[:, 2].max()
-    places = np.linspace(start + _EDGE * (end - start), end - _EDGE * (end - start), _STEPS)
-    crossings = ((boxes[:, :1] < places) & (boxes[:, 2:3] > places)).sum(axis=0)
+    positions = np.linspace(start + _EDGE * (end - start), end - _EDGE * (end - start), _STEPS)
+    crossings = ((boxes[:, :1] < positions) & (boxes[:, 2:3] > positions)).sum(axis=0)
     least = np.flatnonzero(crossings == crossings.min())
-    middle = float(places[least[len(least) // 2]])
+    middle = float(positions[least[len(least) // 2]])
     return middle if _is_gutter(lines, middle, count) else None
 
 
-def _is_gutter(lines: _Lines, place: float, count: int) -> bool:
-    crosses = _crosses(lines.boxes, place)
+def _is_gutter(lines: _Lines, x: float, count: int) -> bool:
+    crosses = _crosses(lines.boxes, x)
     spans = np.unique(lines.numbers[crosses])
     if len(spans) > _MOST_SPANS * count:
         return False
     inside = ~np.isin(lines.numbers, spans)
-    right = lines.boxes[:, 0] + lines.boxes[:, 2] >= 2 * place
+    right = lines.boxes[:, 0] + lines.boxes[:, 2] >= 2 * x
     if not all(_fills(lines, inside & side) for side in (right, ~right)):
         return False
     switches = np.count_nonzero(np.diff(right[inside].astype(np.int8)))
@@ -115,8 +115,8 @@ def _fills(lines: _Lines, chosen: NDArray[np.bool_]) -> bool:
     return bool(np.median(ends - starts) >= _MIN_WIDTH * (ends.max() - starts.min()))
 
 
-def _crosses(boxes: Boxes, place: float) -> NDArray[np.bool_]:
-    crosses: NDArray[np.bool_] = (boxes[:, 0] < place) & (boxes[:, 2] > place)
+def _crosses(boxes: Boxes, x: float) -> NDArray[np.bool_]:
+    crosses: NDArray[np.bool_] = (boxes[:, 0] < x) & (boxes[:, 2] > x)
     return crosses
 
 

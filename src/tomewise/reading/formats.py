@@ -85,7 +85,7 @@ def list_outside_suffixes() -> frozenset[str]:
 
 
 def list_formats() -> list[Format]:
-    """All formats, with those of plugins, whose packages stand for the extra that they need."""
+    """All formats, with those of plugins, whose packages are named as the extra."""
     outside = (
         Format(plugin.name, (f".{plugin.name}",), "", "", plugin.package)
         for plugin in list_plugins("readers")

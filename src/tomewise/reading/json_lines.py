@@ -18,7 +18,7 @@ from tomewise.reading.transcripts import join_turns, mark_turns
 from tomewise.types import Document, DocumentId
 
 _BOM = b"\xef\xbb\xbf"
-_OWN_FIELDS = frozenset({"id", "title", "text", "meeting_transcripts"})
+_KNOWN_FIELDS = frozenset({"id", "title", "text", "meeting_transcripts"})
 _DEFAULTS = Bounds()
 _LONGEST_LINE = 1 << 24  # bytes: a row is parsed in this process, into at most some 30 times as many
 
@@ -40,7 +40,7 @@ def read_rows(path: Path, source: str, prefix: str = "", bounds: Bounds = _DEFAU
             document = _parse_document(line, source, number, prefix)
             first = seen.setdefault(document.id, number)
             if first != number:
-                raise _error(source, number, f"the id {document.id!r} was used in line {first}", "make ids unique")
+                raise _make_error(source, number, f"the id {document.id!r} was used in line {first}", "make ids unique")
             yield document
     if not seen:
         raise ReadingError(f"{source} is empty or holds only white space: give a source with text, or leave it out")
@@ -52,7 +52,7 @@ def _read_lines(file: BinaryIO, source: str, bounds: Bounds) -> Iterator[bytes]:
         line = file.readline(_LONGEST_LINE + 1)
         if len(line) > _LONGEST_LINE:
             what = f"the line has more than {_LONGEST_LINE:,} bytes"
-            raise _error(source, number, what, "make several rows of it, or save its text as a file")
+            raise _make_error(source, number, what, "make several rows of it, or save its text as a file")
         left -= len(line)
         if left < 0:  # the file grows while it is read
             raise make_characters_error(source, bounds)
@@ -70,12 +70,14 @@ def _parse_document(line: bytes, source: str, number: int, prefix: str) -> Docum
     row = _parse_row(line, source, number)
     id = row.get("id")
     if isinstance(id, str) and len(id) > ID:
-        raise _error(source, number, f"`id` has {len(id):,} characters", f"give it at most {ID:,}, or leave it out")
+        raise _make_error(
+            source, number, f"`id` has {len(id):,} characters", f"give it at most {ID:,}, or leave it out"
+        )
     if id is not None and (isinstance(id, bool) or not isinstance(id, str | int) or not str(id).strip()):
-        raise _error(source, number, f"`id` is {id!r}", "make it a string or a whole number, or leave it out")
+        raise _make_error(source, number, f"`id` is {id!r}", "make it a string or a whole number, or leave it out")
     title = row.get("title") or ""
     if not isinstance(title, str):
-        raise _error(source, number, f"`title` is {title!r}", "make it a string, or leave it out")
+        raise _make_error(source, number, f"`title` is {title!r}", "make it a string, or leave it out")
     text, marks = (
         _parse_meeting(row["meeting_transcripts"], source, number)
         if "meeting_transcripts" in row
@@ -86,14 +88,14 @@ def _parse_document(line: bytes, source: str, number: int, prefix: str) -> Docum
         text=text,
         title=" ".join(title.split()),
         source=source,
-        metadata=select_plain({name: value for name, value in row.items() if name not in _OWN_FIELDS}),
+        metadata=select_plain({name: value for name, value in row.items() if name not in _KNOWN_FIELDS}),
         marks=marks,
     )
     document = cut_document(document)
     for name in ("id", "title", "text"):
         _refuse_unstorable(name, getattr(document, name), source, number)
     if field := find_unstorable(document.metadata):
-        raise _error(source, number, f"{field!a} holds a character that a text cannot hold", "replace it")
+        raise _make_error(source, number, f"{field!a} holds a character that a text cannot hold", "replace it")
     return document
 
 
@@ -101,30 +103,34 @@ def _parse_row(line: bytes, source: str, number: int) -> dict[str, Any]:
     try:
         row = json.loads(line.decode())
     except UnicodeDecodeError as error:
-        raise _error(source, number, f"byte {error.start} is not UTF-8", "save the file as UTF-8") from None
+        raise _make_error(source, number, f"byte {error.start} is not UTF-8", "save the file as UTF-8") from None
     except (ValueError, RecursionError) as error:
-        raise _error(source, number, f"the row is not JSON ({error})", "write one JSON object per line") from None
+        raise _make_error(source, number, f"the row is not JSON ({error})", "write one JSON object per line") from None
     if not isinstance(row, dict):
-        raise _error(source, number, f"the row is not an object but {line[:40]!r}", "write one JSON object per line")
+        raise _make_error(
+            source, number, f"the row is not an object but {line[:40]!r}", "write one JSON object per line"
+        )
     return row
 
 
 def _parse_text(row: dict[str, Any], source: str, number: int) -> str:
     if "text" not in row:
-        raise _error(source, number, "the row lacks the field `text`", "add it, or leave the row out")
+        raise _make_error(source, number, "the row lacks the field `text`", "add it, or leave the row out")
     text = row["text"]
     if not isinstance(text, str) or not text.strip():
-        raise _error(source, number, "the field `text` is empty or not a string", "give it text, or leave the row out")
+        raise _make_error(
+            source, number, "the field `text` is empty or not a string", "give it text, or leave the row out"
+        )
     return text
 
 
 def _parse_meeting(turns: object, source: str, number: int) -> tuple[str, Marks]:
     if not isinstance(turns, list) or not turns:
-        raise _error(source, number, "`meeting_transcripts` is empty or not a list", "list its turns")
+        raise _make_error(source, number, "`meeting_transcripts` is empty or not a list", "list its turns")
     for position, turn in enumerate(turns):
         for field in ("speaker", "content"):
             if not isinstance(turn, dict) or not isinstance(turn.get(field), str):
-                raise _error(
+                raise _make_error(
                     source, number, f"turn {position} lacks the field `{field}`", "give every turn a string there"
                 )
     text, lines = join_turns(turns)
@@ -136,8 +142,8 @@ def _refuse_unstorable(field: str, value: str, source: str, number: int) -> None
     found = UNSTORABLE.search(value)
     if found:
         what = f"`{field}` holds the character {found[0]!a} at {found.start()}"
-        raise _error(source, number, what, "replace it")
+        raise _make_error(source, number, what, "replace it")
 
 
-def _error(source: str, number: int, what: str, remedy: str) -> ReadingError:
+def _make_error(source: str, number: int, what: str, remedy: str) -> ReadingError:
     return ReadingError(f"{source}, line {number}: {what}: {remedy}")

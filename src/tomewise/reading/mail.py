@@ -25,7 +25,7 @@ _LONGEST_TYPE = 2_000  # characters of a field such as Content-Type; the rest is
 
 
 class _Policy(EmailPolicy):
-    """Cuts the fields that say what a part is: they are parsed anew each time that they are asked for."""
+    """Shortens the fields that say what a part is, since they are parsed again at each access."""
 
     def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
         """The name and the value of a field."""

@@ -26,7 +26,7 @@ def select_plain(fields: Mapping[Any, Any]) -> dict[str, Scalar | list[Scalar]]:
     """The fields that can be metadata: strings, numbers of 64 bits, booleans, lists of these; dates become strings."""
     plain: dict[str, Scalar | list[Scalar]] = {}
     for name, value in fields.items():
-        values = [_as_scalar(item) for item in (value if isinstance(value, list | tuple) else [value])]
+        values = [_convert_scalar(item) for item in (value if isinstance(value, list | tuple) else [value])]
         scalars = [item for item in values if item is not None]
         if isinstance(name, str) and len(scalars) == len(values):
             plain[name] = scalars if isinstance(value, list | tuple) else scalars[0]
@@ -46,7 +46,7 @@ def read_front_matter(text: str) -> dict[str, Scalar | list[Scalar]]:
     """The plain fields of the YAML between two lines `---` at the beginning of a text; empty without such a block.
 
     A block that is not YAML, or whose YAML is not a mapping, is text: a document may begin with a horizontal rule. So
-    is one with aliases, with tags, or nested deeper than 20: a few lines with them stand for gigabytes. A value is a
+    is one with aliases, with tags, or nested deeper than 20: a few lines with them unfold to gigabytes. A value is a
     number only if it is written in decimal digits, so `0755`, `1:30` and `0xff` are strings, and so are dates.
     """
     block = _FRONT_MATTER.match(text[:_LONGEST])
@@ -89,7 +89,7 @@ def _read_node(node: yaml.Node) -> object:
 
 
 def _read_plain(word: str) -> Scalar | None:
-    """What a word without quotation marks stands for."""
+    """The value of a word without quotation marks."""
     if word.lower() in ("", "~", "null"):
         return None
     if word.lower() in _TRUTHS:
@@ -99,7 +99,7 @@ def _read_plain(word: str) -> Scalar | None:
     return float(word) if _DECIMAL.fullmatch(word) else word
 
 
-def _as_scalar(value: object) -> Scalar | None:
+def _convert_scalar(value: object) -> Scalar | None:
     if isinstance(value, date):  # a datetime is a date too
         return value.isoformat()
     if isinstance(value, float) and not math.isfinite(value):

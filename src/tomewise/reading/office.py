@@ -54,9 +54,9 @@ def _read_slide(slide: Any) -> tuple[str, str]:
     """The heading of a slide, and its whole text."""
     placeholder = slide.shapes.title
     heading = " ".join(placeholder.text_frame.text.split()) if placeholder is not None else ""
-    own = placeholder.shape_id if placeholder is not None else None
+    title_id = placeholder.shape_id if placeholder is not None else None
     parts = [f"# {heading}"] if heading else []
-    parts += _list_texts(shape for shape in slide.shapes if shape.shape_id != own)
+    parts += _list_texts(shape for shape in slide.shapes if shape.shape_id != title_id)
     if slide.has_notes_slide and (notes := slide.notes_slide.notes_text_frame) is not None and notes.text.strip():
         parts.append(f"Notes: {_BREAKS.sub(chr(10), notes.text).strip()}")
     return heading, "\n\n".join(parts)

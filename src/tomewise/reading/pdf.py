@@ -82,16 +82,16 @@ def _read_page(page: pdfium.PdfPage) -> str:
         boxes = np.array([layout.get_rect(number) for number in range(layout.count_rects())]).reshape(-1, 4)
         regions = find_regions(boxes, Region(*page.get_bbox()))
         if len(regions) > 1:
-            cut = "\n".join(
+            text_by_region = "\n".join(
                 layout.get_text_bounded(region.left, region.bottom, region.right, region.top) for region in regions
             )
             # Text that is written slantwise or twice may fall between the regions: then nothing may be lost.
-            text = cut if sorted(cut.split()) == sorted(text.split()) else text
+            text = text_by_region if sorted(text_by_region.split()) == sorted(text.split()) else text
     lines = [line.rstrip() for line in _CONTROLS.sub("", _HYPHEN.sub("", text)).splitlines()]
-    return "\n".join(_part_paragraphs([line for line in lines if line]))
+    return "\n".join(_split_paragraphs([line for line in lines if line]))
 
 
-def _part_paragraphs(lines: list[str]) -> Iterator[str]:
+def _split_paragraphs(lines: list[str]) -> Iterator[str]:
     """The lines of a page, with a blank one behind each short line that ends a sentence."""
     usual = median(map(len, lines)) if len(lines) >= _LINES_FOR_MEDIAN else 0
     for line, following in pairwise([*lines, ""]):

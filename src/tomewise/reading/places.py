@@ -56,7 +56,7 @@ def mark_speakers(text: str) -> Marks:
 
 
 def find_sections(document: Document) -> list[int]:
-    """The offsets, ascending, at which a new section begins, the first one apart.
+    """The offsets, ascending, at which a new section begins, without the first one.
 
     A heading with nothing below it but the next heading is in one section with that heading. One at the end of the text
     is in the section before it. Where headings are so many that a passage for each would take too much of a tome, some
@@ -81,7 +81,7 @@ def find_sections(document: Document) -> list[int]:
 
 
 def find_place(passage: Passage, start: int, end: int) -> Place:
-    """The place of `passage.text[start:end]`, as far as the passage knows more than where it begins itself."""
+    """The place of `passage.text[start:end]`, or of the passage if it has no marks."""
     return PlaceFinder(passage.text, passage.marks).find(start, end) if passage.marks else passage.place
 
 
@@ -96,7 +96,7 @@ class PlaceFinder:
     def find(self, start: int, end: int) -> Place:
         """The place at `start` of a piece that ends at `end`.
 
-        `last_page` is its last page, if it has several, and `last_row` its last row. Of a piece that goes on in
+        `last_page` is its last page, if it has several, and `last_row` its last row. Of a piece that reaches into
         another section the chapter holds only the headings that both have; headings of which the piece has no text do
         not count.
         """

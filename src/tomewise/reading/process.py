@@ -85,7 +85,7 @@ class ReaderProcess:
 
     def _ask(self, path: Path, format: str) -> Reply:
         try:
-            if self._worker and not self._worker.runs():  # it ended after the last file
+            if self._worker and not self._worker.is_running():  # it ended after the last file
                 self._end_worker()
             self._worker = worker = self._worker or _Worker()
             worker.send(Request(str(path), format, self.bounds))
@@ -174,7 +174,7 @@ class _Worker:
         finally:
             timer.cancel()
 
-    def runs(self) -> bool:
+    def is_running(self) -> bool:
         return self._process.poll() is None
 
     def kill(self) -> None:

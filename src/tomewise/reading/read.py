@@ -48,7 +48,7 @@ Check = Callable[[Source], None]
 class NamedFile:
     """A file that is to be read under another name than its path, such as an upload.
 
-    The name stands where else the path would: in the ids of documents and as their source.
+    The name replaces the path: in the ids of documents and as their source.
     """
 
     path: Path
@@ -134,7 +134,7 @@ class SourceReader:
     def _read_file(self, path: Path, name: str) -> Source:
         if stat.S_ISDIR(_find_mode(path)):
             raise ReadingError(f"{path} is a folder: name a file in it, or read it with `read_all`")
-        name = name or _full_path(path)
+        name = name or _resolve_name(path)
         found = find_format(path.suffix.lower())
         format = found.name if found else TEXT
         if format == CORPUS:
@@ -155,9 +155,9 @@ class SourceReader:
         with path.open("rb") as file:
             if not file.read(1):
                 raise ReadingError(f"{path} is empty: give a source with text, or leave it out")
-        full_path = _full_path(path)
+        full_path = _resolve_name(path)
         converted = self._process.read(Path(full_path), format)
-        # A file owns its documents, whatever its reader calls their source.
+        # The source of a document is its file, whatever its reader says.
         documents = tuple(
             replace(document, id=name + document.id[len(full_path) :], source=name)
             if document.id.startswith(full_path)
@@ -212,13 +212,13 @@ def _find_mode(path: Path) -> int:
     except FileNotFoundError:
         raise ReadingError(f"{path} does not exist: check the path") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        raise _access_error(path, error) from error
+        raise _make_access_error(path, error) from error
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise ReadingError(f"{path} is neither a file nor a folder: pipe it in and name it `{STDIN}`")
     return mode
 
 
-def _full_path(path: Path) -> str:
+def _resolve_name(path: Path) -> str:
     name = path.resolve().as_posix()
     try:
         name.encode()
@@ -235,12 +235,12 @@ def _report_errors(path: Path | str) -> Iterator[None]:
     except TomewiseError:
         raise
     except OSError as error:
-        raise _access_error(path, error) from error
+        raise _make_access_error(path, error) from error
     except Exception as error:
         reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         raise ReadingError(f"{path} could not be read ({reason}): repair it, or leave it out") from error
 
 
-def _access_error(path: Path | str, error: OSError | ValueError) -> ReadingError:
+def _make_access_error(path: Path | str, error: OSError | ValueError) -> ReadingError:
     reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
     return ReadingError(f"{path} cannot be read ({reason}): check its permissions, or leave it out")

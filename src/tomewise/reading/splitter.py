@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _MIN_TOKENS = 16  # a passage with fewer tokens of text says too little
 _TITLE_TOKENS = 32  # of the title, at most, in each passage
-_SCRAP = 0.15  # of the room for text: a passage with less joins its neighbour
+_SMALL_SHARE = 0.15  # of the room for text: a passage with less joins its neighbour
 
 
 class PassageSplitter:
@@ -33,9 +33,9 @@ class PassageSplitter:
     Why not semantic-text-splitter: on a novel of 472 kB its search tokenizes the text many times and takes 2.3 s. This
     class counts paragraphs in batches, packs them in one pass, and takes 0.12 s.
 
-    Where the document is marked with headings, each heading begins a passage, unless nothing but another heading stands
-    below it. A passage does not end inside of a quotation if a better end is near. A passage that would have less than
-    15 % of `max_tokens` is joined with its neighbour in the same section, or gets a part of it.
+    Where the document is marked with headings, each heading begins a passage, unless nothing but another heading
+    follows it. A passage does not end inside of a quotation if a better end is near. A passage that would have less
+    than 15 % of `max_tokens` is joined with its neighbour in the same section, or gets a part of it.
     """
 
     def __init__(self, tokenizer: Tokenizer, max_tokens: int, overlap: int = 0) -> None:
@@ -94,14 +94,14 @@ class PassageSplitter:
     def _pack(self, units: Iterable[Unit], sections: Sequence[int], capacity: int) -> Iterator[list[Unit]]:
         """The units of each passage."""
         for _, section in groupby(units, key=lambda unit: bisect_right(sections, unit.start)):
-            waiting: list[Unit] = []  # the passage before, for a scrap behind it to join
+            waiting: list[Unit] = []  # the passage before, which a small group behind it may join
             for window, shared in self._fill_windows(section, capacity):
-                *done, waiting = self._join_scrap(waiting, window, shared, capacity)
+                *done, waiting = self._join_small_group(waiting, window, shared, capacity)
                 yield from done
             yield waiting
 
     def _fill_windows(self, units: Iterable[Unit], capacity: int) -> Iterator[tuple[list[Unit], int]]:
-        """As many units as fit, again and again, and how many of them the group before has too."""
+        """Groups of as many units as fit, each with the number of units that the group before has too."""
         window: list[Unit] = []
         shared = 0
         for unit in units:
@@ -111,18 +111,20 @@ class PassageSplitter:
                     continue
                 cut = len(window) if window[-1].behind is Break.HARD else _find_best_cut(window, shared)
                 yield window[:cut], shared
-                overlap = self._take_overlap(window[:cut])
+                overlap = self._find_overlap(window[:cut])
                 window, shared = overlap + window[cut:], len(overlap)
             window.append(unit)
         if len(window) > shared:
             yield window, shared
 
-    def _join_scrap(self, waiting: list[Unit], window: list[Unit], shared: int, capacity: int) -> list[list[Unit]]:
-        """The two groups, as one if the second is a scrap and both fit together, or cut anew in another place."""
+    def _join_small_group(
+        self, waiting: list[Unit], window: list[Unit], shared: int, capacity: int
+    ) -> list[list[Unit]]:
+        """The two groups; if the second is small, joined if both fit together, else divided at a better break."""
         fresh = window[shared:]
         if not waiting:
             return [window]
-        least = int(_SCRAP * capacity)
+        least = int(_SMALL_SHARE * capacity)
         if sum(unit.tokens for unit in fresh) >= least or waiting[-1].behind is Break.HARD:
             return [waiting, window]
         joined = waiting + fresh
@@ -132,12 +134,12 @@ class PassageSplitter:
         left, right = joined[:cut], joined[cut:]
         if not (right and _fits(left, capacity) and _fits(right, capacity)):
             return [waiting, window]
-        overlap = self._take_overlap(left)
+        overlap = self._find_overlap(left)
         while not _fits(overlap + right, capacity):
             overlap = overlap[1:]
         return [left, overlap + right]
 
-    def _take_overlap(self, group: list[Unit]) -> list[Unit]:
+    def _find_overlap(self, group: list[Unit]) -> list[Unit]:
         """The units at the end of a passage with which the next passage begins."""
         if not self._overlap:
             return []

@@ -67,7 +67,7 @@ class Grain(IntEnum):
 class Unit:
     """`text[start:end]`, without outer white space. `tokens` is the count, or an upper bound; -1 before counting.
 
-    `quoted` says that a quotation which began before its end goes on behind it.
+    `quoted` says that a quotation is open at its end.
     """
 
     start: int
@@ -81,7 +81,7 @@ class Unit:
 class Quotation:
     """Follows quotation marks from unit to unit: whether a quotation is open.
 
-    Each paragraph begins outside of one, because a speech of several paragraphs opens anew in each. A mark that is
+    Each paragraph begins outside of one, because a speech of several paragraphs opens again in each. A mark that is
     never closed counts for `_LONGEST_QUOTATION` characters.
     """
 
@@ -123,7 +123,7 @@ class Units:
     def cut_text(self, text: str, sections: Sequence[int] = ()) -> Iterator[Unit]:
         """The counted units of a text, in order. Everything except white space is in one of them.
 
-        No unit goes on across one of the ascending offsets `sections`.
+        No unit crosses one of the ascending offsets `sections`.
         """
         start = 0
         quotation = Quotation()

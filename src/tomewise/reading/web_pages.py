@@ -1,4 +1,4 @@
-"""Read HTML as Markdown-like text."""
+"""Read HTML as Markdown-like text, without the frame of a page: its navigation, notices and footers."""
 
 from __future__ import annotations
 
@@ -24,9 +24,31 @@ _PADDING = re.compile(r"(?<![ \t])[ \t]{1000,}")
 _BLANK_LINES = re.compile(r"\n[ \t]*\n\s*\n")
 _DECLARED = re.compile(rb"<(?:meta|\?xml)[^>]{0,200}(?:charset|encoding)\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
 
+# What is known of the frame of a page.
+_FRAME_TAGS = frozenset({"nav", "dialog", "button", "select", "menu"})
+_SITE_TAGS = frozenset({"header", "footer", "aside"})  # of the site, unless they are within the text
+_TEXT_TAGS = frozenset({"main", "article", "section", "blockquote", "figure"})
+_FRAME_ROLES = frozenset(
+    {"navigation", "banner", "contentinfo", "search", "dialog", "alertdialog", "menu", "menubar", "complementary"}
+)
+_NOTICE = re.compile(
+    r"(?i)\b(?:cookie[-_]?(?:s[-_]?)?(?:banner|bar|box|consent|dialog|law|message|modal|notice|overlay|policy|popup|"
+    r"settings|warning|wall)|gdpr|consent|onetrust|cybotcookiebot\w*|skip[-_]?(?:link|to[-_]?content|nav))"
+)
+# Names that may also mean text, such as the menu of a restaurant: they are navigation if they are mostly links.
+_LISTING = re.compile(
+    r"(?i)(?:^|[-_\s])(?:nav|nav[-_]?bar|navigation|menu|submenu|breadcrumbs?|side[-_]?bar|toc|share|social|related|"
+    r"footer|header|pager|pagination|tags)(?:$|[-_\s])"
+)
+_LINK_SHARE = 0.5  # of the characters of navigation that are in links, at least
+_NEVER_FRAME = frozenset(
+    {"html", "body", "main", "article", "h1", "h2", "h3", "h4", "h5", "h6", "p", "pre", "code", "table"}
+)
+_LEAST_SHARE = 0.25  # of a page without <main> that is left: with less, the names mislead, and the page stays whole
+
 
 def read_html(path: Path) -> tuple[Document]:
-    """The page in an HTML file without its frame, see `page_frame`. Raises `ReadingError` if it cannot be parsed."""
+    """The page in an HTML file without its frame, see `remove_frame`. Raises `ReadingError` if it cannot be parsed."""
     raw = path.read_bytes()
     html = decode_text(raw, str(path), find_charset(raw))
     title, text = convert_html(html, str(path), prepare=remove_frame)
@@ -83,34 +105,14 @@ def _escape_after(html: str, opening: str, closing: str) -> str:
     return html[:closed] + html[closed:].replace(opening, "&lt;" + opening[1:])
 
 
-_FRAME_TAGS = frozenset({"nav", "dialog", "button", "select", "menu"})
-_SITE_TAGS = frozenset({"header", "footer", "aside"})  # of the site, unless they are within the text
-_TEXT_TAGS = frozenset({"main", "article", "section", "blockquote", "figure"})
-_FRAME_ROLES = frozenset(
-    {"navigation", "banner", "contentinfo", "search", "dialog", "alertdialog", "menu", "menubar", "complementary"}
-)
-_NOTICE = re.compile(
-    r"(?i)\b(?:cookie[-_]?(?:s[-_]?)?(?:banner|bar|box|consent|dialog|law|message|modal|notice|overlay|policy|popup|"
-    r"settings|warning|wall)|gdpr|consent|onetrust|cybotcookiebot\w*|skip[-_]?(?:link|to[-_]?content|nav))"
-)
-# Names that also stand for text, such as the menu of a restaurant: they are navigation if they are mostly links.
-_LISTING = re.compile(
-    r"(?i)(?:^|[-_\s])(?:nav|nav[-_]?bar|navigation|menu|submenu|breadcrumbs?|side[-_]?bar|toc|share|social|related|"
-    r"footer|header|pager|pagination|tags)(?:$|[-_\s])"
-)
-_LINK_SHARE = 0.5  # of the characters of navigation that are in links, at least
-_KEPT = frozenset({"html", "body", "main", "article", "h1", "h2", "h3", "h4", "h5", "h6", "p", "pre", "code", "table"})
-_LEAST_SHARE = 0.25  # of a page without <main> that is left: with less, the names mislead, and the page stays whole
-
-
 def remove_frame(soup: BeautifulSoup) -> None:
     """Remove the frame of a page, known by its elements, roles and names.
 
     The page stays whole if nothing would be left, or, without a `<main>`, less than a quarter.
     """
-    whole = _count(soup)
+    whole = _count_characters(soup)
     frame = list(_find_frame(soup))
-    left = whole - sum(map(_count, frame))
+    left = whole - sum(map(_count_characters, frame))
     if left > (0 if soup.find("main") else _LEAST_SHARE * whole):
         for element in frame:
             element.decompose()
@@ -131,7 +133,7 @@ def _find_frame(soup: BeautifulSoup) -> Iterator[Tag]:
 
 
 def _is_frame(element: Tag, is_text: bool) -> bool:
-    if element.name in _KEPT:
+    if element.name in _NEVER_FRAME:
         return False
     role = str(element.get("role") or "").lower()
     if element.name in _FRAME_TAGS or (not is_text and (element.name in _SITE_TAGS or role in _FRAME_ROLES)):
@@ -144,10 +146,10 @@ def _is_frame(element: Tag, is_text: bool) -> bool:
 
 
 def _is_mostly_links(element: Tag) -> bool:
-    linked = sum(_count(link) for link in element.find_all("a"))
-    return linked > _LINK_SHARE * _count(element)
+    linked = sum(_count_characters(link) for link in element.find_all("a"))
+    return linked > _LINK_SHARE * _count_characters(element)
 
 
-def _count(element: Tag) -> int:
+def _count_characters(element: Tag) -> int:
     """The characters of an element that are not white space."""
     return sum(len("".join(text.split())) for text in element.strings)

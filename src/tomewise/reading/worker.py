@@ -28,7 +28,7 @@ from tomewise.types import Document, Place, Scalar
 
 _STACK_BYTES = 128 * 2**20  # for nested elements: a page may nest 300 of them, and each needs several calls
 _MAX_DEPTH = 20_000  # nested calls
-_EXTRA_SECONDS = 30.0  # added to the limit on a file, for the case that the process that asked is gone
+_EXTRA_SECONDS = 30.0  # added to the limit on a file, for the case that the asking process has ended
 _STATUS = Path("/proc/self/status")  # exists on Linux only
 _DATA = re.compile(rb"^VmData:\s+(\d+) kB", re.MULTILINE)
 
@@ -45,7 +45,7 @@ def main(handle: int) -> None:
     sys.setrecursionlimit(_MAX_DEPTH)
     threading.stack_size(_STACK_BYTES)
     threading.Thread(target=_serve, args=(connection, requests), daemon=True).start()
-    try:  # this thread receives requests, and so notices when the process that asks is gone
+    try:  # this thread receives requests, and so notices when the asking process ends
         while True:
             requests.put(Request.decode(connection.recv_bytes()))
     except (EOFError, OSError):
@@ -108,25 +108,25 @@ def _read(reader: Reader, request: Request) -> tuple[Document, ...]:
 def _clean_document(document: Document) -> Document:
     """The document with a text that a store can hold, and its marks at the same places in that text."""
     starts = [start for start, _ in document.marks]
-    pieces = [_clean(document.text[a:b]) for a, b in pairwise([0, *starts, len(document.text)])]
+    pieces = [_clean_text(document.text[a:b]) for a, b in pairwise([0, *starts, len(document.text)])]
     lengths = accumulate(map(len, pieces))
     marks = tuple((start, _clean_place(place)) for start, (_, place) in zip(lengths, document.marks, strict=False))
-    metadata = {_clean(name): _clean_value(value) for name, value in document.metadata.items()}
-    return replace(document, text="".join(pieces), title=_clean(document.title), metadata=metadata, marks=marks)
+    metadata = {_clean_text(name): _clean_value(value) for name, value in document.metadata.items()}
+    return replace(document, text="".join(pieces), title=_clean_text(document.title), metadata=metadata, marks=marks)
 
 
 def _clean_value(value: Scalar | Sequence[Scalar]) -> Scalar | Sequence[Scalar]:
     if isinstance(value, list | tuple):
-        return [_clean(item) if isinstance(item, str) else item for item in value]
-    return _clean(value) if isinstance(value, str) else value
+        return [_clean_text(item) if isinstance(item, str) else item for item in value]
+    return _clean_text(value) if isinstance(value, str) else value
 
 
 def _clean_place(place: Place) -> Place:
-    chapter = tuple(map(_clean, place.chapter))
-    return replace(place, chapter=chapter, time=_clean(place.time), speaker=_clean(place.speaker))
+    chapter = tuple(map(_clean_text, place.chapter))
+    return replace(place, chapter=chapter, time=_clean_text(place.time), speaker=_clean_text(place.speaker))
 
 
-def _clean(text: str) -> str:
+def _clean_text(text: str) -> str:
     # Fonts without a proper character map give NUL and half surrogate pairs, which a store cannot hold.
     return unify_newlines(text.replace("\0", "")).encode("utf-8", "replace").decode()
 

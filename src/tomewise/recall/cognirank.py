@@ -19,18 +19,18 @@ Floats = NDArray[np.float64]
 Seeds = tuple[NDArray[np.int64], Floats]  # entities and their weights, highest weight first, ties by entity
 
 
-def norm(scores: ArrayLike, delta: float = 1e-12) -> Floats:
+def scale_scores(scores: ArrayLike, delta: float = 1e-12) -> Floats:
     """CogitoRAG, equation 17: (x - min) / (max - min + delta); equal scores become 0."""
     x = np.asarray(scores, dtype=np.float64)
     return (x - x.min()) / (x.max() - x.min() + delta) if x.size else x
 
 
-def cognirank(diffusion: ArrayLike, cosines: ArrayLike, *, blend: float = 0.95) -> Floats:
+def score_passages(diffusion: ArrayLike, cosines: ArrayLike, *, blend: float = 0.95) -> Floats:
     """CogitoRAG, equation 18: S(p) of each candidate passage; `blend`, the paper's epsilon, weighs the diffusion."""
-    return blend * norm(diffusion) + (1 - blend) * norm(cosines)
+    return blend * scale_scores(diffusion) + (1 - blend) * scale_scores(cosines)
 
 
-def cogito_seeds(
+def weigh_cogito_seeds(
     ends: ArrayLike, cosines: ArrayLike, coverage: ArrayLike, *, alpha: float = 2.0, beta: float = 1.0
 ) -> Seeds:
     """CogitoRAG, equations 13 to 15: the initial activation of each entity of the hit facts.
@@ -51,7 +51,7 @@ def cogito_seeds(
     return _sort_by_weight(entities, evidence * (1 + alpha * (1 - np.exp(-beta * hits))) / np.maximum(1, passages))
 
 
-def hippo_seeds(ends: ArrayLike, scores: ArrayLike, coverage: ArrayLike, *, keep: int = 5) -> Seeds:
+def weigh_hippo_seeds(ends: ArrayLike, scores: ArrayLike, coverage: ArrayLike, *, keep: int = 5) -> Seeds:
     """HippoRAG 2: the weight of each entity of the hit facts, for the `keep` entities of highest weight.
 
     Each time the entity is the subject or object of a fact gives the fact's score divided by the number of passages
@@ -64,7 +64,7 @@ def hippo_seeds(ends: ArrayLike, scores: ArrayLike, coverage: ArrayLike, *, keep
     return best[:keep], weights[:keep]
 
 
-def merge(rankings: Sequence[Sequence[tuple[Id, float]]], limit: int) -> list[tuple[Id, float]]:
+def merge_rankings(rankings: Sequence[Sequence[tuple[Id, float]]], limit: int) -> list[tuple[Id, float]]:
     """One ranking of at most `limit` ids from those of several sub-questions, each (id, score) best first.
 
     CogitoRAG's rule 2+2+1, for any number m of sub-questions. In turn, each sub-question gives its best id that is not

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tomewise.calls import CallCount, read_calls
-from tomewise.language.extractive.names import mentions
+from tomewise.language.extractive.names import find_mentions
 from tomewise.recall.ranking import take_turns
 from tomewise.types import Evidence, Retriever, Rewrite, Scope
 
@@ -86,8 +86,8 @@ def split_comparison(question: str) -> Sequence[Part]:
     head, tail = question[: spans[0][0]], question[spans[-1][1] :]
     between = "" if len(spans) > 2 else question[spans[0][1] : spans[1][0]]
     joint = _JOINT.search(between)
-    kept = between[: joint.start()] if joint else ""  # "higher" in "Is Ben Nevis higher than Snowdon?"
-    return [Part(f"{head}{question[start:end]}{kept}{tail}", question[start:end]) for start, end in spans]
+    comparative = between[: joint.start()] if joint else ""  # "higher" in "Is Ben Nevis higher than Snowdon?"
+    return [Part(f"{head}{question[start:end]}{comparative}{tail}", question[start:end]) for start, end in spans]
 
 
 def _find_choices(question: str) -> list[_Span]:
@@ -112,7 +112,7 @@ def _find_choices(question: str) -> list[_Span]:
 
 def _find_names(question: str) -> list[_Span]:
     """Two names with a word between them that compares, each with what describes it: "the author of Emma"."""
-    names = [(name.start, name.end) for name in mentions(question) if name.kind in {"name", "title"}]
+    names = [(name.start, name.end) for name in find_mentions(question) if name.kind in {"name", "title"}]
     for joint in _JOINT.finditer(question):
         word = joint[1].lower()
         if (word == "and" and not _COMPARING.search(question)) or (
@@ -123,7 +123,7 @@ def _find_names(question: str) -> list[_Span]:
         after = [span for span in names if span[0] >= joint.end()]
         if not before or not after:
             continue
-        (start, end), (_, other_end) = _widen(question, before[-1]), _widen(question, after[0])
+        (start, end), (_, other_end) = _extend_to_quotes(question, before[-1]), _extend_to_quotes(question, after[0])
         described = question[joint.end() : after[0][0]]
         is_beside = word in {"than", "before", "after"} or end == joint.start()
         if is_beside and _DESCRIBING.fullmatch(described):
@@ -133,7 +133,7 @@ def _find_names(question: str) -> list[_Span]:
     return []
 
 
-def _widen(question: str, span: _Span) -> _Span:
+def _extend_to_quotes(question: str, span: _Span) -> _Span:
     """The span with the quotation marks around it."""
     start, end = span
     is_quoted = start > 0 and question[start - 1] in _QUOTES and question[end : end + 1] in set(_QUOTES)

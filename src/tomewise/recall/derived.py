@@ -41,7 +41,7 @@ class DenseDerived:
         nearest = dict(zip(found.keys.tolist(), found.cosines.tolist(), strict=True))
         nodes = self._store.nodes_at(nearest)
         order = sorted(nodes, key=lambda key: (-round(nearest[key], 6), nodes[key].id))[:limit]
-        sources = self._grounds.passages_below(order)
+        sources = self._grounds.find_passages_below(order)
         return [
             Evidence(
                 node=nodes[key].id,
@@ -63,7 +63,7 @@ class Grounds:
         self._layer = layer
         self._cache: tuple[Mapping[str, int], dict[int, tuple[PassageId, ...]]] = ({}, {})  # versions, passages by node
 
-    def passages_below(self, keys: Iterable[int]) -> Mapping[int, tuple[PassageId, ...]]:
+    def find_passages_below(self, keys: Iterable[int]) -> Mapping[int, tuple[PassageId, ...]]:
         """For each node the passages at the bottom of its tree, however many levels down, in document order."""
         wanted = list(keys)
         versions = self._store.versions(f"edges/{space}" for space in list_source_spaces(self._layer))

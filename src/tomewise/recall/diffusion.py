@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -15,7 +16,7 @@ from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.errors import BadReply, Refused
 from tomewise.fallbacks import NO_WALK, NOT_DECOMPOSED, record_fallback
 from tomewise.language.roles import DECOMPOSE, DecomposeIn
-from tomewise.recall.cognirank import cognirank, merge
+from tomewise.recall.cognirank import merge_rankings, score_passages
 from tomewise.recall.csr import CsrGraph
 from tomewise.recall.graph_index import GraphIndex, GraphIndexes
 from tomewise.recall.linking import Linking
@@ -32,10 +33,16 @@ if TYPE_CHECKING:
     from tomewise.store.contract import Readable
 
 
-import re
-
 # From an index, the seeds and their weights to the mass at those passages for which the last array has a flag.
 Spreading = Callable[["GraphIndex", "NDArray[np.int64]", "NDArray[np.float64]", "NDArray[np.bool_]"], VisitedNodes]
+_ASKING = re.compile(r"\b(?:who|whom|whose|what|which|when|where|why|how|did|does)\b", re.IGNORECASE)
+# Words that join two things or compare them. Without any, a question has one part, however long.
+_JOINING = re.compile(
+    r"\b(?:and|or|nor|both|either|neither|versus|vs|than|between|same|different|differ\w*|compar\w*|besides|also|plus"
+    r"|respectively|in common|as well as|other)\b|[&/;:]|\?.*\w",
+    re.IGNORECASE | re.DOTALL,
+)
+_MOST_COMMAS = 1  # a list has more
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,7 +182,7 @@ class CogniRank:
         order = np.argsort(keys)
         known, cosines = self._store.scores(PASSAGES, reached.vector, among=keys[order])
         exists = order[np.isin(keys[order], known)]  # a passage may have been removed since
-        scores = cognirank(masses[exists], cosines, blend=self._blend)
+        scores = score_passages(masses[exists], cosines, blend=self._blend)
         best = find_top(scores, limit)
         return complete_evidence(self._store, reached, keys[exists][best], scores[best], limit)
 
@@ -183,8 +190,8 @@ class CogniRank:
 class DecomposedRecall:
     """Recall for each part of a question, merged so that every part gives passages (CogitoRAG, section 3.3).
 
-    `cognirank.merge` generalises the rule 2 + 2 + 1, which is for two parts and five passages. A question that the
-    model cannot decompose is searched as a whole. Ours: so is one of a single clause, without a call (`clauses`).
+    `cognirank.merge_rankings` generalises the rule 2 + 2 + 1, which is for two parts and five passages. A question that
+    the model cannot decompose is searched as a whole. Ours: so is a single clause, without a call (`has_one_clause`).
     """
 
     def __init__(self, retriever: Retriever, model: LanguageModel, *, parts: int = 2) -> None:
@@ -203,7 +210,7 @@ class DecomposedRecall:
         if len(rankings) == 1:
             return rankings[0]
         found = {piece.node: piece for ranking in reversed(rankings) for piece in ranking}
-        best = merge([[(piece.node, piece.score) for piece in ranking] for ranking in rankings], limit)
+        best = merge_rankings([[(piece.node, piece.score) for piece in ranking] for ranking in rankings], limit)
         return [replace(found[node], score=score) for node, score in best]
 
     async def _decompose(self, query: str) -> Sequence[str]:
@@ -216,6 +223,16 @@ class DecomposedRecall:
             return [query]
         parts = list(dict.fromkeys(part for part in reply.subqueries if part))[: self._parts]
         return parts if len(parts) > 1 else [query]
+
+
+def has_one_clause(question: str) -> bool:
+    """Whether nothing in a question in English joins or compares two things, so that there is nothing to split.
+
+    It looks at words and marks alone, so it errs towards False: that costs a call. It is False for a question that has
+    none of the English question words, since the joining words of other languages are not known here. Relative clauses
+    count as part of their clause: a question that leads from one thing to the next is not split either.
+    """
+    return bool(_ASKING.search(question)) and question.count(",") <= _MOST_COMMAS and not _JOINING.search(question)
 
 
 def _flag_passages(index: GraphIndex, among: NDArray[np.int64] | None) -> NDArray[np.bool_]:
@@ -255,23 +272,3 @@ def complete_evidence(
     best = find_top(other_scores, limit - len(found))
     found += rank_passages(store, other_keys[best].tolist(), other_scores[best].tolist(), limit - len(found))
     return sorted(found, key=lambda piece: (-piece.score, piece.node))
-
-
-_ASKING = re.compile(r"\b(?:who|whom|whose|what|which|when|where|why|how|did|does)\b", re.IGNORECASE)
-# Words that join two things or compare them. Without any, a question has one part, however long.
-_JOINING = re.compile(
-    r"\b(?:and|or|nor|both|either|neither|versus|vs|than|between|same|different|differ\w*|compar\w*|besides|also|plus"
-    r"|respectively|in common|as well as|other)\b|[&/;:]|\?.*\w",
-    re.IGNORECASE | re.DOTALL,
-)
-_MOST_COMMAS = 1  # a list has more
-
-
-def has_one_clause(question: str) -> bool:
-    """Whether nothing in a question in English joins or compares two things, so that there is nothing to split.
-
-    It looks at words and marks alone, so it errs towards False: that costs a call. It is False for a question that has
-    none of the English question words, since the joining words of other languages are not known here. Relative clauses
-    count as part of their clause: a question that leads from one thing to the next is not split either.
-    """
-    return bool(_ASKING.search(question)) and question.count(",") <= _MOST_COMMAS and not _JOINING.search(question)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.graph_names import FACT, GraphNames
-from tomewise.store.key_places import find_places_of_known
+from tomewise.store.key_indices import find_known_indices
 from tomewise.store.nearest import find_top
 from tomewise.types import Evidence, Node, NodeId, Scope
 
@@ -140,7 +140,7 @@ class EntityGraph:
         keys, scores = self._store.scores(self._names.mentions, vector)
         pairs = self._read_pairs(self._names.mentioned)
         pairs = pairs[np.argsort(pairs[:, 0])]
-        places, is_known = find_places_of_known(keys, pairs[:, 0])
+        places, is_known = find_known_indices(keys, pairs[:, 0])
         mentions = _Mentions(keys[is_known], pairs[places, 1], scores[is_known])
         among = self._store.keys_within(ground, self._names.mentions)
         return mentions if among is None else mentions.select(np.isin(mentions.keys, among))
@@ -193,7 +193,7 @@ def _name_relation(fact: Node) -> str:
 
 def _raise_scores(keys: Keys, scores: Scores, mentions: _Mentions) -> None:
     """Raise the score of each entity, in place, to that of its nearest mention. `keys` are ascending."""
-    places, is_known = find_places_of_known(mentions.entities, keys)
+    places, is_known = find_known_indices(mentions.entities, keys)
     np.maximum.at(scores, places, mentions.scores[is_known])
 
 

@@ -92,16 +92,25 @@ class GraphIndexes:
         ends, fact_sources, entity_sources, synonyms = (spaces[name].rows.reshape(-1, 3) for name in self._names[:4])
         passages, entities, facts = (
             spaces["vectors/passages"].keys,
-            _distinct_keys(entity_sources[:, 0]),
-            _distinct_keys(ends[:, 0]),
+            _list_distinct_keys(entity_sources[:, 0]),
+            _list_distinct_keys(ends[:, 0]),
         )
-        entity_at, passage_at, fact_at = _places(entities), _places(passages), _places(facts)
-        heads, tails = _ends(fact_at[_keys(ends[:, 0])], entity_at[_keys(ends[:, 1])], ends[:, 2] == 1, len(facts))
-        source_facts, source_passages = fact_at[_keys(fact_sources[:, 0])], passage_at[_keys(fact_sources[:, 1])]
+        entity_at, passage_at, fact_at = (
+            _make_index_table(entities),
+            _make_index_table(passages),
+            _make_index_table(facts),
+        )
+        heads, tails = _read_ends(
+            fact_at[_read_keys(ends[:, 0])], entity_at[_read_keys(ends[:, 1])], ends[:, 2] == 1, len(facts)
+        )
+        source_facts, source_passages = (
+            fact_at[_read_keys(fact_sources[:, 0])],
+            passage_at[_read_keys(fact_sources[:, 1])],
+        )
         if self._links == "facts":
-            links = _distinct_links(heads[source_facts], tails[source_facts], source_passages, len(passages))
+            links = _list_distinct_links(heads[source_facts], tails[source_facts], source_passages, len(passages))
         else:
-            links = entity_at[_keys(entity_sources[:, 0])], passage_at[_keys(entity_sources[:, 1])]
+            links = entity_at[_read_keys(entity_sources[:, 0])], passage_at[_read_keys(entity_sources[:, 1])]
         link_weights = np.ones(len(links[0]))
         if self._weigh is not None:
             link_weights = self._weigh(entities[links[0]], passages[links[1]])
@@ -110,8 +119,8 @@ class GraphIndexes:
         size = len(entities) + len(passages)
         graph = CsrGraph.from_edges(
             size,
-            np.concatenate((heads[is_edge], links[0], entity_at[_keys(synonyms[:, 0])])),
-            np.concatenate((tails[is_edge], links[1] + np.int32(len(entities)), entity_at[_keys(synonyms[:, 1])])),
+            np.concatenate((heads[is_edge], links[0], entity_at[_read_keys(synonyms[:, 0])])),
+            np.concatenate((tails[is_edge], links[1] + np.int32(len(entities)), entity_at[_read_keys(synonyms[:, 1])])),
             np.concatenate((self._between * source_counts[is_edge], link_weights, self._between * synonyms[:, 2])),
         )
         return GraphIndex(
@@ -126,7 +135,7 @@ class GraphIndexes:
         )
 
 
-def _ends(
+def _read_ends(
     facts: NDArray[np.int32], entities: NDArray[np.int32], is_tail: NDArray[np.bool_], count: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Subject and object of each fact. A fact whose subject and object are the same entity is stored with one end."""
@@ -137,7 +146,7 @@ def _ends(
     return np.where(heads < 0, tails, heads), np.where(tails < 0, heads, tails)
 
 
-def _distinct_links(
+def _list_distinct_links(
     heads: NDArray[np.int32], tails: NDArray[np.int32], passages: NDArray[np.int32], count: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """The pairs of an entity and a passage that states a fact of that entity, each once."""
@@ -149,19 +158,19 @@ def _distinct_links(
     return entities.astype(np.int32), linked_passages.astype(np.int32)
 
 
-def _keys(column: NDArray[np.float64]) -> NDArray[np.int64]:
+def _read_keys(column: NDArray[np.float64]) -> NDArray[np.int64]:
     return column.astype(np.int64)
 
 
-def _distinct_keys(column: NDArray[np.float64]) -> NDArray[np.int64]:
+def _list_distinct_keys(column: NDArray[np.float64]) -> NDArray[np.int64]:
     """The keys in a column, ascending. Keys are small whole numbers, so a table of flags replaces sorting."""
-    keys = _keys(column)
+    keys = _read_keys(column)
     is_present = np.zeros(int(keys.max(initial=-1)) + 1, np.bool_)
     is_present[keys] = True
     return np.flatnonzero(is_present)
 
 
-def _places(keys: NDArray[np.int64]) -> NDArray[np.int32]:
+def _make_index_table(keys: NDArray[np.int64]) -> NDArray[np.int32]:
     """A table from key to place, for keys in ascending order."""
     table = np.full(int(keys.max(initial=-1)) + 1, -1, np.int32)
     table[keys] = np.arange(len(keys), dtype=np.int32)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from tomewise.language.extractive.names import mentions
+from tomewise.language.extractive.names import find_mentions
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.recall.mentions import select_named
 from tomewise.recall.rewriting import Lead, is_familiar, take_stems
-from tomewise.recall.title_links import bare_title
+from tomewise.recall.title_links import strip_title
 from tomewise.types import Passage
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class TitleLeads:
     def find_leads(self, question: str, vector: NDArray[np.float32], first: Mapping[int, Passage]) -> list[Lead]:
         """See `Leads`."""
         stems = take_stems(question)
-        titles = {passage.id: bare_title(passage.title) for passage in first.values()}
+        titles = {passage.id: strip_title(passage.title) for passage in first.values()}
         return [
             Lead(
                 passage.id,
@@ -74,7 +74,7 @@ class GraphLeads:
             own = set(linked[key])
             names = [entity.text for entity_key, entity in entities.items() if entity_key in own]
             known = {each for name in select_named(question, names) for each in take_stems(name)}
-            title = bare_title(passage.title)
+            title = strip_title(passage.title)
             if not known and is_familiar(title, stems):
                 known.update(take_stems(title))
             leads.append(Lead(passage.id, names, known))
@@ -83,4 +83,4 @@ class GraphLeads:
 
 def list_names(text: str) -> list[str]:
     """The names and quoted titles in a text, each once, in their order."""
-    return list(dict.fromkeys(mention.text for mention in mentions(text) if mention.kind in {"name", "title"}))
+    return list(dict.fromkeys(mention.text for mention in find_mentions(text) if mention.kind in {"name", "title"}))

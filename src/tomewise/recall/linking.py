@@ -56,9 +56,9 @@ class NearestFacts:
 
     async def find_hits(self, query: str, vector: NDArray[np.float32], within: Scope | None = None) -> Hits:
         """Facts ranked by cosine, ties by id."""
-        return await asyncio.to_thread(self._nearest, vector, within)
+        return await asyncio.to_thread(self._find_nearest, vector, within)
 
-    def _nearest(self, vector: NDArray[np.float32], within: Scope | None) -> Hits:
+    def _find_nearest(self, vector: NDArray[np.float32], within: Scope | None) -> Hits:
         among = self._store.keys_within(within, self._space)
         found = self._store.nearest(self._space, vector, self._limit, among=among)
         keys, cosines = found.keys.tolist(), found.cosines.tolist()

@@ -87,7 +87,7 @@ class SchemataNodes:
         passages = self._store.passages(scores)
         found = {key: as_evidence(passage, round(scores[key], _DECIMALS)) for key, passage in passages.items()}
         schemata = [key for key in scores if key not in passages]
-        sources = self._grounds.passages_below(schemata)
+        sources = self._grounds.find_passages_below(schemata)
         for key, node in self._store.nodes_at(schemata).items():
             score = round(scores[key], _DECIMALS)
             found[key] = Evidence(

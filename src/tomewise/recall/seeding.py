@@ -12,11 +12,11 @@ import numpy as np
 
 from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.recall.cognirank import cogito_seeds, hippo_seeds
+from tomewise.recall.cognirank import weigh_cogito_seeds, weigh_hippo_seeds
 from tomewise.recall.graph_index import GraphIndex
 from tomewise.recall.linking import Hits
 from tomewise.recall.mentions import find_named_entities
-from tomewise.store.key_places import find_places, find_places_of_known
+from tomewise.store.key_indices import find_indices, find_known_indices
 from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Scope
 
@@ -51,9 +51,9 @@ class HippoSeeds:
         self._keep = keep
 
     async def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
-        """See `cognirank.hippo_seeds`."""
-        ends, places = _ends(question.hits, index)
-        return hippo_seeds(ends, question.hits.scores[places], index.spread[ends], keep=self._keep)
+        """See `cognirank.weigh_hippo_seeds`."""
+        ends, places = _find_ends(question.hits, index)
+        return weigh_hippo_seeds(ends, question.hits.scores[places], index.spread[ends], keep=self._keep)
 
 
 class CogitoSeeds:
@@ -64,9 +64,11 @@ class CogitoSeeds:
         self._beta = beta
 
     async def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
-        """See `cognirank.cogito_seeds`."""
-        ends, places = _ends(question.hits, index)
-        return cogito_seeds(ends, question.hits.cosines[places], index.spread[ends], alpha=self._alpha, beta=self._beta)
+        """See `cognirank.weigh_cogito_seeds`."""
+        ends, places = _find_ends(question.hits, index)
+        return weigh_cogito_seeds(
+            ends, question.hits.cosines[places], index.spread[ends], alpha=self._alpha, beta=self._beta
+        )
 
 
 class MentionSeeds:
@@ -83,7 +85,7 @@ class MentionSeeds:
         keys = np.array(sorted(named), np.int64)
         among = await asyncio.to_thread(self._store.keys_within, question.within, self._names.entities)
         keys = keys if among is None else keys[np.isin(keys, among)]
-        vertices = find_places(keys, index.entities)
+        vertices = find_indices(keys, index.entities)
         return vertices, self._weight / np.maximum(1, index.spread[vertices])
 
 
@@ -101,7 +103,7 @@ class PassageSeeds:
 
     async def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
         """The nearest passages; calls no model."""
-        nearest = partial(_nearest_passages, self._store, keep=self._keep)
+        nearest = partial(_find_nearest_passages, self._store, keep=self._keep)
         vertices, scores = await asyncio.to_thread(nearest, index, question.vector, question.within)
         return vertices, self._weight * scores
 
@@ -128,13 +130,13 @@ class ExpandedPassageSeeds:
 
     def _find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
         vectors = question.vector
-        if expansions := self._expansions(question, index):
+        if expansions := self._write_expansions(question, index):
             vectors = np.vstack((vectors, self._embedder.embed(expansions)))
-        vertices, scores = _nearest_passages(self._store, index, vectors, question.within, keep=self._keep)
+        vertices, scores = _find_nearest_passages(self._store, index, vectors, question.within, keep=self._keep)
         return vertices, self._weight * scores
 
-    def _expansions(self, question: GraphQuestion, index: GraphIndex) -> list[str]:
-        places = find_places(question.hits.keys[: self._facts], index.facts)
+    def _write_expansions(self, question: GraphQuestion, index: GraphIndex) -> list[str]:
+        places = find_indices(question.hits.keys[: self._facts], index.facts)
         ends = [index.entities[[index.heads[place], index.tails[place]]].tolist() for place in places.tolist()]
         nodes = self._store.nodes_at({key for pair in ends for key in pair})
         question_words = f" {normalise_name(question.text)} "
@@ -159,16 +161,16 @@ class SumOfSeeds:
         return np.concatenate([vertices for vertices, _ in found]), np.concatenate([weights for _, weights in found])
 
 
-def _ends(hits: Hits, index: GraphIndex) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _find_ends(hits: Hits, index: GraphIndex) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Head and tail of each hit fact that the index has, (facts, 2), and a flag for each hit: whether it has it."""
-    places, is_known = find_places_of_known(hits.keys, index.facts)
+    places, is_known = find_known_indices(hits.keys, index.facts)
     return np.stack((index.heads[places], index.tails[places]), axis=1), is_known
 
 
-def _nearest_passages(
+def _find_nearest_passages(
     store: Readable, index: GraphIndex, vectors: NDArray[np.float32], within: Scope | None, *, keep: int
 ) -> Seeds:
     """The `keep` passages nearest to any of the vectors, and their ties; cosines are scaled to 0..1 over all within."""
     nearest = store.nearest(PASSAGES, vectors, keep, among=store.keys_within(within))
-    vertices, is_known = find_places_of_known(nearest.keys, index.passages)
+    vertices, is_known = find_known_indices(nearest.keys, index.passages)
     return vertices + len(index.entities), nearest.scale()[is_known]

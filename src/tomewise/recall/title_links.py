@@ -10,7 +10,7 @@ import numpy as np
 from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.recall.mentions import LONGEST
-from tomewise.store.key_places import find_places_of_known
+from tomewise.store.key_indices import find_known_indices
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,7 +38,7 @@ class TitleLinks:
         """The weights (n,) of links between entities (n,) and passages (n,), given by their keys."""
         links = _join_keys(entities, passages)
         order = np.argsort(links)
-        places, is_known = find_places_of_known(links[order], self._links)
+        places, is_known = find_known_indices(links[order], self._links)
         weights = np.ones(len(links))
         weights[is_known] = self._weights[places]
         if not is_known.all():
@@ -53,14 +53,14 @@ class TitleLinks:
         weights = np.ones(len(entities))
         keys, documents, _ = self._store.passage_order()
         order = np.argsort(keys)
-        places, is_known = find_places_of_known(passages, keys[order])
+        places, is_known = find_known_indices(passages, keys[order])
         document_of = documents[order][places]
         titles = self._read_titles(keys, documents, document_of)
         if not titles:
             return weights
         contained = self._find_contained(titles)
         links = _join_keys(entities[is_known], document_of)
-        places, is_contained = find_places_of_known(links, np.array(sorted(contained), np.int64))
+        places, is_contained = find_known_indices(links, np.array(sorted(contained), np.int64))
         named = np.flatnonzero(is_known)[is_contained]
         weights[named] = [contained[link] for link in links[is_contained].tolist()]
         return weights
@@ -80,7 +80,7 @@ class TitleLinks:
         weights: dict[tuple[str, int], float] = {}
         for document, title in titles.items():
             words = normalise_name(title).split()
-            wholes = {" ".join(words), normalise_name(bare_title(title))}
+            wholes = {" ".join(words), normalise_name(strip_title(title))}
             for start in range(len(words)):
                 for end in range(start + 1, min(len(words), start + LONGEST) + 1):
                     name = " ".join(words[start:end])
@@ -89,7 +89,7 @@ class TitleLinks:
         return {(keys[node] << 32) | document: weight for (node, document), weight in weights.items() if node in keys}
 
 
-def bare_title(title: str) -> str:
+def strip_title(title: str) -> str:
     """The title without the parenthesis at its end that tells it from others."""
     return _NOTE.sub("", title).rstrip() or title
 

@@ -48,7 +48,7 @@ class CollapsedTree:
         for space in (_PASSAGES, _TREE):
             nearest = self._store.nearest(space, vector, limit, among=self._store.keys_within(within, space))
             best.update(zip(nearest.keys.tolist(), nearest.cosines.tolist(), strict=True))
-        return sorted(_evidence(self._store, self._grounds, best).values(), key=_rank)[:limit]
+        return sorted(_load_evidence(self._store, self._grounds, best).values(), key=_rank)[:limit]
 
 
 class TreeTraversal:
@@ -75,16 +75,16 @@ class TreeTraversal:
     def _retrieve(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
         vector = self._embedder.embed([query])[0]
         kept: dict[int, Evidence] = {}
-        candidates = self._roots(within)
+        candidates = self._find_roots(within)
         while candidates:
-            found = _evidence(self._store, self._grounds, self._scores(candidates, vector))
+            found = _load_evidence(self._store, self._grounds, self._score_nodes(candidates, vector))
             best = dict(sorted(found.items(), key=lambda item: _rank(item[1]))[: self._top_k])
             kept |= best
             children = self._store.sources(best, _TREE).values()
             candidates = sorted({child for node_children in children for child in node_children})
         return sorted(kept.values(), key=_rank)[:limit]
 
-    def _scores(self, candidates: Sequence[int], vector: NDArray[np.float32]) -> dict[int, float]:
+    def _score_nodes(self, candidates: Sequence[int], vector: NDArray[np.float32]) -> dict[int, float]:
         """Cosines of the candidates, which may be passages or summaries."""
         found: dict[int, float] = {}
         for space in (_PASSAGES, _TREE):
@@ -92,7 +92,7 @@ class TreeTraversal:
             found.update(zip(keys.tolist(), cosines.tolist(), strict=True))
         return found
 
-    def _roots(self, within: Scope | None) -> list[int]:
+    def _find_roots(self, within: Scope | None) -> list[int]:
         passages, summaries = (self._store.keys_within(within, space) for space in (_PASSAGES, _TREE))
         if passages is not None and summaries is not None:
             parents, children = self._store.edges(f"made-of:{_TREE}").rows[:, :2].astype(np.int64).T
@@ -104,12 +104,12 @@ class TreeTraversal:
         return [key for key, node in nodes.items() if node.level == highest] or self._store.node_keys(_PASSAGES)
 
 
-def _evidence(store: Readable, grounds: Grounds, scores: Mapping[int, float]) -> dict[int, Evidence]:
+def _load_evidence(store: Readable, grounds: Grounds, scores: Mapping[int, float]) -> dict[int, Evidence]:
     """Passages and summaries as evidence, by key."""
     passages = store.passages(scores)
     found = {key: as_evidence(passage, round(scores[key], _DECIMALS)) for key, passage in passages.items()}
     summaries = [key for key in scores if key not in passages]
-    sources = grounds.passages_below(summaries)
+    sources = grounds.find_passages_below(summaries)
     for key, node in store.nodes_at(summaries).items():
         score = round(scores[key], _DECIMALS)
         found[key] = Evidence(

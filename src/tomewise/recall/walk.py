@@ -71,7 +71,7 @@ class Walk:
         Raises `UsageError` when the seeds do not fit the graph or are all zero; rank without a graph then.
         """
         seeds = np.asarray(nodes, dtype=np.int64).ravel()
-        shares = _shares(self.graph.nodes, seeds, np.asarray(weights, dtype=np.float64).ravel())
+        shares = _scale_weights(self.graph.nodes, seeds, np.asarray(weights, dtype=np.float64).ravel())
         if among is not None and among.shape != (self.graph.nodes,):
             raise UsageError(
                 f"among has the shape {among.shape}: it needs one flag for each of {self.graph.nodes} nodes"
@@ -80,7 +80,7 @@ class Walk:
         isolated = float(shares[self._degrees[seeds] == 0].sum())
         # Mass at isolated seeds returns to the seeds again and again: this is the sum of that geometric series.
         returns = 1 / (1 - (1 - self.restart) * isolated)
-        work = self._take()
+        work = self._take_workspace()
         visited = self._run(work, seeds, shares * returns, (1 - isolated) * returns, among)
         self._idle.append(work)
         return visited
@@ -111,7 +111,7 @@ class Walk:
     def _volume(self) -> float:
         return float(self.graph.weights.sum(dtype=np.float64))
 
-    def _take(self) -> _Workspace:
+    def _take_workspace(self) -> _Workspace:
         try:
             return self._idle.pop()  # atomic, so no lock
         except IndexError:
@@ -142,7 +142,7 @@ class _Workspace:
         return cls(state, np.empty(ring, np.int32), np.empty(spare, np.int32), np.empty(spare, np.float32))
 
 
-def _shares(size: int, nodes: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def _scale_weights(size: int, nodes: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """The weights of the seeds scaled to sum 1, checked."""
     if nodes.shape != weights.shape:
         raise UsageError(f"seeds have {nodes.shape} nodes and {weights.shape} weights: give one weight for each node")

@@ -1,12 +1,17 @@
-"""The system that a request names, within bounds: a client must not make one question run for days."""
+"""The system that a request names, within bounds: a client must not make one question run for days. How replies name
+documents."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tomewise.errors import TomewiseError, UsageError
-from tomewise.systems.variants import Variant, choose_variant, parse_variant
+from tomewise.outgoing.form import Naming
+from tomewise.systems.registry import Variant, choose_variant, parse_variant
+
+if TYPE_CHECKING:
+    from tomewise.tome.tome import Tome
 
 # What multiplies the calls of one question, or the evidence of one search.
 _MOST: Mapping[str, float] = {
@@ -28,6 +33,11 @@ def choose_bounded(system: str, settings: Mapping[str, Any]) -> Variant:
     for name, value in variant.settings.items():
         _check_setting(name, value)
     return variant
+
+
+def choose_naming(tome: Tome) -> Naming:
+    """How a server names the documents of a tome to its clients."""
+    return str  # by their ids
 
 
 def _check_setting(name: str, value: Any) -> None:

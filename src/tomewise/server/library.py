@@ -15,13 +15,12 @@ from typing import Any
 
 from tomewise.errors import StoreError, TomewiseError, UnknownName, UsageError, suggest
 from tomewise.language.budget import Budget
-from tomewise.language.forwarding import Lent
+from tomewise.language.forwarding import SharedModel
 from tomewise.memory.building import find_lag
 from tomewise.run import change_run
 from tomewise.server.serve_options import Bounds
 from tomewise.settings import Settings
-from tomewise.systems.registry import list_systems
-from tomewise.systems.variants import parse_variant
+from tomewise.systems.registry import list_systems, parse_variant
 from tomewise.tome.arguments import check_settings
 from tomewise.tome.open_store import recall_embedder
 from tomewise.tome.tome import Tome
@@ -212,7 +211,7 @@ class Library:
             sizes = {"passage_tokens": None, "overlap": None}  # those of the tome
         with self._making:
             shared = self._embedders.setdefault(_identify_embedder(chosen), chosen)
-            model = Lent(self._share_model(shared))
+            model = SharedModel(self._share_model(shared))
         return Tome.from_settings(
             settings,
             create=create,
@@ -249,7 +248,7 @@ class Library:
 
 
 def _import_providers(names: Collection[str]) -> None:
-    from tomewise.language.provider import import_provider
+    from tomewise.language.connect_model import import_provider
 
     for name in names:
         import_provider(name)

@@ -6,8 +6,8 @@ A client names ids, never paths: no name is looked up in the file system. Text t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.language.fences import neutralise, oneline
@@ -25,15 +25,6 @@ def show_name(name: str) -> str:
     """An id or a title on one line; a long one is cut. `find_document` accepts an id in this form."""
     line = oneline(name)
     return line if len(line) <= _LONGEST_NAME else line[: _LONGEST_NAME - 1] + "…"
-
-
-def show_plain(value: Any) -> Any:
-    """Plain data with every text in it neutral and short."""
-    if isinstance(value, str):
-        return show_name(value)
-    if isinstance(value, Mapping):
-        return {show_name(name): show_plain(item) for name, item in value.items()}
-    return [show_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def cut_text(text: str, most_bytes: int) -> str:

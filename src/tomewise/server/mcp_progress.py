@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from tomewise.concurrency import side_by_side
+from tomewise.concurrency import run_side_by_side
 from tomewise.language.fences import oneline
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ async def send_progress(context: Context[Any, Any]) -> AsyncIterator[Notify]:
             count += 1
             await context.report_progress(count, message=oneline(line)[:_LONGEST])
 
-    async with side_by_side() as group:
+    async with run_side_by_side() as group:
         group.create_task(send())
         watching = group.create_task(_watch(context))
         yield notify

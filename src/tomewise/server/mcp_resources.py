@@ -18,8 +18,8 @@ from tomewise.errors import TomewiseError, UsageError
 from tomewise.language.fences import fence, neutralise
 from tomewise.server.mcp_documents import cut_text, find_document, show_name
 from tomewise.server.mcp_library import Library, find_tome, hide_addresses
-from tomewise.server.mcp_overview import describe_tome, write_overview
 from tomewise.server.mcp_replies import MOST_BYTES
+from tomewise.server.mcp_shown import describe_tome, write_overview
 
 if TYPE_CHECKING:
     from tomewise.tome.tome import Tome

@@ -64,7 +64,7 @@ async def complete(body: Chat, request: Request, service: Wanted) -> Response | 
 async def _answer(service: Service, body: Chat, completion: Completion, address: str) -> dict[str, Any]:
     name, ask, turns = _read_request(body)
     tome, answer = await service.ask(name, ask, turns=turns)
-    data = await service.answer_json(tome, answer)
+    data = (await service.describe(tome, answer)).write()
     return completion.whole(write_answer(answer, name, address), answer.usage, data)
 
 
@@ -80,7 +80,7 @@ async def _stream(service: Service, body: Chat, completion: Completion, address:
         emit(completion.chunk({"role": "assistant", "content": ""}))
         with answer_whole():
             tome, answer = await service.ask(name, ask, report, turns)
-        data = await service.answer_json(tome, answer)
+        data = (await service.describe(tome, answer)).write()
         _emit_answer(completion, body, write_answer(answer, name, address), answer, data, emit)
     except Exception as error:  # noqa: BLE001 - the stream has begun, so every error is its last chunk
         emit(write_data(make_openai_body(explain_error(error), service.library.clean)))

@@ -10,7 +10,7 @@ from secrets import token_hex
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from tomewise.place import describe_place
+from tomewise.place import describe_source
 from tomewise.types import Answer, Citation, Usage
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>!])")
@@ -107,10 +107,8 @@ def _decline(missing: str) -> str:
 
 
 def _write_citation(number: int, citation: Citation) -> str:
-    name = citation.title or citation.document.rstrip("/").rsplit("/", 1)[-1]
-    place = describe_place(citation.place, citation.position + 1)
     quotation = escape_markdown(" ".join(citation.quote.split()))
-    return f"[{number}] “{quotation}” ({escape_markdown(f'{name}, {place}')})"
+    return f"[{number}] “{quotation}” ({escape_markdown(describe_source(citation))})"
 
 
 def _link(citation: Citation, tome: str, trace: int | None, address: str) -> str:

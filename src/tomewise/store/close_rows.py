@@ -31,7 +31,7 @@ def find_close_rows(
     least: float,
     after_block: Callable[[], object] = lambda: None,
 ) -> Pairs:
-    """Find rows of `known` with a cosine of at least `least`; `neighbours` are places in `known`.
+    """Find rows of `known` with a cosine of at least `least`; `neighbours` are indices of `known`.
 
     `rows` (n, dimensions) and `known` (m, dimensions) have unit length. `known` is read in place, in blocks;
     `after_block` is called after each, for example to release mapped memory.

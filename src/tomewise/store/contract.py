@@ -55,11 +55,11 @@ class Texts(Protocol):
         ...
 
     def text_between(self, document: DocumentId, start: int, end: int) -> str:
-        """The characters of a document from `start` to before `end`, as far as there are any. Raises UnknownName."""
+        """The characters of a document from `start` to before `end`, fewer where the text ends. Raises UnknownName."""
         ...
 
     def passages(self, keys: Iterable[int] | None = None) -> dict[int, Passage]:
-        """The passages that exist by node key, in the order of the keys given, or all in document order."""
+        """The passages that exist by node key, in the order of `keys`, or all in document order."""
         ...
 
     def passages_of(self, wanted: Iterable[DocumentId]) -> dict[int, Passage]:
@@ -203,33 +203,33 @@ class Words(Protocol):
 
 
 class Records(Protocol):
-    """Settings, what each layer has taken in, builds, sessions, and the traces of questions."""
+    """Settings, what each layer has processed, builds, sessions, and the traces of questions."""
 
     def meta(self, key: str) -> str | None:
         """A setting of this tome, such as its embedder."""
         ...
 
     def intake(self, layer: str) -> Intake:
-        """What a layer has taken in so far."""
+        """What a layer has processed so far."""
         ...
 
     def count_intake(self, layer: str) -> int:
-        """The number of nodes that a layer has taken in, without those that failed."""
+        """The number of nodes that a layer has processed, without those that failed."""
         ...
 
     def find_removed_ids(self, layer: str) -> tuple[NodeId, ...]:
-        """Ids of the nodes removed since the last build of a layer that it had taken in, failures included, sorted."""
+        """Ids of the nodes removed since the last build of a layer that it had processed, failures included, sorted."""
         ...
 
     def find_pending_keys(self, layer: str, below: Iterable[str]) -> list[int]:
-        """Keys of the nodes of the layers `below` that this layer has yet to take in, failures included.
+        """Keys of the nodes of the layers `below` that this layer has yet to process, failures included.
 
         They are in document order.
         """
         ...
 
     def layers(self) -> dict[str, dict[str, int]]:
-        """For each layer, the number of its nodes, and the number of nodes that it failed to take in."""
+        """For each layer, the number of its nodes, and the number of nodes that it failed to process."""
         ...
 
     def builds(self) -> dict[str, dict[str, Any]]:
@@ -262,7 +262,7 @@ class Records(Protocol):
 
 
 class Calls(Protocol):
-    """Replies of models by key. `since` is a mark: if it is given, only replies kept with the same mark are found."""
+    """Replies of models by key. `since` is a mark: with one, only replies stored under the same mark are found."""
 
     async def get(self, key: str, *, since: str = "") -> str | None:
         """The reply, or None."""
@@ -309,7 +309,7 @@ class Snapshot(Protocol):
         ...
 
     def intake(self) -> Iterable[tuple[str, NodeId, str]]:
-        """Layer, node, and the reason if the layer failed to take in the node, else an empty text."""
+        """Layer, node, and the reason if the layer failed to process the node, else an empty text."""
         ...
 
     def sessions(self) -> Iterable[tuple[str, dict[str, Any]]]:
@@ -338,7 +338,7 @@ class Store(Readable, Records, Protocol):
     def calls(self) -> Calls: ...
 
     def size(self) -> int:
-        """How many bytes the tome takes where it is kept."""
+        """How many bytes the tome takes on its disk."""
         ...
 
     def cache_size(self) -> int:

@@ -28,33 +28,40 @@ def export(store: Store) -> Iterator[str]:
     """
     with store.snapshot() as whole:
         for name, value in sorted(whole.settings()):
-            yield _line("setting", key=name, value=value)
+            yield _make_line("setting", key=name, value=value)
         for document, digest in sorted(whole.documents(), key=lambda pair: pair[0].id):
-            fields = _pick(document, _DOCUMENT)
-            yield _line("document", **fields, digest=digest, characters=len(document.text))
+            fields = _select_fields(document, _DOCUMENT)
+            yield _make_line("document", **fields, digest=digest, characters=len(document.text))
         for fields in sorted(_list_nodes(whole), key=lambda fields: (fields["layer"], fields["id"])):
-            yield _line("node", **fields)
+            yield _make_line("node", **fields)
         lines = [
-            _line("edge", space=space, a=a, b=b, weight=round(weight, _DECIMALS))
+            _make_line("edge", space=space, a=a, b=b, weight=round(weight, _DECIMALS))
             for space, a, b, weight in whole.edges()
         ]
-        lines += [_line("vector", space=space, node=node) for space, node in whole.vectors()]
-        lines += [_line("session", **{**record, "name": name}) for name, record in whole.sessions()]
-        lines += [_line("intake", layer=layer, node=node, failure=failure) for layer, node, failure in whole.intake()]
+        lines += [_make_line("vector", space=space, node=node) for space, node in whole.vectors()]
+        lines += [_make_line("session", **{**record, "name": name}) for name, record in whole.sessions()]
+        lines += [
+            _make_line("intake", layer=layer, node=node, failure=failure) for layer, node, failure in whole.intake()
+        ]
     yield from sorted(lines)
 
 
 def _list_nodes(whole: Snapshot) -> Iterator[dict[str, Any]]:
     for passage in whole.passages():
-        yield {**_pick(passage, _PASSAGE), "layer": PASSAGES, "level": 0, "data": write_places(passage)}
+        yield {
+            **_select_fields(passage, _PASSAGE),
+            "layer": PASSAGES,
+            "level": 0,
+            "data": write_places(passage.place, passage.marks),
+        }
     for node in whole.nodes():
-        yield {**_pick(node, _NODE), "document": None, "start": None, "end": None}
+        yield {**_select_fields(node, _NODE), "document": None, "start": None, "end": None}
 
 
-def _pick(noun: object, names: tuple[str, ...]) -> dict[str, Any]:
+def _select_fields(noun: object, names: tuple[str, ...]) -> dict[str, Any]:
     return {name: getattr(noun, name) for name in names}
 
 
-def _line(kind: str, /, **fields: Any) -> str:
+def _make_line(kind: str, /, **fields: Any) -> str:
     line = json.dumps({**fields, "kind": kind}, ensure_ascii=False, sort_keys=True)
     return _ODD.sub(lambda found: f"\\u{ord(found[0]):04x}", line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
-Lifetime: TypeAlias = Literal["all", "any", "layer"]  # see `store.write.Write.put_nodes`
+Lifetime: TypeAlias = Literal["all", "any", "layer"]  # see `store.write_contract.Write.put_nodes`
 PREFIXES: Mapping[Lifetime, str] = {"all": "made-of", "any": "seen-in", "layer": "drawn-from"}
 
 

@@ -24,7 +24,7 @@ class DocumentRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intake:
-    """The node keys that a layer has taken in, and those that failed, each with its reason."""
+    """The node keys that a layer has processed, and those that failed, each with its reason."""
 
     done: frozenset[int]
     failed: dict[int, str]

@@ -56,16 +56,16 @@ class Write(Protocol):
         """Replace text, data, level, position and sources of nodes that exist; they keep their ids and keys.
 
         For the other node layers, a node with a new text is one that was removed and made again: what was made from it
-        goes, as far as its lifetime says, and the layers that had taken it in take it in again. Nodes of its own layer
+        goes, if its lifetime says so, and the layers that had processed it process it again. Nodes of its own layer
         are left to the layer. Vectors stay: replace them with `replace_vectors`. Raises ValueError for a node that does
         not exist. Returns keys by id.
         """
         ...
 
     def remove_nodes(self, keys: Iterable[int]) -> list[int]:
-        """Remove nodes with their edges and vectors, and the nodes made from them, as far as their lifetimes say.
+        """Remove nodes with their edges and vectors, and the nodes made from them, if their lifetimes say so.
 
-        The removal is logged for the layers that had taken the nodes in. Returns the keys of all removed.
+        The removal is logged for the layers that had processed the nodes. Returns the keys of all removed.
         """
         ...
 
@@ -112,9 +112,9 @@ class Write(Protocol):
         ...
 
     def record_build(self, layer: str, record: Mapping[str, Any]) -> None:
-        """Record the last build of a layer. It has followed all removals, so their log is emptied.
+        """Record the last build of a layer. It has processed all removals, so their log is emptied.
 
-        What `count_replies` and `record_writes` recorded is kept, and so are the other models of earlier builds, as
+        What `count_replies` and `record_writes` recorded stays, and so are the other models of earlier builds, as
         `former_models`; a mark to ask for replies again is removed, since that is done. A layer that commits once a
         batch calls it with the first batch that follows the removals.
         """
@@ -133,9 +133,9 @@ class Write(Protocol):
         ...
 
     def record_intake(self, layer: str, taken: Iterable[int], failed: Mapping[int, str] | None = None) -> None:
-        """Record which nodes a layer has taken in, and which failed, each with its reason."""
+        """Record which nodes a layer has processed, and which failed, each with its reason."""
         ...
 
     def forget_layer(self, layer: str) -> None:
-        """Delete the intake and the records of a layer, so that the next build takes in all nodes again."""
+        """Delete the intake and the records of a layer, so that the next build processes all nodes again."""
         ...

@@ -19,7 +19,7 @@ from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.derived import DenseDerived
 from tomewise.recall.layered import LayeredRecall
-from tomewise.systems.graph_walk import associative, hippo_recall
+from tomewise.systems.graph_walk import associative, make_hippo_recall
 from tomewise.systems.kit import CONTEXT, Count, Kit, Recall, Recipe, System, Together, Weight, find_recall
 from tomewise.types import Layer, Retriever
 
@@ -64,7 +64,7 @@ def comorag(
     tree = TreeLayer(kit.store, kit.model, kit.embedder)
     episodes = EpisodesLayer(kit.store, kit.model, kit.embedder, stride=stride, levels=levels)
     recalls: Mapping[str, Retriever] = {
-        "hipporag2": hippo_recall(kit, graph, "none", 5, 0.05, 200),
+        "hipporag2": make_hippo_recall(kit, graph, "none", 5, 0.05, 200),
         "associative": find_recall("associative", associative(kit, together=together)).retriever,
     }
     parts: dict[str, tuple[int, Retriever, Layer]] = {

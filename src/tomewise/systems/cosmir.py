@@ -8,9 +8,8 @@ from typing import Any, Literal
 
 from tomewise.language.roles import CARRY_NOTE, EXTRACT_NOTES
 from tomewise.loops.chunking import Chunking, Order
-from tomewise.loops.ledger_notes import Cycle, LedgerParts
-from tomewise.loops.ledger_relay import LedgerReading, LedgerRelay
-from tomewise.loops.relay import Relay
+from tomewise.loops.ledger_notes import Cycle, LedgerParts, LedgerReading
+from tomewise.loops.relay import LedgerRelay, Relay
 from tomewise.loops.single_note import NoteReading
 from tomewise.systems.from_passages import hybrid
 from tomewise.systems.kit import Count, Kit, Positive, Recall, Recipe, Share, System, Weight, find_recall

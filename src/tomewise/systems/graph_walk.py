@@ -9,9 +9,9 @@ from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import Calls, Style
 from tomewise.memory.summaries import SummariesLayer
-from tomewise.recall.carriers import SelectedFacts, WithGists
 from tomewise.recall.coverage import Coverage
 from tomewise.recall.diffusion import CogniRank, DecomposedRecall, Diffusion, walk_one_step, walk_to_end
+from tomewise.recall.evidence_forms import SelectedFacts, WithGists
 from tomewise.recall.graph_index import GraphIndexes, Weigh
 from tomewise.recall.leads import GraphLeads
 from tomewise.recall.linking import Linking, NearestFacts, RecognisedFacts
@@ -64,7 +64,7 @@ def hipporag2(
     unless `extraction` is "entities then triples"; "relations" takes the graph of HGMem instead.
     """
     graph = make_graph(kit, extraction, together)
-    recall = hippo_recall(kit, graph, recognition, facts, passage_weight, seeded)
+    recall = make_hippo_recall(kit, graph, recognition, facts, passage_weight, seeded)
     return answer_once(kit, recall, limit, context, (graph,), neighbours)
 
 
@@ -91,9 +91,9 @@ def cogitorag(
     """Understand passages as gists, diffuse through their graph, rank with CogniRank, answer from passages and gists.
 
     CogitoRAG, sections 4.1 to 4.3, equations 11 to 19. The paper leaves some choices open (which walk, how many
-    candidates); `recall.walk` and `recall.diffusion` state ours. Carriers are compared at equal tokens: `context`
-    counts a pair as a whole, and carriers with shorter pieces retrieve more than `limit` of them, so that `context` is
-    the limit for each carrier. One call restates, or reads, `together` neighbouring passages.
+    candidates); `recall.walk` and `recall.diffusion` state ours. Each `carrier` is compared at
+    equal tokens: `context` counts a pair as a whole, and carriers with shorter pieces retrieve more than `limit` of
+    them, so that `context` is the limit for each. One call restates, or reads, `together` neighbouring passages.
 
     Deviations: passages are seeds too, as in the released code, because that improves recall; the paper seeds entities
     alone, which is `passage_weight=0` and an ablation here. Entities and triples are extracted in one call unless
@@ -192,7 +192,7 @@ def make_graph(kit: Kit, extraction: Extraction, together: int, source: str = "p
     return GraphLayer(kit.store, kit.model, kit.embedder, source=source, style=style, calls=calls, together=together)
 
 
-def hippo_recall(
+def make_hippo_recall(
     kit: Kit, graph: GraphLayer, recognition: str, facts: int, passage_weight: float, seeded: int
 ) -> Retriever:
     """HippoRAG 2's recall over this graph."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tomewise.loops.evolution import Evolution
 from tomewise.loops.evolve import Evolve, Limits
 from tomewise.loops.exploring import Exploring
-from tomewise.loops.planning import Places, Planning
+from tomewise.loops.planning import Planning, Regions
+from tomewise.loops.point_editor import PointEditor
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import find_graph
 from tomewise.recall.entity_graph import EntityGraph
@@ -28,7 +28,7 @@ def hgmem(
     *,
     rounds: Count = 4,
     subqueries: Count = 3,
-    places: Places = "either",
+    places: Regions = "either",
     updates: bool = True,
     merges: bool = True,
     hops: Count = 1,
@@ -56,7 +56,7 @@ def hgmem(
     dense = Dense(kit.store, kit.embedder)
     graph = EntityGraph(kit.store, layer.names)
     investigation = GraphInvestigation(graph, kit.embedder, dense, entities=entities, relations=relations)
-    evolution = Evolution(
+    editor = PointEditor(
         investigation,
         desk,
         updates=updates,
@@ -69,7 +69,7 @@ def hgmem(
         desk,
         Planning(kit.model, limit=subqueries, places=places),
         Exploring(investigation, dense, limit=limit, hops=hops),
-        evolution,
+        editor,
         Limits(rounds=rounds, context=context),
     )
     return System(loop=loop, retriever=investigation, layers=(layer,))
@@ -81,7 +81,7 @@ def evolve(
     *,
     rounds: Count = 4,
     subqueries: Count = 3,
-    places: Places = "either",
+    places: Regions = "either",
     limit: Count = 5,
     context: Count = CONTEXT,
 ) -> System:
@@ -96,7 +96,7 @@ def evolve(
         desk,
         Planning(kit.model, limit=subqueries, places=places),
         Exploring(investigation, retriever, limit=limit),
-        Evolution(investigation, desk),
+        PointEditor(investigation, desk),
         Limits(rounds=rounds, context=context),
     )
     return System(loop=loop, retriever=retriever, layers=found.layers)

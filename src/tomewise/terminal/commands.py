@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,7 +28,7 @@ from tomewise.terminal.options import (
     TomeFile,
     Where,
 )
-from tomewise.terminal.screen import console, print_json
+from tomewise.terminal.screen import console, print_model
 from tomewise.terminal.state import INTERRUPTED_MESSAGE, State, promise_to_resume
 from tomewise.terminal.work import Work, show_work
 
@@ -100,7 +100,7 @@ def build(
     system = system or find_system()
     promise_to_resume()
     with show_work(f"{'estimating' if estimate else 'building'} {system}") as work:
-        from tomewise.systems.variants import parse_variant
+        from tomewise.systems.registry import parse_variant
         from tomewise.terminal import render
         from tomewise.terminal.estimates import estimate_costs
         from tomewise.tome import reports
@@ -117,11 +117,11 @@ def build(
                     again=again or (),
                     on_progress=work.report,
                 )
-                shown = reports.build_json(report, book.store) if as_json else {}
+                shown = reports.describe_build(report, book.store) if as_json else None
     if estimate:
-        print_json(costs) if as_json else render.print_costs(costs, console())
-    elif as_json:
-        print_json(shown)
+        print_model(costs) if as_json else render.print_costs(costs, console())
+    elif shown:
+        print_model(shown)
     else:
         render.print_build(report, variant, repeat_options(tome, models), console())
 
@@ -154,7 +154,7 @@ def ask(
     text = read_question(question)
     with show_work(" ".join(filter(None, ("asking", session or system)))) as work:
         from tomewise.loops.answer_parts import answer_whole
-        from tomewise.systems.variants import parse_variant
+        from tomewise.systems.registry import parse_variant
         from tomewise.terminal import render
         from tomewise.tome import reports, scopes
 
@@ -199,6 +199,7 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show what a tome holds: its documents, its layers, its settings; or the text of one document, or an entity."""
+    from tomewise.outgoing.passage_models import Document
     from tomewise.terminal import render
     from tomewise.tome import reports
 
@@ -211,10 +212,10 @@ def show(
         if document is not None:
             whole = book.document(document)
             # Not through typer, which leaves out of a pipe what looks like a colour.
-            print_json(asdict(whole)) if as_json else print(whole.text)
+            print_model(Document.of(whole)) if as_json else print(whole.text)
             return
-        contents = reports.contents_json(book.store)
-    print_json(contents) if as_json else render.print_contents(contents, console())
+        contents = reports.describe_contents(book.store)
+    print_model(contents) if as_json else render.print_contents(contents, console())
 
 
 @app.command()
@@ -236,7 +237,7 @@ def trust(
         raise UsageError("--list and --forget exclude each other: give one of them")
     folder = folder.resolve()
     if list_all:
-        for name in configuration.load_trusted_folders().all():
+        for name in configuration.load_trusted_folders().read_all():
             typer.echo(name)
     elif forget:
         configuration.load_trusted_folders().forget(folder)
@@ -285,19 +286,17 @@ def open_tome(
 def show_entity(name: str, tome: str | None, as_json: bool) -> None:
     """What `tome show --entity NAME` prints."""
     from tomewise.terminal.render import print_entity
-    from tomewise.tome.entities import entity_json
+    from tomewise.tome.entities import describe_entity
 
     with open_tome(tome, create=False) as book:
         found = book.entity(name)
-    print_json(entity_json(found)) if as_json else print_entity(found, console())
+    print_model(describe_entity(found)) if as_json else print_entity(found, console())
 
 
 def _print_answer_json(answer: Answer, nearest: Sequence[Passage], scope: Scope | None, *, trace: bool) -> None:
-    from tomewise.tome.reports import as_json, event_json, nearest_json
-    from tomewise.tome.scopes import scope_json
+    from tomewise.outgoing.answer_models import Asked, TracedAnswer
 
-    events = {"trace": [event_json(event) for event in answer.events]} if trace else {}
-    print_json({**as_json(answer), "within": scope_json(scope), "nearest": nearest_json(nearest), **events})
+    print_model((TracedAnswer if trace else Asked).of(answer, within=scope, nearest=nearest))
 
 
 def check_picture_file(file: Path) -> None:

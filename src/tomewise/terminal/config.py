@@ -148,7 +148,7 @@ def check_meaning(name: str, value: Any) -> None:
 
 def _check_provider(model: str) -> None:
     from tomewise.language.choose_model import EXTRACTIVE
-    from tomewise.language.provider import find_provider_class
+    from tomewise.language.connect_model import find_provider_class
 
     provider = model.partition(":")[0]
     if provider not in (EXTRACTIVE, *list_names("models")):

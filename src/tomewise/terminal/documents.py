@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tomewise.errors import ReadingError, UsageError
+from tomewise.place import name_document
 from tomewise.terminal.commands import app, find_tome, open_tome, repeat_options
 from tomewise.terminal.options import Json, TomeFile, make_option
-from tomewise.terminal.plain import count_noun, escape, name_document
-from tomewise.terminal.screen import console, print_json
+from tomewise.terminal.plain import count_noun, escape
+from tomewise.terminal.screen import console, print_json, print_model
 from tomewise.terminal.state import promise_to_resume
 from tomewise.terminal.work import show_work
 
@@ -68,7 +69,9 @@ def add(
     ):
         report = book.add(*paths, **options, on_progress=work.report)
     if as_json:
-        print_json(asdict(report))
+        from tomewise.outgoing import report_models
+
+        print_model(report_models.AddReport.of(report))
     else:
         if len(report.failed) < len(paths):
             print_add_report(report, len(paths), time.perf_counter() - started, console())

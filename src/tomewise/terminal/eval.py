@@ -244,7 +244,7 @@ def _check_folder(option: str, folder: Path) -> None:
 
 def _baseline_name(baseline: str | None) -> str | None:
     """The name that a baseline has in tables."""
-    from tomewise.systems.variants import parse_variants
+    from tomewise.systems.registry import parse_variants
 
     return parse_variants([baseline])[0].name if baseline else None
 

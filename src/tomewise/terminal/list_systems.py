@@ -37,7 +37,7 @@ def systems(
     if name is None:
         _list_systems(as_json)
         return
-    from tomewise.systems.variants import parse_variant
+    from tomewise.systems.registry import parse_variant
     from tomewise.tome.system_summary import summarise_system
 
     summary = summarise_system(parse_variant(name))
@@ -74,8 +74,7 @@ def plugins(as_json: Json = False) -> None:
 def _list_systems(as_json: bool) -> None:
     from rich.table import Table
 
-    from tomewise.systems.registry import list_systems
-    from tomewise.systems.variants import parse_variant
+    from tomewise.systems.registry import list_systems, parse_variant
 
     default = parse_variant(find_system()).system
     rows = [_describe_row(name, default) for name in list_systems()]
@@ -105,8 +104,7 @@ def _describe_pairs() -> str:
 
 
 def _describe_row(name: str, default: str) -> dict[str, Any]:
-    from tomewise.systems.registry import RECIPES, describe, describe_deviations
-    from tomewise.systems.variants import list_ablations
+    from tomewise.systems.registry import RECIPES, describe, describe_deviations, list_ablations
 
     try:
         description, deviations = describe(name), describe_deviations(name)

@@ -24,7 +24,7 @@ def models(
     """List the providers of models and whether their keys are set, or the prices of one. Nothing is asked of them."""
     from rich.table import Table
 
-    from tomewise.language.providers import list_prices, list_providers
+    from tomewise.language.price_list import list_prices, list_providers
 
     if provider is not None:
         prices = list_prices(provider)

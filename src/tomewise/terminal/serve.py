@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from tomewise import settings as configuration
-from tomewise.credentials import hide_credentials, know_credentials
+from tomewise.credentials import hide_credentials, remember_credentials
 from tomewise.errors import MissingDependency, UsageError
 from tomewise.terminal.cleaning import clean_json, find_raw
 from tomewise.terminal.commands import app, open_tome
@@ -63,7 +63,7 @@ def serve(
         from tomewise.server.listening import serve as run_server
         from tomewise.server.serve_options import Bounds, ServerOptions
     token = None if no_token else configuration.read_variable("TOMEWISE_TOKEN") or token_urlsafe(24)
-    know_credentials(token)
+    remember_credentials(token)
     options = ServerOptions(
         host=host,
         port=port,

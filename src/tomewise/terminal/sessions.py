@@ -20,11 +20,11 @@ from tomewise.terminal.options import (
     Where,
 )
 from tomewise.terminal.plain import escape
-from tomewise.terminal.screen import console, print_json, print_message
+from tomewise.terminal.screen import console, print_json, print_message, print_model
 from tomewise.terminal.work import show_work
 
 if TYPE_CHECKING:
-    from tomewise.systems.variants import Variant
+    from tomewise.systems.registry import Variant
     from tomewise.tome.session import Session
     from tomewise.tome.session_record import SessionRecord
     from tomewise.tome.tome import Tome
@@ -50,7 +50,7 @@ def chat(
     as_json: Json = False,
 ) -> None:
     """Ask one question after another: a line each, until the end of the input (Ctrl-D)."""
-    from tomewise.systems.variants import parse_variant
+    from tomewise.systems.registry import parse_variant
     from tomewise.tome.scopes import find_scope
 
     variant = parse_variant(system) if system else None
@@ -119,7 +119,7 @@ def _show(name: str, book: Tome, as_json: bool) -> None:
     record = _find_session(name, book)
     notes = list_notes(record, book.kit)
     if as_json:
-        print_json({**record.as_json(), "notes": list(notes)})
+        print_model(record.describe(notes))
     else:
         render.print_session(record, notes, console())
 

@@ -101,7 +101,7 @@ async def check_language_model(model: LanguageModel, role: Role[In, Out], given:
     """Check that a reply has the role's type and its cost reaches the meters, and that an unknown role raises."""
     assert model.name, "a model needs a name"
     assert model.window > 0, "a model needs a window"
-    assert model.reckon(role, given) > 0, "a call takes tokens"
+    assert model.count_input_tokens(role, given) > 0, "a call takes tokens"
     with meter() as used:
         reply = await model.ask(role, given)
     assert isinstance(reply, role.output), f"{type(reply).__name__} is not {role.output.__name__}"

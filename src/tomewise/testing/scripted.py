@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pydantic import BaseModel, ValidationError
 
 from tomewise.errors import BadReply, ModelError
-from tomewise.language.call_slots import Places
+from tomewise.language.call_slots import CallSlots
 from tomewise.language.usage import Bill, announce_request, estimate_tokens, report_call
-from tomewise.meter import Clock
+from tomewise.meter import Clock, ModelCall
 from tomewise.run import Request
 from tomewise.types import Spent
 
@@ -58,13 +58,13 @@ class ScriptedModel:
         self.calls: list[Call] = []
         self._replies = {role: script if callable(script) else deque(script) for role, script in replies.items()}
         self._latency = latency
-        self._slots = Places(limit) if limit is not None else None
+        self._slots = CallSlots(limit) if limit is not None else None
         self._clock = clock
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:
         """The next reply of the role. Raises `ModelError` if no reply is left, `BadReply` if the reply does not fit."""
         started = self._clock()
-        tokens = self.reckon(role, given)
+        tokens = self.count_input_tokens(role, given)
         bill = Bill(Spent())
         try:
             async with (
@@ -87,16 +87,10 @@ class ScriptedModel:
 
     def _report(self, role: str, spent: Spent, started: float) -> None:
         report_call(
-            role,
-            model=self.name,
-            started=started,
-            ended=self._clock(),
-            input_tokens=spent.input_tokens,
-            output_tokens=spent.output_tokens,
-            cost=0.0,
+            ModelCall(role, self.name, started, self._clock(), spent.input_tokens, spent.output_tokens, cost=0.0)
         )
 
-    def reckon(self, role: Role[In, Out], given: In) -> int:
+    def count_input_tokens(self, role: Role[In, Out], given: In) -> int:
         """The input tokens that `ask` would report."""
         return estimate_tokens(given.model_dump_json())
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tomewise.errors import UsageError, suggest
 from tomewise.reading.bounds import Bounds
 from tomewise.settings import DEFAULTS, SETTINGS, Settings
-from tomewise.systems.variants import parse_variant
+from tomewise.systems.registry import parse_variant
 
 if TYPE_CHECKING:
     from tomewise.language.prompts import Prompts

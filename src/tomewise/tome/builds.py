@@ -10,14 +10,14 @@ from typing import Any, TypeAlias
 from tomewise.concurrency import run_in_thread
 from tomewise.errors import UsageError
 from tomewise.memory.building import Provide, build, estimate
-from tomewise.memory.imports.given_triples import TakesExtractions, read_extractions
+from tomewise.memory.imports.extraction_file import ImportsExtractions, read_extractions
 from tomewise.memory.neighbours import note_sizes
-from tomewise.memory.renewal import take_back
+from tomewise.memory.renewal import forget_memory
 from tomewise.run import open_run
 from tomewise.store.contract import Store
 from tomewise.systems.kit import Kit
 from tomewise.systems.layers import make_layers
-from tomewise.systems.variants import Variant
+from tomewise.systems.registry import Variant
 from tomewise.tome.inputs import check_type, read_texts
 from tomewise.tome.reports import BuildReport
 from tomewise.types import Estimate, Layer, LayerReport, Report
@@ -46,7 +46,7 @@ class Builds:
             provide = None
             if extractions:
                 provide = await run_in_thread(provide_extractions, layers, Path(extractions), store, report)
-            await run_in_thread(take_back, names, layers, store)
+            await run_in_thread(forget_memory, names, layers, store)
             before = store.builds()
             reports = await build(layers, store, report, provide=provide)
             after = store.builds()
@@ -77,24 +77,24 @@ def _note_model(report: LayerReport, model: str, before: _Records, after: _Recor
 def provide_extractions(layers: Sequence[Layer], path: Path, store: Store, report: Report) -> Provide:
     """A function that fills the graphs among the layers with the extractions of a file.
 
-    Raises ReadingError for a bad file, UsageError if a graph cannot take them (see `TakesExtractions.check_takes`).
+    Raises ReadingError for a bad file, UsageError if a graph cannot take them (see `ImportsExtractions.check_import`).
     """
     extractions = read_extractions(path, store)
     graphs = {
         layer.name: layer
         for layer in layers
-        if isinstance(layer, TakesExtractions) and layer.style == extractions.style
+        if isinstance(layer, ImportsExtractions) and layer.style == extractions.style
     }
     if not graphs:
         kind = extractions.style
         raise UsageError(f"{path} holds {kind} of passages, which this system has no layer for: leave it out")
     for graph in graphs.values():
-        graph.check_takes(extractions)
+        graph.check_import(extractions)
 
     async def provide(layer: Layer) -> LayerReport | None:
         if (graph := graphs.get(layer.name)) is None:
             return None
-        filled = await graph.take(extractions, report)
+        filled = await graph.import_extractions(extractions, report)
         return replace(filled, notes=(f"{path.name}: {extractions.coverage}", *filled.notes))
 
     return provide

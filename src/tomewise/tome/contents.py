@@ -67,7 +67,7 @@ class Contents:
             layer = PassagesLayer(store, embedder, splitter, files.follow(documents))
             await layer.update(Change(), report)
             await run_in_thread(forget_in_all, self._kit)
-        return AddReport.of(layer.taken, skipped, files.moved, failed)
+        return AddReport.of(layer.outcomes, skipped, files.moved, failed)
 
     async def remove(self, document: str | DocumentRecord) -> RemoveReport:
         """Forget documents, and everything derived from them alone. See `Tome.remove`."""

@@ -16,7 +16,7 @@ from tomewise.memory.summary_picture import draw_line, draw_tree
 from tomewise.pictures import LIMIT, Picture, PicturePassage, Uses, list_missing, read_uses, shorten_label
 from tomewise.place import describe_place
 from tomewise.systems.kit import System
-from tomewise.systems.variants import Choice, choose_variant
+from tomewise.systems.registry import Choice, choose_variant
 from tomewise.tome.traces import Trace
 from tomewise.types import Answer, Question
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from secrets import token_hex
 from typing import Any, TypeAlias
 
-from tomewise.concurrency import side_by_side
+from tomewise.concurrency import run_side_by_side
 from tomewise.errors import UsageError
 from tomewise.events import Rephrased, shorten
 from tomewise.language.roles import REPHRASE, RephraseIn, RephraseOut, TurnShown
@@ -17,7 +17,7 @@ from tomewise.loops.steps import Skipped
 from tomewise.run import open_run
 from tomewise.systems.answer import OnEvent, answer_question
 from tomewise.systems.kit import Kit, System, find_recall
-from tomewise.systems.variants import Choice, Variant
+from tomewise.systems.registry import Choice, Variant
 from tomewise.tome.ready_systems import ReadySystems, choose_system
 from tomewise.tome.session_record import Turn
 from tomewise.tome.traces import Traces
@@ -92,7 +92,7 @@ async def rephrase(model: LanguageModel, question: str, turns: Sequence[Turn]) -
     ]
     skipped = Skipped()
     asked = model.ask(REPHRASE, RephraseIn(question=question, turns=shown))
-    text = (await skipped.usable(asked, RephraseOut())).question or question
+    text = (await skipped.try_call(asked, RephraseOut())).question or question
     if len(text) > len(question) + _LONGER:
         skipped.drop(f"a question of {len(text):,} characters in place of one of {len(question):,}")
         text = question
@@ -128,7 +128,7 @@ async def answer_many(
         finally:
             release()
 
-    async with side_by_side() as group:
+    async with run_side_by_side() as group:
         tasks = [group.create_task(ask_in_turn(question)) for question in questions]
     return [task.result() for task in tasks]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tomewise.errors import NotBuilt, UsageError
 from tomewise.memory.building import find_lag
 from tomewise.systems.kit import System
-from tomewise.systems.variants import Choice, Variant, choose_variant
+from tomewise.systems.registry import Choice, Variant, choose_variant
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store

@@ -1,11 +1,11 @@
-"""Scopes as people state them: names of documents and conditions such as `year>=1911`; and scopes as plain data."""
+"""Scopes as people state them: names of documents and conditions such as `year>=1911`."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, get_args
 
 from tomewise.errors import UnknownName, UsageError, suggest
@@ -126,18 +126,6 @@ def describe_scope(scope: Scope) -> str:
 
 def _write_value(value: Scalar) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def scope_json(scope: Scope | None) -> dict[str, Any] | None:
-    """A scope as plain data, with sets as sorted lists."""
-    if scope is None:
-        return None
-    return {
-        "documents": None if scope.documents is None else sorted(scope.documents),
-        "where": [asdict(condition) for condition in scope.where],
-        "entities": None if scope.entities is None else sorted(scope.entities),
-        "without_entities": sorted(scope.without_entities),
-    }
 
 
 def _check_scope(scope: Scope, store: Store) -> None:

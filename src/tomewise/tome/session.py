@@ -13,7 +13,7 @@ from tomewise.events import AnsweredFromNotes, Attempted, Resumed, SessionUsed
 from tomewise.loops.notes import EXTRACTS
 from tomewise.run import open_run
 from tomewise.systems.answer import OnEvent, answer_question
-from tomewise.systems.variants import Choice, Variant, choose_variant, parse_variant
+from tomewise.systems.registry import Choice, Variant, choose_variant, parse_variant
 from tomewise.tome.damaged import names_damage, skip_damaged
 from tomewise.tome.inputs import check_asking, check_type, make_question
 from tomewise.tome.questions import Questions, rephrase

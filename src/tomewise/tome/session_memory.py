@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tomewise.errors import StoreError, UsageError
 from tomewise.systems.kit import Kit
-from tomewise.systems.variants import parse_variant
+from tomewise.systems.registry import parse_variant
 from tomewise.tome.session_record import SessionRecord, read_session
 from tomewise.types import Loop
 from tomewise.working.lasting_memory import MemoryLoop, WorkingMemory

@@ -18,8 +18,7 @@ from tomewise.embedding.hash import HashEmbedder
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.systems.kit import Kit
 from tomewise.systems.recipe_settings import list_settings, read_types
-from tomewise.systems.registry import find_recipe
-from tomewise.systems.variants import Variant, list_ablations
+from tomewise.systems.registry import Variant, find_recipe, list_ablations
 from tomewise.tome.open_store import open_store
 
 _RANGES = {

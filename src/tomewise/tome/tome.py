@@ -22,7 +22,7 @@ from tomewise.store.export import export
 from tomewise.store.records import DocumentRecord
 from tomewise.systems.answer import OnEvent
 from tomewise.systems.kit import Kit, System
-from tomewise.systems.variants import Choice, choose_variant
+from tomewise.systems.registry import Choice, choose_variant
 from tomewise.tome.arguments import MODEL_SETTINGS, read_arguments, read_bounds, read_prompts
 from tomewise.tome.builds import Builds
 from tomewise.tome.contents import Contents, write_overview

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import cache
 from threading import Lock
@@ -15,13 +15,16 @@ from pydantic import TypeAdapter
 
 from tomewise.errors import StoreError, UnknownName
 from tomewise.events import restore_event
+from tomewise.outgoing import answer_models
+from tomewise.outgoing.form import Naming
 from tomewise.tome.damaged import skip_damaged
-from tomewise.tome.reports import as_json, event_json
-from tomewise.tome.scopes import scope_json
 from tomewise.types import Answer, Question
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
+
+
+_KEPT = {*answer_models.Answer.model_fields, "events"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +40,21 @@ class Trace:
     answer: Answer
     cut: tuple[str, ...] = ()
 
-    def as_json(self) -> dict[str, Any]:
-        """The object that `tome log N --json` prints."""
-        question = asdict(self.question) | {"within": scope_json(self.question.within)}
-        events = [event_json(event) for event in self.answer.events]
-        asked = {"number": self.number, "asked": self.asked, "question": question.pop("text"), **question}
-        return {**asked, **as_json(self.answer), "events": events, "cut": list(self.cut)}
+    def describe(self, naming: Naming | None = None) -> answer_models.Trace:
+        """The trace as it goes out: what `tome log N --json` prints."""
+        question = self.question
+        return answer_models.Trace.of(
+            self.answer,
+            naming,
+            id=self.number,
+            asked=self.asked,
+            question=question.text,
+            options=question.options,
+            instructions=question.instructions,
+            force=question.force,
+            within=question.within,
+            cut=self.cut,
+        )
 
 
 def make_record(question: Question, answer: Answer, most_bytes: int) -> dict[str, Any]:
@@ -52,11 +64,22 @@ def make_record(question: Question, answer: Answer, most_bytes: int) -> dict[str
     how. The question is kept whole, however long it is, so that it can be asked again.
     """
     asked = {"options": question.options, "instructions": question.instructions, "force": question.force}
-    within = scope_json(question.within)
-    record: dict[str, Any] = {**as_json(answer), "events": [event_json(event) for event in answer.events]}
+    within = answer_models.Scope.of(question.within).write() if question.within else None
+    record = answer_models.TracedAnswer.of(answer).model_dump(mode="json", include=_KEPT)
+    record["answer"] = record.pop("text")  # its name in the tomes of all versions
+    _leave_out_ids(record)
     share_pieces(record)
     cut = cut_to_fit(record, most_bytes)  # before the record is copied: it replaces lists of it
     return {**record, "cut": cut, **asked, "within": within}
+
+
+def _leave_out_ids(record: Record) -> None:
+    """Take the ids from pieces of evidence: a store keeps each once, as `node`."""
+    for event in record["events"]:
+        evidence = event["detail"].get("evidence")
+        for piece in evidence if isinstance(evidence, list) else ():
+            if isinstance(piece, dict) and "node" in piece and piece["id"] == piece["node"]:
+                del piece["id"]
 
 
 class Traces:

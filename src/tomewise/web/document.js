@@ -1,6 +1,6 @@
 // The text of a document in parts: quotations are highlighted, and places of passages stand beside them.
 // Offsets of the server count characters (code points); JavaScript counts UTF-16 units.
-import { Button, ErrorNotice, Head, Loading, Missing, Notice, count, formatCount, html, link, useEffect, useGet, useKeys, useLayoutEffect, useRef, useState } from "./parts.js";
+import { Button, ErrorNotice, Head, Loading, Missing, Notice, count, formatCount, formatPlace, html, link, useEffect, useGet, useKeys, useLayoutEffect, useRef, useState } from "./parts.js";
 import { get, tomePath } from "./api.js";
 
 const PART = 12000; // characters in one request
@@ -24,8 +24,9 @@ export function cutPieces(part, spans, current) {
   const places = new Map();
   let last = null;
   for (const passage of part.passages) {
-    if (passage.start >= part.start && passage.place && passage.place !== last) places.set(passage.start, passage.place);
-    last = passage.place;
+    const place = formatPlace(passage.place);
+    if (passage.start >= part.start && place && place !== last) places.set(passage.start, place);
+    last = place;
   }
   const edges = [...new Set([part.start, ...[...spans.flatMap((span) => [span.start, span.end]), current?.start ?? part.start, ...places.keys()].filter(inside), part.end])].sort((a, b) => a - b);
   const units = edges.map((edge) => findUnit(part.text, edge - part.start));
@@ -164,7 +165,7 @@ function hold(box, part) {
 
 /** The place that the source states for a character, such as its chapter. */
 function findPlace(parts, character) {
-  return parts.flatMap((part) => part.passages).find((passage) => passage.start <= character && passage.end > character)?.place;
+  return formatPlace(parts.flatMap((part) => part.passages).find((passage) => passage.start <= character && passage.end > character)?.place);
 }
 
 /** Whether the parts hold a whole span, or as much of it as the text still has. */

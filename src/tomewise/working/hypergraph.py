@@ -87,7 +87,7 @@ class Hypergraph:
     def rank(self) -> list[MemoryPoint]:
         """All points, those that matter most first: in turn one of the highest order and one of the newest.
 
-        What joins others says most; but where it alone came first, a full memory would take in nothing new.
+        What joins others says most; but if it alone came first, a full memory would have no room for anything new.
         """
         newest = self.points[::-1]
         highest = sorted(newest, key=lambda point: -point.order)
@@ -124,7 +124,9 @@ class Hypergraph:
     def insert(self, description: str, vertices: Iterable[Vertex], evidence: Iterable[NodeId] = ()) -> MemoryPoint:
         """Add a point. Raises UsageError without a description or without a vertex."""
         step = Step("insert", _check_text(description), tuple(dict.fromkeys(evidence)))
-        return self._put(MemoryPoint(self._name_next(), step.description, self._take(vertices), 1, (step,)))
+        return self._put_point(
+            MemoryPoint(self._name_next(), step.description, self._add_vertices(vertices), 1, (step,))
+        )
 
     def update(
         self,
@@ -139,9 +141,9 @@ class Hypergraph:
         """
         known = self.find(point)
         step = Step("update", _check_text(description), tuple(dict.fromkeys(evidence)))
-        kept = known.vertices if vertices is None else self._take(vertices)
-        changed = replace(known, description=step.description, vertices=kept, history=(*known.history, step))
-        return self._put(changed)
+        ids = known.vertices if vertices is None else self._add_vertices(vertices)
+        changed = replace(known, description=step.description, vertices=ids, history=(*known.history, step))
+        return self._put_point(changed)
 
     def merge(self, points: Sequence[PointId], description: str, *, keep: bool = False) -> MemoryPoint:
         """Join points into one of a higher order, with the vertices of all (equation 8). With `keep` they stay too.
@@ -157,12 +159,12 @@ class Hypergraph:
         merged = MemoryPoint(self._name_next(), step.description, vertices, order, (step,))
         if not keep:
             self._former.update((part, self._points.pop(part)) for part in parts)
-        return self._put(merged)
+        return self._put_point(merged)
 
     def _name_next(self) -> PointId:
         return f"{LETTER}{self._issued + 1}"
 
-    def _take(self, vertices: Iterable[Vertex]) -> frozenset[VertexId]:
+    def _add_vertices(self, vertices: Iterable[Vertex]) -> frozenset[VertexId]:
         """Remember the vertices, and return their ids."""
         taken = {vertex.id: vertex for vertex in vertices}
         if not taken:
@@ -170,7 +172,7 @@ class Hypergraph:
         self._vertices = {**taken, **self._vertices}
         return frozenset(taken)
 
-    def _put(self, point: MemoryPoint) -> MemoryPoint:
+    def _put_point(self, point: MemoryPoint) -> MemoryPoint:
         self._issued += point.id not in self._points
         self._points[point.id] = point
         self._drop_unused_vertices()
@@ -237,8 +239,8 @@ class Hypergraph:
             dumped = _DUMPED.validate_python(data)
         except ValidationError as error:
             problem = error.errors()[0]
-            place = ".".join(map(str, problem["loc"]))
-            raise _report_damage(f"{place}: {problem['msg']}") from None
+            path = ".".join(map(str, problem["loc"]))
+            raise _report_damage(f"{path}: {problem['msg']}") from None
         loaded = cls()
         loaded._vertices = {vertex.id: vertex for vertex in sorted(dumped.vertices, key=lambda vertex: vertex.id)}
         loaded._points = {point.id: point for point in dumped.points}

@@ -153,8 +153,8 @@ def load(data: object) -> Ledger:
         return _LEDGER.validate_python(data)
     except ValidationError as error:
         problem = error.errors()[0]
-        place = ".".join(map(str, problem["loc"]))
-        raise UsageError(f"this is not a ledger ({place}: {problem['msg']}): pass what `dump` returned") from None
+        path = ".".join(map(str, problem["loc"]))
+        raise UsageError(f"this is not a ledger ({path}: {problem['msg']}): pass what `dump` returned") from None
 
 
 def _keep_newest(entries: Sequence[Entry], budget: int | None) -> tuple[Entry, ...]:

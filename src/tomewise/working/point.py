@@ -1,4 +1,4 @@
-"""A point of a hypergraph, with its vertices and its history (HGMem, section 3.3, equations 3 to 5)."""
+"""The points of a hypergraph with their vertices (HGMem, section 3.3, equations 3 to 5), and their history."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Vertex:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One operation in the history of a point: what the point says since then, and what that rests on.
+    """One operation in the history of a point: what the point says since then, and from which evidence.
 
     `evidence` are nodes of the long-term memory, `earlier` the points that were merged.
     """
@@ -82,18 +82,18 @@ def drop_old_history(
 ) -> tuple[list[MemoryPoint], list[MemoryPoint]]:
     """The points with at most `most` former ones and at most `most` steps each; both lists keep their order.
 
-    Former points that none of the others names leave too. `known` holds all points, also those that have left just now.
+    Former points that none of the others names leave too. `known` holds all points, also those that were just removed.
     """
     reachable = _find_reachable(points, known)
     former = [point for point in former if point.id in reachable]
-    kept = sorted(former, key=lambda point: (-point.order, -read_number(point.id)))[:most]
-    kept_ids = {point.id for point in (*points, *kept)}
+    newest = sorted(former, key=lambda point: (-point.order, -read_number(point.id)))[:most]
+    left_ids = {point.id for point in (*points, *newest)}
 
     def shorten(point: MemoryPoint) -> MemoryPoint:
-        steps = [_take_over(step, kept_ids, known) for step in point.history]
+        steps = [_take_over(step, left_ids, known) for step in point.history]
         return replace(point, history=_join_oldest(steps, most))
 
-    return [shorten(point) for point in points], [shorten(point) for point in former if point.id in kept_ids]
+    return [shorten(point) for point in points], [shorten(point) for point in former if point.id in left_ids]
 
 
 def _find_reachable(points: Sequence[MemoryPoint], known: Mapping[PointId, MemoryPoint]) -> frozenset[PointId]:
@@ -106,14 +106,14 @@ def _find_reachable(points: Sequence[MemoryPoint], known: Mapping[PointId, Memor
     return frozenset(reached)
 
 
-def _take_over(step: Step, kept: set[PointId], known: Mapping[PointId, MemoryPoint]) -> Step:
-    """The step with the evidence of those parts that leave, and of what was merged into them."""
+def _take_over(step: Step, left: set[PointId], known: Mapping[PointId, MemoryPoint]) -> Step:
+    """The step with the evidence of those parts that are removed, and of what was merged into them."""
     evidence = dict.fromkeys(step.evidence)
     earlier: dict[PointId, None] = {}
     waiting = list(step.earlier)
     while waiting:
         part = waiting.pop(0)
-        if part in kept:
+        if part in left:
             earlier[part] = None
         elif part in known:
             for old in known[part].history:

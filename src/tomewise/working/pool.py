@@ -51,10 +51,10 @@ _UNITS = TypeAdapter(tuple[Unit, ...])
 
 
 class Pool:
-    """The units of a question, in the order in which `take` adds them (Mem-Update, equation 4).
+    """The units of a question, in the order in which `add` adds them (Mem-Update, equation 4).
 
-    What outlives a question are units with a cue, each with the evidence that the cue is based on. What was seen and
-    ranked belongs to one question.
+    Units with a cue outlive a question, each with the evidence from which the cue was made. What was seen and ranked
+    belongs to one question.
     """
 
     kind = "pool"
@@ -83,7 +83,7 @@ class Pool:
         return tuple(dict.fromkeys(unit.cue for unit in self._units if unit.cue))
 
     def begin_question(self) -> None:
-        """Keep what outlives a question, and count nothing as seen: another question may need it."""
+        """Keep what outlives a question, and count nothing as seen, since the new question may need it."""
         self._units = [_keep_support(unit) for unit in self._units if unit.cue]
         self._past = len(self._units)
         self._seen.clear()
@@ -91,28 +91,28 @@ class Pool:
         self._first_results.clear()
 
     def prepare(self, units: Sequence[Unit]) -> None:
-        """Embed the cues of units before `take`, for example while a model answers from these units."""
+        """Embed the cues of units before `add`, for example while a model answers from these units."""
         new_cues = list(dict.fromkeys(unit.cue for unit in units if unit.cue and unit.cue not in self._vectors))
         if new_cues:
             self._vectors.update(zip(new_cues, self._embedder.embed(new_cues), strict=True))
 
-    def take(self, units: Sequence[Unit]) -> None:
+    def add(self, units: Sequence[Unit]) -> None:
         """Add units. Cues that `prepare` has not embedded are embedded now."""
         self.prepare(units)
         self._units += units
         self._seen.update(evidence.node for unit in units for evidence in unit.evidence)
 
     def credit(self, layer: str, ranked: Sequence[Evidence]) -> None:
-        """Count the results of a search, best first, for the order of `gather`. Results seen before count again."""
+        """Count the results of a search, best first, for the order of `rank`. Results seen before count again."""
         self._first_results.setdefault(layer, tuple(ranked))
         for rank, piece in enumerate(ranked):
             self._credit[piece.node] = self._credit.get(piece.node, 0.0) + 1 / (_DAMPING + rank)
 
-    def first_found(self, layer: str) -> tuple[Evidence, ...]:
+    def list_first_results(self, layer: str) -> tuple[Evidence, ...]:
         """The results of the first search in a layer, best first. That search was for the question itself."""
         return self._first_results.get(layer, ())
 
-    def gather(self, layer: str) -> list[Evidence]:
+    def rank(self, layer: str) -> list[Evidence]:
         """The evidence of a layer's units, sorted by reciprocal rank fusion over all searches, best first."""
         pieces = {piece.node: piece for unit in self._units if unit.layer == layer for piece in unit.evidence}
         return sorted(pieces.values(), key=lambda piece: -self._credit.get(piece.node, 0.0))
@@ -129,7 +129,7 @@ class Pool:
         """How many nodes the pool has seen."""
         return len(self._seen)
 
-    def relevant(self, question: str, fraction: float, least: int) -> list[Unit]:
+    def find_relevant(self, question: str, fraction: float, least: int) -> list[Unit]:
         """The units whose cues are nearest to the question: this fraction of the units with a cue, at least `least`.
 
         If `fraction` is 0, the result is empty. Units with the same probe and the same cue count as one: the first. The
@@ -141,10 +141,10 @@ class Pool:
         for unit in self._units:
             if unit.cue:
                 distinct_units.setdefault((unit.probe, unit.cue), unit)
-        ranked = self.nearest(question, list(distinct_units.values()))
+        ranked = self.find_nearest(question, list(distinct_units.values()))
         return ranked[: max(least, int(fraction * len(ranked)))]
 
-    def nearest(self, question: str, units: Sequence[Unit]) -> list[Unit]:
+    def find_nearest(self, question: str, units: Sequence[Unit]) -> list[Unit]:
         """The units that have a cue, sorted by how near their cue is to the question, nearest first."""
         units_with_cue = [unit for unit in units if unit.cue]
         if not units_with_cue:
@@ -152,7 +152,7 @@ class Pool:
         self.prepare(units_with_cue)
         vector = self._embedder.embed([question])[0]
         scores = np.round(np.stack([self._vectors[unit.cue] for unit in units_with_cue]) @ vector, 6)
-        return [units_with_cue[place] for place in np.argsort(-scores, kind="stable")]
+        return [units_with_cue[index] for index in np.argsort(-scores, kind="stable")]
 
     # ------------------------------------------------------------ between questions
 

@@ -6,7 +6,7 @@ import pytest
 
 from tomewise.language.extractive.answering import answer
 from tomewise.language.extractive.question_words import read_question
-from tomewise.language.extractive.relevance import lines_of
+from tomewise.language.extractive.relevance import read_lines
 from tomewise.language.roles import AnswerIn, AnswerOut, Shown
 from tomewise.types import Embedder
 
@@ -217,13 +217,13 @@ def test_an_option_is_fully_supported_only_where_it_leads_clearly(embedder: Embe
 def test_what_summaries_and_notes_repeat_is_one_line():
     sentence = "The old clock stopped because salt had eaten its spring."
     evidence = [Shown(label="E1", text=HARBOUR, kind="passages"), Shown(label="E2", text=sentence, kind="tree")]
-    lines = lines_of(evidence, [sentence, "No."])
+    lines = read_lines(evidence, [sentence, "No."])
     assert [line.label for line in lines if line.sentence.text == sentence] == ["E1"]
     assert lines[-1].sentence.text == "No."
 
 
 def test_sentences_picked_for_a_summary_are_no_surroundings_of_each_other():
     text = "Ann rowed to Sker. The lamp was lit."
-    passage, picked = (lines_of([Shown(label="E1", text=text, kind=kind)]) for kind in ("passage", "episode"))
+    passage, picked = (read_lines([Shown(label="E1", text=text, kind=kind)]) for kind in ("passage", "episode"))
     assert "lamp" in passage[0].around
     assert "lamp" not in picked[0].around

@@ -2,13 +2,19 @@ from __future__ import annotations
 
 import pytest
 
-from tomewise.language.extractive.judging import judge_correct, judge_entailed, judge_level, judge_statements, overlap
+from tomewise.language.extractive.judging import (
+    judge_correct,
+    judge_entailed,
+    judge_level,
+    judge_statements,
+    measure_overlap,
+)
 from tomewise.language.roles import JudgeIn, LevelIn, StatementsIn
 
 
 def test_token_f1_and_recall_by_hand():
     # two of three and two of four tokens are shared: F1 = 2 * 2 / 7
-    assert overlap("the red house burned", "a red house stood empty") == pytest.approx((4 / 7, 2 / 3))
+    assert measure_overlap("the red house burned", "a red house stood empty") == pytest.approx((4 / 7, 2 / 3))
 
 
 @pytest.mark.parametrize(

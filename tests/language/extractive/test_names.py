@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tomewise.language.extractive.names import gender, mentions, sort_of
+from tomewise.language.extractive.names import find_gender, find_mentions, find_sort
 
 
 def find_names(text: str) -> list[tuple[str, str]]:
-    return [(m.text, m.kind) for m in mentions(text)]
+    return [(m.text, m.kind) for m in find_mentions(text)]
 
 
 def test_names_titles_dates_and_numbers_by_their_form():
@@ -49,11 +49,11 @@ def test_a_possessive_parts_two_names():
     ],
 )
 def test_kinds_of_names(name: str, sort: str, he_or_she: str):
-    assert (sort_of(name), gender(name)) == (sort, he_or_she)
+    assert (find_sort(name), find_gender(name)) == (sort, he_or_she)
 
 
 @given(st.text(max_size=300))
 def test_mentions_are_ordered_disjoint_and_in_the_text(text: str):
-    named = mentions(text)
+    named = find_mentions(text)
     assert all(a.end <= b.start for a, b in pairwise(named))
     assert all(m.text == " ".join(text[m.start : m.end].split()) for m in named)

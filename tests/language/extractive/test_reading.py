@@ -1,14 +1,14 @@
 from __future__ import annotations
 
-from tomewise.language.extractive.extracting import entities, relations, triples
-from tomewise.language.extractive.gist import gist
+from tomewise.language.extractive.extracting import extract_entities, extract_relations, extract_triples
+from tomewise.language.extractive.gist import write_gist
 from tomewise.language.roles import ExtractIn, PassageIn
 
 LISLE = "Matthew Lisle founded Tide House in 1843. Mrs. Moy worked for Matthew Lisle. The stair is steep."
 
 
 def test_entities_are_distinct_and_begin_with_the_title():
-    assert entities(PassageIn(text=LISLE, title="Tide House")).entities == [
+    assert extract_entities(PassageIn(text=LISLE, title="Tide House")).entities == [
         "Tide House",
         "Matthew Lisle",
         "1843",
@@ -17,7 +17,7 @@ def test_entities_are_distinct_and_begin_with_the_title():
 
 
 def test_triples_relate_neighbours_by_the_words_between_them():
-    found = triples(ExtractIn(text=LISLE)).triples
+    found = extract_triples(ExtractIn(text=LISLE)).triples
     assert ["Matthew Lisle", "founded", "Tide House"] in found
     assert ["Matthew Lisle", "founded in", "1843"] in found
     assert ["Mrs. Moy", "worked for", "Matthew Lisle"] in found
@@ -25,17 +25,17 @@ def test_triples_relate_neighbours_by_the_words_between_them():
 
 
 def test_a_sentence_without_a_subject_is_about_the_title():
-    found = triples(ExtractIn(text="It was built in 1843.", title="Tide House"))
+    found = extract_triples(ExtractIn(text="It was built in 1843.", title="Tide House"))
     assert found.triples == [["Tide House", "was built in", "1843"]]
 
 
 def test_entities_named_beforehand_are_found_in_any_case():
-    found = triples(ExtractIn(text="The repeater belongs to Mrs. Moy.", entities=["Repeater"]))
+    found = extract_triples(ExtractIn(text="The repeater belongs to Mrs. Moy.", entities=["Repeater"]))
     assert ["Repeater", "belongs to", "Mrs. Moy"] in found.triples
 
 
 def test_relations_describe_by_the_sentence_and_count_how_often():
-    found = relations(PassageIn(text="Mr. Stroud met Mrs. Moy at Tide House. Mrs. Moy thanked Mr. Stroud."))
+    found = extract_relations(PassageIn(text="Mr. Stroud met Mrs. Moy at Tide House. Mrs. Moy thanked Mr. Stroud."))
     assert [(e.name, e.type) for e in found.entities] == [
         ("Mr. Stroud", "person"),
         ("Mrs. Moy", "person"),
@@ -47,7 +47,7 @@ def test_relations_describe_by_the_sentence_and_count_how_often():
 
 
 def test_a_gist_resolves_pronouns_and_short_names_and_says_so():
-    found = gist(PassageIn(text="Ebenezer Scrooge was cold. He sat down. Mrs. Moy saw Scrooge and took his hat."))
+    found = write_gist(PassageIn(text="Ebenezer Scrooge was cold. He sat down. Mrs. Moy saw Scrooge and took his hat."))
     assert found.memory == (
         "Ebenezer Scrooge was cold. Ebenezer Scrooge sat down. Mrs. Moy saw Ebenezer Scrooge and took his hat."
     )
@@ -55,10 +55,10 @@ def test_a_gist_resolves_pronouns_and_short_names_and_says_so():
 
 
 def test_a_gist_owns_with_possessives_and_leaves_speech_alone():
-    found = gist(PassageIn(text="Mrs. Moy came in. Her hat was wet. “She is late,” said the judge."))
+    found = write_gist(PassageIn(text="Mrs. Moy came in. Her hat was wet. “She is late,” said the judge."))
     assert found.memory == "Mrs. Moy came in. Mrs. Moy's hat was wet. “She is late,” said the judge."
 
 
 def test_a_gist_of_a_titled_passage_knows_what_it_is_about():
-    found = gist(PassageIn(text="It was built in 1843. It was clear that it leaked.", title="Tide House"))
+    found = write_gist(PassageIn(text="It was built in 1843. It was clear that it leaked.", title="Tide House"))
     assert found.memory == "Tide House was built in 1843. It was clear that it leaked."

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tomewise.language.extractive.summarising import merge_descriptions, narrate, shorten, summarise, tokens
+from tomewise.language.extractive.summarising import count_tokens, merge_descriptions, narrate, shorten, summarise
 from tomewise.language.roles import DescriptionsIn, ShortenIn, SummaryIn
 from tomewise.language.sentences import split_sentences
 
@@ -21,7 +21,7 @@ def test_a_summary_is_sentences_of_its_texts_within_its_room():
     chosen = [s.text for s in split_sentences(summary)]
     assert set(chosen) <= verbatim
     assert len(chosen) >= 2
-    assert tokens(summary) <= 40
+    assert count_tokens(summary) <= 40
     assert "A dog barked at nothing." not in chosen
 
 

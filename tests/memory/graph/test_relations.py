@@ -16,7 +16,7 @@ from tomewise.memory.graph.descriptions import SUMMARISED_FROM, describe_entitie
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.memory.graph.relations import clean_relations
-from tomewise.memory.imports.given_triples import Imported
+from tomewise.memory.imports.extraction_file import Imported
 from tomewise.store.export import export
 from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, document_of, put_document
@@ -135,7 +135,7 @@ async def test_an_import_follows_removals_too(tmp_path: Path) -> None:
         change.remove_document("d3")
     (key,) = put_document(store, EMBEDDER, document_of("new", "Tom / person / rows"))
     tom = clean_relations(RelationsOut.model_validate({"entities": [{"name": "Tom", "description": "rows"}]}))
-    await layer.take(Imported("relations", {key: tom}, passages=4, rows=1, unmatched=0), quiet)
+    await layer.import_extractions(Imported("relations", {key: tom}, passages=4, rows=1, unmatched=0), quiet)
     assert describe(store, "ada")[2] == "Ada, described in 3 ways"
 
 
@@ -179,7 +179,7 @@ def test_dirty_replies_are_cleaned_and_counted() -> None:
     (mention,) = found.mentions
     assert (mention.name, mention.type, mention.description) == ("Ada", "person", "a b\n" + "c" * 2000)
     assert [fact.text for fact in found.facts] == ["a, b: ada, zoe"]
-    assert found.dirt == {
+    assert found.faults == {
         "empty names": 2,
         "names over 200 characters": 1,
         "relationships of a thing with itself": 1,

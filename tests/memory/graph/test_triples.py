@@ -20,7 +20,7 @@ def test_names_and_facts_are_normalised_and_unique() -> None:
     assert found.entities == ("ada marsh", "skerry", "the light")
     assert [fact.text for fact in found.facts] == ["ada marsh kept the light"]
     assert found.facts[0].data == {"head": "ada marsh", "relation": "kept", "tail": "the light"}
-    assert found.dirt == {}
+    assert found.faults == {}
 
 
 def test_unusable_parts_are_left_out_or_repaired_and_counted() -> None:
@@ -46,7 +46,7 @@ def test_unusable_parts_are_left_out_or_repaired_and_counted() -> None:
         "tom owns boat",
         "ada skerry",
     ]
-    assert found.dirt == {
+    assert found.faults == {
         "empty names": 3,
         f"names over {LONGEST_NAME} characters": 1,
         "lists in place of strings": 3,

@@ -23,7 +23,7 @@ from tomewise.testing import HashEmbedder, ScriptedModel, check_state_layer, doc
 
 EMBEDDER = HashEmbedder(32)
 RULES = LinkRules(theta=0.2, k=4)
-NAMES = SchemataNames.of(RULES, split=True, hierarchy=True, entities="")
+NAMES = SchemataNames.from_settings(RULES, split=True, hierarchy=True, entities="")
 NAME = NAMES.layer
 TOPICS = ("the tide and the harbour pilot", "a ledger of grain and barley", "the school bell and the teacher")
 

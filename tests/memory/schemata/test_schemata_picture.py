@@ -81,7 +81,7 @@ def test_without_schemata_the_links_are_drawn(tmp_path):
     with closing(SqliteStore.open(tmp_path / "b.tome")) as store:
         fill(store, 12)
         build_layer(store, make_model(), hierarchy=False)
-        names = SchemataNames.of(RULES, split=True, hierarchy=False, entities="")
+        names = SchemataNames.from_settings(RULES, split=True, hierarchy=False, entities="")
         passage = next(iter(store.passages().values())).id
         picture = draw_schemata(store, names, uses=Uses(cited=frozenset({passage})))
         assert (picture.kind, picture.total) == ("graph", 12)
@@ -98,4 +98,7 @@ def test_schemata_without_a_link_are_an_empty_picture(tmp_path):
         fill(store, 2)
         rules = LinkRules(theta=0.99)
         build_layer(store, make_model(), rules=rules)
-        assert draw_schemata(store, SchemataNames.of(rules, split=True, hierarchy=True, entities="")).nodes == ()
+        assert (
+            draw_schemata(store, SchemataNames.from_settings(rules, split=True, hierarchy=True, entities="")).nodes
+            == ()
+        )

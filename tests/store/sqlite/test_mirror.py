@@ -30,13 +30,13 @@ TWO = Document(id="two", text="a dog sat on the cat")
 def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The spaces that were read from the tables."""
     seen: list[str] = []
-    load = arrays.load
+    load = arrays.load_rows
 
     def count_load(connection: Any, space: str) -> Any:
         seen.append(space)
         return load(connection, space)
 
-    monkeypatch.setattr(arrays, "load", count_load)
+    monkeypatch.setattr(arrays, "load_rows", count_load)
     return seen
 
 
@@ -199,13 +199,13 @@ def test_a_writer_killed_before_its_commit(
 ) -> None:
     add(store, ONE)
 
-    def stop_after_follow(*_: object) -> None:
-        follow(*_)
+    def stop_after_apply(*_: object) -> None:
+        apply_deltas(*_)
         raise SystemExit("killed")
 
-    follow = store._arrays.follow
+    apply_deltas = store._arrays.apply_deltas
     with monkeypatch.context() as patch:
-        patch.setattr(store._arrays, "follow", stop_after_follow)
+        patch.setattr(store._arrays, "apply_deltas", stop_after_apply)
         with pytest.raises(SystemExit):
             add(store, TWO)
     assert [record.id for record in store.documents()] == ["one"]
@@ -348,7 +348,7 @@ def test_a_mirror_holds_what_a_dictionary_would(tmp_path_factory: pytest.TempPat
                 removed = sorted(keys & set(truth))
                 changes.remove(removed)
                 truth = {key: kept_value for key, kept_value in truth.items() if key not in removed}
-        assert files.follow(changes.delta(), version, version + 1)
+        assert files.apply(changes.make_delta(), version, version + 1)
     columns = files.read(len(history) + 1)
     assert columns is not None
     assert dict(zip(columns.keys.tolist(), columns.rows[:, 0].tolist(), strict=True)) == truth
@@ -358,11 +358,11 @@ def test_a_mirror_holds_what_a_dictionary_would(tmp_path_factory: pytest.TempPat
 def test_a_mirror_follows_only_from_what_it_holds(tmp_path: Path) -> None:
     files = Mirror(folder_in(tmp_path), "vectors/x", "tome", np.dtype(np.float32))
     delta = Delta(np.array([1]), np.ones((1, 2)), np.empty(0, np.int64))
-    assert not files.follow(delta, 3, 4)
+    assert not files.apply(delta, 3, 4)
     files.write(3, np.array([0]), np.zeros((1, 2)))
-    assert not files.follow(delta, 4, 5)
-    assert not files.follow(Delta(np.array([1]), np.ones((1, 3)), np.empty(0, np.int64)), 3, 4), "another width"
-    assert files.follow(delta, 3, 4)
+    assert not files.apply(delta, 4, 5)
+    assert not files.apply(Delta(np.array([1]), np.ones((1, 3)), np.empty(0, np.int64)), 3, 4), "another width"
+    assert files.apply(delta, 3, 4)
     assert Mirror(folder_in(tmp_path), "vectors/x", "other", np.dtype(np.float32)).read(4) is None
 
 

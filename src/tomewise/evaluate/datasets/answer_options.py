@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from string import ascii_uppercase
 
 from tomewise.evaluate.datasets.data_rows import Record
-from tomewise.language.fences import letter
+from tomewise.language.fences import get_letter
 
 _LETTERED = re.compile(r"^\s*\(?([A-Z])[.):]\s+")
 
@@ -31,8 +31,8 @@ def read_correct_letter(record: Record, options: Sequence[str], *names: str) -> 
     answers = record.texts(*names)
     for answer in answers:
         if answer.strip() in options:
-            return letter(options.index(answer.strip()))
-    letters = [letter(at) for at in range(len(options))]
+            return get_letter(options.index(answer.strip()))
+    letters = [get_letter(at) for at in range(len(options))]
     for answer in answers:
         if (named := answer.strip().rstrip(".):").upper()) in letters:
             return named
@@ -51,6 +51,6 @@ def find_wording(options: Sequence[str], correct: str) -> str:
 def _strip_letters(options: list[str]) -> tuple[str, ...]:
     """The options without letters in front, if each begins with its own letter; so a lone "A. Smith" stays whole."""
     matches = [_LETTERED.match(option) for option in options]
-    if any(match is None or match.group(1) != letter(at) for at, match in enumerate(matches)):
+    if any(match is None or match.group(1) != get_letter(at) for at, match in enumerate(matches)):
         return tuple(options)
     return tuple(_LETTERED.sub("", option, count=1) for option in options)

@@ -14,7 +14,7 @@ from string import ascii_uppercase, punctuation
 from typing import Any
 
 from tomewise.errors import MissingDependency
-from tomewise.language.fences import letter
+from tomewise.language.fences import get_letter
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", punctuation)
@@ -114,14 +114,14 @@ def pick_letter(choice: str | None, reply: str, options: Sequence[str]) -> str |
 def _match_wording(reply: str, options: Sequence[str]) -> str | None:
     """The letter of the one option whose wording is the reply."""
     text = normalise(reply)
-    letters = [letter(at) for at, option in enumerate(options) if text and normalise(option) == text]
+    letters = [get_letter(at) for at, option in enumerate(options) if text and normalise(option) == text]
     return letters[0] if len(letters) == 1 else None
 
 
 def _find_wording(reply: str, options: Sequence[str]) -> str | None:
     """The letter of the one option whose wording the reply contains."""
     text, wordings = f" {normalise(reply)} ", map(normalise, options)
-    letters = [letter(at) for at, wording in enumerate(wordings) if wording and f" {wording} " in text]
+    letters = [get_letter(at) for at, wording in enumerate(wordings) if wording and f" {wording} " in text]
     return letters[0] if len(letters) == 1 else None
 
 

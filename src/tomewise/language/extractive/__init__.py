@@ -1,4 +1,7 @@
-"""The embedded default language model: no weights, no key, no network."""
+"""The extractive model, the default language model: text algorithms without weights, key and network.
+
+Each file beside this one holds the algorithms of some roles.
+"""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -11,9 +14,9 @@ from pydantic import BaseModel
 from tomewise.errors import ModelError
 from tomewise.language.extractive import (
     answering,
-    evolving,
     extracting,
     gist,
+    hypergraph_plays,
     judging,
     relaying,
     rephrasing,
@@ -22,20 +25,20 @@ from tomewise.language.extractive import (
 )
 from tomewise.language.together import Batch, write_items
 from tomewise.language.usage import report_call
+from tomewise.meter import ModelCall
 from tomewise.types import Embedder, In, Out, Role
 
 __all__ = ["ExtractiveModel"]
-
 
 Play = Callable[[Any], BaseModel]
 EmbeddingPlay = Callable[[Any, Embedder], BaseModel]
 
 PLAYS: Mapping[str, Play] = {
-    "gist": gist.gist,
-    "extract_triples": extracting.triples,
-    "extract_facts": extracting.triples,
-    "extract_entities": extracting.entities,
-    "extract_relations": extracting.relations,
+    "gist": gist.write_gist,
+    "extract_triples": extracting.extract_triples,
+    "extract_facts": extracting.extract_triples,
+    "extract_entities": extracting.extract_entities,
+    "extract_relations": extracting.extract_relations,
     "merge_descriptions": summarising.merge_descriptions,
     "summarise": summarising.summarise,
     "narrate": summarising.narrate,
@@ -45,9 +48,9 @@ PLAYS: Mapping[str, Play] = {
     "probe": steering.probe,
     "step": steering.step,
     "fuse": steering.fuse,
-    "plan": evolving.plan,
+    "plan": hypergraph_plays.plan,
     "rephrase": rephrasing.rephrase,
-    "merge_points": evolving.merge_points,
+    "merge_points": hypergraph_plays.merge_points,
     "plan_reading": relaying.plan_reading,
     "infer_notes": relaying.infer_notes,
     "refine_questions": relaying.refine_questions,
@@ -62,7 +65,7 @@ EMBEDDING_PLAYS: Mapping[str, EmbeddingPlay] = {
     "answer": answering.answer,
     "filter_facts": steering.filter_facts,
     "encode": steering.encode,
-    "evolve": evolving.evolve,
+    "evolve": hypergraph_plays.evolve,
     "look_up": steering.look_up,
     "think": steering.think,
     "extract_notes": relaying.extract_notes,
@@ -86,30 +89,23 @@ class ExtractiveModel:
 
     @property
     def window(self) -> int:
-        """The number of tokens in as much evidence as is read."""
+        """The tokens of the longest evidence that the algorithms read."""
         return 32_000
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:
-        """Play `role` on `given`. Raises `ModelError` for a role without an algorithm."""
+        """The output of the role's algorithm. Raises `ModelError` for a role without one."""
         started = perf_counter()
         size = len(given.model_dump_json())
         output = await self._play(role, given, size)
-        report_call(
-            role.name,
-            model=self.name,
-            started=started,
-            ended=perf_counter(),
-            input_tokens=size // 4,
-            output_tokens=len(output.model_dump_json()) // 4,
-            cost=0.0,
-        )
+        output_tokens = len(output.model_dump_json()) // 4
+        report_call(ModelCall(role.name, self.name, started, perf_counter(), size // 4, output_tokens, cost=0.0))
         return cast("Out", output)
 
-    def reckon(self, role: Role[In, Out], given: In) -> int:
+    def count_input_tokens(self, role: Role[In, Out], given: In) -> int:
         """Four characters of the input count as one token, whatever the role."""
         return len(given.model_dump_json()) // 4
 
-    async def rehearse(self, role: Role[In, Out], given: In) -> int:
+    async def measure_reply(self, role: Role[In, Out], given: In) -> int:
         """Output tokens of the reply. Asking costs nothing, so an estimate may ask. Reported to no meter."""
         output = await self._play(role, given, len(given.model_dump_json()))
         return len(output.model_dump_json()) // 4

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from tomewise.language.extractive.question_words import ParsedQuestion
 from tomewise.language.extractive.relevance import Ranked
-from tomewise.language.extractive.salience import best, coverage, rarity, weigh
-from tomewise.language.extractive.words import flat, terms
+from tomewise.language.extractive.salience import coverage, find_best, rarity, weigh
+from tomewise.language.extractive.words import flatten, list_terms
 from tomewise.types import Embedder
 
 _COMPARED = 12  # sentences that are compared with every option by meaning
@@ -17,7 +17,7 @@ _COMPARED = 12  # sentences that are compared with every option by meaning
 # questions about the sample story.
 _MEANING = 3.0
 _NAME = 4  # most different terms of an option that may be a name; longer options are statements
-_STATED = 0.5  # the weight of words for statements, whose words stand in many places
+_STATED = 0.5  # the weight of words for statements, whose words are in many lines
 # On these questions and the even-numbered ones, 3/4 of the choices with such a lead are right, and 2/5 of the others.
 _CLEAR = 0.25
 _OPTIONS = 60  # options that are compared at most
@@ -41,30 +41,32 @@ class Chosen:
 def choose(question: ParsedQuestion, options: Sequence[str], ranked: Ranked, embedder: Embedder) -> Chosen:
     """The option with the most support; of equal options, the first."""
     compared = list(options[:_OPTIONS])
-    words, lines = _by_words(question, compared, ranked)
-    meaning = _by_meaning(question, compared, ranked, embedder)
-    are_names = all(len(set(terms(option))) <= _NAME for option in compared)
+    words, lines = _score_by_words(question, compared, ranked)
+    meaning = _score_by_meaning(question, compared, ranked, embedder)
+    are_names = all(len(set(list_terms(option))) <= _NAME for option in compared)
     share = 1.0 if are_names else _STATED
     sign = -1 if _EXCEPT.search(question.text) else 1
     scores = [sign * (share * word + _MEANING * near) for word, near in zip(words, meaning, strict=True)]
-    order = best(scores, len(scores))
+    order = find_best(scores, len(scores))
     lead = scores[order[0]] - scores[order[1]] if len(order) > 1 else 0.0
     return Chosen(order[0], lines[order[0]], lead)
 
 
-def _by_words(question: ParsedQuestion, options: Sequence[str], ranked: Ranked) -> tuple[list[float], list[int]]:
+def _score_by_words(question: ParsedQuestion, options: Sequence[str], ranked: Ranked) -> tuple[list[float], list[int]]:
     """For each option the best product of a line's relevance and its share of the option's words, and that line."""
-    bags = [set(terms(option[:2000])) - set(question.terms) or set(terms(option[:2000])) for option in options]
+    bags = [
+        set(list_terms(option[:2000])) - set(question.terms) or set(list_terms(option[:2000])) for option in options
+    ]
     common = set.intersection(*bags) if len(bags) > 1 else set()
     scores, lines = [], []
     idf = rarity([line.bag for line in ranked.lines])
     for bag in bags:
-        own = weigh(sorted(bag - common) or sorted(bag), idf, 3.0)
+        weights = weigh(sorted(bag - common) or sorted(bag), idf, 3.0)
         most, where = 0.0, ranked.order[0]
         for i in ranked.order[:60]:
             line = ranked.lines[i]
-            inside = coverage(own, line.bag)
-            support = (0.25 + ranked.scores[i]) * (inside + 0.4 * (coverage(own, line.bag | line.around) - inside))
+            inside = coverage(weights, line.bag)
+            support = (0.25 + ranked.scores[i]) * (inside + 0.4 * (coverage(weights, line.bag | line.around) - inside))
             if support > most:
                 most, where = support, i
         scores.append(most)
@@ -72,14 +74,16 @@ def _by_words(question: ParsedQuestion, options: Sequence[str], ranked: Ranked) 
     return scores, lines
 
 
-def _by_meaning(question: ParsedQuestion, options: Sequence[str], ranked: Ranked, embedder: Embedder) -> list[float]:
+def _score_by_meaning(
+    question: ParsedQuestion, options: Sequence[str], ranked: Ranked, embedder: Embedder
+) -> list[float]:
     """How similar "question option" is to the best lines: the mean of the two best cosines with single lines, plus the
     best cosine with a line and its neighbours, since stories need several sentences for one fact.
     """
     closest = ranked.order[:_COMPARED]
     texts = [f"{question.text[:200]} {option[:200]}" for option in options]
-    texts += [flat(ranked.lines[i].sentence.text)[:400] for i in closest]
-    texts += [_surroundings(ranked, i) for i in closest]
+    texts += [flatten(ranked.lines[i].sentence.text)[:400] for i in closest]
+    texts += [_join_neighbours(ranked, i) for i in closest]
     vectors = embedder.embed(texts)
     near = vectors[: len(options)] @ vectors[len(options) :].T
     similarities = []
@@ -89,8 +93,8 @@ def _by_meaning(question: ParsedQuestion, options: Sequence[str], ranked: Ranked
     return similarities
 
 
-def _surroundings(ranked: Ranked, place: int) -> str:
+def _join_neighbours(ranked: Ranked, number: int) -> str:
     """A line with its neighbours if it stands in running text; else the line alone."""
-    line = ranked.lines[place]
-    near = ranked.lines[max(0, place - 1) : place + 2] if line.running else [line]
-    return " ".join(flat(each.sentence.text) for each in near if each.sentence.source == line.sentence.source)[:600]
+    line = ranked.lines[number]
+    near = ranked.lines[max(0, number - 1) : number + 2] if line.running else [line]
+    return " ".join(flatten(each.sentence.text) for each in near if each.sentence.source == line.sentence.source)[:600]

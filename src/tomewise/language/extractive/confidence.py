@@ -5,7 +5,7 @@ from __future__ import annotations
 from tomewise.language.extractive.long_answers import wants_outline
 from tomewise.language.extractive.question_words import ParsedQuestion, is_about_all
 from tomewise.language.extractive.relevance import Ranked
-from tomewise.language.extractive.words import WORD, terms
+from tomewise.language.extractive.words import WORD, list_terms
 from tomewise.types import Support
 
 # The least confidence that an answer needs if the question may be declined. `bench/declining.py` fits each threshold:
@@ -18,7 +18,7 @@ _FULL = 2.0  # from this multiple of the least confidence on, the evidence suppo
 _NAMED = 4  # missing words that are named at most
 
 
-def confidence(question: ParsedQuestion, ranked: Ranked) -> float:
+def measure_confidence(question: ParsedQuestion, ranked: Ranked) -> float:
     """A number in [0, 1.1]: the largest share of the question in one sentence and its surroundings, times the highest
     cosine. It is 1 for a question about all of the evidence.
 
@@ -29,7 +29,7 @@ def confidence(question: ParsedQuestion, ranked: Ranked) -> float:
     return ranked.best_by_words * max(0.0, *ranked.similarity.values()) if ranked.similarity else 0.0
 
 
-def least_confidence(question: ParsedQuestion, ranked: Ranked, *, has_options: bool) -> float:
+def find_least_confidence(question: ParsedQuestion, ranked: Ranked, *, has_options: bool) -> float:
     """The least confidence that this kind of answer needs."""
     if has_options:
         return OPTION
@@ -38,41 +38,44 @@ def least_confidence(question: ParsedQuestion, ranked: Ranked, *, has_options: b
 
 def judge_support(question: ParsedQuestion, ranked: Ranked, *, has_options: bool) -> Support:
     """How far the evidence supports an answer. For a short answer it must have every name of the question."""
-    value, least = confidence(question, ranked), least_confidence(question, ranked, has_options=has_options)
-    if value < least or (least == SHORT and _absent_names(question, _collect_terms(ranked))):
+    value, least = (
+        measure_confidence(question, ranked),
+        find_least_confidence(question, ranked, has_options=has_options),
+    )
+    if value < least or (least == SHORT and _find_absent_names(question, _collect_terms(ranked))):
         return "none"
     return "full" if value >= _FULL * least else "partly"
 
 
-def describe_lack(question: ParsedQuestion, ranked: Ranked) -> str:
-    """A phrase that says what the evidence lacks: a name, else a word, else a sentence with all words."""
-    evidence_terms = _collect_terms(ranked)
-    if names := _absent_names(question, evidence_terms):
-        return f"nothing here names {_join(names)}"
-    words = _words(question)
-    if absent := [word for word in words if not evidence_terms.issuperset(terms(word))]:
-        return f"nothing here mentions {_join(absent)}"
-    return f"nothing here says enough about {_join(words)}" if words else "nothing here answers this"
+def _find_absent_names(question: ParsedQuestion, evidence_terms: frozenset[str]) -> list[str]:
+    return [name for name in question.names if not evidence_terms.issuperset(list_terms(name))]
 
 
 def _collect_terms(ranked: Ranked) -> frozenset[str]:
     return frozenset().union(*(line.bag | line.around for line in ranked.lines))
 
 
-def _absent_names(question: ParsedQuestion, evidence_terms: frozenset[str]) -> list[str]:
-    return [name for name in question.names if not evidence_terms.issuperset(terms(name))]
-
-
-def _words(question: ParsedQuestion) -> list[str]:
-    """The names and the other words that the question is about, as written, each once, in order."""
-    words: dict[str, str] = {}
-    for word in WORD.findall(question.text):
-        for term in terms(word):
-            if term in question.terms:
-                words.setdefault(term, word)
-    return list(dict.fromkeys(words.values()))
+def describe_lack(question: ParsedQuestion, ranked: Ranked) -> str:
+    """A phrase that says what the evidence lacks: a name, else a word, else a sentence with all words."""
+    evidence_terms = _collect_terms(ranked)
+    if names := _find_absent_names(question, evidence_terms):
+        return f"nothing here names {_join(names)}"
+    words = _list_words(question)
+    if absent := [word for word in words if not evidence_terms.issuperset(list_terms(word))]:
+        return f"nothing here mentions {_join(absent)}"
+    return f"nothing here says enough about {_join(words)}" if words else "nothing here answers this"
 
 
 def _join(words: list[str]) -> str:
     *first_words, last = words[:_NAMED]
     return f"{', '.join(first_words)} or {last}" if first_words else last
+
+
+def _list_words(question: ParsedQuestion) -> list[str]:
+    """The names and the other words that the question is about, as written, each once, in order."""
+    words: dict[str, str] = {}
+    for word in WORD.findall(question.text):
+        for term in list_terms(word):
+            if term in question.terms:
+                words.setdefault(term, word)
+    return list(dict.fromkeys(words.values()))

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tomewise.language.extractive.lexicon import HONORIFICS, SAYING
-from tomewise.language.extractive.names import Mention, gender, mentions, sort_of
-from tomewise.language.extractive.words import WORD, flat, terms
+from tomewise.language.extractive.names import Mention, find_gender, find_mentions, find_sort
+from tomewise.language.extractive.words import WORD, flatten, list_terms
 from tomewise.language.roles import (
     EntitiesOut,
     ExtractIn,
@@ -38,18 +38,51 @@ class Fact:
     tail: str
 
 
-def _locate(entities: Iterable[str], text: str) -> list[Mention]:
-    """The places of known entities in the text."""
-    found = []
-    lowered = text.lower()
-    if len(lowered) != len(text):  # a few letters change their length with case, so offsets would be wrong
-        lowered = text
-    for entity in sorted({flat(name) for name in entities if name.strip()}, key=lambda name: (-len(name), name))[
-        :_MOST
-    ]:
-        pattern = rf"(?<!\w){re.escape(entity.lower())}(?!\w)"
-        found += [Mention(entity, m.start(), m.end(), "name") for m in re.finditer(pattern, lowered)]
-    return found
+def extract_entities(given: PassageIn) -> EntitiesOut:
+    """The names, titles and dates of a passage, and its title, in order of mention."""
+    found = [m.text for m in find_mentions(given.text[:_READ]) if m.kind != "number"]
+    names = ([given.title.strip()] if given.title.strip() else []) + found
+    distinct: list[object] = [*_drop_repeats(names)]
+    return EntitiesOut(entities=distinct[:_MOST])
+
+
+def _drop_repeats(names: Iterable[str]) -> Iterator[str]:
+    seen: set[str] = set()
+    for name in names:
+        if name.casefold() not in seen:
+            seen.add(name.casefold())
+            yield name
+
+
+def extract_triples(given: ExtractIn) -> TriplesOut:
+    """Facts within sentences: two names and the words between them, or a name, its verb and the words after it."""
+    found = find_facts(given.text[:_READ], title=given.title, entities=given.entities)
+    names = _drop_repeats([*given.entities, *(name for fact in found for name in (fact.head, fact.tail))])
+    distinct: list[object] = [name for name in names if name.strip()]
+    return TriplesOut(
+        entities=distinct[:_MOST],
+        triples=[[fact.head, fact.relation, fact.tail] for fact in found],
+    )
+
+
+def find_facts(text: str, *, title: str = "", entities: Iterable[str] = ()) -> list[Fact]:
+    """The facts of a text, each once, in order.
+
+    A sentence that opens with a pronoun or an article and does not name a subject counts as about the title.
+    """
+    found: dict[tuple[str, str, str], Fact] = {}
+    named = _merge(_locate(entities, text), find_mentions(text), len(text))
+    at = 0
+    for sentence in split_sentences(text):
+        while at < len(named) and named[at].start < sentence.start:
+            at += 1
+        inside = []
+        while at < len(named) and named[at].end <= sentence.end:
+            inside.append(named[at])
+            at += 1
+        for fact in _find_in_sentence(text, sentence, inside, title.strip()):
+            found.setdefault((fact.head.casefold(), fact.relation.casefold(), fact.tail.casefold()), fact)
+    return list(found.values())[: 2 * _MOST]
 
 
 def _merge(first: list[Mention], second: list[Mention], length: int) -> list[Mention]:
@@ -62,92 +95,43 @@ def _merge(first: list[Mention], second: list[Mention], length: int) -> list[Men
     return sorted(merged, key=lambda m: m.start)
 
 
-def entities(given: PassageIn) -> EntitiesOut:
-    """The names, titles and dates of a passage, and its title, in order of mention."""
-    found = [m.text for m in mentions(given.text[:_READ]) if m.kind != "number"]
-    names = ([given.title.strip()] if given.title.strip() else []) + found
-    distinct: list[object] = [*_distinct(names)]
-    return EntitiesOut(entities=distinct[:_MOST])
+def _locate(entities: Iterable[str], text: str) -> list[Mention]:
+    """The mentions of known entities in the text."""
+    found = []
+    lowered = text.lower()
+    if len(lowered) != len(text):  # a few letters change their length with case, so offsets would be wrong
+        lowered = text
+    for entity in sorted({flatten(name) for name in entities if name.strip()}, key=lambda name: (-len(name), name))[
+        :_MOST
+    ]:
+        pattern = rf"(?<!\w){re.escape(entity.lower())}(?!\w)"
+        found += [Mention(entity, m.start(), m.end(), "name") for m in re.finditer(pattern, lowered)]
+    return found
 
 
-def _distinct(names: Iterable[str]) -> Iterator[str]:
-    seen: set[str] = set()
-    for name in names:
-        if name.casefold() not in seen:
-            seen.add(name.casefold())
-            yield name
-
-
-def triples(given: ExtractIn) -> TriplesOut:
-    """Facts within sentences: two names and the words between them, or a name, its verb and the words after it."""
-    found = facts(given.text[:_READ], title=given.title, entities=given.entities)
-    names = _distinct([*given.entities, *(name for fact in found for name in (fact.head, fact.tail))])
-    distinct: list[object] = [name for name in names if name.strip()]
-    return TriplesOut(
-        entities=distinct[:_MOST],
-        triples=[[fact.head, fact.relation, fact.tail] for fact in found],
-    )
-
-
-def facts(text: str, *, title: str = "", entities: Iterable[str] = ()) -> list[Fact]:
-    """The facts of a text, each once, in order.
-
-    A sentence that opens with a pronoun or an article and does not name a subject counts as about the title.
-    """
-    found: dict[tuple[str, str, str], Fact] = {}
-    named = _merge(_locate(entities, text), mentions(text), len(text))
-    at = 0
-    for sentence in split_sentences(text):
-        while at < len(named) and named[at].start < sentence.start:
-            at += 1
-        inside = []
-        while at < len(named) and named[at].end <= sentence.end:
-            inside.append(named[at])
-            at += 1
-        for fact in _facts_of(text, sentence, inside, title.strip()):
-            found.setdefault((fact.head.casefold(), fact.relation.casefold(), fact.tail.casefold()), fact)
-    return list(found.values())[: 2 * _MOST]
-
-
-def _facts_of(text: str, sentence: Sentence, inside: list[Mention], title: str) -> Iterator[Fact]:
+def _find_in_sentence(text: str, sentence: Sentence, inside: list[Mention], title: str) -> Iterator[Fact]:
     subject = next((m for m in inside if m.kind in ("name", "title")), None)
     opening = _PRONOUN_START.match(sentence.text)
     if title and opening and (subject is None or subject.start - sentence.start > len(opening[0]) + 1):
         first = inside[0] if inside else None
         end = first.start if first else sentence.end
-        yield from _fact(title, text[sentence.start + opening.end() : end], first.text if first else "")
+        yield from _make_fact(title, text[sentence.start + opening.end() : end], first.text if first else "")
     for left, right in pairwise(inside):
         if left.kind != "number":
-            yield from _fact(left.text, text[left.end : right.start], right.text)
+            yield from _make_fact(left.text, text[left.end : right.start], right.text)
     if subject is not None and (len(inside) < 2 or inside[-1] is subject):
-        yield from _fact(subject.text, text[subject.end : sentence.end], "")
+        yield from _make_fact(subject.text, text[subject.end : sentence.end], "")
     elif subject is not None and len(inside) > 2:
         # The last part of a sentence is about its subject too ("X was born in A in 1820").
         for tail in inside[2:5]:
             verb = _find_verb(text[subject.end : inside[1].start])
             if verb and tail.kind != "number":
-                yield Fact(subject.text, _with_preposition(verb, text[: tail.start]), tail.text)
+                yield Fact(subject.text, _add_preposition(verb, text[: tail.start]), tail.text)
 
 
-def _find_verb(between: str) -> str:
-    words = WORD.findall(_CLAUSE_END.split(between.strip())[0] if between.strip() else "")
-    return " ".join(words[:5])
-
-
-def _with_preposition(verb: str, before: str) -> str:
-    """The verb of the sentence with the preposition that stands before the object."""
-    last = WORD.findall(before[-24:])[-1:]
-    words = verb.split()
-    if words and words[-1] in {"in", "on", "at", "by", "to", "of", "from", "with", "for", "as"}:
-        words = words[:-1]
-    return " ".join(
-        words + [word for word in last if word in {"in", "on", "at", "by", "to", "of", "from", "with", "for", "as"}]
-    )
-
-
-def _fact(head: str, between: str, tail: str) -> Iterator[Fact]:
+def _make_fact(head: str, between: str, tail: str) -> Iterator[Fact]:
     """A fact from the text between head and tail. Without a tail, the words after the verb of the clause are it."""
-    between = flat(between)
+    between = flatten(between)
     if between.startswith(("'s ", "’s ")):
         between = f"has {between[3:]}"
     words = WORD.findall(between)
@@ -161,60 +145,76 @@ def _fact(head: str, between: str, tail: str) -> Iterator[Fact]:
         verb = next((i for i, word in enumerate(words[:4]) if word.lower() not in STOP), min(1, len(words) - 1))
         verb = 0 if words and words[0].lower() in {"is", "was", "are", "were", "has", "had", "became"} else verb
         relation, rest = " ".join(words[: verb + 1]).strip(_EDGE), " ".join(words[verb + 1 : verb + 9]).strip(_EDGE)
-        if relation and rest and terms(rest):
+        if relation and rest and list_terms(rest):
             yield Fact(head, relation, rest)
 
 
-def relations(given: PassageIn) -> RelationsOut:
+def _find_verb(between: str) -> str:
+    words = WORD.findall(_CLAUSE_END.split(between.strip())[0] if between.strip() else "")
+    return " ".join(words[:5])
+
+
+def _add_preposition(verb: str, before: str) -> str:
+    """The verb of the sentence with the preposition before the object."""
+    last = WORD.findall(before[-24:])[-1:]
+    words = verb.split()
+    if words and words[-1] in {"in", "on", "at", "by", "to", "of", "from", "with", "for", "as"}:
+        words = words[:-1]
+    return " ".join(
+        words + [word for word in last if word in {"in", "on", "at", "by", "to", "of", "from", "with", "for", "as"}]
+    )
+
+
+def extract_relations(given: PassageIn) -> RelationsOut:
     """Typed entities, each described by the first sentence that names it, and pairs of entities in one sentence."""
     text = given.text[:_READ]
-    named = mentions(text)
+    named = find_mentions(text)
     described: dict[str, TypedEntity] = {}
     pairs: dict[tuple[str, str], Relationship] = {}
     at = 0
     for sentence in split_sentences(text):
-        description = flat(sentence.text)
+        description = flatten(sentence.text)
         inside = []
         while at < len(named) and named[at].start < sentence.end:
             if named[at].kind != "number" and named[at].start >= sentence.start:
                 inside.append(named[at])
             at += 1
         for mention in inside:
-            entity = TypedEntity(name=mention.text, type=_type(text, mention), description=description)
+            entity = TypedEntity(name=mention.text, type=_find_type(text, mention), description=description)
             described.setdefault(mention.text.casefold(), entity)
         _relate([m.text for m in inside], description, pairs)
     return RelationsOut(entities=list(described.values())[:_MOST], relationships=list(pairs.values())[:_MOST])
 
 
-def _relate(names: list[str], description: str, pairs: dict[tuple[str, str], Relationship]) -> None:
-    unique = list(_distinct(names))[:5]
-    for i, left in enumerate(unique):
-        for right in unique[i + 1 :]:
-            ends = sorted([left.casefold(), right.casefold()])
-            known = pairs.get((ends[0], ends[1]))
-            if known is None:
-                outside = set(terms(left)) | set(terms(right))
-                keywords = list(dict.fromkeys(term for term in terms(description) if term not in outside))[:5]
-                pairs[ends[0], ends[1]] = Relationship(
-                    source=left, target=right, description=description, keywords=keywords, strength=1.0
-                )
-            else:
-                known.strength = min(known.strength + 1.0, 10.0)
-
-
-def _type(text: str, mention: Mention) -> str:
+def _find_type(text: str, mention: Mention) -> str:
     if mention.kind == "date":
         return "event"
     if mention.kind == "title":
         return "concept"
     before = WORD.findall(text[max(0, mention.start - 20) : mention.start])[-1:]
-    sort = sort_of(mention.text, before[0] if before else "")
+    sort = find_sort(mention.text, before[0] if before else "")
     if not sort:
         after = WORD.findall(text[mention.end : mention.end + 24])[:1]
         if (
             (after and after[0] in SAYING)
             or (before and before[0].lower() in SAYING | HONORIFICS)
-            or gender(mention.text)
+            or find_gender(mention.text)
         ):
             sort = "person"
     return {"place": "geo", "": "concept"}.get(sort, sort)
+
+
+def _relate(names: list[str], description: str, pairs: dict[tuple[str, str], Relationship]) -> None:
+    unique = list(_drop_repeats(names))[:5]
+    for i, left in enumerate(unique):
+        for right in unique[i + 1 :]:
+            ends = sorted([left.casefold(), right.casefold()])
+            known = pairs.get((ends[0], ends[1]))
+            if known is None:
+                outside = set(list_terms(left)) | set(list_terms(right))
+                keywords = list(dict.fromkeys(term for term in list_terms(description) if term not in outside))[:5]
+                pairs[ends[0], ends[1]] = Relationship(
+                    source=left, target=right, description=description, keywords=keywords, strength=1.0
+                )
+            else:
+                known.strength = min(known.strength + 1.0, 10.0)

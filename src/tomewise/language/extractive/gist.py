@@ -1,4 +1,4 @@
-"""Write a passage again with full names in place of pronouns and short names, and add nothing."""
+"""Rewrite a passage with full names in place of pronouns and short names, and add nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from tomewise.language.extractive.names import Mention, gender, mentions, sort_of
+from tomewise.language.extractive.names import Mention, find_gender, find_mentions, find_sort
 from tomewise.language.extractive.words import WORD
 from tomewise.language.roles import GistOut, PassageIn
 from tomewise.language.sentences import Sentence, split_sentences
@@ -55,8 +55,8 @@ class _RecentNames:
 
     def add(self, mention: Mention, before: str) -> None:
         """Add a name of the sentence. `before` is the word in front of it."""
-        gender_pronoun = gender(mention.text)
-        sort = "person" if gender_pronoun else sort_of(mention.text, before)
+        gender_pronoun = find_gender(mention.text)
+        sort = "person" if gender_pronoun else find_sort(mention.text, before)
         pronoun = "it" if sort in ("place", "organization") or mention.kind == "title" else gender_pronoun
         if pronoun in self.sentence_pronouns:
             return
@@ -73,6 +73,42 @@ class _RecentNames:
         return self.by_pronoun.get(pronoun, "")
 
 
+def inflect(name: str, pronoun: str, after: str) -> str:
+    """The name in the case of the pronoun that it replaces. `after` is the text behind the pronoun."""
+    lower = pronoun.lower()
+    if lower in ("his", "its", "hers") or (lower == "her" and not _AFTER_OBJECT_HER.match(after)):
+        return _make_possessive(name)
+    return name
+
+
+def _make_possessive(name: str) -> str:
+    return f"{name}'" if name.endswith("s") else f"{name}'s"
+
+
+def write_gist(given: PassageIn) -> GistOut:
+    """The passage with each short name replaced by the full name, once in a sentence.
+
+    In each sentence, names also replace the first form of "he", the first form of "she", and an "it" or "its" at the
+    start.
+    Speech in quotation marks stays as it is: who "he" is there depends on the speaker.
+    """
+    text = given.text[:_MAX_CHARACTERS]
+    names = find_mentions(text)
+    full_names = _find_full_names(names)
+    recent = _RecentNames()
+    if given.title.strip():
+        recent.add(Mention(given.title.strip(), 0, 0, "name"), "")
+        if not find_gender(given.title):
+            recent.by_pronoun["it"] = given.title.strip()
+    speech = [m.span() for m in _SPEECH.finditer(text)]
+    edits: list[_Edit] = []
+    for sentence in split_sentences(text, limit=_MAX_CHARACTERS):
+        edits += _find_edits(text, sentence, names, speech, recent, full_names)
+    memory = _apply(text, edits) + given.text[_MAX_CHARACTERS:]
+    notes = Counter(f"{old_text} = {name}" for _, _, name, old_text in edits)
+    return GistOut(notes="; ".join(notes), memory=memory.strip() or given.title.strip() or "(empty)")
+
+
 def _find_full_names(names: list[Mention]) -> dict[str, str]:
     """The full name of each short name: the only longer name in the passage that begins or ends with it."""
     long_names = list(dict.fromkeys(m.text for m in names if m.kind == "name" and " " in m.text))
@@ -82,47 +118,11 @@ def _find_full_names(names: list[Mention]) -> dict[str, str]:
         candidates = [
             long
             for long in long_names
-            if (long.endswith(f" {short}") or long.startswith(f"{short} ")) and sort_of(long) in ("person", "")
+            if (long.endswith(f" {short}") or long.startswith(f"{short} ")) and find_sort(long) in ("person", "")
         ]
         if len(candidates) == 1 and len(candidates[0].split()) <= 4:
             full_names[short] = candidates[0]
     return full_names
-
-
-def _make_possessive(name: str) -> str:
-    return f"{name}'" if name.endswith("s") else f"{name}'s"
-
-
-def inflect(name: str, pronoun: str, after: str) -> str:
-    """The name in the case of the pronoun that it replaces. `after` is the text behind the pronoun."""
-    lower = pronoun.lower()
-    if lower in ("his", "its", "hers") or (lower == "her" and not _AFTER_OBJECT_HER.match(after)):
-        return _make_possessive(name)
-    return name
-
-
-def gist(given: PassageIn) -> GistOut:
-    """The passage with each short name replaced by the full name, once in a sentence.
-
-    In each sentence, names also replace the first form of "he", the first form of "she", and an "it" or "its" at the
-    start.
-    Speech in quotation marks stays as it is: who "he" is there depends on the speaker.
-    """
-    text = given.text[:_MAX_CHARACTERS]
-    names = mentions(text)
-    full_names = _find_full_names(names)
-    recent = _RecentNames()
-    if given.title.strip():
-        recent.add(Mention(given.title.strip(), 0, 0, "name"), "")
-        if not gender(given.title):
-            recent.by_pronoun["it"] = given.title.strip()
-    speech = [m.span() for m in _SPEECH.finditer(text)]
-    edits: list[_Edit] = []
-    for sentence in split_sentences(text, limit=_MAX_CHARACTERS):
-        edits += _find_edits(text, sentence, names, speech, recent, full_names)
-    memory = _apply(text, edits) + given.text[_MAX_CHARACTERS:]
-    notes = Counter(f"{old_text} = {name}" for _, _, name, old_text in edits)
-    return GistOut(notes="; ".join(notes), memory=memory.strip() or given.title.strip() or "(empty)")
 
 
 def _find_edits(

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 from tomewise.language.extractive.salience import likeness
-from tomewise.language.extractive.words import WORD, flat, terms
+from tomewise.language.extractive.words import WORD, flatten, list_terms
 from tomewise.language.roles import (
     LEVEL_BAND,
     JudgeIn,
@@ -29,29 +29,17 @@ _DENIAL = re.compile(
 _READ = 40_000
 
 
-def _tokens(text: str) -> list[str]:
-    return [word for word in (word.lower() for word in WORD.findall(text[:_READ])) if word not in _ARTICLES]
-
-
-def overlap(reference: str, prediction: str) -> tuple[float, float]:
+def measure_overlap(reference: str, prediction: str) -> tuple[float, float]:
     """Token F1, and the share of the reference's tokens that the prediction holds."""
-    left, right = Counter(_tokens(reference)), Counter(_tokens(prediction))
+    left, right = Counter(_list_tokens(reference)), Counter(_list_tokens(prediction))
     shared = sum((left & right).values())
     if not shared:
         return 0.0, 0.0
     return 2 * shared / (left.total() + right.total()), shared / left.total()
 
 
-def _verdict(reference: str, prediction: str, contained: float) -> VerdictOut:
-    f1, recall = overlap(reference, prediction)
-    one_is_negated = bool(_DENIAL.search(reference[:_READ])) != bool(_DENIAL.search(prediction[:_READ]))
-    # If only one side is negated, many shared words prove little, unless both sides are almost equal.
-    correct = (f1 >= SAME or recall >= contained) and not (one_is_negated and f1 < 0.9)
-    same = flat(reference).casefold() == flat(prediction).casefold() != ""
-    reason = f"token F1 {f1:.2f} (needs {SAME}), share of the reference's tokens {recall:.2f} (needs {contained})"
-    return VerdictOut(
-        correct=correct or same, explanation=f"{reason}, only one is negated" if one_is_negated else reason
-    )
+def _list_tokens(text: str) -> list[str]:
+    return [word for word in (word.lower() for word in WORD.findall(text[:_READ])) if word not in _ARTICLES]
 
 
 def judge_correct(given: JudgeIn) -> VerdictOut:
@@ -59,19 +47,31 @@ def judge_correct(given: JudgeIn) -> VerdictOut:
 
     Not correct if only one of the two is negated, unless token F1 is 0.9 or more.
     """
-    return _verdict(given.reference, given.prediction, CONTAINED)
+    return _judge(given.reference, given.prediction, CONTAINED)
+
+
+def _judge(reference: str, prediction: str, contained: float) -> VerdictOut:
+    f1, recall = measure_overlap(reference, prediction)
+    one_is_negated = bool(_DENIAL.search(reference[:_READ])) != bool(_DENIAL.search(prediction[:_READ]))
+    # If only one side is negated, many shared words prove little, unless both sides are almost equal.
+    correct = (f1 >= SAME or recall >= contained) and not (one_is_negated and f1 < 0.9)
+    same = flatten(reference).casefold() == flatten(prediction).casefold() != ""
+    reason = f"token F1 {f1:.2f} (needs {SAME}), share of the reference's tokens {recall:.2f} (needs {contained})"
+    return VerdictOut(
+        correct=correct or same, explanation=f"{reason}, only one is negated" if one_is_negated else reason
+    )
 
 
 def judge_entailed(given: JudgeIn) -> VerdictOut:
     """Entailed if token F1 is 0.6 or more, or the prediction has all tokens of the reference."""
-    return _verdict(given.reference, given.prediction, 0.999)
+    return _judge(given.reference, given.prediction, 0.999)
 
 
 def judge_level(given: LevelIn) -> LevelOut:
     """Comprehensiveness: the share of the reference's terms in the prediction. Diversity: its mean with the share of
     different terms in the prediction.
     """
-    reference, prediction = set(terms(given.reference[:_READ])), terms(given.prediction[:_READ])
+    reference, prediction = set(list_terms(given.reference[:_READ])), list_terms(given.prediction[:_READ])
     covered = len(reference & set(prediction)) / len(reference) if reference else 0.0
     quality = covered
     if given.quality == "diversity":
@@ -88,9 +88,9 @@ def judge_level(given: LevelIn) -> LevelOut:
 
 def judge_statements(given: StatementsIn) -> StatementsOut:
     """The sentences of both sides; two sentences match if their terms have a cosine of 0.4 or more."""
-    stated = [flat(sentence.text) for sentence in split_sentences(given.prediction, limit=_READ)][:200]
-    wanted = [flat(sentence.text) for sentence in split_sentences(given.reference, limit=_READ)][:200]
-    bags = {text: frozenset(terms(text)) or frozenset({text.casefold()}) for text in [*stated, *wanted]}
+    stated = [flatten(sentence.text) for sentence in split_sentences(given.prediction, limit=_READ)][:200]
+    wanted = [flatten(sentence.text) for sentence in split_sentences(given.reference, limit=_READ)][:200]
+    bags = {text: frozenset(list_terms(text)) or frozenset({text.casefold()}) for text in [*stated, *wanted]}
     matched: set[int] = set()
     supported = []
     for text in stated:

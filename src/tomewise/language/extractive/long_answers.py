@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 
 from tomewise.language.extractive.question_words import ParsedQuestion
-from tomewise.language.extractive.relevance import Line, Ranked, in_telling_order, words_of
+from tomewise.language.extractive.relevance import Line, Ranked, drop_speaker, sort_as_told
 from tomewise.language.extractive.salience import centrality, rarity, vary
-from tomewise.language.extractive.words import flat, terms
+from tomewise.language.extractive.words import flatten, list_terms
 
 _TALK = frozenset({"reason", "clause", "name", "yes-no"})
 _WORDS, _WORDS_WHOLE, _SENTENCES = 80, 150, 8
@@ -35,8 +35,8 @@ def wants_outline(question: ParsedQuestion, ranked: Ranked) -> bool:
 def outline(question: ParsedQuestion, ranked: Ranked, instructions: str) -> tuple[str, list[int]]:
     """Sentences that are relevant to the question and central among the relevant ones, and their lines."""
     top = [i for i in ranked.order[:80] if len(ranked.lines[i].bag) >= _SHORTEST] or ranked.order[:1]
-    texts = [flat(words_of(ranked.lines[i].sentence)) for i in top]
-    bags = [terms(text) for text in texts]
+    texts = [flatten(drop_speaker(ranked.lines[i].sentence)) for i in top]
+    bags = [list_terms(text) for text in texts]
     central = centrality(bags, rarity(bags))
     scores = [
         ranked.scores[i]
@@ -45,19 +45,19 @@ def outline(question: ParsedQuestion, ranked: Ranked, instructions: str) -> tupl
         - _QUESTION * text.endswith("?")
         for i, middle, text in zip(top, central, texts, strict=True)
     ]
-    words, count = _room(question, instructions)
+    words, count = _find_room(question, instructions)
     lengths = [len(text.split()) for text in texts]
     highest = max(max(scores), 1e-9)
     chosen = vary([score / highest for score in scores], bags, lengths=lengths, room=words, count=count) or [0]
-    lines = in_telling_order(ranked, [top[i] for i in chosen])
+    lines = sort_as_told(ranked, [top[i] for i in chosen])
     return _write([ranked.lines[i] for i in lines]), lines
 
 
 def _has_wanted_speaker(question: ParsedQuestion, line: Line) -> bool:
-    return bool(question.speaker & set(terms(line.sentence.speaker)))
+    return bool(question.speaker & set(list_terms(line.sentence.speaker)))
 
 
-def _room(question: ParsedQuestion, instructions: str) -> tuple[int, int]:
+def _find_room(question: ParsedQuestion, instructions: str) -> tuple[int, int]:
     """The most words and sentences of the answer; the instructions may set one of them."""
     wish = _WISH.search(instructions)
     if wish is None:
@@ -71,7 +71,7 @@ def _write(lines: Sequence[Line]) -> str:
     sentences: list[str] = []
     last = ""
     for line in lines:
-        speaker, text = line.sentence.speaker, flat(words_of(line.sentence))
+        speaker, text = line.sentence.speaker, flatten(drop_speaker(line.sentence))
         clean = " ".join(_STAMMER.sub(r"\1", _LEFT_OVER.sub("", _NOISE.sub("", text))).split())
         sentences.append(f"{speaker}: {clean}" if speaker and speaker != last else clean)
         last = speaker

@@ -26,7 +26,7 @@ from tomewise.language.extractive.lexicon import (
     STATES,
     WEEKDAY,
 )
-from tomewise.language.extractive.words import WORD, flat
+from tomewise.language.extractive.words import WORD, flatten
 from tomewise.language.stop_words import STOP
 
 Kind = Literal["name", "title", "date", "number"]
@@ -71,22 +71,64 @@ class _Word:
         return self.text.lower().replace("’", "'").removesuffix("'s")
 
 
-def _gap_joins(gap: str, before: _Word) -> bool:
-    """Whether two words with this gap can be one name: a space, a hyphen, the dot of an initial."""
-    if gap in {" ", "-", "\n", " & ", "’", "'"}:
-        return True
-    return gap in {". ", ".", ".\n"} and (len(before.text) == 1 or before.plain in HONORIFICS or before.plain == "st")
+class _Reader:
+    """Finds the names of one text. A word that the text also writes without a capital is less likely to be a name."""
 
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._words = [_Word(m[0], m.start(), m.end()) for m in WORD.finditer(text)]
+        self._next = {a.end: b for a, b in pairwise(self._words)}
+        self._small = {word.text for word in self._words if word.text[0].islower()}
+        self._inside = Counter(
+            word.plain for word in self._words if word.text[0].isupper() and not _opens_sentence(text, word.start)
+        )
 
-def _is_capitalised(word: _Word) -> bool:
-    return word.text[0].isupper() and word.plain not in {"i", "i'm", "i'll", "i've", "i'd"}
+    def names(self) -> list[Mention]:
+        names = [self._mention(run) for run in _list_runs(self._text, self._words)]
+        return [name for name in names if name is not None]
+
+    def _mention(self, run: list[_Word]) -> Mention | None:
+        if _opens_sentence(self._text, run[0].start):
+            while run and self._is_mere_capital(run[0], alone=len(run) == 1):
+                run = run[1:]
+                while run and run[0].text in _JOINING:
+                    run = run[1:]
+        if not run or (len(run) == 1 and (run[0].plain in STOP or run[0].plain in NO_NAMES)):
+            return None
+        if len(run) == 1 and (run[0].plain in HONORIFICS or (run[0].text.isupper() and len(run[0].text) > 6)):
+            return None
+        start, end = run[0].start, run[-1].end
+        whole = self._text[start:end]
+        if whole.endswith(("'s", "’s")):
+            end -= 2
+        return Mention(flatten(self._text[start:end]), start, end, "name")
+
+    def _is_mere_capital(self, word: _Word, *, alone: bool) -> bool:
+        """Whether a word has its capital only because it opens a sentence."""
+        plain = word.plain
+        if plain in STOP or plain in NO_NAMES:
+            return plain not in HONORIFICS or alone
+        if plain in HONORIFICS or plain in NAMES_HE or plain in NAMES_SHE or self._inside[plain]:
+            return False
+        if plain in self._small or plain.endswith(("ly", "ing", "ness")):
+            return True
+        return alone and not self._acts(word)
+
+    def _acts(self, word: _Word) -> bool:
+        """Whether a verb follows or the word is a possessive, as with the name of a person."""
+        following = self._next.get(word.end)
+        if word.text.endswith(("'s", "’s")) or not word.text.isascii():
+            return True
+        return following is not None and (
+            following.text in BEING or following.text in SAYING or following.text.endswith("ed")
+        )
 
 
 def _opens_sentence(text: str, start: int) -> bool:
     return bool(_OPENING.search(text, max(0, start - 8), start))
 
 
-def _runs(text: str, words: list[_Word]) -> list[list[_Word]]:
+def _list_runs(text: str, words: list[_Word]) -> list[list[_Word]]:
     """Runs of capitalised words; small joining words stay inside ("University of Copenhagen")."""
     runs: list[list[_Word]] = []
     run: list[_Word] = []
@@ -111,60 +153,18 @@ def _runs(text: str, words: list[_Word]) -> list[list[_Word]]:
     return [run for run in [*runs, run] if run]
 
 
-class _Reader:
-    """Finds the names of one text. A word that the text also writes without a capital is less likely to be a name."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._words = [_Word(m[0], m.start(), m.end()) for m in WORD.finditer(text)]
-        self._next = {a.end: b for a, b in pairwise(self._words)}
-        self._small = {word.text for word in self._words if word.text[0].islower()}
-        self._inside = Counter(
-            word.plain for word in self._words if word.text[0].isupper() and not _opens_sentence(text, word.start)
-        )
-
-    def names(self) -> list[Mention]:
-        names = [self._mention(run) for run in _runs(self._text, self._words)]
-        return [name for name in names if name is not None]
-
-    def _mention(self, run: list[_Word]) -> Mention | None:
-        if _opens_sentence(self._text, run[0].start):
-            while run and self._is_mere_capital(run[0], alone=len(run) == 1):
-                run = run[1:]
-                while run and run[0].text in _JOINING:
-                    run = run[1:]
-        if not run or (len(run) == 1 and (run[0].plain in STOP or run[0].plain in NO_NAMES)):
-            return None
-        if len(run) == 1 and (run[0].plain in HONORIFICS or (run[0].text.isupper() and len(run[0].text) > 6)):
-            return None
-        start, end = run[0].start, run[-1].end
-        whole = self._text[start:end]
-        if whole.endswith(("'s", "’s")):
-            end -= 2
-        return Mention(flat(self._text[start:end]), start, end, "name")
-
-    def _is_mere_capital(self, word: _Word, *, alone: bool) -> bool:
-        """Whether a word has its capital only because it opens a sentence."""
-        plain = word.plain
-        if plain in STOP or plain in NO_NAMES:
-            return plain not in HONORIFICS or alone
-        if plain in HONORIFICS or plain in NAMES_HE or plain in NAMES_SHE or self._inside[plain]:
-            return False
-        if plain in self._small or plain.endswith(("ly", "ing", "ness")):
-            return True
-        return alone and not self._acts(word)
-
-    def _acts(self, word: _Word) -> bool:
-        """Whether a verb follows or the word is a possessive, as with the name of a person."""
-        following = self._next.get(word.end)
-        if word.text.endswith(("'s", "’s")) or not word.text.isascii():
-            return True
-        return following is not None and (
-            following.text in BEING or following.text in SAYING or following.text.endswith("ed")
-        )
+def _gap_joins(gap: str, before: _Word) -> bool:
+    """Whether two words with this gap can be one name: a space, a hyphen, the dot of an initial."""
+    if gap in {" ", "-", "\n", " & ", "’", "'"}:
+        return True
+    return gap in {". ", ".", ".\n"} and (len(before.text) == 1 or before.plain in HONORIFICS or before.plain == "st")
 
 
-def mentions(text: str) -> list[Mention]:
+def _is_capitalised(word: _Word) -> bool:
+    return word.text[0].isupper() and word.plain not in {"i", "i'm", "i'll", "i've", "i'd"}
+
+
+def find_mentions(text: str) -> list[Mention]:
     """All names, titles, dates and numbers in `text`, in order.
 
     Where two overlap, a date comes before a quoted title, a title before a name, and a name before a number.
@@ -172,10 +172,10 @@ def mentions(text: str) -> list[Mention]:
     found: list[Mention] = []
     taken = bytearray(len(text))
     for mention in [
-        *_by_form(_DATE, text, "date"),
-        *_titles(text),
+        *_find_by_form(_DATE, text, "date"),
+        *_find_titles(text),
         *_Reader(text).names(),
-        *_by_form(_NUMBER, text, "number"),
+        *_find_by_form(_NUMBER, text, "number"),
     ]:
         if not any(taken[mention.start : mention.end]):
             taken[mention.start : mention.end] = b"\x01" * (mention.end - mention.start)
@@ -183,11 +183,11 @@ def mentions(text: str) -> list[Mention]:
     return sorted(found, key=lambda mention: mention.start)
 
 
-def _by_form(pattern: re.Pattern[str], text: str, kind: Kind) -> list[Mention]:
-    return [Mention(flat(m[0]), m.start(), m.end(), kind) for m in pattern.finditer(text) if m[0].strip()]
+def _find_by_form(pattern: re.Pattern[str], text: str, kind: Kind) -> list[Mention]:
+    return [Mention(flatten(m[0]), m.start(), m.end(), kind) for m in pattern.finditer(text) if m[0].strip()]
 
 
-def _titles(text: str) -> list[Mention]:
+def _find_titles(text: str) -> list[Mention]:
     """Quoted titles: words in quotation marks, most of them with capitals. Speech has fewer capitals."""
     found = []
     for match in _TITLE.finditer(text):
@@ -198,11 +198,11 @@ def _titles(text: str) -> list[Mention]:
             and match[1][-1] not in "!?,"
             and all(word[0].isupper() or word[0].isdigit() for word in words)
         ):
-            found.append(Mention(flat(match[1]), match.start(1), match.end(1), "title"))
+            found.append(Mention(flatten(match[1]), match.start(1), match.end(1), "title"))
     return found
 
 
-def gender(name: str) -> str:
+def find_gender(name: str) -> str:
     """`he`, `she`, or empty if the name does not show it."""
     words = [word.lower() for word in WORD.findall(name)]
     for he, she in ((HONORIFICS_HE, HONORIFICS_SHE), (NAMES_HE, NAMES_SHE)):
@@ -213,7 +213,7 @@ def gender(name: str) -> str:
     return ""
 
 
-def sort_of(name: str, before: str = "") -> str:
+def find_sort(name: str, before: str = "") -> str:
     """The kind of a name: `person`, `place`, `organization`, or empty. `before` is the word in front of the name."""
     words = [word.lower() for word in WORD.findall(name)]
     if not words:

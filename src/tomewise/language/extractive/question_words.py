@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from tomewise.language.extractive.names import mentions
-from tomewise.language.extractive.words import ASKING_STEMS, WORD, question_terms, stem, terms
+from tomewise.language.extractive.names import find_mentions
+from tomewise.language.extractive.words import ASKING_STEMS, WORD, list_question_terms, list_terms, stem
 
 Want = Literal["person", "place", "date", "number", "name", "yes-no", "clause", "reason", "summary"]
 
@@ -75,7 +75,18 @@ class ParsedQuestion:
     speaker: frozenset[str]
 
 
-def _want(question: str, instructions: str) -> Want:
+def read_question(question: str, instructions: str = "") -> ParsedQuestion:
+    """Parse a question. Any text is a question; one that fits no pattern wants a clause."""
+    text = question[:_READ]
+    names = tuple(dict.fromkeys(m.text for m in find_mentions(text) if WORD.findall(m.text)))
+    match = _SPEAKER.search(text)
+    speaker = frozenset(list_terms(match[1])) if match else frozenset()
+    return ParsedQuestion(
+        text, _find_want(text, instructions[:_READ]), tuple(list_question_terms(text)), names, speaker
+    )
+
+
+def _find_want(question: str, instructions: str) -> Want:
     if _ASKS_SUMMARY.search(instructions) or _WANTS_SUMMARY.search(question):
         return "summary"
     if _WANTS_YES_OR_NO.search(question):
@@ -85,26 +96,17 @@ def _want(question: str, instructions: str) -> Want:
     return _WANTS[min(matches)[1]][0] if matches else "clause"
 
 
-def read_question(question: str, instructions: str = "") -> ParsedQuestion:
-    """Parse a question. Any text is a question; one that fits no pattern wants a clause."""
-    text = question[:_READ]
-    names = tuple(dict.fromkeys(m.text for m in mentions(text) if WORD.findall(m.text)))
-    match = _SPEAKER.search(text)
-    speaker = frozenset(terms(match[1])) if match else frozenset()
-    return ParsedQuestion(text, _want(text, instructions[:_READ]), tuple(question_terms(text)), names, speaker)
-
-
 def is_about_all(question: ParsedQuestion) -> bool:
     """Whether the question wants a summary and does not say of what."""
     return question.want == "summary" and set(question.terms) <= ASKING_STEMS
 
 
-def focus(question: ParsedQuestion) -> list[str]:
+def list_focus_words(question: ParsedQuestion) -> list[str]:
     """The words of the question outside its names, as written, without stop words."""
     name_stems = {stem(word) for name in question.names for word in WORD.findall(name)}
     words: dict[str, str] = {}
     for word in WORD.findall(question.text):
-        for term in terms(word):
+        for term in list_terms(word):
             if term in question.terms and term not in name_stems:
                 words.setdefault(term, word)
     return list(words.values())

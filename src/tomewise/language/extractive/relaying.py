@@ -1,15 +1,15 @@
-"""Read a text in order: plan what to look for, take sentences from each part, join them, cross out what is settled."""
+"""Read a text in order: plan questions, note sentences of each part, join facts, drop questions that are answered."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tomewise.language.extractive.names import mentions
-from tomewise.language.extractive.question_words import focus, read_question
-from tomewise.language.extractive.relevance import Line, Ranked, choose_varied, compare, lines_of, rank
+from tomewise.language.extractive.names import find_mentions
+from tomewise.language.extractive.question_words import list_focus_words, read_question
+from tomewise.language.extractive.relevance import Line, Ranked, choose_varied, compare, rank, read_lines
 from tomewise.language.extractive.salience import coverage, rarity, weigh
 from tomewise.language.extractive.steering import split_nested
-from tomewise.language.extractive.words import flat, question_terms, terms
+from tomewise.language.extractive.words import flatten, list_question_terms, list_terms
 from tomewise.language.roles import (
     CarryIn,
     CarryOut,
@@ -39,24 +39,24 @@ _WORDS_PER_TOKEN = 0.7
 
 def plan_reading(given: PlanReadingIn) -> PlanReadingOut:
     """The smaller questions in a question, else the question itself; wide questions about its names and words."""
-    text = flat(given.question[:_READ])
+    text = flatten(given.question[:_READ])
     question = read_question(text)
-    questions = list(dict.fromkeys(split_nested(text) or ([text] if terms(text) else [])))[: max(given.limit, 0)]
-    things = [*question.names, *([" ".join(focus(question)[:6])] if focus(question) else [])]
+    questions = list(dict.fromkeys(split_nested(text) or ([text] if list_terms(text) else [])))[: max(given.limit, 0)]
+    things = [*question.names, *([" ".join(list_focus_words(question)[:6])] if list_focus_words(question) else [])]
     nets = [f"What does the text say of {thing}?" for thing in dict.fromkeys(things)]
     return PlanReadingOut(questions=questions, nets=nets[: max(given.limit - len(questions), 0)])
 
 
 def extract_notes(given: NotesIn, embedder: Embedder) -> NotesOut:
     """The sentences nearest to the question, and those that share most words with each open question."""
-    lines = lines_of(given.evidence)
+    lines = read_lines(given.evidence)
     question = read_question(given.question[:_READ])
     ranked = rank(question.terms, lines, question.names)
     compare(question.text, ranked, embedder)
     chosen = set(_choose(ranked, _FOR_QUESTION, _LEAST))
-    for asked in given.questions[:_MOST_ASKED]:
-        chosen.update(_choose(rank(question_terms(asked[:_READ]), lines), _FOR_EACH, _LEAST_EACH))
-    in_order = sorted(chosen, key=lambda i: (_number(lines[i].label), lines[i].sentence.start))
+    for open_question in given.questions[:_MOST_ASKED]:
+        chosen.update(_choose(rank(list_question_terms(open_question[:_READ]), lines), _FOR_EACH, _LEAST_EACH))
+    in_order = sorted(chosen, key=lambda i: (_read_number(lines[i].label), lines[i].sentence.start))
     texts = [(lines[i].label, lines[i].sentence.text) for i in in_order]
     return NotesOut(facts=[NotedFact(label=label, quote=text, fact=text) for label, text in texts])
 
@@ -66,7 +66,7 @@ def _choose(ranked: Ranked, count: int, least: float) -> list[int]:
     return choose_varied(ranked, candidates, count)
 
 
-def _number(label: str) -> int:
+def _read_number(label: str) -> int:
     digits = "".join(sign for sign in label if "0" <= sign <= "9")[:8]
     return int(digits or 0)
 
@@ -74,10 +74,10 @@ def _number(label: str) -> int:
 def infer_notes(given: InferIn) -> InferOut:
     """Pairs of facts that share a name, side by side, if they hold more of the question's words together."""
     entries = [entry for entry in given.facts[-_MOST_ENTRIES:] if entry.text.strip()]
-    known = {flat(entry.text) for entry in given.inferences}
-    bags = [frozenset(terms(entry.text[:_READ])) for entry in entries]
-    weights = weigh(question_terms(given.question[:_READ]), rarity(bags), 1.0)
-    names = [_names(entry) for entry in entries]
+    known = {flatten(entry.text) for entry in given.inferences}
+    bags = [frozenset(list_terms(entry.text[:_READ])) for entry in entries]
+    weights = weigh(list_question_terms(given.question[:_READ]), rarity(bags), 1.0)
+    names = [_list_names(entry) for entry in entries]
     gains: list[tuple[float, int, int]] = []
     for later in range(len(entries)):
         for earlier in range(later):
@@ -89,27 +89,27 @@ def infer_notes(given: InferIn) -> InferOut:
     return InferOut(inferences=[each for each in joined if each.inference not in known][:_MOST_JOINED])
 
 
-def _names(entry: Entry) -> frozenset[str]:
-    return frozenset(flat(each.text) for each in mentions(entry.text[:_READ]) if each.kind in ("name", "title"))
+def _list_names(entry: Entry) -> frozenset[str]:
+    return frozenset(flatten(each.text) for each in find_mentions(entry.text[:_READ]) if each.kind in ("name", "title"))
 
 
 def _join(earlier: Entry, later: Entry) -> DrawnInference:
-    return DrawnInference(rests_on=[earlier.label, later.label], inference=flat(f"{earlier.text} {later.text}"))
+    return DrawnInference(rests_on=[earlier.label, later.label], inference=flatten(f"{earlier.text} {later.text}"))
 
 
 def refine_questions(given: RefineIn) -> RefineOut:
-    """Open questions whose words stand in one entry are answered; the nearest entry may raise a new name."""
+    """An open question is answered if one entry has almost all of its words; the nearest entry may give a new name."""
     entries = [entry for entry in (*given.facts, *given.inferences)[-_MOST_ENTRIES:] if entry.text.strip()]
-    bags = [frozenset(terms(entry.text[:_READ])) for entry in entries]
+    bags = [frozenset(list_terms(entry.text[:_READ])) for entry in entries]
     idf = rarity(bags)
     answered = [
         number
-        for number, asked in enumerate(given.questions, start=1)
-        if any(coverage(weigh(question_terms(asked[:_READ]), idf, 1.0), bag) >= _SETTLED for bag in bags)
+        for number, open_question in enumerate(given.questions, start=1)
+        if any(coverage(weigh(list_question_terms(open_question[:_READ]), idf, 1.0), bag) >= _SETTLED for bag in bags)
     ]
     room = given.limit - len(given.questions) + len(answered)
-    asked_terms = {frozenset(terms(asked[:_READ])) for asked in given.questions}
-    weights = weigh(question_terms(given.question[:_READ]), idf, 1.0)
+    asked_terms = {frozenset(list_terms(each[:_READ])) for each in given.questions}
+    weights = weigh(list_question_terms(given.question[:_READ]), idf, 1.0)
     best = max(range(len(entries)), key=lambda i: (coverage(weights, bags[i]), -i), default=None)
     new = [] if best is None else _ask_for_names(entries[best], given.question, asked_terms)
     return RefineOut(answered=answered, new=new[: max(0, min(room, 1))])
@@ -117,15 +117,15 @@ def refine_questions(given: RefineIn) -> RefineOut:
 
 def _ask_for_names(entry: Entry, question: str, asked: Iterable[frozenset[str]]) -> list[str]:
     """Questions about the names of an entry that neither the question nor an open question has."""
-    known = set(terms(question[:_READ])).union(*asked)
-    names = [name for name in sorted(_names(entry)) if terms(name) and not set(terms(name)) <= known]
+    known = set(list_terms(question[:_READ])).union(*asked)
+    names = [name for name in sorted(_list_names(entry)) if list_terms(name) and not set(list_terms(name)) <= known]
     return [f"Who or what is {name}?" for name in names]
 
 
 def carry_note(given: CarryIn) -> CarryOut:
     """The sentences of the note and of the passages that are nearest to the question, as many as have room."""
     pieces = [Shown(label="", text=given.note, kind="note")] if given.note.strip() else []
-    lines = lines_of([*pieces, *given.evidence])
+    lines = read_lines([*pieces, *given.evidence])
     ranked = rank(read_question(given.question[:_READ]).terms, lines)
     candidates = [i for i in ranked.order[:80] if ranked.scores[i] > 0 and lines[i].bag]
     chosen = choose_varied(ranked, candidates, 40, room=round(given.words / _WORDS_PER_TOKEN))
@@ -133,6 +133,6 @@ def carry_note(given: CarryIn) -> CarryOut:
 
 
 def _write(lines: Sequence[Line]) -> str:
-    """The note's own sentences first, then those of the passages, both in the order of the text."""
-    ordered = sorted(lines, key=lambda line: (_number(line.label), line.sentence.start))
-    return " ".join(dict.fromkeys(flat(line.sentence.text) for line in ordered))
+    """The sentences of the note first, then those of the passages, both in the order of the text."""
+    ordered = sorted(lines, key=lambda line: (_read_number(line.label), line.sentence.start))
+    return " ".join(dict.fromkeys(flatten(line.sentence.text) for line in ordered))

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import log
 
-from tomewise.language.extractive.salience import best, coverage, rarity, vary, weigh
-from tomewise.language.extractive.summarising import tokens
-from tomewise.language.extractive.words import flat, terms
+from tomewise.language.extractive.salience import coverage, find_best, rarity, vary, weigh
+from tomewise.language.extractive.summarising import count_tokens
+from tomewise.language.extractive.words import flatten, list_terms
 from tomewise.language.roles import Shown
 from tomewise.language.sentences import Sentence, split_sentences
 from tomewise.types import Embedder
@@ -29,7 +29,7 @@ _TELLING = 3  # different terms from which a repeated sentence is not a coincide
 class Line:
     """A sentence of evidence. `label` is empty for a sentence of a note, which cannot be quoted.
 
-    `running` is True if the sentence stands in running text. Sentences picked for a summary or a note do not.
+    `running` is True for a sentence of running text. Sentences picked for a summary or a note are none.
     """
 
     sentence: Sentence
@@ -56,7 +56,7 @@ class Ranked:
     order: list[int] = field(default_factory=list)
 
 
-def lines_of(evidence: Sequence[Shown], notes: Sequence[str] = ()) -> list[Line]:
+def read_lines(evidence: Sequence[Shown], notes: Sequence[str] = ()) -> list[Line]:
     """The sentences of all evidence, then of all notes, each with the words of its surroundings.
 
     Pieces are sorted first (running text before other text, then by text), so that the order of the evidence does not
@@ -70,11 +70,11 @@ def lines_of(evidence: Sequence[Shown], notes: Sequence[str] = ()) -> list[Line]
     lines: list[Line] = []
     for number, (label, title, text, running) in enumerate(pieces[:READ_AT_MOST]):
         sentences = split_sentences(text, source=number, limit=share)
-        bags = [frozenset(terms(words_of(sentence))) for sentence in sentences]
-        heading = frozenset(terms(title[:400]))
+        bags = [frozenset(list_terms(drop_speaker(sentence))) for sentence in sentences]
+        heading = frozenset(list_terms(title[:400]))
         for i, sentence in enumerate(sentences):
             near = bags[max(0, i - 1) : i] + bags[i + 1 : i + 2] if running else []
-            around = heading.union(terms(sentence.speaker), *near)
+            around = heading.union(list_terms(sentence.speaker), *near)
             lines.append(Line(sentence, label, title, bags[i], heading, around, running))
     return _drop_repeats(lines)
 
@@ -84,14 +84,14 @@ def _drop_repeats(lines: list[Line]) -> list[Line]:
     seen: set[str] = set()
     distinct: list[Line] = []
     for line in lines:
-        text = flat(line.sentence.text)
+        text = flatten(line.sentence.text)
         if len(line.bag) < _TELLING or text not in seen:
             distinct.append(line)
             seen.add(text)
     return distinct
 
 
-def words_of(sentence: Sentence) -> str:
+def drop_speaker(sentence: Sentence) -> str:
     """The sentence without the name of its speaker."""
     return sentence.text.removeprefix(f"{sentence.speaker}:") if sentence.speaker else sentence.text
 
@@ -100,9 +100,9 @@ def rank(query_terms: Sequence[str], lines: list[Line], names: Sequence[str] = (
     """Lines with scores in [0, 1.1]: the share of the query's terms that each has, where rare terms count more."""
     idf = rarity([line.bag for line in lines])
     weights = weigh(query_terms, idf, log(1 + max(len(lines), 1)))
-    long_names = [bag for bag in (frozenset(terms(name)) for name in names) if len(bag) > 1]
+    long_names = [bag for bag in (frozenset(list_terms(name)) for name in names) if len(bag) > 1]
     scores = [_score(line, weights, long_names) for line in lines]
-    return Ranked(lines, scores, weights, max(scores, default=0.0), order=best(scores, len(scores)))
+    return Ranked(lines, scores, weights, max(scores, default=0.0), order=find_best(scores, len(scores)))
 
 
 def _score(line: Line, weights: dict[str, float], names: Sequence[frozenset[str]]) -> float:
@@ -118,13 +118,13 @@ def compare(question: str, ranked: Ranked, embedder: Embedder, *, shortlist: int
 
     Lines outside the shortlist get only the part for words, so they rank below embedded lines with equal words.
     """
-    candidates = _distinct_lines(ranked, shortlist)
+    candidates = _choose_distinct(ranked, shortlist)
     if not candidates or not question.strip():
         return
     texts = [question[:_EMBEDDED]]
     for i in candidates:
         line = ranked.lines[i]
-        text = flat(line.sentence.text)[:_EMBEDDED]
+        text = flatten(line.sentence.text)[:_EMBEDDED]
         texts.append(f"{line.title[:100]}: {text}" if line.title else text)
     vectors = embedder.embed(texts)
     cosines = vectors[1:] @ vectors[0]
@@ -133,10 +133,10 @@ def compare(question: str, ranked: Ranked, embedder: Embedder, *, shortlist: int
         (1 - _MEANING) * score + _MEANING * max(ranked.similarity.get(i, 0.0), 0.0)
         for i, score in enumerate(ranked.scores)
     ]
-    ranked.order = best(ranked.scores, len(ranked.scores))
+    ranked.order = find_best(ranked.scores, len(ranked.scores))
 
 
-def _distinct_lines(ranked: Ranked, count: int) -> list[int]:
+def _choose_distinct(ranked: Ranked, count: int) -> list[int]:
     """The best lines, no two with the same words, since evidence of several layers repeats itself."""
     seen: set[frozenset[str]] = set()
     chosen: list[int] = []
@@ -157,15 +157,15 @@ def is_known(bag: frozenset[str], known: Iterable[frozenset[str]]) -> bool:
 
 def choose_varied(ranked: Ranked, among: Sequence[int], count: int, *, room: int | None = None) -> list[int]:
     """Good lines that differ from one another, in the order of choice: `count` at most, of `room` tokens together."""
-    lengths = [0 if room is None else tokens(ranked.lines[i].sentence.text) for i in among]
+    lengths = [0 if room is None else count_tokens(ranked.lines[i].sentence.text) for i in among]
     scores = [min(ranked.scores[i], 1.0) for i in among]
     bags = [ranked.lines[i].bag for i in among]
     return [among[i] for i in vary(scores, bags, lengths=lengths, room=room or 0, count=count)]
 
 
-def in_telling_order(ranked: Ranked, chosen: Iterable[int]) -> list[int]:
+def sort_as_told(ranked: Ranked, chosen: Iterable[int]) -> list[int]:
     """The chosen lines: pieces of evidence in the order of their best lines, each with its lines in text order."""
     first: dict[int, int] = {}
-    for place, i in enumerate(ranked.order):
-        first.setdefault(ranked.lines[i].sentence.source, place)
+    for position, i in enumerate(ranked.order):
+        first.setdefault(ranked.lines[i].sentence.source, position)
     return sorted(chosen, key=lambda i: (first[ranked.lines[i].sentence.source], i))

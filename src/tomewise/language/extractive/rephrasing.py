@@ -1,4 +1,4 @@
-"""Make a follow-up question stand alone, as far as patterns can."""
+"""Rephrase a follow-up question by patterns, so that it is understood alone."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from tomewise.language.extractive.gist import inflect
-from tomewise.language.extractive.names import Mention, gender, mentions, sort_of
+from tomewise.language.extractive.names import Mention, find_gender, find_mentions, find_sort
 from tomewise.language.extractive.question_words import read_question
-from tomewise.language.extractive.words import ASKING_STEMS, flat, terms
+from tomewise.language.extractive.words import ASKING_STEMS, flatten, list_terms
 from tomewise.language.roles import RephraseIn, RephraseOut, TurnShown
 
 _READ = 4_000  # characters
@@ -23,30 +23,30 @@ def rephrase(given: RephraseIn) -> RephraseOut:
 
     Each pronoun becomes the latest name that can be meant: the last answer comes before its question; names after "the"
     and names in the new question do not count. A pronoun that no name fits stays, and so does "they". A question
-    without words of its own ("Why?") gets the last question behind it. It may name a wrong person, and does not know
+    of question words alone ("Why?") gets the last question behind it. It may name a wrong person, and does not know
     "that letter" or "there".
     """
-    question = _strip_opening(flat(given.question[:_READ]))
+    question = _strip_opening(flatten(given.question[:_READ]))
     if not given.turns:
         return RephraseOut(question=question)
-    own = frozenset(term for mention in mentions(question) for term in terms(mention.text))
-    names = [mention for mention in _list_names(given.turns) if own.isdisjoint(terms(mention.text))]
+    known = frozenset(term for mention in find_mentions(question) for term in list_terms(mention.text))
+    names = [mention for mention in _list_names(given.turns) if known.isdisjoint(list_terms(mention.text))]
     named = _replace_pronouns(question, names)
     if named == question and set(read_question(question).terms) <= ASKING_STEMS:
-        named = f"{question.rstrip(' ?')}: {flat(given.turns[-1].question[:_READ])}"
+        named = f"{question.rstrip(' ?')}: {flatten(given.turns[-1].question[:_READ])}"
     return RephraseOut(question=named)
 
 
 def _strip_opening(question: str) -> str:
     rest = _OPENING.sub("", question, count=1)
-    return rest[:1].upper() + rest[1:] if terms(rest) or rest.strip(" ?") else question
+    return rest[:1].upper() + rest[1:] if list_terms(rest) or rest.strip(" ?") else question
 
 
 def _list_names(turns: Sequence[TurnShown]) -> Iterator[Mention]:
     """The names of the turns: the newest turn first, in a turn the answer first."""
     for turn in reversed(turns):
         for text in (turn.answer, turn.question):
-            for mention in mentions(text[:_READ]):
+            for mention in find_mentions(text[:_READ]):
                 is_thing = mention.kind == "name" and _AFTER_ARTICLE.search(text, 0, mention.start)
                 if mention.kind in ("name", "title") and not is_thing:
                     yield mention
@@ -68,8 +68,8 @@ def _replace_pronouns(question: str, names: Sequence[Mention]) -> str:
 
 
 def _may_be(mention: Mention, pronoun: str) -> bool:
-    """Whether a pronoun can stand for a name, as far as its form shows."""
-    sort = sort_of(mention.text)
+    """Whether a pronoun can mean a name, judged by the form of the name."""
+    sort = find_sort(mention.text)
     if pronoun == "it":
         return mention.kind == "title" or sort in ("place", "organization")
-    return mention.kind == "name" and sort in ("person", "") and gender(mention.text) in (pronoun, "")
+    return mention.kind == "name" and sort in ("person", "") and find_gender(mention.text) in (pronoun, "")

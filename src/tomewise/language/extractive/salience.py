@@ -48,7 +48,7 @@ def centrality(bags: Sequence[Sequence[str]], idf: Mapping[str, float]) -> list[
     return [value / highest for value in raw] if highest else [0.0] * len(raw)
 
 
-def best(scores: Sequence[float], count: int) -> list[int]:
+def find_best(scores: Sequence[float], count: int) -> list[int]:
     """The positions of the `count` highest scores, best first, ties in order."""
     return sorted(range(len(scores)), key=lambda i: (-scores[i], i))[:count]
 
@@ -61,7 +61,7 @@ def vary(
     Scores are in [0, 1]. At most `count` positions are chosen, whose `lengths` sum to at most `room`; one that does not
     fit is skipped. Positions with score 0 are never chosen.
     """
-    candidates = [i for i in best(scores, _SHORTLIST) if scores[i] > 0]
+    candidates = [i for i in find_best(scores, _SHORTLIST) if scores[i] > 0]
     sets = {i: set(bags[i]) for i in candidates}
     nearest = dict.fromkeys(candidates, 0.0)
     chosen: list[int] = []

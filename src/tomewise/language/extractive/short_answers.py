@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tomewise.language.extractive.lexicon import COUNTRIES, SAYING, STATES
-from tomewise.language.extractive.names import Mention, gender, mentions, sort_of
+from tomewise.language.extractive.names import Mention, find_gender, find_mentions, find_sort
 from tomewise.language.extractive.question_words import ParsedQuestion, Want
 from tomewise.language.extractive.relevance import Ranked
-from tomewise.language.extractive.words import WORD, terms
+from tomewise.language.extractive.words import WORD, list_terms
 
 _SENTENCES = 12  # sentences that are searched for answers
 _KINDS: dict[Want, tuple[str, ...]] = {
@@ -49,26 +49,88 @@ def find_candidates(question: ParsedQuestion, ranked: Ranked, steps: Mapping[int
     """Possible answers of the wanted kind, best first, without names that the question itself has."""
     kinds = _KINDS.get(question.want, ())
     inside = set(question.terms)
-    own = [frozenset(terms(name)) for name in question.names]
+    known_names = [frozenset(list_terms(name)) for name in question.names]
     found: dict[str, Candidate] = {}
     least = _CLOSE * max(ranked.scores, default=0.0)
-    for place, i in enumerate(ranked.order[:_SENTENCES]):
+    for number, i in enumerate(ranked.order[:_SENTENCES]):
         line = ranked.lines[i]
         text = line.sentence.text
-        for mention in mentions(text):
+        for mention in find_mentions(text):
             key = mention.text.casefold()
-            bag = frozenset(terms(mention.text))
+            bag = frozenset(list_terms(mention.text))
             # A longer form of a name in the question ("Professor Van Helsing") is not an answer either.
-            if mention.kind not in kinds or bag <= inside or any(name and name <= bag for name in own):
+            if mention.kind not in kinds or bag <= inside or any(name and name <= bag for name in known_names):
                 continue
-            fit = _fit(question, text, mention)
+            fit = _rate(question, text, mention)
             fits = ranked.scores[i] >= least and (
                 fit >= _FITTING or question.want == "name"
             )  # any mention may be a name
             fit *= 0.4 if bag & steps.get(i, frozenset()) else 1.0
-            weight = fit * (ranked.scores[i] ** 2 / (1 + 0.15 * place)) * _nearness(question, ranked, text, mention)
+            weight = (
+                fit * (ranked.scores[i] ** 2 / (1 + 0.15 * number)) * _rate_nearness(question, ranked, text, mention)
+            )
             _add(found, key, Candidate(mention.text, weight, i, weight, fits))
     return sorted(found.values(), key=lambda c: -c.score)
+
+
+def _rate(question: ParsedQuestion, text: str, mention: Mention) -> float:
+    """How well a mention fits the wanted kind, around 1."""
+    before = WORD.findall(text[max(0, mention.start - 20) : mention.start])[-1:]
+    after = WORD.findall(text[mention.end : mention.end + 30])[:3]
+    sort = find_sort(mention.text, before[0] if before else "")
+    if question.want == "person":
+        return _rate_person(mention, sort, after)
+    if question.want == "place":
+        return _rate_place(question, mention, sort)
+    if question.want == "number":
+        return _rate_number(question, mention, after)
+    if question.want == "name":
+        # "What" and "which" without a noun for a person seldom ask for a person.
+        return (0.4 if sort == "person" else 1.0) if mention.kind in ("name", "title") else 0.5
+    return 1.0
+
+
+def _rate_person(mention: Mention, sort: str, after: list[str]) -> float:
+    if sort in ("place", "organization") or _PEOPLE.search(mention.text) or " of " in mention.text:
+        return 0.3
+    speaks = bool(after) and after[0] in SAYING
+    return 1.5 if find_gender(mention.text) or speaks or len(mention.text.split()) in (2, 3) else 0.9
+
+
+def _rate_place(question: ParsedQuestion, mention: Mention, sort: str) -> float:
+    name = mention.text.lower()
+    for noun, known in (("country", COUNTRIES), ("state", STATES)):
+        if _HEAD[noun].search(question.text):
+            return 2.0 if name in known else 0.5
+    if _PEOPLE.search(mention.text):
+        return 0.4
+    return {"place": 1.5, "person": 0.3, "organization": 0.4}.get(sort, 0.9)
+
+
+def _rate_number(question: ParsedQuestion, mention: Mention, after: list[str]) -> float:
+    if mention.kind == "date" or _YEAR.match(mention.text):
+        return 0.4
+    counts_asked_things = any(term in question.terms for word in after for term in list_terms(word))
+    return (1.5 if counts_asked_things else 1.0) * (1.3 if "," in mention.text else 1.0)
+
+
+def _rate_nearness(question: ParsedQuestion, ranked: Ranked, text: str, mention: Mention) -> float:
+    """Up to 2 if the question's words are right beside the mention, 1 if none of them is near."""
+    near = 0.0
+    left, right = (
+        WORD.findall(text[max(0, mention.start - 90) : mention.start]),
+        WORD.findall(text[mention.end : mention.end + 90]),
+    )
+    total = sum(ranked.weights.values()) or 1.0
+    for words in (left[::-1], right):
+        seen: Sequence[tuple[int, str]] = [
+            (step, term) for step, word in enumerate(words[:12]) for term in list_terms(word)
+        ]
+        near += sum(
+            ranked.weights.get(term, 0.0) / (1 + 0.25 * step)
+            for step, term in {t: (s, t) for s, t in reversed(seen)}.values()
+        )
+    return 1.0 + min(near / total, 1.0)
 
 
 def _add(found: dict[str, Candidate], key: str, new: Candidate) -> None:
@@ -79,61 +141,3 @@ def _add(found: dict[str, Candidate], key: str, new: Candidate) -> None:
     known.score += 0.3 * new.score
     if new.score > known.best_part:
         known.best_part, known.line, known.fits = new.score, new.line, new.fits
-
-
-def _fit(question: ParsedQuestion, text: str, mention: Mention) -> float:
-    """How well a mention fits the wanted kind, around 1."""
-    before = WORD.findall(text[max(0, mention.start - 20) : mention.start])[-1:]
-    after = WORD.findall(text[mention.end : mention.end + 30])[:3]
-    sort = sort_of(mention.text, before[0] if before else "")
-    if question.want == "person":
-        return _as_person(mention, sort, after)
-    if question.want == "place":
-        return _as_place(question, mention, sort)
-    if question.want == "number":
-        return _as_number(question, mention, after)
-    if question.want == "name":
-        # "What" and "which" without a noun for a person seldom ask for a person.
-        return (0.4 if sort == "person" else 1.0) if mention.kind in ("name", "title") else 0.5
-    return 1.0
-
-
-def _as_person(mention: Mention, sort: str, after: list[str]) -> float:
-    if sort in ("place", "organization") or _PEOPLE.search(mention.text) or " of " in mention.text:
-        return 0.3
-    speaks = bool(after) and after[0] in SAYING
-    return 1.5 if gender(mention.text) or speaks or len(mention.text.split()) in (2, 3) else 0.9
-
-
-def _as_place(question: ParsedQuestion, mention: Mention, sort: str) -> float:
-    name = mention.text.lower()
-    for noun, known in (("country", COUNTRIES), ("state", STATES)):
-        if _HEAD[noun].search(question.text):
-            return 2.0 if name in known else 0.5
-    if _PEOPLE.search(mention.text):
-        return 0.4
-    return {"place": 1.5, "person": 0.3, "organization": 0.4}.get(sort, 0.9)
-
-
-def _as_number(question: ParsedQuestion, mention: Mention, after: list[str]) -> float:
-    if mention.kind == "date" or _YEAR.match(mention.text):
-        return 0.4
-    counts_asked_things = any(term in question.terms for word in after for term in terms(word))
-    return (1.5 if counts_asked_things else 1.0) * (1.3 if "," in mention.text else 1.0)
-
-
-def _nearness(question: ParsedQuestion, ranked: Ranked, text: str, mention: Mention) -> float:
-    """Up to 2 if the question's words stand right beside the mention, 1 if none of them is near."""
-    near = 0.0
-    left, right = (
-        WORD.findall(text[max(0, mention.start - 90) : mention.start]),
-        WORD.findall(text[mention.end : mention.end + 90]),
-    )
-    total = sum(ranked.weights.values()) or 1.0
-    for words in (left[::-1], right):
-        seen: Sequence[tuple[int, str]] = [(step, term) for step, word in enumerate(words[:12]) for term in terms(word)]
-        near += sum(
-            ranked.weights.get(term, 0.0) / (1 + 0.25 * step)
-            for step, term in {t: (s, t) for s, t in reversed(seen)}.values()
-        )
-    return 1.0 + min(near / total, 1.0)

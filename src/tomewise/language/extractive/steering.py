@@ -7,21 +7,21 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from tomewise.language.extractive.confidence import judge_support
-from tomewise.language.extractive.names import mentions
-from tomewise.language.extractive.question_words import ParsedQuestion, focus, read_question
+from tomewise.language.extractive.names import find_mentions
+from tomewise.language.extractive.question_words import ParsedQuestion, list_focus_words, read_question
 from tomewise.language.extractive.relevance import (
     RELEVANT,
     Line,
     Ranked,
     choose_varied,
     compare,
-    in_telling_order,
     is_known,
-    lines_of,
     rank,
+    read_lines,
+    sort_as_told,
 )
-from tomewise.language.extractive.salience import best, coverage, rarity, weigh
-from tomewise.language.extractive.words import ASKING_STEMS, WORD, flat, terms
+from tomewise.language.extractive.salience import coverage, find_best, rarity, weigh
+from tomewise.language.extractive.words import ASKING_STEMS, WORD, flatten, list_terms
 from tomewise.language.roles import (
     CueOut,
     DecomposeIn,
@@ -49,15 +49,15 @@ from tomewise.language.sentences import split_sentences
 from tomewise.language.stop_words import STOP
 from tomewise.types import Embedder
 
-_KEPT_FACTS = 4  # as many as HippoRAG 2's recognition keeps
+_MOST_FACTS = 4  # as many as the filter of HippoRAG 2 leaves
 _COMPARED_FACTS = 12
 _CUE_SENTENCES, _CUE_SHORTLIST = 3, 8
-_KEPT_NODES, _NODE_SENTENCES = 4, 24
+_MOST_NODES, _NODE_SENTENCES = 4, 24
 _FUSED_TOKENS, _FUSED_SENTENCES = 400, 8
 _CUE_READ = 60  # lines that a cue is chosen from
 # Words of any remark about missing evidence; they do not show what is missing.
 _REMARKS = ASKING_STEMS | frozenset(
-    terms("evidence passage text note source document answer question give ask state provide contain specify lack")
+    list_terms("evidence passage text note source document answer question give ask state provide contain specify lack")
 )
 _QUERY_WORDS = 8  # words of a remark about missing evidence that go into a query
 _READ = 4_000
@@ -86,58 +86,72 @@ def filter_facts(given: FilterIn, embedder: Embedder) -> FilterOut:
     # Sorted, so that the order in which the facts come does not change the result.
     numbers = sorted(range(len(given.facts)), key=lambda i: (given.facts[i], i))
     facts = [given.facts[i] for i in numbers]
-    bags = [frozenset(terms(fact[:_READ])) for fact in facts]
+    bags = [frozenset(list_terms(fact[:_READ])) for fact in facts]
     weights = weigh(question.terms, rarity(bags), 1.0)
     scores = [coverage(weights, bag) for bag in bags]
-    compared = best(scores, _COMPARED_FACTS)
+    compared = find_best(scores, _COMPARED_FACTS)
     if compared and question.text.strip():
         vectors = embedder.embed([question.text[:400], *(facts[i][:200] for i in compared)])
         for i, cosine in zip(compared, vectors[1:] @ vectors[0], strict=True):
             scores[i] += float(cosine)
-    kept = [i for i in best(scores, _KEPT_FACTS) if scores[i] >= 0.45 and bags[i]]
-    return FilterOut(keep=[numbers[i] + 1 for i in kept])
+    chosen = [i for i in find_best(scores, _MOST_FACTS) if scores[i] >= 0.45 and bags[i]]
+    return FilterOut(keep=[numbers[i] + 1 for i in chosen])
 
 
 def select_nodes(given: SelectIn, embedder: Embedder) -> SelectOut:
     """The numbers, from 1, of up to four texts with a sentence near to the question, the best sentence first."""
     question = given.question[:_READ]
     nodes = [Shown(label=str(number), text=text) for number, text in enumerate(given.nodes, start=1)]
-    ranked = rank(read_question(question).terms, lines_of(nodes))
+    ranked = rank(read_question(question).terms, read_lines(nodes))
     compare(question, ranked, embedder, shortlist=_NODE_SENTENCES)
     least = max(RELEVANT, 0.6 * ranked.scores[ranked.order[0]]) if ranked.order else 0.0
     numbers = [int(ranked.lines[i].label) for i in ranked.order if ranked.scores[i] >= least and ranked.lines[i].bag]
-    return SelectOut(keep=list(dict.fromkeys(numbers))[:_KEPT_NODES])
+    return SelectOut(keep=list(dict.fromkeys(numbers))[:_MOST_NODES])
 
 
 def decompose(given: DecomposeIn) -> DecomposeOut:
     """One question for each of a pair of names. A question whose parts depend on each other is not split."""
-    parts = list(dict.fromkeys(part for part in _pair(flat(given.question[:_READ])) if terms(part)))
+    parts = list(dict.fromkeys(part for part in _split_pair(flatten(given.question[:_READ])) if list_terms(part)))
     return DecomposeOut(subqueries=parts[: max(given.limit, 0)] if len(parts) > 1 else [])
 
 
+def _split_pair(question: str) -> list[str]:
+    match = _BOTH.search(question, _skip_question_word(question))
+    if match is None or not find_mentions(match["left"]) or not find_mentions(match["right"]):
+        return []
+    before, after = question[: match.start()], question[match.end() :]
+    return [flatten(f"{before}{match[side]}{after}") for side in ("left", "right")]
+
+
+def _skip_question_word(question: str) -> int:
+    """The offset after the question word, whose capital does not make it a name."""
+    first = WORD.match(question)
+    return first.end() if first and first[0].lower() in STOP else 0
+
+
 def follow_up(given: FollowUpIn) -> FollowUpOut:
-    """The first new name of the sentence nearest to the question in place of the question's words that stand there."""
-    question = flat(given.question[:_READ])
-    ranked = rank(read_question(question).terms, lines_of(given.evidence))
-    asked = set(terms(question))
+    """The question with the first new name of the nearest sentence, in place of the words that this sentence has."""
+    question = flatten(given.question[:_READ])
+    ranked = rank(read_question(question).terms, read_lines(given.evidence))
+    question_terms = set(list_terms(question))
     for i in ranked.order[:_BRIDGE_LINES]:
         line = ranked.lines[i]
-        new = [m.text for m in mentions(line.sentence.text) if m.kind in ("name", "title") and terms(m.text)]
-        bridge = next((name for name in new if not asked.intersection(terms(name))), "")
-        settled = asked.intersection(line.bag | line.around)
+        new = [m.text for m in find_mentions(line.sentence.text) if m.kind in ("name", "title") and list_terms(m.text)]
+        bridge = next((name for name in new if not question_terms.intersection(list_terms(name))), "")
+        settled = question_terms.intersection(line.bag | line.around)
         if bridge and settled:
-            words = [word for word in WORD.findall(question) if not settled.intersection(terms(word))]
+            words = [word for word in WORD.findall(question) if not settled.intersection(list_terms(word))]
             return FollowUpOut(bridge=bridge, question=" ".join([*words, bridge]))
     return FollowUpOut()
 
 
 def split_nested(question: str) -> list[str]:
     """The smaller questions in a question: from a relative clause, a pair, a nested "of", or an owner."""
-    parts = _relative(question) or _pair(question) or _find_nested(question) or _owner(question)
-    return [part for part in parts if terms(part)]
+    parts = _split_relative(question) or _split_pair(question) or _split_of(question) or _split_owner(question)
+    return [part for part in parts if list_terms(part)]
 
 
-def _relative(question: str) -> list[str]:
+def _split_relative(question: str) -> list[str]:
     match = _RELATIVE.search(question)
     if match is None or match.start() == 0:
         return []
@@ -150,21 +164,7 @@ def _relative(question: str) -> list[str]:
     return [inner, outer]
 
 
-def _skip_question_word(question: str) -> int:
-    """The offset after the question word, whose capital does not make it a name."""
-    first = WORD.match(question)
-    return first.end() if first and first[0].lower() in STOP else 0
-
-
-def _pair(question: str) -> list[str]:
-    match = _BOTH.search(question, _skip_question_word(question))
-    if match is None or not mentions(match["left"]) or not mentions(match["right"]):
-        return []
-    before, after = question[: match.start()], question[match.end() :]
-    return [flat(f"{before}{match[side]}{after}") for side in ("left", "right")]
-
-
-def _find_nested(question: str) -> list[str]:
+def _split_of(question: str) -> list[str]:
     match = _OF.search(question)
     if match is None:
         return []
@@ -172,9 +172,9 @@ def _find_nested(question: str) -> list[str]:
     return [f"What is {inner}?", f"What is the {match['outer']} of {inner.split(' of ')[0]}?"]
 
 
-def _owner(question: str) -> list[str]:
+def _split_owner(question: str) -> list[str]:
     match = _OWNER.search(question, _skip_question_word(question))
-    if match is None or not mentions(question[: match.end()]):
+    if match is None or not find_mentions(question[: match.end()]):
         return []
     inner = f"What is {match['owner']}'s {match['thing']}?"
     return [inner, f"{question[: match.start()]}the {match['thing']}{question[match.end() :]}"]
@@ -183,71 +183,60 @@ def _owner(question: str) -> list[str]:
 def probe(given: ProbeIn) -> ProbeOut:
     """New queries: for what the last attempt lacked, for new names in the cues, then for words that no cue has."""
     question = read_question(given.question)
-    cue_terms = {term for cue in given.cues for term in terms(cue[:_READ])}
-    words = focus(question)
-    missing = [word for word in words if not any(term in cue_terms for term in terms(word))]
+    cue_terms = {term for cue in given.cues for term in list_terms(cue[:_READ])}
+    words = list_focus_words(question)
+    missing = [word for word in words if not any(term in cue_terms for term in list_terms(word))]
     known = set(question.terms)
     new_names = Counter(
         m.text
         for cue in given.cues[:200]
-        for m in mentions(cue[:_READ])
-        if m.kind in ("name", "title") and not set(terms(m.text)) <= known
+        for m in find_mentions(cue[:_READ])
+        if m.kind in ("name", "title") and not set(list_terms(m.text)) <= known
     )
     names = [name for name, _ in sorted(new_names.items(), key=lambda item: -item[1])][:6]
-    first = _query_for_missing(given.missing[:_READ], question)
-    ideas = [*first, *_ideas(list(question.names), names, words, missing)]
-    ideas[len(first) + 1 : len(first) + 1] = split_nested(flat(question.text[:_READ]))
-    used: set[frozenset[str]] = {frozenset(terms(text[:_READ])) for text in [question.text, *given.past_probes]} | {
-        frozenset()
-    }
-    return ProbeOut(probes=_fresh(ideas, used)[: max(given.limit, 0)])
+    first = _ask_for_missing(given.missing[:_READ], question)
+    ideas = [*first, *_list_ideas(list(question.names), names, words, missing)]
+    ideas[len(first) + 1 : len(first) + 1] = split_nested(flatten(question.text[:_READ]))
+    used: set[frozenset[str]] = {
+        frozenset(list_terms(text[:_READ])) for text in [question.text, *given.past_probes]
+    } | {frozenset()}
+    return ProbeOut(probes=_drop_used(ideas, used)[: max(given.limit, 0)])
 
 
-def _query_for_missing(missing: str, question: ParsedQuestion) -> list[str]:
+def _ask_for_missing(missing: str, question: ParsedQuestion) -> list[str]:
     """A query for what an attempt reported as missing: the words that say what it is, and the question's names."""
-    missing_terms = set(terms(missing))
-    words = [word for word in WORD.findall(missing) if not set(terms(word)) <= _REMARKS]
-    names = [name for name in question.names if not set(terms(name)) <= missing_terms]
+    missing_terms = set(list_terms(missing))
+    words = [word for word in WORD.findall(missing) if not set(list_terms(word)) <= _REMARKS]
+    names = [name for name in question.names if not set(list_terms(name)) <= missing_terms]
     return [" ".join([*names[:2], *words[:_QUERY_WORDS]])] if words else []
 
 
-def _ideas(own: list[str], new: list[str], words: list[str], missing: list[str]) -> Iterable[str]:
-    """Queries from the question's own names, the new names of the cues, the words, and those that are missing."""
+def _list_ideas(names: list[str], new: list[str], words: list[str], missing: list[str]) -> Iterable[str]:
+    """Queries from the question's names, the new names of the cues, the words, and those that are missing."""
     key = " ".join((missing or words)[:5])
     if new:
         yield f"{new[0]} {key}"
-    for name in own:
+    for name in names:
         yield f"{name} {key}"
     for name in new[1:]:
         yield f"{name} {key}"
-    for left, right in zip(own + new, (own + new)[1:], strict=False):
+    for left, right in zip(names + new, (names + new)[1:], strict=False):
         yield f"{left} and {right}"
     yield " ".join(words)
-    for name in new + own:
+    for name in new + names:
         yield f"Who or what is {name}?"
     for word in missing or words:
-        yield f"{word} {' '.join(own[:1])}".strip()
+        yield f"{word} {' '.join(names[:1])}".strip()
 
 
-def _fresh(ideas: Iterable[str], used: set[frozenset[str]]) -> list[str]:
+def _drop_used(ideas: Iterable[str], used: set[frozenset[str]]) -> list[str]:
     fresh = []
-    for idea in map(flat, ideas):
-        bag = frozenset(terms(idea))
+    for idea in map(flatten, ideas):
+        bag = frozenset(list_terms(idea))
         if bag not in used:
             used.add(bag)
             fresh.append(idea)
     return fresh
-
-
-def _choose_best(ranked: Ranked, among: Sequence[int], *, count: int, least: float) -> list[Line]:
-    """The best lines that differ from one another, each with a score of at least `least`, in the order of the text."""
-    candidates = [i for i in among if ranked.scores[i] >= least and ranked.lines[i].bag]
-    chosen = choose_varied(ranked, candidates, count, room=_FUSED_TOKENS)
-    return [ranked.lines[i] for i in in_telling_order(ranked, chosen)]
-
-
-def _join(lines: Sequence[Line]) -> str:
-    return " ".join(dict.fromkeys(flat(line.sentence.text) for line in lines))
 
 
 def encode(given: EncodeIn, embedder: Embedder) -> EncodeOut:
@@ -256,19 +245,30 @@ def encode(given: EncodeIn, embedder: Embedder) -> EncodeOut:
     The labels are those of the evidence that the sentences are taken from.
     """
     question = f"{given.question[:_READ]} {given.probe[:_READ]}".strip()
-    ranked = rank(read_question(question).terms, lines_of(given.evidence))
+    ranked = rank(read_question(question).terms, read_lines(given.evidence))
     compare(question, ranked, embedder, shortlist=_CUE_SHORTLIST)
-    known = [frozenset(terms(sentence.text)) for cue in given.known for sentence in split_sentences(cue[:_READ])]
+    known = [frozenset(list_terms(sentence.text)) for cue in given.known for sentence in split_sentences(cue[:_READ])]
     fresh = [i for i in ranked.order[:_CUE_READ] if not is_known(ranked.lines[i].bag, known)]
     top = ranked.scores[fresh[0]] if fresh else 0.0
     lines = _choose_best(ranked, fresh, count=_CUE_SENTENCES, least=max(RELEVANT, 0.6 * top))
     return EncodeOut(cue=_join(lines), labels=list(dict.fromkeys(line.label for line in lines)))
 
 
+def _choose_best(ranked: Ranked, among: Sequence[int], *, count: int, least: float) -> list[Line]:
+    """The best lines that differ from one another, each with a score of at least `least`, in the order of the text."""
+    candidates = [i for i in among if ranked.scores[i] >= least and ranked.lines[i].bag]
+    chosen = choose_varied(ranked, candidates, count, room=_FUSED_TOKENS)
+    return [ranked.lines[i] for i in sort_as_told(ranked, chosen)]
+
+
+def _join(lines: Sequence[Line]) -> str:
+    return " ".join(dict.fromkeys(flatten(line.sentence.text) for line in lines))
+
+
 def fuse(given: FuseIn) -> CueOut:
     """The sentences of the cues that are relevant to the question, without repeats."""
     cues = [Shown(label="", text=cue) for cue in given.cues]
-    ranked = rank(read_question(given.question).terms, lines_of(cues))
+    ranked = rank(read_question(given.question).terms, read_lines(cues))
     return CueOut(cue=_join(_choose_best(ranked, ranked.order[:_CUE_READ], count=_FUSED_SENTENCES, least=0.05)))
 
 
@@ -278,14 +278,14 @@ def think(given: ThinkIn, embedder: Embedder) -> ThinkOut:
     Without a new sentence the thought says so, and concludes.
     """
     question = read_question(given.question)
-    ranked = rank(question.terms, lines_of(given.evidence), question.names)
+    ranked = rank(question.terms, read_lines(given.evidence), question.names)
     compare(question.text, ranked, embedder, shortlist=_CUE_SHORTLIST)
-    known = [frozenset(terms(thought[:_READ])) for thought in given.thoughts]
+    known = [frozenset(list_terms(thought[:_READ])) for thought in given.thoughts]
     fresh = [i for i in ranked.order[:_CUE_READ] if ranked.lines[i].bag and not is_known(ranked.lines[i].bag, known)]
     if not fresh:
         return ThinkOut(thought="The evidence says nothing more.", concludes=True)
     concludes = judge_support(question, ranked, has_options=False) == "full"
-    return ThinkOut(thought=flat(ranked.lines[fresh[0]].sentence.text), concludes=concludes)
+    return ThinkOut(thought=flatten(ranked.lines[fresh[0]].sentence.text), concludes=concludes)
 
 
 def step(given: StepIn) -> StepOut:
@@ -293,20 +293,20 @@ def step(given: StepIn) -> StepOut:
 
     Where one question leads to the next, the answer to the last one is added to the words that are searched for.
     """
-    question = flat(given.question[:_READ])
+    question = flatten(given.question[:_READ])
     parts = split_nested(question) or [question]
-    place = len(given.asked)
-    if place >= len(parts):
+    number = len(given.asked)
+    if number >= len(parts):
         return StepOut(finished=True)
-    answer = given.findings[-1].removeprefix(given.asked[-1]).strip() if place and given.findings else ""
-    leads_on = bool(answer) and not _pair(question)
-    return StepOut(subquestion=f"{parts[place]} ({answer[:_READ]})" if leads_on else parts[place])
+    answer = given.findings[-1].removeprefix(given.asked[-1]).strip() if number and given.findings else ""
+    leads_on = bool(answer) and not _split_pair(question)
+    return StepOut(subquestion=f"{parts[number]} ({answer[:_READ]})" if leads_on else parts[number])
 
 
 def look_up(given: LookUpIn, embedder: Embedder) -> LookUpOut:
     """The pages whose gists have the sentences closest to the question, of those that were not read."""
     gists = [page for page in given.evidence if page.label not in given.read]
-    ranked = rank(read_question(given.question).terms, lines_of(gists))
+    ranked = rank(read_question(given.question).terms, read_lines(gists))
     compare(given.question[:_READ], ranked, embedder)
     labels = dict.fromkeys(ranked.lines[i].label for i in ranked.order if ranked.scores[i] >= RELEVANT)
     return LookUpOut(labels=list(labels)[: max(given.limit, 0)])

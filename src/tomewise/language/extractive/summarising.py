@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tomewise.language.extractive.salience import centrality, rarity, vary
-from tomewise.language.extractive.words import flat, terms
+from tomewise.language.extractive.words import flatten, list_terms
 from tomewise.language.roles import DescriptionsIn, ShortenIn, ShortenOut, SummaryIn, SummaryOut
 from tomewise.language.sentences import Sentence, split_texts
 
@@ -13,37 +13,37 @@ _TOKENS_PER_WORD = 1.25
 _MOST = 40  # sentences of one summary
 
 
-def tokens(text: str) -> int:
+def count_tokens(text: str) -> int:
     """Roughly how many tokens a text has."""
     return (len(text) + CHARACTERS_PER_TOKEN - 1) // CHARACTERS_PER_TOKEN
-
-
-def _choose(sentences: list[Sentence], room: int, *, opening: float) -> list[Sentence]:
-    """The sentences of a summary in document order. A larger `opening` favours the first sentences of every text."""
-    bags = [terms(sentence.text) for sentence in sentences]
-    idf = rarity(bags)
-    scores = [
-        (value + opening / (1 + sentence.position)) / (1 + opening) if len(bag) > 2 or value > 0 else 0.0
-        for value, bag, sentence in zip(centrality(bags, idf), bags, sentences, strict=True)
-    ]
-    lengths = [tokens(flat(sentence.text)) + 1 for sentence in sentences]
-    return [sentences[i] for i in sorted(vary(scores, bags, lengths=lengths, room=room, count=_MOST))]
-
-
-def _summarise(texts: list[str], max_tokens: int, *, opening: float) -> SummaryOut:
-    room = max(max_tokens, 1)
-    whole = [flat(text) for text in texts if text.strip()]
-    if sum(tokens(text) + 1 for text in whole) <= room:
-        return SummaryOut(summary="\n".join(dict.fromkeys(whole)) or "(empty)")
-    chosen = _choose(split_texts(texts), room, opening=opening)
-    summary = " ".join(dict.fromkeys(flat(sentence.text) for sentence in chosen))
-    # If not even one sentence fits, take the beginning of the first.
-    return SummaryOut(summary=summary or " ".join(whole)[: room * CHARACTERS_PER_TOKEN].strip() or "(empty)")
 
 
 def summarise(given: SummaryIn) -> SummaryOut:
     """The sentences that are central to all the texts."""
     return _summarise(given.texts, given.max_tokens, opening=0.15)
+
+
+def _summarise(texts: list[str], max_tokens: int, *, opening: float) -> SummaryOut:
+    room = max(max_tokens, 1)
+    whole = [flatten(text) for text in texts if text.strip()]
+    if sum(count_tokens(text) + 1 for text in whole) <= room:
+        return SummaryOut(summary="\n".join(dict.fromkeys(whole)) or "(empty)")
+    chosen = _choose(split_texts(texts), room, opening=opening)
+    summary = " ".join(dict.fromkeys(flatten(sentence.text) for sentence in chosen))
+    # If not even one sentence fits, take the beginning of the first.
+    return SummaryOut(summary=summary or " ".join(whole)[: room * CHARACTERS_PER_TOKEN].strip() or "(empty)")
+
+
+def _choose(sentences: list[Sentence], room: int, *, opening: float) -> list[Sentence]:
+    """The sentences of a summary in document order. A larger `opening` favours the first sentences of every text."""
+    bags = [list_terms(sentence.text) for sentence in sentences]
+    idf = rarity(bags)
+    scores = [
+        (value + opening / (1 + sentence.position)) / (1 + opening) if len(bag) > 2 or value > 0 else 0.0
+        for value, bag, sentence in zip(centrality(bags, idf), bags, sentences, strict=True)
+    ]
+    lengths = [count_tokens(flatten(sentence.text)) + 1 for sentence in sentences]
+    return [sentences[i] for i in sorted(vary(scores, bags, lengths=lengths, room=room, count=_MOST))]
 
 
 def narrate(given: SummaryIn) -> SummaryOut:
@@ -63,5 +63,5 @@ def shorten(given: ShortenIn) -> ShortenOut:
 
 def merge_descriptions(given: DescriptionsIn) -> SummaryOut:
     """The descriptions of one entity without repeats; if they do not all fit, the most central sentences."""
-    unique = list(dict.fromkeys(flat(text) for text in given.descriptions if text.strip()))
+    unique = list(dict.fromkeys(flatten(text) for text in given.descriptions if text.strip()))
     return _summarise(unique or [given.name], _DESCRIPTION_TOKENS, opening=0.3)

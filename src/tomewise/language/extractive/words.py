@@ -9,7 +9,7 @@ from tomewise.language.stop_words import STOP
 
 WORD = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)*")
 
-# Words with which questions are asked, beside the stop words. They do not show where the answer stands.
+# Words with which questions are asked, beside the stop words. They do not show where the answer is.
 ASKING = frozenset(
     """name tell explain describe happen happened happens kind sort type call called refer refers summarize summarise
     summary discussion discuss discussed discussing talking talk talked meeting whole mention mentioned think thought
@@ -61,7 +61,7 @@ def _is_chinese_or_japanese(character: str) -> bool:
 
 
 @lru_cache(maxsize=1 << 16)
-def _terms_of(word: str) -> tuple[str, ...]:
+def _list_word_terms(word: str) -> tuple[str, ...]:
     if not word.isascii() and any(map(_is_chinese_or_japanese, word)):
         # Chinese and Japanese have no spaces. As usual, pairs of characters take the place of words.
         return tuple(word[i : i + 2] for i in range(len(word) - 1)) or (word,)
@@ -69,20 +69,20 @@ def _terms_of(word: str) -> tuple[str, ...]:
     return () if plain in STOP or (len(plain) == 1 and plain.isascii() and not plain.isdigit()) else (stem(plain),)
 
 
-def terms(text: str) -> list[str]:
+def list_terms(text: str) -> list[str]:
     """The stems of the content words of `text`, in order, repeated as often as they occur."""
     found: list[str] = []
     for word in WORD.findall(text):
-        found += _terms_of(word)
+        found += _list_word_terms(word)
     return found
 
 
-def question_terms(question: str) -> list[str]:
+def list_question_terms(question: str) -> list[str]:
     """The stems of the words that a question is about, each once, in order."""
-    stems = dict.fromkeys(term for term in terms(question) if term not in ASKING_STEMS)
-    return list(stems) or list(dict.fromkeys(terms(question)))
+    stems = dict.fromkeys(term for term in list_terms(question) if term not in ASKING_STEMS)
+    return list(stems) or list(dict.fromkeys(list_terms(question)))
 
 
-def flat(text: str) -> str:
+def flatten(text: str) -> str:
     """The text on one line, with single spaces."""
     return " ".join(text.split())

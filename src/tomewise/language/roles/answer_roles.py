@@ -1,4 +1,4 @@
-"""The role that answers."""
+"""The roles that answer a question, and that rephrase a follow-up question of a session."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tomewise.language.roles.fields import Shown, Text
 from tomewise.types import Role, Support
 
 FAILURE = "*"  # the failure signal: an answering role replies with it when the evidence is not sufficient
-_OPENING = " \n\"'`(["  # may stand before the signal
+_OPENING = " \n\"'`(["  # signs that may precede the signal
 _EMPHASIS = re.compile(r"(\*{1,3})\w(?:[^*]*[^*\s])?\1")  # "*Dracula*" is a title and "**nine**" is bold
 
 
@@ -89,9 +89,6 @@ def may_become_failure(beginning: str) -> bool:
     return not beginning.strip(f"{_OPENING}.*") or signals_failure(beginning)
 
 
-ANSWER = Role("answer", AnswerIn, AnswerOut, output_tokens=768)
-
-
 class TurnShown(BaseModel):
     """An earlier question in a prompt, with its answer; the answer is empty if the question was declined."""
 
@@ -110,4 +107,5 @@ class RephraseOut(BaseModel):
     question: Text = Field(default="", description="the new question, so that it can be understood alone")
 
 
+ANSWER = Role("answer", AnswerIn, AnswerOut, output_tokens=768)
 REPHRASE = Role("rephrase", RephraseIn, RephraseOut, output_tokens=300, tags=("earlier",))

@@ -10,16 +10,16 @@ from tomewise.language.roles.fields import Shown, Text
 from tomewise.types import Role
 
 
-def _lower(value: object) -> object:
+def _lower_case(value: object) -> object:
     return value.strip().lower() if isinstance(value, str) else value
 
 
 def _list_alone(value: object) -> object:
-    """A list, also from a single value that stands in place of one."""
+    """A list; a single value becomes a list of one, and null an empty list."""
     return [value] if isinstance(value, str | int) else [] if value is None else value
 
 
-Place = Annotated[Literal["local", "global"], BeforeValidator(_lower)]
+Place = Annotated[Literal["local", "global"], BeforeValidator(_lower_case)]
 Texts = Annotated[list[Text], BeforeValidator(_list_alone)]
 
 

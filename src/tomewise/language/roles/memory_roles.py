@@ -6,13 +6,17 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, WithJsonSchema, computed_field
 
-from tomewise.language.memorable import find_fault, find_fault_in_names, strings_in
+from tomewise.language.memory_faults import find_fault, find_fault_in_names, list_strings
 from tomewise.language.roles.fields import Text
 from tomewise.language.usage import estimate_tokens
 from tomewise.types import Role
 
 _WORDS_PER_TOKEN = 0.7
 _LEAST_WORDS = 30  # of a bound: less says nothing
+_BYTES = 20  # most bytes for a token of a summary: several times the usual, since models exceed their bound
+_STRINGS: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
+Names = Annotated[list[object], WithJsonSchema(_STRINGS)]
+Triples = Annotated[list[object], WithJsonSchema({"type": "array", "items": _STRINGS})]
 
 
 def estimate_words(text: str) -> int:
@@ -26,7 +30,7 @@ def bound_words(text: str, share: float) -> int:
 
 
 class PassageIn(BaseModel):
-    """`before` is the end of what stands before the passage: it shows who is meant, and nothing is taken from it."""
+    """`before` is the end of the text before the passage: it shows who is meant, and nothing is taken from it."""
 
     text: str
     title: str = ""
@@ -57,11 +61,6 @@ class GistOut(BaseModel):
 
 class ExtractIn(PassageIn):
     entities: list[str] = []
-
-
-_STRINGS: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
-Names = Annotated[list[object], WithJsonSchema(_STRINGS)]
-Triples = Annotated[list[object], WithJsonSchema({"type": "array", "items": _STRINGS})]
 
 
 class TriplesOut(BaseModel):
@@ -111,53 +110,52 @@ class SummaryIn(BaseModel):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def words(self) -> int:
-        """The most words of the summary: those of `max_tokens`, or half of what is given where that is less."""
-        given = sum(map(estimate_words, self.texts)) // 2
-        return max(_LEAST_WORDS, min(given, round(_WORDS_PER_TOKEN * self.max_tokens)))
+        """The most words of the summary: those of `max_tokens`, or half of those of the texts if these are fewer."""
+        half = sum(map(estimate_words, self.texts)) // 2
+        return max(_LEAST_WORDS, min(half, round(_WORDS_PER_TOKEN * self.max_tokens)))
 
 
 class SummaryOut(BaseModel):
     summary: Text = Field(min_length=1)
 
 
-_BYTES = 20  # most bytes for a token of a summary: several times the usual, since models exceed their bound
-
-
-def _gist_fault(given: GistIn, output: GistOut) -> str | None:
+def _find_gist_fault(given: GistIn, output: GistOut) -> str | None:
     return find_fault(output.memory, given.grounds)
 
 
-def _summary_fault(given: SummaryIn, output: SummaryOut) -> str | None:
+def _find_summary_fault(given: SummaryIn, output: SummaryOut) -> str | None:
     return find_fault(output.summary, given.texts, _BYTES * given.max_tokens)
 
 
-def _description_fault(given: DescriptionsIn, output: SummaryOut) -> str | None:
+def _find_description_fault(given: DescriptionsIn, output: SummaryOut) -> str | None:
     return find_fault(output.summary, (given.name, *given.descriptions))
 
 
-def _names_fault(given: PassageIn, output: EntitiesOut) -> str | None:
-    return find_fault_in_names(strings_in(output.entities), given.grounds)
+def _find_names_fault(given: PassageIn, output: EntitiesOut) -> str | None:
+    return find_fault_in_names(list_strings(output.entities), given.grounds)
 
 
-def _triples_fault(given: ExtractIn, output: TriplesOut) -> str | None:
-    names = strings_in([output.entities, output.triples])
+def _find_triples_fault(given: ExtractIn, output: TriplesOut) -> str | None:
+    names = list_strings([output.entities, output.triples])
     return find_fault_in_names(names, (*given.grounds, *given.entities))
 
 
-def _relations_fault(given: PassageIn, output: RelationsOut) -> str | None:
+def _find_relations_fault(given: PassageIn, output: RelationsOut) -> str | None:
     texts = [text for entity in output.entities for text in (entity.name, entity.description)]
     for pair in output.relationships:
         texts += [pair.source, pair.target, pair.description, *pair.keywords]
     return find_fault_in_names(texts, given.grounds)
 
 
-GIST = Role("gist", GistIn, GistOut, output_tokens=1024, find_fault=_gist_fault)
-EXTRACT_TRIPLES = Role("extract_triples", ExtractIn, TriplesOut, output_tokens=1024, find_fault=_triples_fault)
-EXTRACT_ENTITIES = Role("extract_entities", PassageIn, EntitiesOut, output_tokens=256, find_fault=_names_fault)
-EXTRACT_FACTS = Role("extract_facts", ExtractIn, TriplesOut, output_tokens=1024, find_fault=_triples_fault)
-EXTRACT_RELATIONS = Role("extract_relations", PassageIn, RelationsOut, output_tokens=1536, find_fault=_relations_fault)
-MERGE_DESCRIPTIONS = Role(
-    "merge_descriptions", DescriptionsIn, SummaryOut, output_tokens=300, find_fault=_description_fault
+GIST = Role("gist", GistIn, GistOut, output_tokens=1024, find_fault=_find_gist_fault)
+EXTRACT_TRIPLES = Role("extract_triples", ExtractIn, TriplesOut, output_tokens=1024, find_fault=_find_triples_fault)
+EXTRACT_ENTITIES = Role("extract_entities", PassageIn, EntitiesOut, output_tokens=256, find_fault=_find_names_fault)
+EXTRACT_FACTS = Role("extract_facts", ExtractIn, TriplesOut, output_tokens=1024, find_fault=_find_triples_fault)
+EXTRACT_RELATIONS = Role(
+    "extract_relations", PassageIn, RelationsOut, output_tokens=1536, find_fault=_find_relations_fault
 )
-SUMMARISE = Role("summarise", SummaryIn, SummaryOut, output_tokens=300, find_fault=_summary_fault)
-NARRATE = Role("narrate", SummaryIn, SummaryOut, output_tokens=500, find_fault=_summary_fault)
+MERGE_DESCRIPTIONS = Role(
+    "merge_descriptions", DescriptionsIn, SummaryOut, output_tokens=300, find_fault=_find_description_fault
+)
+SUMMARISE = Role("summarise", SummaryIn, SummaryOut, output_tokens=300, find_fault=_find_summary_fault)
+NARRATE = Role("narrate", SummaryIn, SummaryOut, output_tokens=500, find_fault=_find_summary_fault)

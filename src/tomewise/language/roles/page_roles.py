@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field, computed_field
 
-from tomewise.language.memorable import find_fault
+from tomewise.language.memory_faults import find_fault
 from tomewise.language.roles.fields import Shown, Text
 from tomewise.language.roles.memory_roles import PassageIn, bound_words
 from tomewise.types import Role
@@ -13,7 +13,7 @@ _SHARE = 0.2  # of the words of a page that its gist may have
 
 
 class ShortenIn(PassageIn):
-    """A page, and the end of what stands before it."""
+    """A page, and the end of the text before it."""
 
     @computed_field  # type: ignore[prop-decorator]
     @property

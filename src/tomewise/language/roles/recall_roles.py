@@ -29,7 +29,7 @@ class DecomposeOut(BaseModel):
 
 
 class SelectIn(BaseModel):
-    """`known` are the texts that earlier steps of the same search kept."""
+    """`known` are the texts that earlier steps of the same search selected."""
 
     question: str
     nodes: list[str]
@@ -55,15 +55,6 @@ class FollowUpOut(BaseModel):
 
     bridge: Text = Field(default="", description="the name, from the evidence, of a thing that the question describes")
     question: Text = Field(default="", description="the question for the second search; empty if there is nothing")
-
-
-FILTER_FACTS = Role("filter_facts", FilterIn, FilterOut, output_tokens=128)
-DECOMPOSE = Role("decompose", DecomposeIn, DecomposeOut, output_tokens=256)
-FOLLOW_UP = Role("follow_up", FollowUpIn, FollowUpOut, output_tokens=128)
-SELECT_NODES = Role("select_nodes", SelectIn, SelectOut, output_tokens=256)
-
-
-# ---------------------------------------------------------------- the metacognitive loop
 
 
 class ProbeIn(BaseModel):
@@ -105,6 +96,10 @@ class FuseIn(BaseModel):
     cues: list[str]
 
 
+FILTER_FACTS = Role("filter_facts", FilterIn, FilterOut, output_tokens=128)
+DECOMPOSE = Role("decompose", DecomposeIn, DecomposeOut, output_tokens=256)
+FOLLOW_UP = Role("follow_up", FollowUpIn, FollowUpOut, output_tokens=128)
+SELECT_NODES = Role("select_nodes", SelectIn, SelectOut, output_tokens=256)
 PROBE = Role("probe", ProbeIn, ProbeOut, output_tokens=256)
 ENCODE = Role("encode", EncodeIn, EncodeOut, output_tokens=400)
 FUSE = Role("fuse", FuseIn, CueOut, output_tokens=500)

@@ -36,8 +36,8 @@ def describe_entities(store: Readable, names: GraphNames, entities: Iterable[int
     """Describe the entities with these node keys; entities without mentions are left out.
 
     Takes the most frequent name and type (ties: the first in the alphabet) and the distinct descriptions, sorted. Only
-    the current mentions count, so that the descriptions of a removed passage are gone at once. A summary rests on all
-    mentions that it was made from, and is removed with any of them.
+    the current mentions count, so that the descriptions of a removed passage are left out at once. A summary is
+    removed with any of the mentions that it was made from.
     """
     mentions_by_entity = _read_mentions(store, names, entities)
     keys = [key for mentions in mentions_by_entity.values() for key in mentions]
@@ -167,7 +167,7 @@ def _read_mentions(store: Readable, names: GraphNames, entities: Iterable[int] |
 
 
 def _read_summaries(store: Readable, names: GraphNames, mentions: Collection[int]) -> dict[int, _Summary]:
-    """Read the summary that rests on each mention, by the key of the mention."""
+    """Read the summary that was made from each mention, by the key of the mention."""
     edges = store.neighbours(f"made-of:{names.descriptions}", mentions)[:, :2].astype(np.int64)
     texts = {key: node.text for key, node in store.nodes_at(edges[:, 0].tolist()).items()}
     return {mention: _Summary(key, texts[key]) for key, mention in edges.tolist()}

@@ -45,26 +45,26 @@ class Extraction:
     entities: tuple[str, ...]
     facts: tuple[Fact, ...]
     mentions: tuple[Mention, ...] = ()
-    dirt: Mapping[str, int] = field(default_factory=dict)  # parts that were left out or repaired, counted by kind
+    faults: Mapping[str, int] = field(default_factory=dict)  # parts that were left out or repaired, counted by kind
 
 
-class Sieve:
-    """Turns the values of a reply into names, and counts by kind the values that are unusable or need repair."""
+class ReplyCleaner:
+    """Reads names and texts from the values of a reply, and counts by kind the values that are unusable or repaired."""
 
     def __init__(self) -> None:
-        self.dirt: Counter[str] = Counter()
+        self.faults: Counter[str] = Counter()
 
     def read_names(self, value: object) -> list[str]:
         """Read the usable names in `value`, normalised: one from a string or number, several from a list of these."""
-        return [name for text in self.read_texts(value) if (name := self.name(text))]
+        return [name for text in self.read_texts(value) if (name := self.read_name(text))]
 
-    def name(self, text: str) -> str:
+    def read_name(self, text: str) -> str:
         """Normalise a name; the result is an empty string where the text is not a usable name."""
         name = normalise_name(text[: 8 * LONGEST_NAME])
         if not name:
-            self.dirt["empty names"] += 1
+            self.faults["empty names"] += 1
         elif len(name) > LONGEST_NAME:
-            self.dirt[f"names over {LONGEST_NAME} characters"] += 1
+            self.faults[f"names over {LONGEST_NAME} characters"] += 1
             return ""
         return name
 
@@ -73,17 +73,17 @@ class Sieve:
         if isinstance(value, str):
             yield value
         elif isinstance(value, int | float) and not isinstance(value, bool):
-            self.dirt["numbers in place of strings"] += 1
+            self.faults["numbers in place of strings"] += 1
             yield f"{value:g}" if isinstance(value, float) else str(value)
         elif isinstance(value, list | tuple):
-            self.dirt["lists in place of strings"] += 1
+            self.faults["lists in place of strings"] += 1
             yield from (str(item) for item in value if isinstance(item, str | int) and not isinstance(item, bool))
         elif isinstance(value, dict):
-            self.dirt["objects in place of strings"] += 1
+            self.faults["objects in place of strings"] += 1
             name_fields = (value.get(field) for field in ("name", "entity", "text"))
             yield from [text for text in name_fields if isinstance(text, str)][:1]
         else:
-            self.dirt["values that are no text"] += 1
+            self.faults["values that are no text"] += 1
 
 
 def drop_repeats(items: Iterable[str]) -> tuple[str, ...]:

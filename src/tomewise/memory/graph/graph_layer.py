@@ -27,10 +27,10 @@ from tomewise.memory.graph.extraction import Extraction
 from tomewise.memory.graph.graph_names import Calls, GraphNames, Style
 from tomewise.memory.graph.graph_rows import GraphRows, SourcedExtraction
 from tomewise.memory.graph.relations import read_relations
-from tomewise.memory.graph.triples import read_at_once, read_in_two
+from tomewise.memory.graph.triples import read_in_one_call, read_in_two_calls
 from tomewise.memory.grounds import find_grounds
 from tomewise.memory.leading import find_leads
-from tomewise.memory.mapped import Ask, MappedLayer, Plan, Taken
+from tomewise.memory.mapped import Ask, MappedLayer, Plan, PlanResult
 from tomewise.memory.neighbours import add_size
 from tomewise.memory.reply_lengths import Typical
 from tomewise.store.records import PASSAGES
@@ -39,15 +39,15 @@ from tomewise.types import Change, Embedder, LanguageModel, LayerReport, Passage
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tomewise.memory.imports.given_triples import Imported
+    from tomewise.memory.imports.extraction_file import Imported
     from tomewise.store.contract import Store
 
 _Reader: TypeAlias = Callable[[LanguageModel, Sequence[PassageIn], int], Awaitable[list[Extraction | ModelError]]]
-# How a text is read, by style and calls: the reader, and its roles with the usual lengths of their replies. These were
+# The function that reads a text, by style and calls, and its roles with the usual lengths of their replies. These were
 # measured on gpt-3.5's triples of 1,890 Wikipedia passages and GPT-4o's relations of 754 passages of a novel.
-_READINGS: Mapping[tuple[str, int], tuple[_Reader, Mapping[Role[Any, Any], Typical]]] = {
-    ("triples", 1): (read_at_once, {EXTRACT_FACTS: Typical(70, 0.95)}),
-    ("triples", 2): (read_in_two, {EXTRACT_ENTITIES: Typical(15, 0.2), EXTRACT_TRIPLES: Typical(55, 0.75)}),
+_READERS: Mapping[tuple[str, int], tuple[_Reader, Mapping[Role[Any, Any], Typical]]] = {
+    ("triples", 1): (read_in_one_call, {EXTRACT_FACTS: Typical(70, 0.95)}),
+    ("triples", 2): (read_in_two_calls, {EXTRACT_ENTITIES: Typical(15, 0.2), EXTRACT_TRIPLES: Typical(55, 0.75)}),
     ("relations", 1): (read_relations, {EXTRACT_RELATIONS: Typical(0, 1.8)}),
 }
 _BATCH_SIZE = 2048  # texts to embed before each report of progress
@@ -59,12 +59,13 @@ class GraphLayer(MappedLayer[tuple[PassageId, ...], PassageIn, Extraction]):
     """Entities, facts and synonyms (HippoRAG 2, section 3; CogitoRAG, section 4.2; HGMem's offline graph).
 
     `source` is "passages", or a layer made from passages. The layer reads the texts of its source and assigns their
-    entities and facts to the passages that the texts rest on. `style` "triples" reads names and triples, in one call,
-    or in two with `calls=2` as in both papers. "relations" reads typed entities and relationships with descriptions.
-    `GraphNames` has the names of the parts. One call reads the triples of up to `together` neighbouring texts.
+    entities and facts to the passages that the texts were made from. `style` "triples" reads names and triples, in one
+    call, or in two with `calls=2` as in both papers. "relations" reads typed entities and relationships with
+    descriptions. `GraphNames` has the names of the parts. One call reads the triples of up to `together` neighbouring
+    texts.
 
     The graph is a pure function of its source: the extraction of a text depends on that text and, for a passage, on
-    what stands before it in its document (`memory.leading`); entities, facts and synonyms follow from the set of
+    the text before it in its document (`memory.leading`); entities, facts and synonyms follow from the set of
     extractions in any order. Deviations: all extracted names become entities, not only those in triples (recall can
     distinguish them by `ends`); the number of synonyms is not limited, so that they do not depend on their neighbours;
     a fact that links an entity to itself has one edge, to its head.
@@ -83,7 +84,7 @@ class GraphLayer(MappedLayer[tuple[PassageId, ...], PassageIn, Extraction]):
         calls: Calls = 1,
         together: int = 1,
     ) -> None:
-        if (style, calls) not in _READINGS:
+        if (style, calls) not in _READERS:
             raise UsageError(f"a graph of {style!r} in {calls} calls: choose triples (1 or 2 calls) or relations (1)")
         if style == "relations" and together != 1:
             raise UsageError(f"relations with together={together}: they are read from one text at a time")
@@ -91,7 +92,7 @@ class GraphLayer(MappedLayer[tuple[PassageId, ...], PassageIn, Extraction]):
         self.name = self.names.layer
         self.needs = (source,)
         self.label = f"{source} read into {style}"
-        self._read, self._typical = _READINGS[style, calls]
+        self._read, self._typical = _READERS[style, calls]
         super().__init__(store, model, embedder, together=together)
 
     @property
@@ -133,31 +134,31 @@ class GraphLayer(MappedLayer[tuple[PassageId, ...], PassageIn, Extraction]):
         asks = self._load_asks(change.added)
         return Plan(asks, [key for ask in asks for key in ask.keys])
 
-    async def answer(self, inputs: Sequence[PassageIn]) -> list[Extraction | ModelError]:
+    async def ask_group(self, inputs: Sequence[PassageIn]) -> list[Extraction | ModelError]:
         """The extractions of neighbouring texts."""
         return await self._read(self._model, inputs, self.together)
 
-    async def remember(
-        self, outcome: Taken[tuple[PassageId, ...], PassageIn, Extraction], report: Report
+    async def commit(
+        self, result: PlanResult[tuple[PassageId, ...], PassageIn, Extraction], report: Report
     ) -> LayerReport:
         """Write what the extractions add to the graph."""
-        asks = outcome.plan.asks
-        read = [SourcedExtraction(asks[index].subject, each) for index, each in outcome.replies.items()]
-        return await self._take_extractions(read, outcome.taken, outcome.failed, report)
+        asks = result.plan.asks
+        read = [SourcedExtraction(asks[index].subject, each) for index, each in result.replies.items()]
+        return await self._add_extractions(read, result.taken, result.failed, report)
 
-    async def take(self, imported: Imported, report: Report) -> LayerReport:
-        """Take in imported extractions instead of asking the model; texts that were taken in before do not change.
+    async def import_extractions(self, imported: Imported, report: Report) -> LayerReport:
+        """Add imported extractions instead of asking the model; texts that were processed before do not change.
 
-        The import replaces all calls of reading a passage. Raises UsageError, see `check_takes`.
+        The import replaces all calls of reading a passage. Raises UsageError, see `check_import`.
         """
-        self.check_takes(imported)
+        self.check_import(imported)
         done = (await run_in_thread(self._store.intake, self.name)).done
         fresh = {key: extraction for key, extraction in imported.extractions.items() if key not in done}
         asks = await run_in_thread(self._load_asks, tuple(fresh))
         read = [SourcedExtraction(ask.subject, fresh[key]) for ask in asks for key in ask.keys]
-        return await self._take_extractions(read, [key for ask in asks for key in ask.keys], {}, report)
+        return await self._add_extractions(read, [key for ask in asks for key in ask.keys], {}, report)
 
-    def check_takes(self, imported: Imported) -> None:
+    def check_import(self, imported: Imported) -> None:
         """Raise UsageError when the import has another style, or when the graph is not read from passages.
 
         Gists and summaries differ from their passages. With one import for all three, their graphs would be equal.
@@ -207,18 +208,18 @@ class GraphLayer(MappedLayer[tuple[PassageId, ...], PassageIn, Extraction]):
         # A gist or a summary names in full who is meant.
         return [_make_ask(key, PassageIn(text=texts[key], title=of[0].title), of) for key, of in below.items()]
 
-    async def _take_extractions(
+    async def _add_extractions(
         self, read: Sequence[SourcedExtraction], taken: Sequence[int], failed: Mapping[int, str], report: Report
     ) -> LayerReport:
         rows = GraphRows(self._store, self.names)
-        await run_in_thread(rows.read, read)
+        await run_in_thread(rows.gather, read)
         vectors = [await self._embed_texts(fresh, report) for fresh in rows.list_texts()]
-        await run_in_thread(rows.relate, vectors[0])
+        await run_in_thread(rows.find_synonyms, vectors[0])
         descriptions = Descriptions(self._store, self._model, self.names)
         removed = await run_in_thread(self._store.find_removed_ids, self.name)
         summaries = await descriptions.merge(rows.mentions, report, everything=bool(removed))
-        dirt = sum((Counter(sourced.extraction.dirt) for sourced in read), Counter[str]())
-        record = await run_in_thread(self._describe_build, len(taken), dirt)
+        faults = sum((Counter(sourced.extraction.faults) for sourced in read), Counter[str]())
+        record = await run_in_thread(self._describe_build, len(taken), faults)
 
         def commit() -> int:
             with self._store.write() as change:
@@ -229,7 +230,7 @@ class GraphLayer(MappedLayer[tuple[PassageId, ...], PassageIn, Extraction]):
             return added
 
         added = await run_in_thread(commit)
-        notes = [f"left out or mended: {count} {kind}" for kind, count in sorted(dirt.items())]
+        notes = [f"left out or mended: {count} {kind}" for kind, count in sorted(faults.items())]
         notes += await run_in_thread(self._describe_hubs, record["taken"])
         return LayerReport(layer=self.name, added=added, failed=dict(failed), notes=(*notes, *summaries.notes))
 
@@ -241,7 +242,7 @@ class GraphLayer(MappedLayer[tuple[PassageId, ...], PassageIn, Extraction]):
             report(Progress(label=f"parts of {self.name} embedded", done=done, total=len(texts)))
         return np.concatenate(rows)
 
-    def _describe_build(self, read: int, dirt: Counter[str]) -> dict[str, Any]:
+    def _describe_build(self, read: int, faults: Counter[str]) -> dict[str, Any]:
         """Make the build record: `taken` counts all texts read, `dirt` counts by kind over all builds."""
         earlier = self._store.builds().get(self.name, {})
         return {
@@ -249,7 +250,7 @@ class GraphLayer(MappedLayer[tuple[PassageId, ...], PassageIn, Extraction]):
             "model": join_names(self._model, self.roles),
             "calls": self.names.calls,
             "together": add_size(earlier, self.together),
-            "dirt": dict(sorted((dirt + Counter(earlier.get("dirt", {}))).items())),
+            "dirt": dict(sorted((faults + Counter(earlier.get("dirt", {}))).items())),
         }
 
     def _describe_hubs(self, texts: int) -> list[str]:
@@ -262,8 +263,8 @@ class GraphLayer(MappedLayer[tuple[PassageId, ...], PassageIn, Extraction]):
         return [f"{name!r} is named in more than half of the passages" for name in names[:5]]
 
 
-def _make_ask(key: int, given: PassageIn, below: Sequence[Passage]) -> Ask[tuple[PassageId, ...], PassageIn]:
+def _make_ask(key: int, role_input: PassageIn, below: Sequence[Passage]) -> Ask[tuple[PassageId, ...], PassageIn]:
     """Ask about a text that was made from these passages; the first says which texts are its neighbours."""
     first = below[0]
     passages = tuple(passage.id for passage in below)
-    return Ask(subject=passages, given=given, keys=(key,), place=(first.document, first.position))
+    return Ask(subject=passages, role_input=role_input, keys=(key,), position=(first.document, first.position))

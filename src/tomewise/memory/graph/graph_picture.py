@@ -33,10 +33,10 @@ class _Facts:
     heads: Keys
     tails: Keys
 
-    def among(self, entities: Keys) -> _Facts:
+    def select_among(self, entities: Keys) -> _Facts:
         """The facts of which both ends are among these."""
-        kept = np.isin(self.heads, entities) & np.isin(self.tails, entities)
-        return _Facts(self.keys[kept], self.heads[kept], self.tails[kept])
+        is_among = np.isin(self.heads, entities) & np.isin(self.tails, entities)
+        return _Facts(self.keys[is_among], self.heads[is_among], self.tails[is_among])
 
 
 def draw_graph(
@@ -60,7 +60,7 @@ def draw_graph(
     degrees = _count_facts(facts, near)
     distance = np.zeros(len(near)) if centre is None else (near != centre).astype(float)
     chosen = near[np.lexsort((near, -degrees, distance))][:limit]
-    inner = facts.among(chosen)
+    inner = facts.select_among(chosen)
     nodes = store.nodes_at(chosen.tolist())
     texts = store.nodes_at(inner.keys.tolist())
     return Picture(
@@ -111,8 +111,8 @@ def _count_facts(facts: _Facts, entities: Keys) -> NDArray[np.int64]:
     counted, counts = np.unique(np.concatenate([facts.heads, facts.tails]), return_counts=True)
     if not len(counted):
         return np.zeros(len(entities), np.int64)
-    places = np.minimum(np.searchsorted(counted, entities), len(counted) - 1)
-    return np.where(counted[places] == entities, counts[places], 0)
+    indices = np.minimum(np.searchsorted(counted, entities), len(counted) - 1)
+    return np.where(counted[indices] == entities, counts[indices], 0)
 
 
 def _make_nodes(

@@ -35,9 +35,9 @@ class SourcedExtraction:
 
 
 class GraphRows:
-    """The rows of one update. Call `read`, embed `list_texts()`, call `relate` with the vectors, then `write`.
+    """The rows of one update. Call `gather`, embed `list_texts()`, call `find_synonyms` with the vectors, then `write`.
 
-    `mentions` are the mention nodes by entity name; `read` fills them.
+    `mentions` are the mention nodes by entity name; `gather` fills them.
     """
 
     def __init__(self, store: Readable, names: GraphNames) -> None:
@@ -50,7 +50,7 @@ class GraphRows:
         self._fresh: tuple[list[Node], ...] = ()  # entities, facts and mentions that the store does not have yet
         self._synonyms: list[tuple[NodeId, NodeId, float]] = []
 
-    def read(self, extractions: Sequence[SourcedExtraction]) -> None:
+    def gather(self, extractions: Sequence[SourcedExtraction]) -> None:
         """Gather equal entities and facts with all their passages, and find the new ones."""
         seen: dict[NodeId, dict[PassageId, None]] = {}
         for sourced in extractions:
@@ -77,7 +77,7 @@ class GraphRows:
             [node.text for node in mentions],
         ]
 
-    def relate(self, vectors: Vectors) -> None:
+    def find_synonyms(self, vectors: Vectors) -> None:
         """Find the synonyms of the new entities among each other and among the stored ones; `vectors` are theirs."""
         chosen = [row for row, node in enumerate(self._fresh[0]) if count_alphanumerics(node.text) > _SHORT_NAME]
         if not chosen:

@@ -8,7 +8,7 @@ from typing import Any
 from tomewise.errors import ModelError
 from tomewise.language.roles import EXTRACT_RELATIONS, PassageIn, Relationship, RelationsOut, TypedEntity
 from tomewise.language.together import ask_together
-from tomewise.memory.graph.extraction import Extraction, Fact, Mention, Sieve, drop_repeats, make_storable
+from tomewise.memory.graph.extraction import Extraction, Fact, Mention, ReplyCleaner, drop_repeats, make_storable
 from tomewise.types import LanguageModel
 
 
@@ -26,25 +26,25 @@ def clean_relations(raw: RelationsOut) -> Extraction:
     A relationship may name an entity that the reply does not list: it becomes an entity without a description, as in
     HGMem's graph. An entity that one reply describes several times keeps the first type and all descriptions.
     """
-    sieve = Sieve()
+    cleaner = ReplyCleaner()
     mentions: dict[str, Mention] = {}
     for entity in raw.entities:
-        mention = _make_mention(entity, sieve)
+        mention = _make_mention(entity, cleaner)
         if mention is not None:
             mentions[mention.entity] = _join_mentions(mentions.get(mention.entity), mention)
     facts: dict[tuple[str, ...], Fact] = {}
     for relationship in raw.relationships:
-        fact = _make_fact(relationship, sieve)
+        fact = _make_fact(relationship, cleaner)
         if fact is not None:
             facts.setdefault(fact.key, fact)
     ends = [end for fact in facts.values() for end in (fact.head, fact.tail)]
     return Extraction(
-        drop_repeats([*mentions, *ends]), tuple(facts.values()), tuple(mentions.values()), dirt=dict(sieve.dirt)
+        drop_repeats([*mentions, *ends]), tuple(facts.values()), tuple(mentions.values()), faults=dict(cleaner.faults)
     )
 
 
-def _make_mention(entity: TypedEntity, sieve: Sieve) -> Mention | None:
-    name = sieve.name(entity.name)
+def _make_mention(entity: TypedEntity, cleaner: ReplyCleaner) -> Mention | None:
+    name = cleaner.read_name(entity.name)
     if not name:
         return None
     return Mention(
@@ -64,13 +64,13 @@ def merge_descriptions(descriptions: Sequence[str]) -> str:
     return "\n".join(sorted({description for description in descriptions if description}))
 
 
-def _make_fact(relationship: Relationship, sieve: Sieve) -> Fact | None:
+def _make_fact(relationship: Relationship, cleaner: ReplyCleaner) -> Fact | None:
     # The ends are sorted, so that both directions are one undirected pair, as in HGMem.
-    ends = sorted(name for end in (relationship.source, relationship.target) if (name := sieve.name(end)))
+    ends = sorted(name for end in (relationship.source, relationship.target) if (name := cleaner.read_name(end)))
     if len(ends) < 2:
         return None
     if ends[0] == ends[1]:
-        sieve.dirt["relationships of a thing with itself"] += 1
+        cleaner.faults["relationships of a thing with itself"] += 1
         return None
     keywords = sorted({word for keyword in relationship.keywords if (word := make_storable(keyword))})
     description = make_storable(relationship.description)

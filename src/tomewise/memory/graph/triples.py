@@ -16,14 +16,14 @@ from tomewise.language.roles import (
 )
 from tomewise.language.together import ask_together
 from tomewise.memory.graph.entity_names import normalise_name
-from tomewise.memory.graph.extraction import LONGEST_NAME, Extraction, Fact, Sieve, drop_repeats
+from tomewise.memory.graph.extraction import LONGEST_NAME, Extraction, Fact, ReplyCleaner, drop_repeats
 from tomewise.types import LanguageModel
 
 _ROLES = (("subject", "head"), ("relation", "predicate"), ("object", "tail"))
 _MOST_NAMES = 10  # names that one end of a triple may list
 
 
-async def read_at_once(
+async def read_in_one_call(
     model: LanguageModel, passages: Sequence[PassageIn], together: int
 ) -> list[Extraction | ModelError]:
     """Read entities and triples in one call."""
@@ -32,7 +32,7 @@ async def read_at_once(
     return [reply if isinstance(reply, ModelError) else clean_triples(reply) for reply in replies]
 
 
-async def read_in_two(
+async def read_in_two_calls(
     model: LanguageModel, passages: Sequence[PassageIn], together: int
 ) -> list[Extraction | ModelError]:
     """Read entities in one call, then their triples in a second, as HippoRAG 2 and CogitoRAG do."""
@@ -45,13 +45,13 @@ async def read_in_two(
             continue
         entities = [entity for entity in reply.entities if isinstance(entity, str) and entity.strip()]
         inputs[index] = reply, ExtractIn(**passage.model_dump(), entities=entities)
-    triples = await ask_together(model, EXTRACT_TRIPLES, [given for _, given in inputs.values()], together)
+    triples = await ask_together(model, EXTRACT_TRIPLES, [role_input for _, role_input in inputs.values()], together)
     for (index, (named, _)), listed in zip(inputs.items(), triples, strict=True):
-        found[index] = listed if isinstance(listed, ModelError) else _join(named, listed)
+        found[index] = listed if isinstance(listed, ModelError) else _join_replies(named, listed)
     return [found[index] for index in range(len(passages))]
 
 
-def _join(named: EntitiesOut, found: TriplesOut) -> Extraction:
+def _join_replies(named: EntitiesOut, found: TriplesOut) -> Extraction:
     return clean_triples(TriplesOut(entities=[*named.entities, *found.entities], triples=found.triples))
 
 
@@ -62,27 +62,27 @@ def clean_triples(raw: TriplesOut) -> Extraction:
     end that is a list stands for one triple per item. A triple with an empty relation is kept, because its ends still
     belong together.
     """
-    sieve = Sieve()
-    listed = [name for entity in raw.entities for name in sieve.read_names(entity)]
+    cleaner = ReplyCleaner()
+    listed = [name for entity in raw.entities for name in cleaner.read_names(entity)]
     facts: dict[tuple[str, ...], Fact] = {}
     for triple in raw.triples:
-        facts.update((fact.key, fact) for fact in _read_facts(triple, sieve))
+        facts.update((fact.key, fact) for fact in _read_facts(triple, cleaner))
     ends = [end for fact in facts.values() for end in (fact.head, fact.tail)]
-    return Extraction(drop_repeats([*listed, *ends]), tuple(facts.values()), dirt=dict(sieve.dirt))
+    return Extraction(drop_repeats([*listed, *ends]), tuple(facts.values()), faults=dict(cleaner.faults))
 
 
-def _read_facts(triple: object, sieve: Sieve) -> Iterator[Fact]:
+def _read_facts(triple: object, cleaner: ReplyCleaner) -> Iterator[Fact]:
     if isinstance(triple, dict):
-        sieve.dirt["objects in place of triples"] += 1
+        cleaner.faults["objects in place of triples"] += 1
         triple = [next((triple[name] for name in names if name in triple), "") for names in _ROLES]
     if not isinstance(triple, list | tuple):
-        sieve.dirt["triples that are no list"] += 1
+        cleaner.faults["triples that are no list"] += 1
         return
     if len(triple) != 3:
-        sieve.dirt["triples not of three parts"] += 1
+        cleaner.faults["triples not of three parts"] += 1
         return
-    heads, tails = sieve.read_names(triple[0])[:_MOST_NAMES], sieve.read_names(triple[2])[:_MOST_NAMES]
-    relation = normalise_name(" ".join(sieve.read_texts(triple[1])))[:LONGEST_NAME].strip()
+    heads, tails = cleaner.read_names(triple[0])[:_MOST_NAMES], cleaner.read_names(triple[2])[:_MOST_NAMES]
+    relation = normalise_name(" ".join(cleaner.read_texts(triple[1])))[:LONGEST_NAME].strip()
     for head in heads:
         for tail in tails:
             text = " ".join(part for part in (head, relation, tail) if part)

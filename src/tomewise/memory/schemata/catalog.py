@@ -34,7 +34,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Catalog:
-    """The fields of `Cluster`, one array each, the lowest level first; only what is asked for becomes an object.
+    """The fields of `Cluster`, one array each, the lowest level first; objects are made on demand.
 
     The children of cluster i are `children[starts[i]:starts[i + 1]]`. `stamps` are uint64, all others int64.
     """
@@ -67,9 +67,9 @@ class Catalog:
             )
         return catalog
 
-    def list_clusters(self, places: NDArray[np.int64] | None = None) -> list[Cluster]:
-        """The clusters at these places, or all."""
-        chosen = np.arange(len(self.labels)) if places is None else places
+    def list_clusters(self, indices: NDArray[np.int64] | None = None) -> list[Cluster]:
+        """The clusters at these indices, or all."""
+        chosen = np.arange(len(self.labels)) if indices is None else indices
         fields = (self.labels, self.levels, self.starts[:-1], self.starts[1:], self.positions, self.stamps)
         return [
             Cluster(label, level, tuple(self.children[start:end].tolist()), position, write_stamp(stamp))
@@ -104,9 +104,9 @@ class Catalog:
         self, names: NDArray[np.int64], below: Level, positions: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         """The positions of the vertices `names`: clusters, or vertices of the level `below`, which has `positions`."""
-        keys, places = np.concatenate((self.labels, below.names)), np.concatenate((self.positions, positions))
+        keys, known = np.concatenate((self.labels, below.names)), np.concatenate((self.positions, positions))
         order = np.argsort(keys)
-        return _look_up(keys[order], places[order], names, 0)
+        return _look_up(keys[order], known[order], names, 0)
 
     def _combine(self, children: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.uint64]:
         """One number for each run of children in their order: from the stamps of clusters, the keys of passages."""
@@ -115,8 +115,8 @@ class Catalog:
         order = np.argsort(self.labels)
         values = _look_up(self.labels[order], self.stamps[order], children, children.astype(np.uint64))
         starts = np.cumsum(sizes) - sizes
-        places = (np.arange(len(children)) - np.repeat(starts, sizes)).astype(np.uint64)
-        mixed = values + places * np.uint64(0x9E3779B97F4A7C15) + np.repeat(sizes, sizes).astype(np.uint64)
+        ranks = (np.arange(len(children)) - np.repeat(starts, sizes)).astype(np.uint64)
+        mixed = values + ranks * np.uint64(0x9E3779B97F4A7C15) + np.repeat(sizes, sizes).astype(np.uint64)
         sums: NDArray[np.uint64] = np.add.reduceat(mix_bits(mixed.view(np.int64), 0), starts)
         return sums
 

@@ -32,7 +32,7 @@ PASSAGE_RUNS = Runs(4, 12, 6)  # the paper's release cuts at 12
 SUMMARY_RUNS = Runs(12, 36, 18)  # summaries are short: these are about as many tokens
 
 
-def slice_run(items: Sequence[int], runs: Runs) -> Iterator[tuple[int, ...]]:
+def split_into_runs(items: Sequence[int], runs: Runs) -> Iterator[tuple[int, ...]]:
     """Cut items into runs for one call each; the last run may be shorter. Items that fit into one run are one.
 
     Whether a run ends after an item depends mostly on that item, so that a new item changes one run or two.
@@ -60,9 +60,9 @@ async def summarise(cluster: Cluster, texts: Mapping[int, str], ask: Ask) -> str
         raise BadReply("none of the members of the cluster could be summarised")
     size = PASSAGE_RUNS if cluster.level == 1 else SUMMARY_RUNS
     while True:
-        runs = list(slice_run(list(parts), size))
+        runs = list(split_into_runs(list(parts), size))
         inputs = [SummaryIn(texts=[parts[part] for part in run], max_tokens=SUMMARY_TOKENS) for run in runs]
-        replies = await gather_calls(ask(given) for given in inputs)
+        replies = await gather_calls(map(ask, inputs))
         if len(runs) == 1:
             return replies[0]
         parts, size = {run[0]: reply for run, reply in zip(runs, replies, strict=True)}, SUMMARY_RUNS

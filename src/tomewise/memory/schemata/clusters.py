@@ -56,7 +56,7 @@ def find_clusters(
     owners[replicas] = network.owners
     groups = _group_by_label(replica_labels[is_used], owners[is_used])
     renamed = _join_equal_clusters(groups, _rename_clusters(groups, names, first_label + count))
-    replica_labels[is_used] = renamed[groups.places]
+    replica_labels[is_used] = renamed[groups.indices]
     return Clusters(replica_labels[replicas], *_list_members(groups, renamed), visits, unsettled)
 
 
@@ -116,13 +116,13 @@ def _link_replicas(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Groups:
-    """Distinct labels, ascending; of each replica the place of its label; and each label's vertices, ascending.
+    """Distinct labels, ascending; of each replica the index of its label; and each label's vertices, ascending.
 
     The vertices of label i are `members[starts[i]:starts[i + 1]]`, each once.
     """
 
     labels: NDArray[np.int64]
-    places: NDArray[np.int64]
+    indices: NDArray[np.int64]
     starts: NDArray[np.int64]
     members: NDArray[np.int64]
 
@@ -131,13 +131,13 @@ def _group_by_label(labels: NDArray[np.int64], owners: NDArray[np.int64]) -> _Gr
     """Group the vertices of replicas, which are in the order of their vertices, by label."""
     from tomewise.memory.schemata.kernels import group_equal
 
-    known, places = np.unique(labels, return_inverse=True)
-    _, order = group_equal(places, len(known))
-    groups, members = places[order], owners[order]
+    known, indices = np.unique(labels, return_inverse=True)
+    _, order = group_equal(indices, len(known))
+    groups, members = indices[order], owners[order]
     is_new = find_changes(groups, members)
     starts = np.zeros(len(known) + 1, np.int64)
     np.cumsum(np.bincount(groups[is_new], minlength=len(known)), out=starts[1:])
-    return _Groups(known, places, starts, members[is_new])
+    return _Groups(known, indices, starts, members[is_new])
 
 
 def _rename_clusters(groups: _Groups, names: NDArray[np.int64], first_label: int) -> NDArray[np.int64]:
@@ -176,8 +176,8 @@ def _list_members(groups: _Groups, labels: NDArray[np.int64]) -> tuple[NDArray[n
     """Each pair of a label and a vertex once, ascending; `labels` (groups,) may repeat for groups of equal vertices."""
     known, firsts = np.unique(labels, return_index=True)
     sizes = np.diff(groups.starts)[firsts]
-    places = np.repeat(groups.starts[firsts] - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
-    return np.repeat(known, sizes), groups.members[places]
+    indices = np.repeat(groups.starts[firsts] - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
+    return np.repeat(known, sizes), groups.members[indices]
 
 
 def mix_bits(values: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:

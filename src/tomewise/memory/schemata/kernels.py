@@ -58,18 +58,18 @@ def offer_links(a: Any, b: Any, weights: Any, best: Any, partners: Any) -> None:
 @njit(cache=True, nogil=True)
 def keep_strongest(starts: Any, columns: Any, weights: Any, k: Any) -> Any:
     """Which entries of a matrix in compressed rows are among the k greatest of their row; ties go to small columns."""
-    kept = np.zeros(columns.size, np.bool_)
-    best, places = np.empty(k, np.float64), np.empty(k, np.int64)
+    is_strongest = np.zeros(columns.size, np.bool_)
+    best, indices = np.empty(k, np.float64), np.empty(k, np.int64)
     for row in range(starts.size - 1):
         best[:] = 0.0
-        places[:] = -1
-        for place in range(starts[row], starts[row + 1]):
-            if weights[place] > 0:
-                _insert(best, places, weights[place], place)
-        for place in places:
-            if place >= 0:
-                kept[place] = True
-    return kept
+        indices[:] = -1
+        for index in range(starts[row], starts[row + 1]):
+            if weights[index] > 0:
+                _insert(best, indices, weights[index], index)
+        for index in indices:
+            if index >= 0:
+                is_strongest[index] = True
+    return is_strongest
 
 
 @njit(cache=True, nogil=True)
@@ -90,24 +90,24 @@ def fill_rows(a: Any, b: Any, starts: Any, smaller: Any, neighbours: Any, revers
 
 @njit(cache=True, nogil=True)
 def group_equal(values: Any, count: Any) -> Any:
-    """Group places by their value from 0 to count - 1: returns where each group starts, and the places by group."""
+    """Group indices by their value from 0 to count - 1: returns where each group starts, and the indices by group."""
     starts = np.zeros(count + 1, np.int64)
     for value in values:
         starts[value + 1] += 1
     starts = np.cumsum(starts)
     following = starts[:-1].copy()
-    places = np.empty(values.size, np.int64)
-    for place in range(values.size):
-        places[following[values[place]]] = place
-        following[values[place]] += 1
-    return starts, places
+    indices = np.empty(values.size, np.int64)
+    for index in range(values.size):
+        indices[following[values[index]]] = index
+        following[values[index]] += 1
+    return starts, indices
 
 
 @njit(cache=True, nogil=True)
 def find_ranges(groups: Any, values: Any, lowest: Any, highest: Any) -> None:
     """Write the least and the greatest value of each group, for values from 0 up; see `lowest` for a group of none."""
-    for place in range(values.size):
-        group, value = groups[place], values[place]
+    for index in range(values.size):
+        group, value = groups[index], values[index]
         if value >= 0:
             lowest[group] = min(lowest[group], value)
             highest[group] = max(highest[group], value)
@@ -135,13 +135,13 @@ def find_components(starts: Any, neighbours: Any, replicas: Any) -> Any:
     Replicas are numbered by vertex, then by their first neighbour. Returns how many there are.
     """
     vertices = starts.size - 1
-    places = np.full(vertices, -1, np.int64)  # the place of a vertex among the neighbours of the present centre
+    indices = np.full(vertices, -1, np.int64)  # the index of a vertex among the neighbours of the present centre
     parents = np.empty(neighbours.size, np.int64)
     count = 0
     for centre in range(vertices):
         start, end = starts[centre], starts[centre + 1]
         for slot in range(start, end):
-            places[neighbours[slot]] = slot
+            indices[neighbours[slot]] = slot
             parents[slot] = slot
         parts = end - start
         for slot in range(start, end):
@@ -149,11 +149,11 @@ def find_components(starts: Any, neighbours: Any, replicas: Any) -> Any:
                 break
             neighbour = neighbours[slot]
             for other_slot in range(starts[neighbour], starts[neighbour + 1]):
-                linked_slot = places[neighbours[other_slot]]
+                linked_slot = indices[neighbours[other_slot]]
                 if linked_slot > slot and _join(parents, slot, linked_slot):
                     parts -= 1
         for slot in range(start, end):
-            places[neighbours[slot]] = -1
+            indices[neighbours[slot]] = -1
             root = _find_root(parents, slot)  # the first slot of its component, so its number is known
             if root == slot:
                 replicas[slot] = count
@@ -221,12 +221,12 @@ def propagate(starts: Any, neighbours: Any, labels: Any, sweeps: Any) -> Any:
 def _choose_label(starts: Any, neighbours: Any, labels: Any, replica: Any) -> Any:
     near = np.sort(labels[neighbours[starts[replica] : starts[replica + 1]]])
     chosen = labels[replica]
-    most = own = start = 0
+    most = own_count = start = 0
     for end in range(1, near.size + 1):
         if end == near.size or near[end] != near[start]:
             if near[start] == labels[replica]:
-                own = end - start
+                own_count = end - start
             if end - start > most:
                 chosen, most = near[start], end - start
             start = end
-    return labels[replica] if own == most else chosen
+    return labels[replica] if own_count == most else chosen

@@ -35,9 +35,9 @@ class SlotLabels:
 class Level:
     """The clusters of one level. `names` are the keys of its vertices (n,), in document order.
 
-    A vertex that stands for a new cluster of the level below has that cluster's label as its name. `slots` are the
-    labels to store. `clusters` has the name of a vertex as the label where a cluster has this vertex alone: it goes up
-    as it is. `links` are the links of the level.
+    A vertex that is a new cluster of the level below has that cluster's label as its name. `slots` are the
+    labels to store. `clusters` has the name of a vertex as the label where a cluster has this vertex alone: it is a
+    vertex of the next level too. `links` are the links of the level.
     """
 
     names: NDArray[np.int64]
@@ -64,11 +64,11 @@ def grow_levels(
         if levels and count >= count_linked(links):
             break
         levels.append(level)
-        names, links = lift(level, k)
+        names, links = make_next_level(level, k)
     return levels
 
 
-def keep_unclustered(names: NDArray[np.int64], links: Links) -> list[Level]:
+def make_unclustered_level(names: NDArray[np.int64], links: Links) -> list[Level]:
     """The lowest level alone, without clusters; no level if there are no links."""
     none = np.empty(0, np.int64)
     return [Level(names, links, SlotLabels(none, none, none), Clusters(none, none, none, 0, 0))] if len(links.a) else []
@@ -94,7 +94,7 @@ def find_labels(known: SlotLabels, vertices: NDArray[np.int64], neighbours: NDAr
     return np.where(at < 0, NO_LABEL, known.labels[at]) if len(known.labels) else np.full(len(at), NO_LABEL, np.int64)
 
 
-def lift(level: Level, k: int) -> tuple[NDArray[np.int64], Links]:
+def make_next_level(level: Level, k: int) -> tuple[NDArray[np.int64], Links]:
     """The vertices and links of the next level: the clusters, in the order of their first members.
 
     The weight of a link is the sum of the weights between the members, and 1 for each shared member, divided by the
@@ -120,5 +120,5 @@ def lift(level: Level, k: int) -> tuple[NDArray[np.int64], Links]:
     sizes = np.bincount(of_cluster, minlength=len(known)).astype(np.float64)
     a, b = np.repeat(np.arange(len(known)), np.diff(sums.indptr)), sums.indices.astype(np.int64)
     weights = np.where(a == b, 0.0, np.round(sums.data / (sizes[a] * sizes[b]), 6))
-    kept = keep_strongest(sums.indptr.astype(np.int64), b, weights, k)
-    return known[order], Links.from_pairs(a[kept], b[kept], weights[kept])
+    is_strongest = keep_strongest(sums.indptr.astype(np.int64), b, weights, k)
+    return known[order], Links.from_pairs(a[is_strongest], b[is_strongest], weights[is_strongest])

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-
-from collections.abc import Mapping, Sequence
-from itertools import zip_longest
-from typing import Any
 
 _BLOCK = 4096  # vertices on each side of one matrix product: 64 MB of cosines
 _SHARE_LINKED = 0.9  # of the passages that have a link where the threshold is chosen from their similarities
@@ -49,7 +46,7 @@ class Passages:
     documents: NDArray[np.int64]
     positions: NDArray[np.int64]
 
-    def take(self, vertices: NDArray[np.int64]) -> NDArray[np.float32]:
+    def select(self, vertices: NDArray[np.int64]) -> NDArray[np.float32]:
         """The vectors of these vertices; no copy if they are stored in one run."""
         rows = self.rows[vertices]
         if (rows[1:] - rows[:-1] == 1).all():
@@ -122,18 +119,18 @@ def find_links(passages: Passages, known: Links, fresh: NDArray[np.int64], rules
     shape = passages.documents, passages.positions, rules.alpha, rules.sigma, np.float32(least)
     for start in range(0, len(fresh), _BLOCK):
         rows = fresh[start : start + _BLOCK]
-        vectors = passages.take(rows)
+        vectors = passages.select(rows)
         for source, first in ((fresh, start), (others, 0)):
             for at in range(first, len(source), _BLOCK):
                 columns = source[at : at + _BLOCK]
                 on_diagonal = source is fresh and at == start
-                cosines = vectors @ passages.take(columns).T
+                cosines = vectors @ passages.select(columns).T
                 offer_scores(cosines, rows, columns, on_diagonal, *shape, best, partners)
     theta = _choose_threshold(best) if rules.theta is None else rules.theta
     is_link = (partners >= 0) & (best >= np.float32(theta))
     is_link &= is_fresh[:, None] | is_fresh[partners]
-    a, places = np.nonzero(is_link)
-    return Links.from_pairs(a, partners[a, places], best[a, places].astype(np.float64)), theta
+    a, indices = np.nonzero(is_link)
+    return Links.from_pairs(a, partners[a, indices], best[a, indices].astype(np.float64)), theta
 
 
 def _start_lists(vertices: int, known: Links, k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
@@ -164,19 +161,19 @@ def count_linked(links: Links) -> int:
 def match_pairs(
     known_a: NDArray[np.int64], known_b: NDArray[np.int64], a: NDArray[np.int64], b: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """For each pair, the place of the equal known pair, or -1. Known pairs are distinct; no number is negative."""
-    places = np.full(len(a), -1, np.int64)
+    """For each pair, the index of the equal known pair, or -1. Known pairs are distinct; no number is negative."""
+    indices = np.full(len(a), -1, np.int64)
     if not len(known_a) or not len(a):
-        return places
+        return indices
     width = 1 + int(known_b.max())
     # Only pairs that may be known get a number: labels of new clusters are so large that the numbers would not fit.
-    asked = np.flatnonzero((a <= known_a.max()) & (b < width))
-    known, wanted = known_a * width + known_b, a[asked] * width + b[asked]
+    comparable = np.flatnonzero((a <= known_a.max()) & (b < width))
+    known, wanted = known_a * width + known_b, a[comparable] * width + b[comparable]
     order = np.argsort(known, kind="stable")  # takes sorted runs as they are: pairs are stored in a few of them
     known = known[order]
     found = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    places[asked] = np.where(known[found] == wanted, order[found], -1)
-    return places
+    indices[comparable] = np.where(known[found] == wanted, order[found], -1)
+    return indices
 
 
 def find_changes(a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -18,10 +18,10 @@ from tomewise.language.roles import SUMMARISE, SummaryIn
 from tomewise.memory.ask_each import run_each
 from tomewise.memory.schemata.catalog import Catalog, Cluster
 from tomewise.memory.schemata.cluster_summaries import summarise
-from tomewise.memory.schemata.levels import FIRST_LABEL, MOST_LEVELS, Level, grow_levels, keep_unclustered
+from tomewise.memory.schemata.levels import FIRST_LABEL, MOST_LEVELS, Level, grow_levels, make_unclustered_level
 from tomewise.memory.schemata.network import LinkRules, Links, count_linked, find_links
 from tomewise.memory.schemata.schemata_names import SchemataNames
-from tomewise.memory.schemata.schemata_state import Ground, load_ground, load_labels, load_shared, write_levels
+from tomewise.memory.schemata.schemata_state import BaseLevel, load_base_level, load_labels, load_shared, write_levels
 from tomewise.memory.step_reports import sum_tokens
 from tomewise.types import Change, Embedder, Estimate, LanguageModel, LayerReport, Node, NodeId, Report, content_id
 
@@ -49,7 +49,7 @@ class _Threshold:
 class _Plan:
     """One batch: the new state, the clusters that need a node, and those whose summary is out of date."""
 
-    ground: Ground
+    base: BaseLevel
     theta: float
     threshold: _Threshold
     levels: list[Level]
@@ -61,12 +61,13 @@ class _Plan:
 
 
 class SchemataLayer:
-    """A hierarchy that grows by assimilation and accommodation; a state that takes in `batch` passages at a time.
+    """A hierarchy that grows by assimilation and accommodation; a state to which `batch` passages are added at a time.
 
     A batch adds its links, clusters what they change, and summarises the clusters whose members or members' summaries
-    changed; all is committed together. The nodes of this layer are the clusters of two or more vertices; a cluster of
-    one goes up as it is. A node keeps its id while its members change. A large cluster is summarised in parts, and the
-    parts together, so that a new member changes few calls. Removing a document is the same mechanism without new links.
+    changed; all is committed together. The nodes of this layer are the clusters of two or more vertices; a vertex
+    alone in its cluster is a vertex of the next level too. A node keeps its id while its members change. A large
+    cluster is summarised in parts, and the parts together, so that a new member changes few calls. Removing a document
+    is the same mechanism without new links.
 
     Without `split`, a vertex is in one cluster alone. Without `hierarchy` there are links, but no clusters. `entities`
     is the node layer of a graph's entities: passages that see an entity of at most k passages are linked too, with the
@@ -99,7 +100,7 @@ class SchemataLayer:
         self._hierarchy = hierarchy
         self._entities = entities
         self._batch = batch
-        self.names = SchemataNames.of(self._rules, split=split, hierarchy=hierarchy, entities=entities)
+        self.names = SchemataNames.from_settings(self._rules, split=split, hierarchy=hierarchy, entities=entities)
         self.name = self.names.layer
         self.needs = ("passages", entities) if entities else ("passages",)
         self.writes = (self.name,)
@@ -120,12 +121,12 @@ class SchemataLayer:
         )
 
     async def update(self, change: Change, report: Report) -> LayerReport:
-        """Take in the new passages, batch by batch. A cluster whose summary failed is tried again by the next build."""
+        """Add the new passages, batch by batch. A cluster whose summary failed is tried again by the next build."""
         known = (await run_in_thread(self._store.intake, self.name)).failed
         fresh = [key for key in change.added if key not in known]
         size = self._batch or max(1, len(fresh))
         batches = [fresh[start : start + size] for start in range(0, max(1, len(fresh)), size)]
-        reports = [await self._take(batch, report) for batch in batches]
+        reports = [await self._add_batch(batch, report) for batch in batches]
         return LayerReport(
             layer=self.name,
             added=sum(each.added for each in reports),
@@ -135,27 +136,27 @@ class SchemataLayer:
         )
 
     async def estimate(self, change: Change) -> Estimate:
-        """The calls of one batch, exact. The beginnings of its parts stand in for the text of a new summary."""
+        """The calls of one batch, exact. A new summary counts with the beginnings of its parts as its text."""
         plan = await run_in_thread(self._plan, change.added)
         inputs: list[SummaryIn] = []
 
-        async def stand_in(summary_input: SummaryIn) -> str:
+        async def record_input(summary_input: SummaryIn) -> str:
             inputs.append(summary_input)
             characters = int(_REPLY_SHARE * 4 * summary_input.max_tokens)
             return " ".join(summary_input.texts)[:characters]
 
         texts = await run_in_thread(self._load_texts, plan)
         for cluster in plan.stale:
-            texts[cluster.label] = await summarise(cluster, texts, stand_in)
+            texts[cluster.label] = await summarise(cluster, texts, record_input)
         return Estimate(
             layer=self.name,
             model=find_name(self._model, SUMMARISE),
             calls=len(inputs),
-            input_tokens=await sum_tokens(inputs, partial(self._model.reckon, SUMMARISE)),
-            output_tokens=int(_REPLY_SHARE * sum(given.max_tokens for given in inputs)),
+            input_tokens=await sum_tokens(inputs, partial(self._model.count_input_tokens, SUMMARISE)),
+            output_tokens=int(_REPLY_SHARE * sum(summary_input.max_tokens for summary_input in inputs)),
         )
 
-    async def _take(self, batch: Sequence[int], report: Report) -> LayerReport:
+    async def _add_batch(self, batch: Sequence[int], report: Report) -> LayerReport:
         plan = await run_in_thread(self._plan, batch)
         texts = await run_in_thread(self._load_texts, plan)
         failed: dict[int, str] = {}
@@ -189,32 +190,30 @@ class SchemataLayer:
         if self._entities:
             passages = frozenset(self._store.node_keys("passages"))
             known, fresh = known & passages, fresh & passages
-        threshold = self._keep_threshold(record.get("network", {}), len(known), len(known | fresh))
+        threshold = self._choose_threshold(record.get("network", {}), len(known), len(known | fresh))
         if threshold.theta is None:
             known, fresh = frozenset(), known | fresh  # all are linked again
-        ground = load_ground(self._store, self.names, known, fresh)
-        added, theta = find_links(
-            ground.passages, ground.links, ground.fresh, replace(self._rules, theta=threshold.theta)
-        )
-        links = _join(ground.links, added)
+        base = load_base_level(self._store, self.names, known, fresh)
+        added, theta = find_links(base.passages, base.links, base.fresh, replace(self._rules, theta=threshold.theta))
+        links = _join_links(base.links, added)
         if self._entities:
-            shared = load_shared(self._store, self._entities, ground.keys, self._rules.k)
-            links = _join(links, replace(shared, weights=np.full(len(shared.a), theta)))
+            shared = load_shared(self._store, self._entities, base.keys, self._rules.k)
+            links = _join_links(links, replace(shared, weights=np.full(len(shared.a), theta)))
         levels_before = record.get("levels", 0)
-        # Labels from links that are gone would hold clusters together, so they do not outlive the threshold.
+        # Labels of links that no longer exist would hold clusters together, so they are dropped with the threshold.
         before = load_labels(self._store, self.names, levels_before if threshold.outgrown is None else 0)
         if self._hierarchy:
-            levels = grow_levels(ground.keys, links, before, self._rules.k, split=self._split)
+            levels = grow_levels(base.keys, links, before, self._rules.k, split=self._split)
         else:
-            levels = keep_unclustered(ground.keys, links)
-        catalog = Catalog.from_levels(levels, ground.passages.positions)
+            levels = make_unclustered_level(base.keys, links)
+        catalog = Catalog.from_levels(levels, base.passages.positions)
         stamps = self._store.node_field(self.name, "stamp")
         stale = catalog.list_stale(stamps)
         failed = frozenset(intake.failed)
-        return _Plan(ground, theta, threshold, levels, levels_before, catalog, frozenset(stamps), stale, failed)
+        return _Plan(base, theta, threshold, levels, levels_before, catalog, frozenset(stamps), stale, failed)
 
-    def _keep_threshold(self, network: Mapping[str, Any], known: int, passages: int) -> _Threshold:
-        """The threshold that is given, or that earlier batches set, unless the tome has outgrown it.
+    def _choose_threshold(self, network: Mapping[str, Any], known: int, passages: int) -> _Threshold:
+        """The threshold of the rules, or the one that earlier batches set, unless the tome has grown too much since.
 
         The more passages there are, the more alike is the nearest one, and the higher is the threshold.
         """
@@ -228,7 +227,7 @@ class SchemataLayer:
         return _Threshold(theta, theta_passages)
 
     def _load_texts(self, plan: _Plan) -> dict[int, str]:
-        """The texts of what the stale clusters are made of, as far as it exists."""
+        """The texts that exist of the members of the stale clusters."""
         wanted = {child for cluster in plan.stale for child in cluster.children}
         passages = self._store.passages(key for key in wanted - plan.stored if key < FIRST_LABEL)
         texts = {key: passage.content for key, passage in passages.items()}
@@ -256,7 +255,7 @@ class SchemataLayer:
         )
 
     def _list_notes(self, plan: _Plan) -> Iterator[str]:
-        passages = len(plan.ground.keys)
+        passages = len(plan.base.keys)
         if passages and not plan.levels:
             yield f"no two of {passages:,} passages are alike enough to be linked: theta is {plan.theta:g}"
         elif plan.levels and not self._hierarchy:
@@ -302,8 +301,8 @@ class SchemataLayer:
             "k": self._rules.k,
             "theta": plan.theta,
             "theta_passages": plan.threshold.passages,
-            "passages": len(plan.ground.keys),
-            "isolated": len(plan.ground.keys) - linked,
+            "passages": len(plan.base.keys),
+            "isolated": len(plan.base.keys) - linked,
             "clusters": np.bincount(plan.catalog.levels)[1:].tolist(),
             "calls": calls,
         }
@@ -330,7 +329,7 @@ def _make_node(cluster: Cluster, layer: str, ids: Mapping[int, NodeId], text: st
     )
 
 
-def _join(known: Links, added: Links) -> Links:
+def _join_links(known: Links, added: Links) -> Links:
     return Links.from_pairs(
         np.concatenate((known.a, added.a)),
         np.concatenate((known.b, added.b)),

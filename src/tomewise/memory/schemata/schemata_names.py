@@ -14,20 +14,21 @@ SCHEMATA = "schemata"
 class SchemataNames:
     """The names of the schemata that these settings make.
 
-    The layer of the default settings is `schemata`; others name what differs, so that each keeps its own state. Nodes
-    and vectors have the layer's name. Edge spaces: `LAYER-links:L` (vertex, vertex, score; each link of level L once,
-    the smaller key first) and `LAYER-labels:L` (see `memory.schemata.state`), and the store's own `seen-in:LAYER`.
+    The layer of the default settings is `schemata`; other settings are part of the layer's name, so that each has its
+    own state. Nodes and vectors have the layer's name. Edge spaces: `LAYER-links:L` (vertex, vertex, score; each link
+    of level L once, the smaller key first) and `LAYER-labels:L` (see `memory.schemata.schemata_state`), and the store's
+    `seen-in:LAYER`.
     """
 
     layer: str = SCHEMATA
     kind: ClassVar = "summary"  # what its nodes are
 
     @classmethod
-    def of(cls, rules: LinkRules, *, split: bool, hierarchy: bool, entities: str) -> SchemataNames:
+    def from_settings(cls, rules: LinkRules, *, split: bool, hierarchy: bool, entities: str) -> SchemataNames:
         """The names for these settings, see `SchemataLayer`."""
         usual = LinkRules()
-        own = {field.name: getattr(rules, field.name) for field in fields(rules)}
-        parts = [f"{name}={value:g}" for name, value in own.items() if value != getattr(usual, name)]
+        settings = {field.name: getattr(rules, field.name) for field in fields(rules)}
+        parts = [f"{name}={value:g}" for name, value in settings.items() if value != getattr(usual, name)]
         parts += [] if split else ["unsplit"]
         parts += [] if hierarchy else ["links"]
         parts += [entities] if entities else []

@@ -24,15 +24,9 @@ if TYPE_CHECKING:
     from tomewise.store.write_contract import Write
 
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class Ground:
-    """The passages in the network, in document order, by key, and the links among those that were there before."""
+class BaseLevel:
+    """The passages of the lowest level in document order, by key, and the links among those that are not `fresh`."""
 
     keys: NDArray[np.int64]
     passages: Passages
@@ -40,22 +34,22 @@ class Ground:
     fresh: NDArray[np.int64]
 
 
-def load_ground(store: Store, names: SchemataNames, known: frozenset[int], fresh: frozenset[int]) -> Ground:
+def load_base_level(store: Store, names: SchemataNames, known: frozenset[int], fresh: frozenset[int]) -> BaseLevel:
     """Load the `known` passages with their links, and the `fresh` ones."""
     order, documents, positions = store.passage_order()
-    is_known, is_fresh = _flag(order, known), _flag(order, fresh)
+    is_known, is_fresh = _find_wanted(order, known), _find_wanted(order, fresh)
     used = is_known | is_fresh
     keys = order[used]
     columns = store.vectors("passages")
     passages = Passages(columns.rows, np.searchsorted(columns.keys, keys), documents[used], positions[used])
     table = store.edges(names.links(0)).rows
-    places = np.where(is_known[used], np.arange(len(keys)), -1)
-    a, b = find_places(keys, places, table[:, 0]), find_places(keys, places, table[:, 1])
+    indices = np.where(is_known[used], np.arange(len(keys)), -1)
+    a, b = find_indices(keys, indices, table[:, 0]), find_indices(keys, indices, table[:, 1])
     both = (a >= 0) & (b >= 0)
-    return Ground(keys, passages, Links.from_pairs(a[both], b[both], table[both, 2]), np.flatnonzero(is_fresh[used]))
+    return BaseLevel(keys, passages, Links.from_pairs(a[both], b[both], table[both, 2]), np.flatnonzero(is_fresh[used]))
 
 
-def _flag(keys: NDArray[np.int64], wanted: frozenset[int]) -> NDArray[np.bool_]:
+def _find_wanted(keys: NDArray[np.int64], wanted: frozenset[int]) -> NDArray[np.bool_]:
     """Which of the keys are wanted."""
     return np.isin(keys, np.fromiter(wanted, np.int64, len(wanted)), kind="table")
 
@@ -69,22 +63,43 @@ def load_labels(store: Store, names: SchemataNames, levels: int) -> list[SlotLab
     return found
 
 
-def find_places(
-    keys: NDArray[np.int64], places: NDArray[np.int64], wanted: NDArray[np.float64] | NDArray[np.int64]
+def find_indices(
+    keys: NDArray[np.int64], indices: NDArray[np.int64], wanted: NDArray[np.float64] | NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """The places (n,) that belong to `keys` (n,), which are in any order, for each key wanted; -1 for other keys."""
+    """The indices (n,) that belong to `keys` (n,), which are in any order, for each key wanted; -1 for other keys."""
     wanted = wanted.astype(np.int64)
     table = np.full(1 + max(int(keys.max(initial=0)), int(wanted.max(initial=0))), -1, np.int64)
-    table[keys] = places
+    table[keys] = indices
     return table[wanted]
 
 
 def load_shared(store: Store, entities: str, keys: NDArray[np.int64], most: int) -> Links:
-    """Links without weight between the places of `keys` that see the same entity, see `pair_passages`."""
+    """Links without weight between the indices of `keys` that see the same entity, see `pair_passages`."""
     table = store.edges(f"seen-in:{entities}").rows.astype(np.int64)
-    places = find_places(keys, np.arange(len(keys)), table[:, 1])
-    a, b = pair_passages(table[places >= 0, 0], places[places >= 0], most)
+    indices = find_indices(keys, np.arange(len(keys)), table[:, 1])
+    a, b = pair_passages(table[indices >= 0, 0], indices[indices >= 0], most)
     return Links.from_pairs(a, b, np.zeros(len(a)))
+
+
+def pair_passages(
+    entities: NDArray[np.int64], passages: NDArray[np.int64], most: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """All pairs of passages that see the same entity, for entities that 2 to `most` passages see.
+
+    `entities` and `passages` (n,) say which passage sees which entity; no pair of these comes twice. An entity of more
+    passages says little of each of them. (The paper does not state its rule.) A pair may be found more than once.
+    """
+    order = np.lexsort((passages, entities))
+    entities, passages = entities[order], passages[order]
+    _, groups, sizes = np.unique(entities, return_inverse=True, return_counts=True)
+    is_rare = sizes[groups] <= most
+    groups, passages = groups[is_rare], passages[is_rare]
+    firsts, seconds = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for gap in range(1, most):
+        is_pair = groups[gap:] == groups[:-gap]
+        firsts.append(passages[:-gap][is_pair])
+        seconds.append(passages[gap:][is_pair])
+    return np.concatenate(firsts), np.concatenate(seconds)
 
 
 def write_levels(
@@ -131,27 +146,6 @@ def _replace(values: NDArray[np.int64], keys: Mapping[int, int]) -> NDArray[np.i
     """The values, with keys in place of the labels of new clusters."""
     is_label = values >= FIRST_LABEL
     replaced = values.copy()
-    known, places = np.unique(values[is_label], return_inverse=True)
-    replaced[is_label] = np.array([keys[label] for label in known.tolist()], np.int64)[places]
+    known, indices = np.unique(values[is_label], return_inverse=True)
+    replaced[is_label] = np.array([keys[label] for label in known.tolist()], np.int64)[indices]
     return replaced
-
-
-def pair_passages(
-    entities: NDArray[np.int64], passages: NDArray[np.int64], most: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """All pairs of passages that see the same entity, for entities that 2 to `most` passages see.
-
-    `entities` and `passages` (n,) say which passage sees which entity; no pair of these comes twice. An entity of more
-    passages says little of each of them. (The paper does not state its rule.) A pair may be found more than once.
-    """
-    order = np.lexsort((passages, entities))
-    entities, passages = entities[order], passages[order]
-    _, groups, sizes = np.unique(entities, return_inverse=True, return_counts=True)
-    is_rare = sizes[groups] <= most
-    groups, passages = groups[is_rare], passages[is_rare]
-    firsts, seconds = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for gap in range(1, most):
-        is_pair = groups[gap:] == groups[:-gap]
-        firsts.append(passages[:-gap][is_pair])
-        seconds.append(passages[gap:][is_pair])
-    return np.concatenate(firsts), np.concatenate(seconds)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.util import find_spec
 from math import isqrt
+from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -22,11 +24,6 @@ from tomewise.memory.tree.mixture import find_best_fit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
-from threading import Lock
 
 Vectors: TypeAlias = "NDArray[np.floating[Any]]"
 Cluster: TypeAlias = tuple[int, ...]  # positions, ascending
@@ -40,6 +37,7 @@ _POSTERIOR = 0.1
 _SEED = 224
 _MEGABYTES = 64  # of the distances that are held at a time; without a limit 1 GB
 _DEEPEST = 5  # how often a cluster that is too long is clustered again
+_NUMBA_LOCK = Lock()  # Numba's workqueue layer aborts if two threads enter it
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,7 @@ def reduce_by_umap(vectors: Vectors, neighbours: int, dimensions: int) -> Vector
     if not np.ptp(rows, axis=0).any():
         return np.zeros((len(rows), dimensions))  # equal vectors have no principal components
     nearest = find_nearest(rows, neighbours)
-    with numba_lock, warnings.catch_warnings():  # in this order: who waits must not see these filters
+    with _NUMBA_LOCK, warnings.catch_warnings():  # in this order: who waits must not see these filters
         library = _import_umap()
         warnings.filterwarnings("ignore", "precomputed_knn")  # it warns that new rows could not be reduced later
         reduced = library.UMAP(
@@ -81,7 +79,7 @@ def reduce_by_umap(vectors: Vectors, neighbours: int, dimensions: int) -> Vector
             metric="cosine",
             init="pca",
             precomputed_knn=nearest,
-            disconnection_distance=np.inf,  # opposite vectors have a place too
+            disconnection_distance=np.inf,  # opposite vectors have neighbours too
             random_state=_SEED,
             n_jobs=1,
         ).fit_transform(rows)
@@ -112,10 +110,9 @@ def find_nearest(vectors: Vectors, count: int) -> tuple[NDArray[np.int32], NDArr
 
     with config_context(working_memory=_MEGABYTES):
         distances, indices = NearestNeighbors(n_neighbors=count - 1, metric="cosine").fit(vectors).kneighbors()
-    places = np.arange(len(vectors))
-    return np.column_stack((places, indices)).astype(np.int32), np.column_stack((0 * places, distances)).astype(
-        np.float32
-    )
+    rows = np.arange(len(vectors))
+    nearest, lengths = np.column_stack((rows, indices)), np.column_stack((0 * rows, distances))
+    return nearest.astype(np.int32), lengths.astype(np.float32)
 
 
 def reduce_by_pca(vectors: Vectors, neighbours: int, dimensions: int) -> Vectors:
@@ -165,7 +162,7 @@ def cluster_in_two_stages(vectors: Vectors, reduction: Reduction, watch: Watch =
             found.add(members)
             continue
         local = reduction.reduce(vectors[list(members)], _NEIGHBOURS, DIMENSIONS)
-        found.update(tuple(members[place] for place in cluster) for cluster in cluster_by_mixture(local))
+        found.update(tuple(members[index] for index in cluster) for cluster in cluster_by_mixture(local))
     watch(_MOST_CLUSTERS + len(groups), _MOST_CLUSTERS + len(groups))
     return sorted(found)
 
@@ -192,8 +189,8 @@ def _find_short_clusters(
     depth: int,
     watch: Watch = lambda *_: None,
 ) -> Iterator[Cluster]:
-    for places in cluster_in_two_stages(vectors[list(members)], reduction, watch):
-        cluster = tuple(members[place] for place in places)
+    for indices in cluster_in_two_stages(vectors[list(members)], reduction, watch):
+        cluster = tuple(members[index] for index in indices)
         if len(cluster) == 1 or sum(tokens[member] for member in cluster) <= max_tokens:
             yield cluster
         elif len(cluster) in (2, len(members)) or depth == _DEEPEST:
@@ -213,9 +210,6 @@ def cut_cluster(cluster: Cluster, tokens: Sequence[int], max_tokens: int) -> lis
             room = max_tokens - tokens[member]
         runs[-1].append(member)
     return [tuple(run) for run in runs]
-
-
-numba_lock = Lock()  # Numba's workqueue layer aborts if two threads enter it
 
 
 class _SharedLimit:
@@ -246,7 +240,7 @@ class _SharedLimit:
                 self._stack.close()
 
 
-_blas_limit = _SharedLimit()
+_BLAS_LIMIT = _SharedLimit()
 
 
 @contextmanager
@@ -255,8 +249,8 @@ def use_one_blas_thread() -> Iterator[None]:
 
     Small matrices are many times slower on several threads (measured: 59 s instead of 3 s on two cores).
     """
-    _blas_limit.enter()
+    _BLAS_LIMIT.enter()
     try:
         yield
     finally:
-        _blas_limit.leave()
+        _BLAS_LIMIT.leave()

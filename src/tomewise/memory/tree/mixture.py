@@ -103,11 +103,11 @@ def draw_centres(points: Array, count: int, random: np.random.RandomState) -> li
     The probability of a point is proportional to its squared distance to the nearest centre so far. There are fewer
     centres where fewer points are distinct.
     """
-    places = [int(random.randint(len(points)))]
-    squares = ((points - points[places[0]]) ** 2).sum(axis=1)
-    while len(places) < count and squares.any():
+    indices = [int(random.randint(len(points)))]
+    squares = ((points - points[indices[0]]) ** 2).sum(axis=1)
+    while len(indices) < count and squares.any():
         bounds = np.cumsum(squares)
-        place = np.searchsorted(bounds, random.random_sample() * bounds[-1], side="right")
-        places.append(min(int(place), len(points) - 1))
-        squares = np.minimum(squares, ((points - points[places[-1]]) ** 2).sum(axis=1))
-    return places
+        index = np.searchsorted(bounds, random.random_sample() * bounds[-1], side="right")
+        indices.append(min(int(index), len(points) - 1))
+        squares = np.minimum(squares, ((points - points[indices[-1]]) ** 2).sum(axis=1))
+    return indices

@@ -17,6 +17,7 @@ from tomewise.language.roles import SUMMARISE, SummaryIn
 from tomewise.memory.ask_each import ask_each
 from tomewise.memory.step_reports import sum_tokens
 from tomewise.memory.tree.clustering import SMALL, Reduction, choose_reduction, find_clusters
+from tomewise.store.records import PASSAGES
 from tomewise.types import Change, Embedder, Estimate, LanguageModel, LayerReport, Node, NodeId, Report, content_id
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from tomewise.store.contract import Store
 
 NAME = "tree"
-_GROUND = "passages"
 _CLUSTER_TOKENS = 3500  # of the texts in one cluster
 _SUMMARY_TOKENS = 200
 _LEVELS = 5
@@ -35,7 +35,7 @@ _SHARE = 0.95  # of its token limit that a summary usually takes
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """The nodes of one level in document order. `below` has the places of the passages under each node."""
+    """The nodes of one level in document order. `below` has the indices of the passages under each node."""
 
     ids: Sequence[NodeId]
     texts: Sequence[str]
@@ -64,7 +64,7 @@ class _Summary:
 
 @dataclass(frozen=True, slots=True)
 class _Tree:
-    """A whole tree: nodes of all levels with their vectors, and failures by the place of the passage below.
+    """A whole tree: nodes of all levels with their vectors, and failures by the index of the passage below.
 
     `sizes` counts the nodes of each level.
     """
@@ -89,7 +89,7 @@ class TreeLayer:
 
     name = NAME
     kind = "summary"
-    needs = (_GROUND,)
+    needs = (PASSAGES,)
     writes = (NAME,)
     extra = GRAPH
     # Every level has fewer nodes than the one below it.
@@ -153,7 +153,7 @@ class TreeLayer:
             layer=NAME,
             model=find_name(self._model, SUMMARISE),
             calls=len(inputs),
-            input_tokens=await sum_tokens(inputs, partial(self._model.reckon, SUMMARISE)),
+            input_tokens=await sum_tokens(inputs, partial(self._model.count_input_tokens, SUMMARISE)),
             output_tokens=sum(_estimate_characters(summary_input) // _CHARACTERS_PER_TOKEN for summary_input in inputs),
         )
 
@@ -165,8 +165,8 @@ class TreeLayer:
             ids=[passage.id for passage in passages.values()],
             texts=[passage.content for passage in passages.values()],
             positions=[passage.position for passage in passages.values()],
-            below=[frozenset([place]) for place in range(len(keys))],
-            vectors=self._store.rows(_GROUND, keys),
+            below=[frozenset([index]) for index in range(len(keys))],
+            vectors=self._store.rows(PASSAGES, keys),
         )
         nodes = self._store.nodes(NAME)
         rows = self._store.rows(NAME, nodes)
@@ -215,7 +215,7 @@ class TreeLayer:
         wanted = {node.id for node in tree.nodes}
         obsolete = self._store.keys_of(node for node in existing if node not in wanted)
         fresh = [(node, row) for node, row in zip(tree.nodes, tree.vectors, strict=True) if node.id not in existing]
-        failed = {keys[place]: reason for place, reason in tree.failed.items()}
+        failed = {keys[index]: reason for index, reason in tree.failed.items()}
         taken_keys = [key for key in keys if key not in failed]
         with self._store.write() as writing:
             writing.remove_nodes(obsolete.values())

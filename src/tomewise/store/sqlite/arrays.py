@@ -1,4 +1,4 @@
-"""The vectors and edges of a tome as arrays: kept in memory, cached in files, and read from the database if needed."""
+"""The vectors and edges of a tome as arrays: held in memory, cached in files, and read from the database if needed."""
 
 from __future__ import annotations
 
@@ -39,39 +39,39 @@ class Arrays:
         """The arrays of a space as they are now: from memory, else from the files, else from the database."""
         with self._guards.setdefault(space, threading.Lock()):
             with self._begin_read() as connection:
-                version = version_of(connection, space)
+                version = read_space_version(connection, space)
                 cached = self._columns.get(space)
                 if cached is not None and cached.version == version and cached.is_whole:
                     return cached
-                found = self._mirror(space).read(version)
+                found = self._make_mirror(space).read(version)
                 missing = found is None or not _fits(found, connection, space)
                 if found is None or missing:
-                    found = Columns(version, *load(connection, space))
+                    found = Columns(version, *load_rows(connection, space))
             if missing and len(found.stored_keys):
                 found = self._repair(space, found)
             self._columns[space] = found
             return found
 
-    def follow(self, connection: Connection, deltas: Mapping[str, tuple[int, int, Delta]]) -> None:
+    def apply_deltas(self, connection: Connection, deltas: Mapping[str, tuple[int, int, Delta]]) -> None:
         """Update the files with the changes of a write transaction that is about to commit.
 
         If the transaction is rolled back, readers ignore the files, because their version was never committed.
         """
         for space, (before, after, delta) in deltas.items():
-            mirror = self._mirror(space)
+            mirror = self._make_mirror(space)
             try:
-                if before and mirror.follow(delta, before, after):
+                if before and mirror.apply(delta, before, after):
                     continue
-                rows = load(connection, space) if before else (delta.added_keys, delta.added_rows)
+                rows = load_rows(connection, space) if before else (delta.added_keys, delta.added_rows)
                 mirror.write(after, *rows)
             except OSError:
                 continue  # for example a full disk: the files are out of date, and a later reader writes them again
 
-    def find_strange(self, connection: Connection) -> bool:
+    def find_mismatch(self, connection: Connection) -> bool:
         """Whether arrays in memory, which may come from files, are not those of the tables. This reads them all."""
         for space, found in self._columns.items():
-            if found.version == version_of(connection, space):
-                keys, rows = load(connection, space)
+            if found.version == read_space_version(connection, space):
+                keys, rows = load_rows(connection, space)
                 if not np.array_equal(found.keys, keys) or not np.array_equal(found.rows, rows):
                     return True
         return False
@@ -81,34 +81,34 @@ class Arrays:
         self._columns.clear()
 
     def _repair(self, space: str, found: Columns) -> Columns:
-        mirror = self._mirror(space)
+        mirror = self._make_mirror(space)
         try:
             with self._begin_repair() as connection:
-                if version_of(connection, space) == found.version:
+                if read_space_version(connection, space) == found.version:
                     mirror.write(found.version, found.stored_keys, found.stored_rows)
         except (StoreError, OSError):  # another writer is active, or writing is not allowed: a later reader repairs
             return found
         return mirror.read(found.version) or found
 
-    def _mirror(self, space: str) -> Mirror:
+    def _make_mirror(self, space: str) -> Mirror:
         dtype = np.dtype(np.float32) if space.startswith("vectors/") else np.dtype(np.float64)
         return Mirror(self._folder, space, self._tome, dtype)
 
 
-def version_of(connection: Connection, space: str) -> int:
+def read_space_version(connection: Connection, space: str) -> int:
     """The version of a space; 0 if nothing was ever stored in it."""
     return connection.scalar(select(spaces.c.version).where(spaces.c.space == space)) or 0
 
 
-def load(connection: Connection, space: str) -> tuple[Keys, Rows]:
+def load_rows(connection: Connection, space: str) -> tuple[Keys, Rows]:
     """The arrays of a space, read from the tables, keys ascending."""
     kind, name = space.split("/", 1)
-    return _vectors(connection, name) if kind == "vectors" else edges_after(connection, name)
+    return _load_vectors(connection, name) if kind == "vectors" else load_edges(connection, name)
 
 
-def edges_after(connection: Connection, space: str, last: int = 0) -> tuple[Keys, Rows]:
+def load_edges(connection: Connection, space: str, last: int = 0) -> tuple[Keys, Rows]:
     """The edges of a space (`NAME` alone) with keys above `last`."""
-    found = _rows(
+    found = _select_rows(
         connection, "SELECT key, a, b, weight FROM edges WHERE space = ? AND key > ? ORDER BY key", (space, last)
     )
     with decode_plain("edges"):
@@ -118,25 +118,25 @@ def edges_after(connection: Connection, space: str, last: int = 0) -> tuple[Keys
     return table[:, 0].astype(np.int64), table[:, 1:]
 
 
-def _vectors(connection: Connection, space: str) -> tuple[Keys, Rows]:
+def _load_vectors(connection: Connection, space: str) -> tuple[Keys, Rows]:
     # Copy row by row into one array: a list of all rows would need the memory of two more arrays.
-    (count,) = next(_rows(connection, "SELECT count(*) FROM vectors WHERE space = ?", (space,)))
-    found = _rows(connection, "SELECT key, vector FROM vectors WHERE space = ? ORDER BY key", (space,))
-    width = _dimensions(connection)
+    (count,) = next(_select_rows(connection, "SELECT count(*) FROM vectors WHERE space = ?", (space,)))
+    found = _select_rows(connection, "SELECT key, vector FROM vectors WHERE space = ? ORDER BY key", (space,))
+    width = _find_dimensions(connection)
     keys, rows = np.empty(count, np.int64), np.empty((count, width), np.float32)
-    for place, (key, stored) in enumerate(found):
+    for index, (key, stored) in enumerate(found):
         vector = decode_vector(stored)
         if len(vector) != width or type(key) is not int:
             raise Misfit("vectors", f"a vector of {len(vector)} numbers, not {width}")
-        keys[place] = key
-        rows[place] = vector
+        keys[index] = key
+        rows[index] = vector
     with np.errstate(invalid="ignore"):
         if not np.isfinite(rows.sum(dtype=np.float64)):  # of all at once: a flag for each would need much memory
             raise Misfit("vectors", "numbers that are not finite")
     return keys, rows
 
 
-def _dimensions(connection: Connection) -> int:
+def _find_dimensions(connection: Connection) -> int:
     """The width of all vectors: the tome's setting, else the width of any stored vector."""
     setting = connection.scalar(select(meta.c.value).where(meta.c.key == "dimensions"))
     with decode_plain("meta"):
@@ -146,16 +146,16 @@ def _dimensions(connection: Connection) -> int:
 def _fits(found: Columns, connection: Connection, space: str) -> bool:
     """Whether arrays from files have the keys and the width that the tables have, and edges the nodes.
 
-    A sum stands for the keys, since reading them all takes longer than reading the files.
+    The sum of the keys is compared, since reading them all takes longer than reading the files.
     """
     kind, name = space.split("/", 1)
     query = f"SELECT count(*), coalesce(sum(key), 0) FROM {kind} WHERE space = ?"
-    count, total = next(_rows(connection, query, (name,)))
+    count, total = next(_select_rows(connection, query, (name,)))
     keys = found.keys
     if len(keys) != count or int(keys.sum()) != total or (keys[1:] <= keys[:-1]).any():
         return False
     if kind == "vectors":
-        return not count or found.stored_rows.shape[1] == _dimensions(connection)
+        return not count or found.stored_rows.shape[1] == _find_dimensions(connection)
     return found.stored_rows.shape[1] == _EDGE and _are_edges(found.rows, connection)
 
 
@@ -166,7 +166,7 @@ def _are_edges(rows: Rows, connection: Connection) -> bool:
     return bool(((ends >= 1) & (ends <= last)).all() and np.isfinite(weights).all())
 
 
-def _rows(connection: Connection, query: str, values: tuple[Any, ...]) -> Iterator[Any]:
+def _select_rows(connection: Connection, query: str, values: tuple[Any, ...]) -> Iterator[Any]:
     # Rows of the driver: for a million rows, those of SQLAlchemy take ten times as long.
     cursor: Any = connection.exec_driver_sql(query, values).cursor
     return iter(cursor)

@@ -13,7 +13,7 @@ from sqlalchemy.dialects.sqlite import insert
 from tomewise.store.sqlite.removals import clear_removals
 from tomewise.store.sqlite.schema import builds, intake, meta, sessions
 
-_KEPT = ("replies", "writes")  # of the record of a build, when a new one replaces it
+_FIELDS_OF_ALL_BUILDS = ("replies", "writes")  # of the record of a build, when a new one replaces it
 _ENCODER = json.JSONEncoder(ensure_ascii=False, sort_keys=True)
 
 
@@ -39,35 +39,35 @@ class BuildRecords:
         return bool(self._connection.execute(delete(sessions).where(sessions.c.name == name)).rowcount)
 
     def record_build(self, layer: str, record: Mapping[str, Any]) -> None:
-        """Record the last build of a layer. It has followed all removals, so their log is emptied.
+        """Record the last build of a layer. It has processed all removals, so their log is emptied.
 
-        What `count_replies` and `record_writes` recorded is kept, and so are the other models of earlier builds, as
+        What `count_replies` and `record_writes` stays, and so are the other models of earlier builds, as
         `former_models`; a mark to ask for replies again is removed, since that is done. A layer that commits once a
         batch calls it with the first batch that follows the removals.
         """
-        before = self._build(layer)
-        kept = {name: value for name, value in before.items() if name in _KEPT}
+        before = self._read_build(layer)
+        fields = {name: value for name, value in before.items() if name in _FIELDS_OF_ALL_BUILDS}
         former = {*before.get("former_models", ()), str(before.get("model", ""))} - {"", str(record.get("model", ""))}
         if former:
-            kept["former_models"] = sorted(former)
-        self._put_build(layer, {**record, **kept})
+            fields["former_models"] = sorted(former)
+        self._put_build(layer, {**record, **fields})
         clear_removals(self._connection, layer)
 
     def record_writes(self, layer: str, writes: Sequence[str]) -> None:
         """Record which node layers a layer writes, for layers above that are built without it."""
-        self._put_build(layer, {**self._build(layer), "writes": list(writes)})
+        self._put_build(layer, {**self._read_build(layer), "writes": list(writes)})
 
     def count_replies(self, layer: str, counts: Mapping[str, int]) -> None:
         """Add to the counts of replies, by kind, in the layer's record; they cover all builds."""
-        record = self._build(layer)
+        record = self._read_build(layer)
         total = Counter(record.get("replies", {})) + Counter(counts)
         self._put_build(layer, {**record, "replies": dict(sorted(total.items()))})
 
     def mark_again(self, layer: str, mark: str) -> None:
         """Mark a layer: until its next build succeeds, its calls are repeated (see `Run.fresh_mark`)."""
-        self._put_build(layer, {**self._build(layer), "again": mark})
+        self._put_build(layer, {**self._read_build(layer), "again": mark})
 
-    def _build(self, layer: str) -> dict[str, Any]:
+    def _read_build(self, layer: str) -> dict[str, Any]:
         record = self._connection.scalar(select(builds.c.record).where(builds.c.layer == layer))
         return record or {}
 
@@ -76,7 +76,7 @@ class BuildRecords:
         self._connection.execute(insert(builds).values(row).on_conflict_do_update(index_elements=["layer"], set_=row))
 
     def record_intake(self, layer: str, taken: Iterable[int], failed: Mapping[int, str] | None = None) -> None:
-        """Record which nodes a layer has taken in, and which failed, each with its reason."""
+        """Record which nodes a layer has processed, and which failed, each with its reason."""
         rows = [{"layer": layer, "node": key, "failure": ""} for key in taken]
         rows += [{"layer": layer, "node": key, "failure": reason} for key, reason in (failed or {}).items()]
         if rows:
@@ -85,7 +85,7 @@ class BuildRecords:
             self._connection.execute(statement.on_conflict_do_update(index_elements=["layer", "node"], set_=keep), rows)
 
     def forget_layer(self, layer: str) -> None:
-        """Delete the intake and the records of a layer, so that the next build takes in all nodes again."""
+        """Delete the intake and the records of a layer, so that the next build processes all nodes again."""
         clear_removals(self._connection, layer)
         self._connection.execute(delete(intake).where(intake.c.layer == layer))
         self._connection.execute(delete(builds).where(builds.c.layer == layer))

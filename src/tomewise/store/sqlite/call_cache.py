@@ -40,7 +40,7 @@ class StoredCalls:
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tomewise-calls")
 
     async def get(self, key: str, *, since: str = "") -> str | None:
-        """The reply, or None; if `since` is given, only a reply that was put with this mark."""
+        """The reply, or None; with `since`, only a reply that was stored under this mark."""
         query = select(calls.c.reply).where(calls.c.key == key)
         with self._read() as connection:
             try:
@@ -69,9 +69,9 @@ class StoredCalls:
     async def drop(self, key: str) -> None:
         """Delete a reply."""
         if self._write is not None:
-            await asyncio.to_thread(self._drop, key, self._write)
+            await asyncio.to_thread(self._delete, key, self._write)
 
-    def _drop(self, key: str, write: Begin) -> None:
+    def _delete(self, key: str, write: Begin) -> None:
         with write() as connection:
             connection.execute(delete(calls).where(calls.c.key == key))
 
@@ -90,15 +90,15 @@ class StoredCalls:
         rows = None
         try:
             with write() as connection:
-                rows = self._take_rows()  # only now, to include replies that arrived while this waited for its turn
+                rows = self._close_batch()  # only now, to include replies that arrived while this waited for its turn
                 statement = insert(calls)
                 fresh = {name: statement.excluded[name] for name in ("role", "model", "reply", "since")}
                 connection.execute(statement.on_conflict_do_update(index_elements=["key"], set_=fresh), rows)
         finally:
             if rows is None:
-                self._take_rows()  # callers of this batch get the error; later callers start a new batch
+                self._close_batch()  # callers of this batch get the error; later callers start a new batch
 
-    def _take_rows(self) -> list[dict[str, str]]:
+    def _close_batch(self) -> list[dict[str, str]]:
         with self._guard:
             batch, self._open = self._open, None
         assert batch is not None

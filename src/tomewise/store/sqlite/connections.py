@@ -24,7 +24,7 @@ _LOCK_NAMES = r"writer\.lock|session-[0-9a-f]{16}\.lock"
 _TURN_SECONDS = 60.0  # longer than any transaction takes
 
 
-class _Works:
+class _RunningWork:
     """What this process is doing alone, by the file: a lock file does not say who holds it."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class _Works:
             self._works.pop((os.getpid(), path), None)
 
 
-_WORKS = _Works()
+_RUNNING_WORK = _RunningWork()
 
 
 class Session:
@@ -92,7 +92,7 @@ class Session:
             self._cache.delete(name)
 
     def delete_cache(self) -> None:
-        """Delete the folder of the caches with its locks, as far as it holds nothing of others: the tome is deleted."""
+        """Delete the folder of the caches with its locks, except for files of others: the tome is deleted."""
         self._cache.delete_all()
 
     def _list_cached(self) -> list[str]:
@@ -135,15 +135,15 @@ class Session:
     def alone(self, what: str) -> Iterator[None]:
         """Take the exclusive right to add, remove and build. Raises Locked at once if somebody else has it."""
         self._check_writable()
-        place = Path(os.path.realpath(self.path))
-        if (current := _WORKS.begin(place, what)) is not None:
+        file = Path(os.path.realpath(self.path))
+        if (current := _RUNNING_WORK.begin(file, what)) is not None:
             raise Locked(f"{self.path}: this program has another {current} under way: {what} when that has finished")
         refusal = Locked(f"{self.path} is being written by another program: try to {what} again when it has finished")
         try:
             with self._hold_lock(_LOCK, refusal):
                 yield
         finally:
-            _WORKS.end(place)
+            _RUNNING_WORK.end(file)
 
     @contextmanager
     def hold_session(self, name: str) -> Iterator[None]:

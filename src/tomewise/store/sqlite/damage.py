@@ -113,7 +113,7 @@ def find_damaged_row(connection: Connection, tables: Iterable[Table]) -> str:
         columns = list(table.c)
         fields = ", ".join(f'typeof("{column.name}"), CAST("{column.name}" AS BLOB)' for column in columns)
         for row in connection.exec_driver_sql(f'SELECT {fields} FROM "{table.name}"'):
-            values = [_rebuild(*row[place : place + 2]) for place in range(0, len(row), 2)]
+            values = [_decode_value(*row[index : index + 2]) for index in range(0, len(row), 2)]
             for column, value in zip(columns, values, strict=True):
                 if problem := _find_misfit(column, value):
                     keys = [value for key, value in zip(columns, values, strict=True) if key.primary_key]
@@ -122,13 +122,13 @@ def find_damaged_row(connection: Connection, tables: Iterable[Table]) -> str:
 
 
 def _describe_row(table: str, keys: list[Any], column: str, problem: str) -> str:
-    shown = [key.decode(errors="replace") if isinstance(key, bytes) else str(key) for key in keys]
-    row = ", ".join(f"{key[:80]!a}" for key in shown)
-    remedy = _REMEDIES.get(table, RESTORE).format(row=f"{shown[-1]!a}")
+    key_texts = [key.decode(errors="replace") if isinstance(key, bytes) else str(key) for key in keys]
+    row = ", ".join(f"{key[:80]!a}" for key in key_texts)
+    remedy = _REMEDIES.get(table, RESTORE).format(row=f"{key_texts[-1]!a}")
     return f"the row {row} of the table {table} has {problem} ({column}); {remedy}"
 
 
-def _rebuild(kind: str, content: bytes) -> Any:
+def _decode_value(kind: str, content: bytes) -> Any:
     """The value of which SQLite gave the type and the bytes; bytes for a text that is not UTF-8."""
     if kind == "text":
         with suppress(UnicodeDecodeError):

@@ -24,7 +24,7 @@ _PAGE = 8192  # bytes; holds five vectors of 384 numbers; a default page holds t
 _CACHE = -65536  # kilobytes, for writing: index pages are changed in no order, and must stay in memory
 _LEAN_CACHE = -2000  # kilobytes, for reading; SQLite's default
 _JOURNAL = 64 << 20  # bytes; the size to which the write-ahead log shrinks after a large transaction
-_STRANGE = "SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view') LIMIT 1"
+_FOREIGN = "SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view') LIMIT 1"
 _NAMES_FILE = bytes.fromhex("d9d505f920a163d7")  # the end of a rollback journal with the name of another file in it
 
 
@@ -47,7 +47,7 @@ def connect(path: Path, *, create: bool, read_only: bool = False) -> Engine:
             raise StoreError(f"{path} is a link to where no tome is, and no tome is made through a link: delete it")
     else:
         _check_header(path)
-    engine = _engine(path)
+    engine = _make_engine(path)
     try:
         with translate_errors(path):
             _prepare(engine, path, create=create, read_only=read_only or is_read_only(path))
@@ -77,7 +77,7 @@ def translate_errors(path: Path) -> Iterator[None]:
     except (DBAPIError, sqlite3.Error) as error:
         cause = error.orig if isinstance(error, DBAPIError) else error
         if isinstance(cause, sqlite3.OperationalError):
-            raise _as_store_error(path, str(cause)) from error
+            raise _make_store_error(path, str(cause)) from error
         # Of a table, this error names the column; without a name it comes from the full-text index.
         if type(cause) is sqlite3.DatabaseError or str(cause) == "constraint failed":
             raise StoreError(
@@ -86,7 +86,7 @@ def translate_errors(path: Path) -> Iterator[None]:
         raise
 
 
-def _as_store_error(path: Path, cause: str) -> StoreError:
+def _make_store_error(path: Path, cause: str) -> StoreError:
     if "locked" in cause or "busy" in cause:
         return Locked(f"{path} is being written by another program: try again when it has finished")
     if "readonly" in cause or "unable to open" in cause:
@@ -96,14 +96,14 @@ def _as_store_error(path: Path, cause: str) -> StoreError:
 
 def _prepare(engine: Engine, path: Path, *, create: bool, read_only: bool) -> None:
     with engine.connect() as connection:
-        application, version = _marks(connection)
+        application, version = _read_marks(connection)
         if application == APPLICATION_ID:
             refuse_newer(version, path)
         if application != APPLICATION_ID and not (create and _is_blank(connection)):
             raise StoreError(f"{path} is an SQLite file but not a tome: name another file with -m")
-        if strange := connection.exec_driver_sql(_STRANGE).first():
+        if foreign := connection.exec_driver_sql(_FOREIGN).first():
             raise StoreError(
-                f"{path} is damaged: it has the {strange[0]} {strange[1]!a}, which would run by itself, and no tome "
+                f"{path} is damaged: it has the {foreign[0]} {foreign[1]!a}, which would run by itself, and no tome "
                 "has one; restore it from a copy, or add the documents to a new file"
             )
     if application != APPLICATION_ID or version < LATEST:
@@ -135,7 +135,7 @@ def is_read_only(path: Path) -> bool:
     return path.exists() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
 
 
-def _address(path: Path) -> URL:
+def _make_address(path: Path) -> URL:
     """The address for SQLite. If no log can be written beside the file, it is opened as a file that never changes."""
     if not is_read_only(path):
         return URL.create("sqlite+pysqlite", database=str(path))
@@ -145,9 +145,9 @@ def _address(path: Path) -> URL:
     return URL.create("sqlite+pysqlite", database=f"file:{quote_address(str(path))}", query=query)
 
 
-def _engine(path: Path) -> Engine:
+def _make_engine(path: Path) -> Engine:
     engine = create_engine(
-        _address(path),
+        _make_address(path),
         connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False},
         max_overflow=-1,  # each thread may have its own connection
     )
@@ -223,7 +223,7 @@ def _check_header(path: Path) -> None:
         raise StoreError(f"{path} is not a tome: name another file with -m")
 
 
-def _marks(connection: Connection) -> tuple[Any, Any]:
+def _read_marks(connection: Connection) -> tuple[Any, Any]:
     return (
         connection.exec_driver_sql("PRAGMA application_id").scalar_one(),
         read_version(connection),

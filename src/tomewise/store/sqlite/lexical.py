@@ -83,7 +83,7 @@ def find_holders(
 ) -> list[tuple[int, NDArray[np.int64]]]:
     """For each word the number of texts that hold it, and those of `among` that do, ascending.
 
-    A run of a script without spaces is held where its characters stand side by side.
+    A run of a script without spaces is held where its characters are side by side.
     """
     keys = json.dumps(among.tolist())
     found = []

@@ -1,8 +1,8 @@
 """Arrays cached in files beside a tome: a cold start maps the files instead of reading the database.
 
-A mirror is three files that only grow (keys, rows, places of dead rows) and a header. The header gives the valid length
-of each file and the version of the space. Versions are random numbers: a mirror is valid only if its version is the one
-in the database. Any other mirror is ignored, and the arrays are read from the database again. The header has a
+A mirror is three files that only grow (keys, rows, indices of dead rows) and a header. The header gives the valid
+length of each file and the version of the space. Versions are random numbers: a mirror is valid only if its version is
+the one in the database. Any other mirror is ignored, and the arrays are read from the database again. The header has a
 checksum, so readers see the mirror before a change, after it, or not at all.
 
 A folder of caches may come from a stranger, with checksums that are right. So whatever a header says is checked before
@@ -59,14 +59,14 @@ class Columns:
         return self._sort()[0]
 
     @property
-    def places(self) -> NDArray[np.int64] | None:
-        """The place of each key in the stored arrays; None if `keys` are the stored keys as they are."""
+    def indices(self) -> NDArray[np.int64] | None:
+        """The index of each key in the stored arrays; None if `keys` are the stored keys as they are."""
         return self._sort()[1]
 
     @property
     def rows(self) -> Rows:
-        places = self.places
-        return self.stored_rows if places is None else self.stored_rows[places]
+        indices = self.indices
+        return self.stored_rows if indices is None else self.stored_rows[indices]
 
     @property
     def is_whole(self) -> bool:
@@ -90,13 +90,13 @@ class Columns:
 
     def _sort(self) -> tuple[Keys, NDArray[np.int64] | None]:
         if not self._cache:
-            places = None if self.live is None else np.flatnonzero(self.live)
-            keys = self.stored_keys if places is None else self.stored_keys[places]
+            indices = None if self.live is None else np.flatnonzero(self.live)
+            keys = self.stored_keys if indices is None else self.stored_keys[indices]
             if not (keys[1:] > keys[:-1]).all():
                 order = np.argsort(keys, kind="stable")  # takes sorted runs as they are: keys are appended in a few
-                places = order if places is None else places[order]
+                indices = order if indices is None else indices[order]
                 keys = keys[order]
-            self._cache.append((keys, places))
+            self._cache.append((keys, indices))
         return self._cache[0]
 
 
@@ -125,15 +125,15 @@ class Changes:
 
     def remove(self, keys: Sequence[int]) -> None:
         removed = np.unique(np.asarray(keys, np.int64))
-        for place, (added_keys, rows) in enumerate(self._added):
+        for index, (added_keys, rows) in enumerate(self._added):
             is_removed = np.isin(added_keys, removed)
             if is_removed.any():  # rows that this transaction added need no removal
-                self._added[place] = (added_keys[~is_removed], rows[~is_removed])
+                self._added[index] = (added_keys[~is_removed], rows[~is_removed])
                 removed = np.setdiff1d(removed, added_keys[is_removed])
         if len(removed):
             self._removed.append(removed)
 
-    def delta(self) -> Delta:
+    def make_delta(self) -> Delta:
         """All changes as one."""
         removed = np.unique(np.concatenate(self._removed)) if self._removed else np.empty(0, np.int64)
         if not self._added:
@@ -193,7 +193,7 @@ class _Header:
 
 
 class Mirror:
-    """The cached arrays of one space. Only one writer may call `follow` and `write` at a time, in any process."""
+    """The cached arrays of one space. Only one writer may call `apply` and `write` at a time, in any process."""
 
     def __init__(self, folder: FolderBeside, space: str, tome: str, dtype: np.dtype[Any]) -> None:
         self._folder = folder
@@ -206,25 +206,25 @@ class Mirror:
         header = self._read_header(version)
         return None if header is None else self._read_columns(header)
 
-    def follow(self, delta: Delta, before: int, after: int) -> bool:
+    def apply(self, delta: Delta, before: int, after: int) -> bool:
         """Update the files from the version `before` to `after`; False if the files do not have `before`."""
         header = self._read_header(before)
         old = None if header is None else self._read_columns(header)
         if header is None or old is None or (len(delta.added_keys) and delta.added_rows.shape[1] != header.width):
             return False
         fresh = delta.added_rows.astype(self._dtype, copy=False)
-        dies = np.isin(old.stored_keys, delta.removed)
+        is_removed = np.isin(old.stored_keys, delta.removed)
         if old.live is not None:
-            dies &= old.live
-        dead_count = (0 if old.live is None else int((~old.live).sum())) + int(dies.sum())
+            is_removed &= old.live
+        dead_count = (0 if old.live is None else int((~old.live).sum())) + int(is_removed.sum())
         if dead_count > max(_DEAD_LEAST, _DEAD_SHARE * len(old.stored_keys)):
-            stays = ~dies if old.live is None else old.live & ~dies
-            rows = np.concatenate([old.stored_rows[stays], fresh.reshape(-1, header.width)])
-            self.write(after, np.concatenate([old.stored_keys[stays], delta.added_keys]), rows)
+            remains = ~is_removed if old.live is None else old.live & ~is_removed
+            rows = np.concatenate([old.stored_rows[remains], fresh.reshape(-1, header.width)])
+            self.write(after, np.concatenate([old.stored_keys[remains], delta.added_keys]), rows)
             return True
-        added = {"keys": delta.added_keys, "rows": fresh, "dead": np.flatnonzero(dies).astype(np.int64)}
+        added = {"keys": delta.added_keys, "rows": fresh, "dead": np.flatnonzero(is_removed).astype(np.int64)}
         parts = {
-            name: self._append(self._name(header.generation, name), header.parts[name], array)
+            name: self._append(self._name_file(header.generation, name), header.parts[name], array)
             for name, array in added.items()
         }
         self._write_header(_Header(self._tome, after, header.generation, header.width, parts))
@@ -237,11 +237,11 @@ class Mirror:
         arrays = {"keys": keys, "rows": rows.astype(self._dtype, copy=False), "dead": np.empty(0, np.int64)}
         parts: dict[str, _Part] = {}
         for name, array in arrays.items():
-            with self._folder.write(self._name(generation, name)) as file:
+            with self._folder.write(self._name_file(generation, name)) as file:
                 parts[name] = _append(file, _Part(0, 0, 0, 0, 0), array)
         self._write_header(_Header(self._tome, version, generation, rows.shape[1], parts))
         for old in self._folder.list_names():
-            if old.startswith(f"{self._stem}.") and old not in self._list_own(generation):
+            if old.startswith(f"{self._stem}.") and old not in self._list_files(generation):
                 with suppress(OSError):
                     self._folder.delete(old)
 
@@ -249,7 +249,8 @@ class Mirror:
         try:
             with ExitStack() as stack:
                 files = {
-                    name: stack.enter_context(self._folder.open(self._name(header.generation, name))) for name in _PARTS
+                    name: stack.enter_context(self._folder.open(self._name_file(header.generation, name)))
+                    for name in _PARTS
                 }
                 if not all(_is_valid(files[name], header.parts[name]) for name in _PARTS):
                     return None
@@ -294,11 +295,11 @@ class Mirror:
             with self._folder.write(name) as file:
                 file.write(content)
 
-    def _list_own(self, generation: str) -> list[str]:
+    def _list_files(self, generation: str) -> list[str]:
         """The names of all files of this generation, with the header."""
-        return [f"{self._stem}.json", *(self._name(generation, part) for part in _PARTS)]
+        return [f"{self._stem}.json", *(self._name_file(generation, part) for part in _PARTS)]
 
-    def _name(self, generation: str, part: str) -> str:
+    def _name_file(self, generation: str, part: str) -> str:
         return f"{self._stem}.{generation}.{part}"
 
 
@@ -336,13 +337,13 @@ def _is_valid(file: BinaryIO, part: _Part) -> bool:
     status = os.fstat(file.fileno())
     if status.st_size < part.size:
         return False
-    if status.st_mtime_ns != part.stamp and _checksum(file, part.size) != part.whole:
+    if status.st_mtime_ns != part.stamp and _compute_checksum(file, part.size) != part.whole:
         return False
     file.seek(part.flushed)
     return crc32(file.read(part.size - part.flushed)) == part.checksum
 
 
-def _checksum(file: BinaryIO, size: int) -> int:
+def _compute_checksum(file: BinaryIO, size: int) -> int:
     """The checksum of the first `size` bytes of a file, read in blocks."""
     checksum = 0
     file.seek(0)

@@ -1,7 +1,7 @@
-"""The log of removals: which nodes that a layer had taken in were removed since the last build of that layer.
+"""The log of removals: which nodes that a layer had processed were removed since the last build of that layer.
 
 It is a note for the next build and no part of the memory, so it is not exported. A layer has at most one entry for each
-node that it took in.
+node that it processed.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from tomewise.types import NodeId
 # CROSS JOIN keeps this order: from each removed node to its few rows in the intake.
 _LOG = """
 INSERT OR IGNORE INTO removals (layer, node) SELECT intake.layer, nodes.id
-FROM json_each(?) AS gone CROSS JOIN nodes ON nodes.key = gone.value CROSS JOIN intake ON intake.node = gone.value
+FROM json_each(?) AS removed CROSS JOIN nodes ON nodes.key = removed.value
+CROSS JOIN intake ON intake.node = removed.value
 """
 
 
 def log_removals(connection: Connection, keys: Sequence[int]) -> None:
-    """Note the removal of these nodes for each layer that has taken them in, also for those that failed to.
+    """Log the removal of these nodes for each layer that has processed them or failed to.
 
     Call it while the nodes and their intake still exist.
     """
@@ -30,11 +31,11 @@ def log_removals(connection: Connection, keys: Sequence[int]) -> None:
 
 
 def read_removals(connection: Connection, layer: str) -> tuple[NodeId, ...]:
-    """The ids of the removed nodes that this layer had taken in, sorted."""
+    """The ids of the removed nodes that this layer had processed, sorted."""
     query = select(removals.c.node).where(removals.c.layer == layer).order_by(removals.c.node)
     return tuple(connection.scalars(query))
 
 
 def clear_removals(connection: Connection, layer: str) -> None:
-    """Forget the removals that this layer has followed."""
+    """Delete the log of a layer that has processed its removals."""
     connection.execute(delete(removals).where(removals.c.layer == layer))

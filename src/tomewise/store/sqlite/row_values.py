@@ -1,4 +1,4 @@
-"""What rows hold, decoded in one place: each column has a type here, and a value that does not fit it is damage.
+"""The values of rows, all decoded here: each column has a type, and a value that does not fit it is damage.
 
 SQLite keeps values of any type in any column, and a tome may come from anyone or from a failing disk.
 """

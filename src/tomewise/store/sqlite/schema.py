@@ -87,13 +87,13 @@ spaces = Table(
     Column("version", RowWhole("spaces"), nullable=False),
 )
 
-# Which nodes a layer has taken in, and why it could not take in others.
+# Which nodes a layer has processed, and why it could not process others.
 intake = Table(
     "intake",
     TABLES,
     Column("layer", RowText("intake"), primary_key=True),
     Column("node", RowWhole("intake"), primary_key=True),
-    Column("failure", RowText("intake"), nullable=False),  # the reason; empty if the node was taken in
+    Column("failure", RowText("intake"), nullable=False),  # the reason; empty if the node was processed
 )
 
 # Ids of nodes that were removed after a layer had taken them in, until the next build of that layer.

@@ -21,7 +21,7 @@ from tomewise.types import Condition, Scope
 Keys = NDArray[np.int64]
 Begin = Callable[[], AbstractContextManager[Connection]]
 
-_MOST_KEPT = 32  # scopes and layers whose keys are kept in memory
+_MOST_CACHED = 32  # scopes and layers whose keys are cached in memory
 _OPERATORS = {sign: sign for sign in ("=", "<", "<=", ">", ">=")}
 _LARGEST = 2**63 - 1  # of the integers of SQLite
 _LISTED = "(SELECT value FROM json_each(?))"
@@ -39,45 +39,47 @@ WHERE edges.b = nodes.key AND edges.space IN {_LISTED} AND edges.a NOT IN {_LIST
 
 
 class ScopeKeys:
-    """Finds the keys of the nodes of a layer within a scope. They are kept until the spaces they rest on change."""
+    """Finds the keys of the nodes of a layer within a scope. They are cached until their spaces change."""
 
     def __init__(self, begin_read: Begin, edges: Callable[[str], Columns]) -> None:
         self._begin_read = begin_read
         self._edges = edges
         self._guard = threading.Lock()
-        self._kept: OrderedDict[tuple[Scope, str], tuple[dict[str, int], Keys]] = OrderedDict()
+        self._cache: OrderedDict[tuple[Scope, str], tuple[dict[str, int], Keys]] = OrderedDict()
 
     def find(self, scope: Scope, layer: str) -> Keys:
         """The keys, ascending. See `store.contract.Texts`."""
         with self._begin_read() as connection:
             # Whatever decides about a scope changes one of these: a document with new metadata has new passages.
             versions: dict[str, int] = {row[0]: row[1] for row in connection.exec_driver_sql(_VERSIONS)}
-            kept = self._look_up(scope, layer, versions)
-            if kept is not None:
-                return kept
+            cached = self._look_up(scope, layer, versions)
+            if cached is not None:
+                return cached
             below = [] if layer == PASSAGES else _list_layers_below(connection, layer)
             keys = find_passages(connection, scope) if layer == PASSAGES else None
         if keys is None:
             keys = self._find_derived(layer, [self.find(scope, name) for name in below])
-        keys.setflags(write=False)  # all who ask share it
+        keys.setflags(write=False)  # callers share it
         with self._guard:
-            self._kept[scope, layer] = versions, keys
-            if len(self._kept) > _MOST_KEPT:
-                self._kept.popitem(last=False)
+            self._cache[scope, layer] = versions, keys
+            if len(self._cache) > _MOST_CACHED:
+                self._cache.popitem(last=False)
         return keys
 
     def _look_up(self, scope: Scope, layer: str, versions: dict[str, int]) -> Keys | None:
         with self._guard:
-            kept = self._kept.get((scope, layer))
-            if kept is None or kept[0] != versions:
+            cached = self._cache.get((scope, layer))
+            if cached is None or cached[0] != versions:
                 return None
-            self._kept.move_to_end((scope, layer))
-            return kept[1]
+            self._cache.move_to_end((scope, layer))
+            return cached[1]
 
     def _find_derived(self, layer: str, known: Sequence[Keys]) -> Keys:
         """The nodes of a layer within the scope; `known` are those of the layers from which it was made."""
-        seen_in = self._pairs(name_source_space(layer, "any"))
-        made_of = np.concatenate([self._pairs(name_source_space(layer, lifetime)) for lifetime in ("all", "layer")])
+        seen_in = self._load_pairs(name_source_space(layer, "any"))
+        made_of = np.concatenate(
+            [self._load_pairs(name_source_space(layer, lifetime)) for lifetime in ("all", "layer")]
+        )
         size = 1 + max((int(pairs.max(initial=0)) for pairs in (made_of, seen_in, *known)), default=0)
         is_within = np.zeros(size, np.bool_)
         for keys in known:
@@ -91,7 +93,7 @@ class ScopeKeys:
         is_of_layer[seen_in[is_within[seen_in[:, 1]], 0]] = True
         return np.flatnonzero(is_of_layer)
 
-    def _pairs(self, space: str) -> Keys:
+    def _load_pairs(self, space: str) -> Keys:
         return self._edges(space).rows.reshape(-1, 3)[:, :2].astype(np.int64)
 
 
@@ -114,9 +116,9 @@ def select_passages(connection: Connection, scope: Scope) -> tuple[str, list[Any
 
 def _list_document_tests(scope: Scope) -> Iterator[tuple[str, list[Any]]]:
     """The tests of a passage's document in SQL, with their values. Each document is tested once."""
-    tests = [_test_condition(condition) for condition in scope.where]
+    tests = [_make_condition_test(condition) for condition in scope.where]
     if scope.documents is not None:
-        tests.append((f"documents.id IN {_LISTED}", [_list(sorted(scope.documents))]))
+        tests.append((f"documents.id IN {_LISTED}", [_write_json(sorted(scope.documents))]))
     if tests:
         test = " AND ".join(test for test, _ in tests)
         yield (
@@ -135,7 +137,7 @@ def _list_entity_tests(connection: Connection, scope: Scope) -> Iterator[tuple[s
         yield f"NOT ({_SEES} AND NOT {_SEES_OTHERS})", [spaces, keys, spaces, keys]
 
 
-def _test_condition(condition: Condition) -> tuple[str, list[Any]]:
+def _make_condition_test(condition: Condition) -> tuple[str, list[Any]]:
     """A test of one field. Values of another kind are unequal, and neither less nor greater."""
     value = condition.value
     if isinstance(value, bool):
@@ -154,18 +156,18 @@ def _test_condition(condition: Condition) -> tuple[str, list[Any]]:
 def _find_entities(connection: Connection, entities: frozenset[str]) -> tuple[str, str]:
     """The keys of entities, and the spaces of edges from such entities to the passages that see them, as JSON."""
     query = f"SELECT key, layer FROM nodes WHERE id IN {_LISTED}"
-    found = connection.exec_driver_sql(query, (_list(sorted(entities)),)).all()
-    return _list([key for key, _ in found]), _list(sorted({f"seen-in:{layer}" for _, layer in found}))
+    found = connection.exec_driver_sql(query, (_write_json(sorted(entities)),)).all()
+    return _write_json([key for key, _ in found]), _write_json(sorted({f"seen-in:{layer}" for _, layer in found}))
 
 
 def _list_layers_below(connection: Connection, layer: str) -> list[str]:
     """The layers from whose nodes a layer was made, without itself; passages always."""
     query = f"""SELECT DISTINCT nodes.layer FROM edges JOIN nodes ON nodes.key = edges.b
     WHERE edges.space IN {_LISTED} AND nodes.layer NOT IN (?, ?)"""
-    spaces = _list(list_source_spaces(layer))
+    spaces = _write_json(list_source_spaces(layer))
     found = connection.exec_driver_sql(query, (spaces, layer, PASSAGES))
     return [PASSAGES, *sorted(row[0] for row in found)]
 
 
-def _list(values: Sequence[Any]) -> str:
+def _write_json(values: Sequence[Any]) -> str:
     return json.dumps(values)

@@ -58,7 +58,7 @@ class StoredSnapshot:
             yield space, self._find_id(key, "vectors")
 
     def intake(self) -> Iterator[tuple[str, NodeId, str]]:
-        """What the layers have taken in."""
+        """What the layers have processed."""
         for layer, key, failure in self._connection.execute(select(intake.c.layer, intake.c.node, intake.c.failure)):
             yield layer, self._find_id(key, "intake"), failure
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sqlalchemy import select
 
 from tomewise.store.close_rows import Pairs, find_close_rows
-from tomewise.store.key_places import find_places, find_places_of_known
+from tomewise.store.key_indices import find_indices, find_known_indices
 from tomewise.store.nearest import Nearest, find_top
 from tomewise.store.sqlite.arrays import Arrays
 from tomewise.store.sqlite.connections import Session
@@ -40,9 +40,9 @@ class StoredSpaces(Session):
             if columns.live is not None:
                 keys, cosines = keys[columns.live], cosines[columns.live]
         else:
-            is_among = find_places_of_known(keys, among)[1]
-            places = np.flatnonzero(is_among if columns.live is None else is_among & columns.live)
-            keys, cosines = keys[places], _multiply_at(columns.stored_rows, places, queries)
+            is_among = find_known_indices(keys, among)[1]
+            indices = np.flatnonzero(is_among if columns.live is None else is_among & columns.live)
+            keys, cosines = keys[indices], _multiply_at(columns.stored_rows, indices, queries)
         best = find_top(cosines, limit)
         return Nearest(keys[best], cosines[best], float(cosines.min()) if len(cosines) else 0.0)
 
@@ -51,22 +51,22 @@ class StoredSpaces(Session):
     ) -> tuple[Keys, NDArray[np.float32]]:
         """The cosines of the vectors under these keys, or of all."""
         columns = self.vectors(space)
-        places = columns.places
+        indices = columns.indices
         if among is not None:
-            found = find_places(among, columns.keys)
-            places = found if places is None else places[found]
-        if places is None:
+            found = find_indices(among, columns.keys)
+            indices = found if indices is None else indices[found]
+        if indices is None:
             return columns.keys, _multiply(columns.stored_rows, query)
-        return columns.stored_keys[places], _multiply_at(columns.stored_rows, places, query)
+        return columns.stored_keys[indices], _multiply_at(columns.stored_rows, indices, query)
 
     def rows(self, space: str, keys: Iterable[int]) -> NDArray[np.float32]:
         """The vectors of these keys."""
         columns = self.vectors(space)
         wanted = np.fromiter(keys, np.int64)
-        found, is_known = find_places_of_known(wanted, columns.keys)
+        found, is_known = find_known_indices(wanted, columns.keys)
         if not is_known.all():
             raise KeyError(f"{space} has no vectors for {wanted[~is_known][:5].tolist()}")
-        rows = columns.stored_rows[found if columns.places is None else columns.places[found]]
+        rows = columns.stored_rows[found if columns.indices is None else columns.indices[found]]
         return np.asarray(rows, np.float32)
 
     def alike(self, space: str, rows: NDArray[np.float32], least: float) -> Pairs:
@@ -103,7 +103,7 @@ class StoredSpaces(Session):
                 return columns
 
     def versions(self, spaces: Iterable[str]) -> dict[str, int]:
-        """The random numbers that stand for the content of the spaces."""
+        """The versions of the spaces: random numbers, new with each change."""
         names, table = list(spaces), versions_table.c
         with self.read() as connection:
             found = connection.execute(select(table.space, table.version).where(table.space.in_(names)))
@@ -111,10 +111,10 @@ class StoredSpaces(Session):
 
 
 def _multiply_at(
-    rows: NDArray[np.float32], places: NDArray[np.int64], queries: NDArray[np.float32]
+    rows: NDArray[np.float32], indices: NDArray[np.int64], queries: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """The cosines of the rows at these places. Works in blocks, so that a large scope is not copied whole."""
-    blocks = [places[start : start + _BLOCK] for start in range(0, len(places), _BLOCK)]
+    """The cosines of the rows at these indices. Works in blocks, so that a large scope is not copied whole."""
+    blocks = [indices[start : start + _BLOCK] for start in range(0, len(indices), _BLOCK)]
     return np.concatenate([np.empty(0, np.float32), *(_multiply(rows[block], queries) for block in blocks)])
 
 

@@ -37,7 +37,7 @@ from tomewise.types import Scope
 
 _NUMBER = re.compile("[0-9]{0,7}"), "a number"  # an empty one counts as none
 _FORMS = {
-    "identity": (re.compile("[0-9a-f]{32}"), "32 hexadecimal digits"),  # it stands in the caches
+    "identity": (re.compile("[0-9a-f]{32}"), "32 hexadecimal digits"),  # the caches name it
     "dimensions": _NUMBER,
     "overlap": _NUMBER,
     "passage_tokens": (re.compile("[1-9][0-9]{0,6}|"), "a number above 0"),
@@ -59,12 +59,12 @@ class SqliteStore(StoredTexts, StoredSpaces, StoredRecords):
     def open(cls, path: Path, *, create: bool = True, read_only: bool = False) -> SqliteStore:
         """Open a tome; if `create` is true, create it if it does not exist. Raises StoreError and Locked.
 
-        With `read_only` nothing is written to the file: no trace and no reply is kept.
+        With `read_only` nothing is written to the file: no trace and no reply is stored.
         """
         path = Path(path).absolute()
         engine = connect(path, create=create, read_only=read_only)
         try:
-            return cls(path, engine, _identity(engine, path), read_only=read_only)
+            return cls(path, engine, _read_identity(engine, path), read_only=read_only)
         except BaseException:
             engine.dispose()
             raise
@@ -75,7 +75,7 @@ class SqliteStore(StoredTexts, StoredSpaces, StoredRecords):
         with self._begin_write() as connection:
             change = Write(connection)
             yield change
-            self._arrays.follow(connection, change.finish())
+            self._arrays.apply_deltas(connection, change.finish())
 
     @contextmanager
     def snapshot(self) -> Iterator[StoredSnapshot]:
@@ -84,7 +84,7 @@ class SqliteStore(StoredTexts, StoredSpaces, StoredRecords):
             yield StoredSnapshot(connection)
 
     def keys_within(self, scope: Scope | None, layer: str = PASSAGES) -> Keys | None:
-        """The keys of the nodes of a layer within a scope. They are kept until what decides about them changes."""
+        """The keys of the nodes of a layer within a scope. They are cached until what decides about them changes."""
         return None if scope is None or scope == Scope() else self._scopes.find(scope, layer)
 
     def lexical(self, query: str, limit: int, *, within: Scope | None = None) -> list[tuple[int, float]]:
@@ -105,7 +105,7 @@ class SqliteStore(StoredTexts, StoredSpaces, StoredRecords):
             )
             if found:
                 return describe_damage(self.path, found)
-            is_stale = self._arrays.find_strange(connection)
+            is_stale = self._arrays.find_mismatch(connection)
         if not is_stale:
             return ""
         with suppress(StoreError, OSError):
@@ -122,7 +122,7 @@ class SqliteStore(StoredTexts, StoredSpaces, StoredRecords):
         self.calls.close()
 
 
-def _identity(engine: Engine, path: Path) -> str:
+def _read_identity(engine: Engine, path: Path) -> str:
     """A random id: distinguishes this tome from another one that is later stored under the same path.
 
     The settings that are numbers are checked too. Raises StoreError for a damaged one.

@@ -26,7 +26,7 @@ class StoredRecords(Session):
             return connection.scalar(select(meta.c.value).where(meta.c.key == key))
 
     def intake(self, layer: str) -> Intake:
-        """What a layer has taken in so far."""
+        """What a layer has processed so far."""
         query = "SELECT node, failure FROM intake WHERE layer = ?"
         with self.read() as connection:
             cursor: Any = connection.exec_driver_sql(query, (layer,)).cursor  # bare rows: a tome may have many nodes
@@ -37,18 +37,18 @@ class StoredRecords(Session):
         return Intake(done=frozenset(rows.keys() - failed.keys() if failed else rows), failed=failed)
 
     def count_intake(self, layer: str) -> int:
-        """The number of nodes that a layer has taken in, without those that failed."""
+        """The number of nodes that a layer has processed, without those that failed."""
         query = select(func.count()).where(intake.c.layer == layer, intake.c.failure == "")
         with self.read() as connection:
             return connection.execute(query).scalar_one()
 
     def find_removed_ids(self, layer: str) -> tuple[NodeId, ...]:
-        """Ids of the nodes removed since the last build of a layer that it had taken in, failures included, sorted."""
+        """Ids of the nodes removed since the last build of a layer that it had processed, failures included, sorted."""
         with self.read() as connection:
             return read_removals(connection, layer)
 
     def find_pending_keys(self, layer: str, below: Iterable[str]) -> list[int]:
-        """Keys of the nodes of the layers `below` that this layer has yet to take in, failures included.
+        """Keys of the nodes of the layers `below` that this layer has yet to process, failures included.
 
         They are in document order.
         """
@@ -63,7 +63,7 @@ class StoredRecords(Session):
             return list(connection.scalars(query))
 
     def layers(self) -> dict[str, dict[str, int]]:
-        """For each layer, the number of its nodes, and the number of nodes that it failed to take in."""
+        """For each layer, the number of its nodes, and the number of nodes that it failed to process."""
         with self.read() as connection:
             sizes = select(nodes.c.layer, func.count()).group_by(nodes.c.layer).order_by(nodes.c.layer)
             counts = {layer: {"nodes": count, "failed": 0} for layer, count in connection.execute(sizes)}
@@ -105,7 +105,7 @@ class StoredRecords(Session):
         """The trace with this number, None where it does not exist."""
         with self.read() as connection:
             row = connection.execute(select(traces).where(traces.c.key == number)).mappings().first()
-            return None if row is None else _trace(row)
+            return None if row is None else _make_trace(row)
 
     def delete_trace(self, number: int) -> bool:
         """Delete a trace, and return whether it existed. Its number is not used again."""
@@ -113,6 +113,6 @@ class StoredRecords(Session):
             return bool(connection.execute(delete(traces).where(traces.c.key == number)).rowcount)
 
 
-def _trace(row: Mapping[Any, Any]) -> dict[str, Any]:
-    own = {"number": row["key"], "asked": row["asked"], "question": row["question"]}
-    return {**own, **row["record"]}
+def _make_trace(row: Mapping[Any, Any]) -> dict[str, Any]:
+    fields = {"number": row["key"], "asked": row["asked"], "question": row["question"]}
+    return {**fields, **row["record"]}

@@ -16,7 +16,7 @@ from tomewise.store.sqlite.mirror import Keys
 from tomewise.store.sqlite.node_rows import make_node, make_passage
 from tomewise.store.sqlite.row_values import Misfit, decode_plain
 from tomewise.store.sqlite.schema import documents, edges, nodes
-from tomewise.store.sqlite.write import among
+from tomewise.store.sqlite.write import select_values
 from tomewise.types import Document, DocumentId, Metadata, Node, NodeId, Passage, PassageId
 
 T = TypeVar("T")
@@ -64,7 +64,7 @@ class StoredTexts(Session):
         with self.read() as connection:
             row = connection.execute(query.where(documents.c.id == document)).mappings().one_or_none()
         if row is None:
-            raise self._refuse(document)
+            raise self._make_unknown_error(document)
         return Document(**row)
 
     def record(self, document: DocumentId) -> DocumentRecord:
@@ -72,34 +72,34 @@ class StoredTexts(Session):
         with self.read() as connection:
             row = connection.execute(_RECORDS.where(documents.c.id == document)).one_or_none()
         if row is None:
-            raise self._refuse(document)
+            raise self._make_unknown_error(document)
         return _make_record(*row)
 
     def text_between(self, document: DocumentId, start: int, end: int) -> str:
-        """The characters of a document from `start` to before `end`, as far as there are any. Raises UnknownName."""
+        """The characters of a document from `start` to before `end`, fewer where the text ends. Raises UnknownName."""
         # SQLite counts characters from 1.
         piece = func.substr(documents.c.text, start + 1, max(0, end - start), type_=documents.c.text.type)
         with self.read() as connection:
             text: str | None = connection.scalar(select(piece).where(documents.c.id == document))
         if text is None:
-            raise self._refuse(document)
+            raise self._make_unknown_error(document)
         return text
 
-    def _refuse(self, document: DocumentId) -> UnknownName:
+    def _make_unknown_error(self, document: DocumentId) -> UnknownName:
         return UnknownName(f"no document {document!r} in {self.path}: `tome show` lists them")
 
     def passages(self, keys: Iterable[int] | None = None) -> dict[int, Passage]:
-        """Passages by node key, in the order of the keys given, or all in document order."""
+        """Passages by node key, in the order of `keys`, or all in document order."""
         columns = (nodes.c.key, nodes.c.id, documents.c.id.label("document"), nodes.c.position, nodes.c.start)
         query = select(*columns, nodes.c.end, nodes.c.text, nodes.c.data, documents.c.title).join(
             documents, documents.c.key == nodes.c.document
         )
-        return self._by_key(query, keys, (documents.c.id, nodes.c.position), make_passage)
+        return self._read_by_key(query, keys, (documents.c.id, nodes.c.position), make_passage)
 
     def passages_of(self, wanted: Iterable[DocumentId]) -> dict[int, Passage]:
         """All passages of the documents `wanted`, in document order."""
         query = select(nodes.c.key).join(documents, documents.c.key == nodes.c.document)
-        query = query.where(documents.c.id.in_(among(wanted))).order_by(documents.c.id, nodes.c.position)
+        query = query.where(documents.c.id.in_(select_values(wanted))).order_by(documents.c.id, nodes.c.position)
         with self.read() as connection:
             keys = list(connection.scalars(query))
         return self.passages(keys)
@@ -118,7 +118,7 @@ class StoredTexts(Session):
             nodes.c.key, nodes.c.id, nodes.c.layer, nodes.c.level, nodes.c.position, nodes.c.text, nodes.c.data
         )
         order = (nodes.c.level, nodes.c.position, nodes.c.id)
-        return self._by_key(query.where(nodes.c.layer == layer), None, order, make_node)
+        return self._read_by_key(query.where(nodes.c.layer == layer), None, order, make_node)
 
     def node_field(self, layer: str, field: str) -> dict[int, str]:
         """One text of the data of all nodes of a layer, by key; empty for a node without this field."""
@@ -136,7 +136,7 @@ class StoredTexts(Session):
         query = select(
             nodes.c.key, nodes.c.id, nodes.c.layer, nodes.c.level, nodes.c.position, nodes.c.text, nodes.c.data
         )
-        return self._by_key(query, keys, (), make_node)
+        return self._read_by_key(query, keys, (), make_node)
 
     def node_keys(self, layer: str) -> list[int]:
         """Keys of the nodes of a layer; passages in document order, others by level, position and id."""
@@ -148,7 +148,7 @@ class StoredTexts(Session):
 
     def keys_of(self, ids: Iterable[NodeId]) -> dict[NodeId, int]:
         """Keys of the nodes that exist among these ids."""
-        query = select(nodes.c.id, nodes.c.key).where(nodes.c.id.in_(among(ids)))
+        query = select(nodes.c.id, nodes.c.key).where(nodes.c.id.in_(select_values(ids)))
         with self.read() as connection:
             return {row[0]: row[1] for row in connection.execute(query)}
 
@@ -158,7 +158,7 @@ class StoredTexts(Session):
             documents, documents.c.key == nodes.c.document
         )
         with self.read() as connection:
-            found = connection.execute(query.where(nodes.c.id.in_(among(passages))))
+            found = connection.execute(query.where(nodes.c.id.in_(select_values(passages))))
             return {passage: (document, position) for passage, document, position in found}
 
     def passage_order(self) -> tuple[Keys, Keys, Keys]:
@@ -175,7 +175,7 @@ class StoredTexts(Session):
         """How many passages each of the documents has."""
         query = select(documents.c.id, func.count()).join(nodes, documents.c.key == nodes.c.document)
         with self.read() as connection:
-            found = connection.execute(query.where(documents.c.id.in_(among(wanted))).group_by(documents.c.id))
+            found = connection.execute(query.where(documents.c.id.in_(select_values(wanted))).group_by(documents.c.id))
             return {row[0]: row[1] for row in found}
 
     def find_neighbours(self, keys: Iterable[int], distance: int) -> dict[int, list[int]]:
@@ -183,7 +183,7 @@ class StoredTexts(Session):
         near = nodes.alias()
         gap = near.c.position - nodes.c.position
         query = select(nodes.c.key, near.c.key).join(near, near.c.document == nodes.c.document)
-        query = query.where(nodes.c.key.in_(among(keys)), gap.between(-distance, distance), gap != 0)
+        query = query.where(nodes.c.key.in_(select_values(keys)), gap.between(-distance, distance), gap != 0)
         around: dict[int, list[int]] = {}
         with self.read() as connection:
             for key, neighbour in connection.execute(query.order_by(nodes.c.key, func.abs(gap), gap.desc())):
@@ -198,7 +198,7 @@ class StoredTexts(Session):
             select(edges.c.a, edges.c.b)
             .join(nodes, nodes.c.key == edges.c.b)
             .outerjoin(documents, documents.c.key == nodes.c.document)
-            .where(edges.c.a.in_(among(wanted)), edges.c.space.in_(list_source_spaces(layer)))
+            .where(edges.c.a.in_(select_values(wanted)), edges.c.space.in_(list_source_spaces(layer)))
             .order_by(documents.c.id, nodes.c.level, nodes.c.position, nodes.c.id)
         )
         with self.read() as connection:
@@ -210,17 +210,17 @@ class StoredTexts(Session):
         """For each node, the keys of the nodes that were made from it; `space` is such as `made-of:gists`."""
         wanted = list(keys)
         found: dict[int, list[int]] = {key: [] for key in wanted}
-        query = select(edges.c.a, edges.c.b).where(edges.c.b.in_(among(wanted)), edges.c.space == space)
+        query = select(edges.c.a, edges.c.b).where(edges.c.b.in_(select_values(wanted)), edges.c.space == space)
         with self.read() as connection:
             for a, b in connection.execute(query):
                 found[b].append(a)
         return found
 
-    def _by_key(
+    def _read_by_key(
         self, query: Any, keys: Iterable[int] | None, order: Sequence[Any], make: Callable[[dict[str, Any]], T]
     ) -> dict[int, T]:
         wanted = None if keys is None else list(dict.fromkeys(map(int, keys)))
-        chosen = query.order_by(*order) if wanted is None else query.where(nodes.c.key.in_(among(wanted)))
+        chosen = query.order_by(*order) if wanted is None else query.where(nodes.c.key.in_(select_values(wanted)))
         with self.read() as connection:
             found = connection.execute(chosen)
             columns = list(found.keys())

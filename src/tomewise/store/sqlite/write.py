@@ -16,16 +16,14 @@ from tomewise.place import write_places
 from tomewise.store.lifetimes import Lifetime, list_source_spaces, name_source_space
 from tomewise.store.records import PASSAGES
 from tomewise.store.sqlite import lexical
-from tomewise.store.sqlite.arrays import edges_after, version_of
+from tomewise.store.sqlite.arrays import load_edges, read_space_version
 from tomewise.store.sqlite.build_records import BuildRecords, encode_json
-from tomewise.store.sqlite.edge_pairs import find_edges, set_weights
 from tomewise.store.sqlite.mirror import Changes, Delta, Keys, Rows
-from tomewise.store.sqlite.moves import find_moved_ids
 from tomewise.store.sqlite.node_rows import join_indexed_text
 from tomewise.store.sqlite.removals import log_removals
 from tomewise.store.sqlite.row_values import Misfit, stack_vectors
 from tomewise.store.sqlite.schema import documents, edges, intake, nodes, spaces, vectors
-from tomewise.types import Document, DocumentId, Node, Passage
+from tomewise.types import Document, DocumentId, Node, Passage, content_id
 
 _NODE = ("key", "id", "layer", "level", "position", "document", "start", "end", "text", "data")
 _BATCH = 10_000  # vectors written at a time
@@ -33,9 +31,15 @@ _NODES = (
     'INSERT INTO nodes (key, id, layer, level, position, document, start, "end", text, data) '
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
+# CROSS JOIN: the pairs come first, each with one look-up in the index. SQLite cannot know how few they are.
+_EDGES = """
+SELECT edges.key, pair.key FROM json_each(?) AS pair
+CROSS JOIN edges INDEXED BY edges_forward ON edges.space = ? AND edges.a = json_extract(pair.value, '$[0]')
+  AND edges.b = json_extract(pair.value, '$[1]')
+"""
 
 
-def among(values: Iterable[Any]) -> Select[tuple[Any]]:
+def select_values(values: Iterable[Any]) -> Select[tuple[Any]]:
     """Keys or ids for an IN clause. They are one parameter of the statement, however many they are."""
     return select(func.json_each(json.dumps(list(values), default=int)).table_valued("value").c.value)
 
@@ -58,10 +62,10 @@ class Write(BuildRecords):
         added = self._connection.execute(statement).inserted_primary_key
         assert added is not None
         columns = ("id", "position", "start", "end", "text")
-        own = {"layer": PASSAGES, "level": 0, "document": added[0]}
-        places = [write_places(passage) for passage in passages]
+        shared = {"layer": PASSAGES, "level": 0, "document": added[0]}
+        places = [write_places(passage.place, passage.marks) for passage in passages]
         rows = [
-            {**{name: getattr(passage, name) for name in columns}, **own, "data": encode_json(place)}
+            {**{name: getattr(passage, name) for name in columns}, **shared, "data": encode_json(place)}
             for passage, place in zip(passages, places, strict=True)
         ]
         keys = self._insert_nodes(rows)
@@ -79,9 +83,9 @@ class Write(BuildRecords):
         columns = (nodes.c.key, nodes.c.data, nodes.c.text)
         found = self._connection.execute(select(*columns).where(nodes.c.document == row.key)).all()
         lexical.forget(self._connection, [(key, join_indexed_text(row.title, data, text)) for key, data, text in found])
-        gone = self.remove_nodes([key for key, _, _ in found])
+        removed = self.remove_nodes([key for key, _, _ in found])
         self._connection.execute(delete(documents).where(documents.c.key == row.key))
-        return gone
+        return removed
 
     def move_document(self, former: DocumentId, document: Document, digest: str) -> None:
         """Give a document another id and source; title, text and metadata must be the same.
@@ -96,11 +100,11 @@ class Write(BuildRecords):
         self._connection.execute(update(documents).where(documents.c.key == row.key).values(**values))
         if former == document.id:
             return
-        ids = find_moved_ids(self._connection, row.key, document.id)
+        ids = _find_moved_ids(self._connection, row.key, document.id)
         self._rename_nodes(ids)
         names_document = func.json_extract(nodes.c.data, "$.document") == former
         renamed_data = func.json_set(nodes.c.data, "$.document", document.id)
-        change = update(nodes).where(nodes.c.key.in_(among(ids)), names_document)
+        change = update(nodes).where(nodes.c.key.in_(select_values(ids)), names_document)
         self._connection.execute(change.values(data=renamed_data))
 
     def _rename_nodes(self, ids: Mapping[int, str]) -> None:
@@ -109,7 +113,7 @@ class Write(BuildRecords):
             return
         renaming = update(nodes).where(nodes.c.key == bindparam("at")).values(id=bindparam("new"))
         self._connection.execute(renaming, [{"at": key, "new": name} for key, name in ids.items()])
-        stored = select(vectors.c.space, vectors.c.key, vectors.c.vector).where(vectors.c.key.in_(among(ids)))
+        stored = select(vectors.c.space, vectors.c.key, vectors.c.vector).where(vectors.c.key.in_(select_values(ids)))
         by_space: dict[str, list[tuple[int, bytes]]] = defaultdict(list)
         for space, key, vector in self._connection.execute(stored.order_by(vectors.c.key)):
             by_space[space].append((key, vector))
@@ -144,7 +148,7 @@ class Write(BuildRecords):
         `seen-in:LAYER` or `drawn-from:LAYER`; give a node the same lifetime each time. Ids are unique over all layers.
         Returns keys by id.
         """
-        keys = self._find_keys_of(made)
+        keys = self._find_keys_of_nodes(made)
         fresh = list({node.id: node for node in made if node.id not in keys}.values())
         rows = [
             {
@@ -166,14 +170,18 @@ class Write(BuildRecords):
         """Replace text, data, level, position and sources of nodes that exist; they keep their ids and keys.
 
         For the other node layers, a node with a new text is one that was removed and made again: what was made from it
-        goes, as far as its lifetime says, and the layers that had taken it in take it in again. Nodes of its own layer
+        goes, if its lifetime says so, and the layers that had processed it process it again. Nodes of its own layer
         are left to the layer. Vectors stay: replace them with `replace_vectors`. Raises ValueError for a node that does
         not exist. Returns keys by id.
         """
-        keys = self._find_keys_of(changed)
+        keys = self._find_keys_of_nodes(changed)
         if missing := [node.id for node in changed if node.id not in keys]:
             raise ValueError(f"{missing[0]!r} is the id of no node: add it with put_nodes")
-        texts = dict(self._connection.execute(select(nodes.c.key, nodes.c.text).where(_within(keys.values()))).all())
+        texts = dict(
+            self._connection.execute(
+                select(nodes.c.key, nodes.c.text).where(nodes.c.key.in_(select_values(keys.values())))
+            ).all()
+        )
         rows = [
             {"at": keys[n.id], "t": n.text, "l": n.level, "p": n.position, "d": encode_json(n.data)} for n in changed
         ]
@@ -187,35 +195,35 @@ class Write(BuildRecords):
             self._connection.execute(update(nodes).where(nodes.c.key == bindparam("at")).values(**values), rows)
         self._replace_sources(changed, keys, lifetime)
         reworded = [node for node in changed if texts[keys[node.id]] != node.text]
-        self._renew_above([keys[node.id] for node in reworded], {node.layer for node in reworded})
+        self._remove_derived([keys[node.id] for node in reworded], {node.layer for node in reworded})
         return keys
 
     def _replace_sources(self, changed: Sequence[Node], keys: Mapping[str, int], lifetime: Lifetime) -> None:
         wanted = self._pair_sources(changed, keys, lifetime)
         for layer in {node.layer for node in changed}:
-            own = among(keys[node.id] for node in changed if node.layer == layer)
+            nodes_of_layer = select_values(keys[node.id] for node in changed if node.layer == layer)
             for space in list_source_spaces(layer):
-                query = select(edges.c.a, edges.c.b).where(edges.c.space == space, edges.c.a.in_(own))
+                query = select(edges.c.a, edges.c.b).where(edges.c.space == space, edges.c.a.in_(nodes_of_layer))
                 found = {(row.a, row.b) for row in self._connection.execute(query)}
                 self.remove_edges(space, np.array(sorted(found - wanted.get(space, {}).keys()), np.int64))
         for space, pairs in wanted.items():
             self._put_pairs(space, pairs)
 
-    def _renew_above(self, keys: Sequence[int], own: set[str]) -> None:
-        """Undo what node layers other than `own` made from these nodes and took in, as if the nodes were removed."""
+    def _remove_derived(self, keys: Sequence[int], layers: set[str]) -> None:
+        """Remove what other node layers than `layers` made from these nodes, as if the nodes were removed."""
         if not keys:
             return
-        own_spaces = [space for layer in own for space in list_source_spaces(layer)]
-        self.remove_nodes(self._find_orphans(keys, own_spaces))
-        seen = and_(edges.c.space.startswith("seen-in:", autoescape=True), edges.c.space.not_in(own_spaces))
-        self._drop_edges(and_(edges.c.b.in_(among(keys)), seen))
+        layer_spaces = [space for layer in layers for space in list_source_spaces(layer)]
+        self.remove_nodes(self._find_orphans(keys, layer_spaces))
+        seen = and_(edges.c.space.startswith("seen-in:", autoescape=True), edges.c.space.not_in(layer_spaces))
+        self._drop_edges(and_(edges.c.b.in_(select_values(keys)), seen))
         self._forget_intake(keys)
 
     def _pair_sources(
         self, made: Sequence[Node], keys: Mapping[str, int], lifetime: Lifetime
     ) -> dict[str, dict[tuple[int, int], None]]:
         """The keys of each node and each of its sources, by space."""
-        source_keys = self._keys_of({source for node in made for source in node.sources})
+        source_keys = self._find_keys({source for node in made for source in node.sources})
         pairs: dict[str, dict[tuple[int, int], None]] = defaultdict(dict)
         for node in made:
             space = name_source_space(node.layer, lifetime)
@@ -227,32 +235,34 @@ class Write(BuildRecords):
         self.put_edges(space, table[:, 0], table[:, 1], np.ones(len(table)))
 
     def remove_nodes(self, keys: Iterable[int]) -> list[int]:
-        """Remove nodes with their edges and vectors, and the nodes made from them, as far as their lifetimes say.
+        """Remove nodes with their edges and vectors, and the nodes made from them, if their lifetimes say so.
 
-        The removal is logged for the layers that had taken the nodes in. Returns the keys of all removed.
+        The removal is logged for the layers that had processed the nodes. Returns the keys of all removed.
         """
-        gone: list[int] = []
+        removed: list[int] = []
         front = sorted(set(keys))
         while front:
             orphans = self._find_orphans(front)
-            self._drop_edges(edges.c.a.in_(among(front)))
-            self._drop_edges(edges.c.b.in_(among(front)))
-            self._drop_vectors(vectors.c.key.in_(among(front)))
+            self._drop_edges(edges.c.a.in_(select_values(front)))
+            self._drop_edges(edges.c.b.in_(select_values(front)))
+            self._drop_vectors(vectors.c.key.in_(select_values(front)))
             self._forget_intake(front)
-            self._connection.execute(delete(nodes).where(nodes.c.key.in_(among(front))))
-            gone += front
-            front = sorted(orphans.difference(gone))
-        return gone
+            self._connection.execute(delete(nodes).where(nodes.c.key.in_(select_values(front))))
+            removed += front
+            front = sorted(orphans.difference(removed))
+        return removed
 
     def _forget_intake(self, keys: Sequence[int]) -> None:
         log_removals(self._connection, keys)
-        self._connection.execute(delete(intake).where(intake.c.node.in_(among(keys))))
+        self._connection.execute(delete(intake).where(intake.c.node.in_(select_values(keys))))
 
-    def _find_orphans(self, keys: Sequence[int], spared: Sequence[str] = ()) -> set[int]:
-        """Nodes to remove with these, by their lifetimes; links of the spaces `spared` do not count."""
+    def _find_orphans(self, keys: Sequence[int], except_spaces: Sequence[str] = ()) -> set[int]:
+        """Nodes to remove with these, by their lifetimes; links of the spaces `except_spaces` do not count."""
         orphans: set[int] = set()
         seen: dict[str, set[int]] = defaultdict(set)
-        query = select(edges.c.a, edges.c.space).where(edges.c.b.in_(among(keys)), edges.c.space.not_in(spared))
+        query = select(edges.c.a, edges.c.space).where(
+            edges.c.b.in_(select_values(keys)), edges.c.space.not_in(except_spaces)
+        )
         for a, space in self._connection.execute(query):
             if space.startswith("made-of:"):
                 orphans.add(a)
@@ -261,12 +271,12 @@ class Write(BuildRecords):
         for space, candidates in seen.items():
             at = func.json_each(json.dumps(sorted(candidates))).table_valued("value").c.value
             # EXISTS, since one source that stays is enough, and a common name has thousands of sources.
-            stays = exists().where(edges.c.a == at, edges.c.space == space, edges.c.b.not_in(among(keys)))
+            stays = exists().where(edges.c.a == at, edges.c.space == space, edges.c.b.not_in(select_values(keys)))
             orphans.update(self._connection.scalars(select(at).where(~stays)))
         return orphans
 
     def _insert_nodes(self, rows: Sequence[Mapping[str, Any]]) -> list[int]:
-        last = self._last_key("nodes")
+        last = self._read_last_key("nodes")
         keys = list(range(last + 1, last + 1 + len(rows)))
         if rows:
             blank = {"document": None, "start": None, "end": None}
@@ -274,9 +284,9 @@ class Write(BuildRecords):
             self._connection.exec_driver_sql(_NODES, [tuple(row[name] for name in _NODE) for row in full])
         return keys
 
-    def _find_keys_of(self, made: Sequence[Node]) -> dict[str, int]:
+    def _find_keys_of_nodes(self, made: Sequence[Node]) -> dict[str, int]:
         layers = {node.id: node.layer for node in made}
-        query = select(nodes.c.id, nodes.c.key, nodes.c.layer).where(nodes.c.id.in_(among(layers)))
+        query = select(nodes.c.id, nodes.c.key, nodes.c.layer).where(nodes.c.id.in_(select_values(layers)))
         found: dict[str, int] = {}
         for node, key, layer in self._connection.execute(query):
             if layer != layers[node]:
@@ -286,11 +296,11 @@ class Write(BuildRecords):
             found[node] = key
         return found
 
-    def _keys_of(self, ids: Iterable[str]) -> dict[str, int]:
-        query = select(nodes.c.id, nodes.c.key).where(nodes.c.id.in_(among(ids)))
+    def _find_keys(self, ids: Iterable[str]) -> dict[str, int]:
+        query = select(nodes.c.id, nodes.c.key).where(nodes.c.id.in_(select_values(ids)))
         return {row[0]: row[1] for row in self._connection.execute(query)}
 
-    def _last_key(self, table: str) -> int:
+    def _read_last_key(self, table: str) -> int:
         # The sequence does not go back after deletions, so a key is never used twice.
         query = "SELECT seq FROM sqlite_sequence WHERE name = ?"
         last = self._connection.exec_driver_sql(query, (table,)).scalar() or 0
@@ -317,7 +327,7 @@ class Write(BuildRecords):
 
     def remove_vectors(self, space: str, keys: Sequence[int]) -> None:
         """Remove the vectors of these nodes from one space."""
-        self._drop_vectors(and_(vectors.c.space == space, vectors.c.key.in_(among(keys))))
+        self._drop_vectors(and_(vectors.c.space == space, vectors.c.key.in_(select_values(keys))))
 
     def replace_vectors(self, space: str, keys: Sequence[int], rows: Rows) -> None:
         """Give these nodes other vectors (n, dimensions) in one space, or their first ones."""
@@ -329,9 +339,9 @@ class Write(BuildRecords):
         rows = [(space, x, y, w) for x, y, w in zip(a.tolist(), b.tolist(), weights.tolist(), strict=True)]
         if not rows:
             return
-        last = self._last_key("edges")
+        last = self._read_last_key("edges")
         self._connection.exec_driver_sql("INSERT OR IGNORE INTO edges (space, a, b, weight) VALUES (?, ?, ?, ?)", rows)
-        self._changes[f"edges/{space}"].add(*edges_after(self._connection, space, last))
+        self._changes[f"edges/{space}"].add(*load_edges(self._connection, space, last))
 
     def reweight_edges(self, space: str, pairs: Keys, weights: Rows) -> None:
         """Give the edges between these pairs of node keys (n, 2) other weights (n,).
@@ -340,13 +350,13 @@ class Write(BuildRecords):
         """
         rows = dict(zip(map(tuple, pairs.tolist()), weights.tolist(), strict=True))
         table = np.array(list(rows), np.int64).reshape(-1, 2)
-        keys, places = find_edges(self._connection, space, table)
+        keys, at = _find_edges(self._connection, space, table)
         if len(keys) < len(table):
-            a, b = table[np.setdiff1d(np.arange(len(table)), places)[0]].tolist()
+            a, b = table[np.setdiff1d(np.arange(len(table)), at)[0]].tolist()
             raise ValueError(f"{space!r} has no edge from {a} to {b}: add it with put_edges")
         order = np.argsort(keys)
-        keys, table, new = keys[order], table[places[order]], np.array(list(rows.values()), np.float64)[places[order]]
-        set_weights(self._connection, keys, new)
+        keys, table, new = keys[order], table[at[order]], np.array(list(rows.values()), np.float64)[at[order]]
+        _set_weights(self._connection, keys, new)
         self._changes[f"edges/{space}"].remove(keys.tolist())
         self._changes[f"edges/{space}"].add(keys, np.column_stack((table, new)))
 
@@ -358,8 +368,8 @@ class Write(BuildRecords):
         if pairs is None:
             self._drop_edges(edges.c.space == space)
         else:
-            keys, _ = find_edges(self._connection, space, pairs)
-            self._drop_edges(edges.c.key.in_(among(keys.tolist())))
+            keys, _ = _find_edges(self._connection, space, pairs)
+            self._drop_edges(edges.c.key.in_(select_values(keys.tolist())))
 
     def _drop_edges(self, condition: ColumnElement[bool]) -> None:
         self._record_removed(
@@ -387,16 +397,50 @@ class Write(BuildRecords):
         for space, changes in sorted(self._changes.items()):
             if not changes:
                 continue
-            before = version_of(self._connection, space)
+            before = read_space_version(self._connection, space)
             # A random number: a counter would repeat numbers after a tome is restored from a copy.
             after = secrets.randbits(62) + 1
             row = {"space": space, "version": after}
             self._connection.execute(
                 insert(spaces).values(row).on_conflict_do_update(index_elements=["space"], set_=row)
             )
-            deltas[space] = (before, after, changes.delta())
+            deltas[space] = (before, after, changes.make_delta())
         return deltas
 
 
-def _within(keys: Iterable[int]) -> ColumnElement[bool]:
-    return nodes.c.key.in_(among(keys))
+def _find_moved_ids(connection: Connection, key: int, name: DocumentId) -> dict[int, str]:
+    """The new ids, by node key, of the passages of a document that is now called `name`, and of what they made."""
+    columns = (nodes.c.key, nodes.c.start, nodes.c.end, nodes.c.text)
+    passages = connection.execute(select(*columns).where(nodes.c.document == key)).all()
+    ids = {row.key: content_id("p", name, row.start, row.end, row.text) for row in passages}
+    query = select(nodes.c.key, nodes.c.id).where(nodes.c.key.in_(select_values(_find_made_of(connection, ids))))
+    return ids | {row.key: content_id(row.id[:1], "moved", name, row.id) for row in connection.execute(query)}
+
+
+def _find_made_of(connection: Connection, keys: Iterable[int]) -> set[int]:
+    """The nodes that were made from these, directly or not, by links of the spaces `made-of`."""
+    found: set[int] = set()
+    front = set(keys)
+    while front:
+        links = edges.c.space.startswith("made-of:", autoescape=True)
+        made = connection.scalars(select(edges.c.a).where(edges.c.b.in_(select_values(front)), links))
+        front = set(made) - found
+        found |= front
+    return found
+
+
+def _find_edges(connection: Connection, space: str, pairs: Keys) -> tuple[Keys, Keys]:
+    """The keys of the edges between these pairs of node keys (n, 2), and for each of them the row of its pair.
+
+    A pair without an edge is left out.
+    """
+    values = json.dumps(np.asarray(pairs, np.int64).reshape(-1, 2).tolist())
+    found = connection.exec_driver_sql(_EDGES, (values, space)).all()
+    table = np.array([tuple(row) for row in found], np.int64).reshape(-1, 2)
+    return table[:, 0], table[:, 1]
+
+
+def _set_weights(connection: Connection, keys: Keys, weights: Rows) -> None:
+    rows = list(zip(weights.tolist(), keys.tolist(), strict=True))
+    if rows:
+        connection.exec_driver_sql("UPDATE edges SET weight = ? WHERE key = ?", rows)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tomewise.language.extractive.names import mentions
+from tomewise.language.extractive.names import find_mentions
 from tomewise.language.extractive.question_words import read_question
-from tomewise.language.extractive.relevance import RELEVANT, Line, choose_varied, compare, is_known, lines_of, rank
-from tomewise.language.extractive.salience import best, likeness
+from tomewise.language.extractive.relevance import RELEVANT, Line, choose_varied, compare, is_known, rank, read_lines
+from tomewise.language.extractive.salience import find_best, likeness
 from tomewise.language.extractive.steering import probe
-from tomewise.language.extractive.words import flat, terms
+from tomewise.language.extractive.words import flatten, list_terms
 from tomewise.language.roles import (
     ConcernOut,
     EvolveIn,
@@ -36,14 +36,14 @@ _ENTITIES = 8  # names of one point
 
 
 def plan(given: PlanIn) -> PlanOut:
-    """New queries, every second one away from what is known; sufficient is the memory once no new query is left.
+    """New queries, every second one about what no point says; the memory suffices when no new query is left.
 
     Nothing but the queries is judged: sentences that share words with a question do not show that they answer it.
     """
     cues = [point.description for point in given.points[-_READ_POINTS:]]
-    asked = ProbeIn(question=given.question, past_probes=given.searched, cues=cues, limit=given.limit)
+    probe_input = ProbeIn(question=given.question, past_probes=given.searched, cues=cues, limit=given.limit)
     concerns = []
-    for number, query in enumerate(probe(asked).probes):
+    for number, query in enumerate(probe(probe_input).probes):
         nearest = _find_nearest(query, given.points) if given.place != "global" and number % 2 == 0 else []
         concerns.append(
             ConcernOut(
@@ -58,10 +58,14 @@ def plan(given: PlanIn) -> PlanOut:
 
 def _find_nearest(query: str, points: Sequence[PointShown]) -> list[str]:
     """The id of the point that shares most words with the query, in a list; an empty list if none shares a word."""
-    bag = frozenset(terms(query[:_READ]))
+    bag = frozenset(list_terms(query[:_READ]))
     read = points[-_READ_POINTS:]
     scores = [likeness(bag, _bag(f"{point.description} {' '.join(point.entities)}")) for point in read]
-    return [read[place].id for place in best(scores, 1) if scores[place] > 0]
+    return [read[i].id for i in find_best(scores, 1) if scores[i] > 0]
+
+
+def _bag(text: str) -> frozenset[str]:
+    return frozenset(list_terms(text[:_READ]))
 
 
 def evolve(given: EvolveIn, embedder: Embedder) -> EvolveOut:
@@ -70,7 +74,7 @@ def evolve(given: EvolveIn, embedder: Embedder) -> EvolveOut:
     A sentence whose names are all in a point is added to that point, while it has room.
     """
     question = " ".join([given.question, *given.subqueries])[:_READ]
-    ranked = rank(read_question(question).terms, lines_of(given.evidence))
+    ranked = rank(read_question(question).terms, read_lines(given.evidence))
     compare(question, ranked, embedder, shortlist=_SHORTLIST)
     known = [
         _bag(sentence.text)
@@ -87,7 +91,7 @@ def _write_points(given: EvolveIn, lines: Sequence[Line]) -> EvolveOut:
     updates: dict[str, UpdateOut] = {}
     insertions = []
     for line in lines:
-        text, names = flat(line.sentence.text), _find_names(line, given.entities)
+        text, names = flatten(line.sentence.text), _find_names(line, given.entities)
         point = _find_host(text, names, given.points) if given.may_update else None
         if point is not None and point.id not in updates:
             description = f"{point.description} {text}"
@@ -103,13 +107,13 @@ def _write_points(given: EvolveIn, lines: Sequence[Line]) -> EvolveOut:
 
 
 def _find_names(line: Line, entities: Iterable[Shown]) -> list[str]:
-    """The names of known entities in a sentence, and the names that its form shows; longer ones stand for parts."""
-    text = flat(line.sentence.text)
+    """The names of known entities in a sentence, and those found by their form; of two that overlap the longer one."""
+    text = flatten(line.sentence.text)
     sentence = _bag(text)
     known = [item.title for item in entities if _bag(item.title) <= sentence]
-    formed = [mention.text for mention in mentions(text) if mention.kind in ("name", "title")]
+    formed = [mention.text for mention in find_mentions(text) if mention.kind in ("name", "title")]
     found: dict[frozenset[str], str] = {}
-    for name in sorted((*known, *formed), key=lambda name: -len(terms(name))):
+    for name in sorted((*known, *formed), key=lambda name: -len(list_terms(name))):
         bag = _bag(name)
         if bag and not any(bag <= longer for longer in found):
             found[bag] = name
@@ -145,10 +149,6 @@ def merge_points(given: MergePointsIn) -> MergePointsOut:
 
 def _join(left: str, right: str) -> str:
     """Both descriptions, without sentences of the second that the first has."""
-    known = {flat(sentence.text) for sentence in split_sentences(left[:_READ])}
-    added = [text for sentence in split_sentences(right[:_READ]) if (text := flat(sentence.text)) not in known]
+    known = {flatten(sentence.text) for sentence in split_sentences(left[:_READ])}
+    added = [text for sentence in split_sentences(right[:_READ]) if (text := flatten(sentence.text)) not in known]
     return " ".join([left, *added])
-
-
-def _bag(text: str) -> frozenset[str]:
-    return frozenset(terms(text[:_READ]))

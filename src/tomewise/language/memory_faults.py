@@ -1,8 +1,8 @@
-"""Check whether a reply may become memory of the texts that the model was shown.
+"""Find what makes a reply unfit to become memory of the texts that the model was shown.
 
 A reply may fit its type and still be useless: an excuse, the placeholder of the prompt, one letter for a megabyte. The
 checks are lenient, so that honest replies pass. A reply in another language or script than its texts is not compared
-with their words. Words that stand in the texts themselves never count as a fault.
+with their words. Words that the texts have too are never a fault.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def find_fault(text: str, sources: Sequence[str], longest: int = 0) -> str | Non
     if fault := _find_strange_signs(text, source) or _find_excuse(text, source):
         return fault
     if not _WORD.search(source):
-        return None  # the source has no words, so any text may stand for it
+        return None  # the source has no words, so any text may be its memory
     if _is_placeholder(text, source):
         return f"{text[:60]!r} is a placeholder: write what the texts say"
     if size < _SHORTEST and size < source_size / 10:
@@ -76,26 +76,112 @@ def find_fault(text: str, sources: Sequence[str], longest: int = 0) -> str | Non
     return None
 
 
+def _count_bytes(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
+
+
+def _find_strange_signs(text: str, source: str) -> str | None:
+    strange = set(_CONTROL.findall(text)) - set(source)
+    return f"it has the control character {min(strange)!a}: write plain text" if strange else None
+
+
+def _find_excuse(text: str, source: str) -> str | None:
+    excuse = _REFUSAL.match(_normalise(text[:400]).strip(" \n\"'*-([."))
+    if excuse and excuse[0] not in _normalise(source):  # somebody in the texts may speak like this
+        return f"{text[:60]!r} excuses itself instead of reading the texts"
+    return None
+
+
+def _normalise(text: str) -> str:
+    """The text without case, accents and curly quotes, so that one word has one form."""
+    if text.isascii():
+        return text.lower()
+    decomposed = unicodedata.normalize("NFKD", text.replace("’", "'").replace("\u02bc", "'"))
+    base = "".join(sign for sign in decomposed if unicodedata.category(sign) != "Mn")
+    return unicodedata.normalize("NFC", base).casefold()
+
+
+def _is_placeholder(text: str, source: str) -> bool:
+    if not _WORD.search(text) or _TAG.fullmatch(text):
+        return text.strip() not in source
+    return bool(_PLACEHOLDER.fullmatch(text)) and _normalise(text).strip(" .<>[]()") not in _normalise(source)
+
+
+def _measure_compression(text: str) -> float:
+    data = text.encode("utf-8", "replace")
+    return len(zlib.compress(data, 1)) / max(1, len(data))
+
+
+def _is_foreign(text: str, source: str) -> bool:
+    """Whether the text is in the language of the source, but has almost none of its words."""
+    if _find_script(text) != _find_script(source):
+        return False
+    units, source_units = _list_units(text), _list_units(source)
+    if len(units) < _FEW or len(source_units) < 4 * _FEW:
+        return False
+    if len(units & source_units) >= _SHARE * len(units):
+        return False
+    return _is_one_language(text, source)
+
+
+def _find_script(text: str) -> str:
+    """The script of most letters at the beginning of the text. Kana distinguish Japanese from Chinese."""
+    scripts = Counter(_find_script_of_sign(sign) for sign in text[:_SAMPLE] if sign.isalpha())
+    if 10 * scripts["KANA"] > sum(scripts.values()):
+        return "KANA"
+    return scripts.most_common(1)[0][0] if scripts else ""
+
+
+def _find_script_of_sign(sign: str) -> str:
+    if sign.isascii():
+        return "LATIN"
+    name = unicodedata.name(sign, "").split(" ")[0].split("-")[0]
+    return "KANA" if name in ("HIRAGANA", "KATAKANA") else name
+
+
+def _list_units(text: str) -> frozenset[str]:
+    """The units by which two texts are compared: numbers, beginnings of words, and in scripts without spaces pairs."""
+    units: set[str] = set()
+    for word in _WORD.findall(_normalise(text)):
+        if _UNSPACED.search(word):
+            units.update(word[at : at + 2] for at in range(max(1, len(word) - 1)))
+        elif len(word) >= _STEM or word.isdigit():
+            units.add(word if word.isdigit() else word[:_STEM])
+    return frozenset(units)
+
+
+def _is_one_language(text: str, source: str) -> bool:
+    """Compare the short words. In scripts without spaces, one script counts as one language."""
+    words, source_words = _list_short_words(text), _list_short_words(source)
+    if not words:
+        return bool(_UNSPACED.search(text))
+    return sum(word in source_words for word in words) >= _FAMILIAR * len(words)
+
+
+def _list_short_words(text: str) -> frozenset[str]:
+    return frozenset(word for word in _WORD.findall(_normalise(text)) if len(word) < _STEM and word.isalpha())
+
+
 def find_fault_in_names(names: Iterable[str], sources: Sequence[str]) -> str | None:
     """What is wrong with names and phrases that were found in `sources`, or None. An empty list is not a fault."""
-    given_names = [name for name in names if name.strip()]
-    source, text = "\n".join(sources), "\n".join(given_names)
+    stated_names = [name for name in names if name.strip()]
+    source, text = "\n".join(sources), "\n".join(stated_names)
     if (size := _count_bytes(text)) > (bound := 12 * _count_bytes(source) + 4000):
         return f"it takes {size:,} bytes: write {bound:,} at most"
     if fault := _find_strange_signs(text, source):
         return fault
-    for name in given_names:
+    for name in stated_names:
         if fault := _find_excuse(name, source):
             return fault
-    if not given_names or _script(text) != _script(source) or _units(text) & _units(source):
+    if not stated_names or _find_script(text) != _find_script(source) or _list_units(text) & _list_units(source):
         return None
-    plain_source = _plain(source)
-    if any(_plain(name) in plain_source for name in given_names):  # for example an acronym, too short for a unit
+    plain_source = _normalise(source)
+    if any(_normalise(name) in plain_source for name in stated_names):  # for example an acronym, too short for a unit
         return None
-    return f"nothing that it names stands in the text: {', '.join(given_names)[:100]!r}"
+    return f"nothing that it names stands in the text: {', '.join(stated_names)[:100]!r}"
 
 
-def strings_in(value: object) -> list[str]:
+def list_strings(value: object) -> list[str]:
     """All strings in nested lists and objects, in order."""
     strings: list[str] = []
     stack = [value]
@@ -108,89 +194,3 @@ def strings_in(value: object) -> list[str]:
         elif isinstance(item, list):
             stack.extend(reversed(item))
     return strings
-
-
-def _find_strange_signs(text: str, source: str) -> str | None:
-    strange = set(_CONTROL.findall(text)) - set(source)
-    return f"it has the control character {min(strange)!a}: write plain text" if strange else None
-
-
-def _find_excuse(text: str, source: str) -> str | None:
-    excuse = _REFUSAL.match(_plain(text[:400]).strip(" \n\"'*-([."))
-    if excuse and excuse[0] not in _plain(source):  # somebody in the texts may speak like this
-        return f"{text[:60]!r} excuses itself instead of reading the texts"
-    return None
-
-
-def _is_placeholder(text: str, source: str) -> bool:
-    if not _WORD.search(text) or _TAG.fullmatch(text):
-        return text.strip() not in source
-    return bool(_PLACEHOLDER.fullmatch(text)) and _plain(text).strip(" .<>[]()") not in _plain(source)
-
-
-def _is_foreign(text: str, source: str) -> bool:
-    """Whether the text is in the language of the source, but has almost none of its words."""
-    if _script(text) != _script(source):
-        return False
-    units, source_units = _units(text), _units(source)
-    if len(units) < _FEW or len(source_units) < 4 * _FEW:
-        return False
-    if len(units & source_units) >= _SHARE * len(units):
-        return False
-    return _is_one_language(text, source)
-
-
-def _is_one_language(text: str, source: str) -> bool:
-    """Compare the short words. In scripts without spaces, one script counts as one language."""
-    words, source_words = _short_words(text), _short_words(source)
-    if not words:
-        return bool(_UNSPACED.search(text))
-    return sum(word in source_words for word in words) >= _FAMILIAR * len(words)
-
-
-def _short_words(text: str) -> frozenset[str]:
-    return frozenset(word for word in _WORD.findall(_plain(text)) if len(word) < _STEM and word.isalpha())
-
-
-def _units(text: str) -> frozenset[str]:
-    """The units by which two texts are compared: numbers, beginnings of words, and in scripts without spaces pairs."""
-    units: set[str] = set()
-    for word in _WORD.findall(_plain(text)):
-        if _UNSPACED.search(word):
-            units.update(word[at : at + 2] for at in range(max(1, len(word) - 1)))
-        elif len(word) >= _STEM or word.isdigit():
-            units.add(word if word.isdigit() else word[:_STEM])
-    return frozenset(units)
-
-
-def _script(text: str) -> str:
-    """The script of most letters at the beginning of the text. Kana distinguish Japanese from Chinese."""
-    scripts = Counter(_script_of(sign) for sign in text[:_SAMPLE] if sign.isalpha())
-    if 10 * scripts["KANA"] > sum(scripts.values()):
-        return "KANA"
-    return scripts.most_common(1)[0][0] if scripts else ""
-
-
-def _script_of(sign: str) -> str:
-    if sign.isascii():
-        return "LATIN"
-    name = unicodedata.name(sign, "").split(" ")[0].split("-")[0]
-    return "KANA" if name in ("HIRAGANA", "KATAKANA") else name
-
-
-def _measure_compression(text: str) -> float:
-    data = text.encode("utf-8", "replace")
-    return len(zlib.compress(data, 1)) / max(1, len(data))
-
-
-def _count_bytes(text: str) -> int:
-    return len(text.encode("utf-8", "replace"))
-
-
-def _plain(text: str) -> str:
-    """The text without case, accents and curly quotes, so that one word has one form."""
-    if text.isascii():
-        return text.lower()
-    decomposed = unicodedata.normalize("NFKD", text.replace("’", "'").replace("\u02bc", "'"))
-    base = "".join(sign for sign in decomposed if unicodedata.category(sign) != "Mn")
-    return unicodedata.normalize("NFC", base).casefold()

@@ -4,7 +4,7 @@ import pytest
 
 from tomewise.errors import UnknownName, UsageError
 from tomewise.systems import registry
-from tomewise.systems.variants import name_variant, parse_variant, parse_variants
+from tomewise.systems.registry import name_variant, parse_variant, parse_variants
 
 
 def test_systems_settings_and_all():

@@ -1,4 +1,4 @@
-"""How the memory changes by what was found: updates and new points, then merging (HGMem, section 3.5)."""
+"""Change the points of a hypergraph by what was found: update, insert, merge (HGMem, section 3.5)."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class Changes:
     inserted: tuple[MemoryPoint, ...] = ()
 
 
-class Evolution:
-    """Asks the model for the changes, and applies those that can be applied; the others are recorded.
+class PointEditor:
+    """Asks the model for changes of points, and makes those that can be made; the others are recorded.
 
     Updates come before insertions, and both refer to the points that the model was shown. With `replaces_vertices` an
     update changes the entities of a point too, as in the released code; with `keeps_merged` merged points stay.
@@ -70,12 +70,12 @@ class Evolution:
         self._keeps_merged = keeps_merged
         self.merges = merges
 
-    async def evolve(
+    async def change_points(
         self, question: str, memory: Hypergraph, shown: Sequence[MemoryPoint], material: Material, skipped: Skipped
     ) -> Changes:
-        """Take in what a round found. Raises ModelError, and then changes nothing."""
+        """Update and insert points by what a round found. Raises ModelError, and then changes nothing."""
         evidence = await asyncio.to_thread(self._desk.show, material.evidence)
-        given = EvolveIn(
+        role_input = EvolveIn(
             question=question,
             subqueries=list(material.queries),
             points=as_prompt_points(memory, shown),
@@ -84,14 +84,14 @@ class Evolution:
             may_update=self._updates,
             replaces_entities=self._replaces_vertices,
         )
-        reply = await self._desk.model.ask(EVOLVE, given)
+        reply = await self._desk.model.ask(EVOLVE, role_input)
         updates = self._list_updates(reply, skipped)
         names = [name for update in updates for name in update.entities]
         names += [name for insertion in reply.insertions for name in insertion.entities]
         known = await self._investigation.find_named(dict.fromkeys(filter(normalise_name, names)))
-        taking = _Taking(memory, material.evidence, known, skipped)
-        changed = [point for update in updates for point in taking.update(update, self._replaces_vertices)]
-        inserted = [point for insertion in reply.insertions for point in taking.insert(insertion)]
+        records = _Records(memory, material.evidence, known, skipped)
+        changed = [point for update in updates for point in records.update(update, self._replaces_vertices)]
+        inserted = [point for insertion in reply.insertions for point in records.insert(insertion)]
         return Changes(tuple(map(memory.find, dict.fromkeys(changed))), tuple(map(memory.find, inserted)))
 
     def _list_updates(self, reply: EvolveOut, skipped: Skipped) -> list[UpdateOut]:
@@ -101,12 +101,12 @@ class Evolution:
             skipped.drop(f"an update of {record.point!r}, though points are not updated")
         return []
 
-    async def merge(
+    async def merge_points(
         self, question: str, memory: Hypergraph, shown: Sequence[MemoryPoint], skipped: Skipped
     ) -> list[MemoryPoint]:
-        """Join points that belong together; the new points. Raises ModelError, and then changes nothing."""
-        given = MergePointsIn(question=question, points=as_prompt_points(memory, shown))
-        reply = await self._desk.model.ask(MERGE_POINTS, given)
+        """Merge points that belong together. Returns the new points. Raises ModelError, and then changes nothing."""
+        role_input = MergePointsIn(question=question, points=as_prompt_points(memory, shown))
+        reply = await self._desk.model.ask(MERGE_POINTS, role_input)
         merged: list[MemoryPoint] = []
         used: set[str] = set()
         for record in reply.merges:
@@ -122,8 +122,8 @@ class Evolution:
 
 
 @dataclass(frozen=True, slots=True)
-class _Taking:
-    """Takes the records of one reply into the memory. `known` are the entities of the graph among the names in it."""
+class _Records:
+    """Applies the records of one reply to the memory. `known` are the entities of the graph that it names."""
 
     memory: Hypergraph
     evidence: Sequence[Evidence]
@@ -149,7 +149,7 @@ class _Taking:
             return []
 
     def _find_grounds(self, record: UpdateOut | InsertionOut) -> list[NodeId]:
-        """The evidence that the record names; if it names none, it may rest on any that was shown."""
+        """The evidence that the record names; all that was shown if it names none."""
         named = []
         for label in filter(None, record.evidence):
             found = find_labelled(label, self.evidence)
@@ -159,7 +159,7 @@ class _Taking:
         return named or [piece.node for piece in self.evidence]
 
     def _find_vertices(self, names: Sequence[str]) -> list[Vertex]:
-        """An entity of the graph for each name, or one of the overlay; a name without a letter or digit is left out."""
+        """For each name an entity of the graph, or one of the overlay; a name without a letter or digit is left out."""
         vertices = []
         for name in names:
             line, normal = " ".join(name.split()), normalise_name(name)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tomewise.language.extractive.evolving import evolve, merge_points, plan
+from tomewise.language.extractive.hypergraph_plays import evolve, merge_points, plan
 from tomewise.language.roles import EvolveIn, MergePointsIn, PlanIn, PointShown, Shown
 from tomewise.types import Embedder
 

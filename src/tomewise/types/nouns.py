@@ -1,26 +1,19 @@
-"""The nouns and the verbs that all parts share. Read this page first.
+"""The nouns that all parts share: what is read, remembered, asked and answered.
 
-Nouns are frozen dataclasses, and their ids derive from their content. Verbs are protocols with at most three methods.
-Character offsets are Python string indices: `document.text[start:end]`.
+Nouns are frozen dataclasses, and their ids derive from their content. Character offsets are Python string indices:
+`document.text[start:end]`.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
+from html import escape
+from typing import Any, Literal, TypeAlias
 
 from tomewise.brief import describe_object
-from tomewise.errors import BadReply
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-    from pydantic import BaseModel
-    from tokenizers import Tokenizer
-
+from tomewise.place import Place, describe_source
 
 DocumentId: TypeAlias = str
 NodeId: TypeAlias = str
@@ -29,8 +22,8 @@ Support: TypeAlias = Literal["full", "partly", "none"]
 Scalar: TypeAlias = str | int | float | bool
 Metadata: TypeAlias = Mapping[str, Scalar | Sequence[Scalar]]
 
-In = TypeVar("In", bound="BaseModel")
-Out = TypeVar("Out", bound="BaseModel")
+_NO_PLACE = Place()
+_AROUND = 120  # characters that a notebook shows on either side of a quotation
 
 
 def content_id(kind: str, *parts: object) -> str:
@@ -40,26 +33,6 @@ def content_id(kind: str, *parts: object) -> str:
 
 
 # ---------------------------------------------------------------- reading
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where a text stands in its document, as far as the source says; `place.describe_place` writes it for people.
-
-    `chapter` are the headings above it, from the outermost to the innermost. Pages, slides, rows and cells of a
-    notebook count from 1; `last_page` and `last_row` are set only for a text that goes on after `page` or `row`. `time`
-    is a time in a recording, as "12:04", or a date.
-    """
-
-    chapter: tuple[str, ...] = ()
-    page: int | None = None
-    last_page: int | None = None
-    slide: int | None = None
-    row: int | None = None
-    last_row: int | None = None
-    cell: int | None = None
-    time: str = ""
-    speaker: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +80,7 @@ class Passage:
     end: int
     text: str
     title: str = ""
-    place: Place = Place()
+    place: Place = _NO_PLACE
     marks: tuple[tuple[int, Place], ...] = ()
 
     @property
@@ -167,7 +140,7 @@ class Evidence:
     score: float
     sources: tuple[PassageId, ...]  # the passages it rests on, in document order
     title: str = ""
-    place: Place = Place()  # of a passage; empty for evidence made from several
+    place: Place = _NO_PLACE  # of a passage; empty for evidence made from several
     rewrite: Rewrite | None = None
     kind: str = ""
 
@@ -278,7 +251,7 @@ class Citation:
     end: int
     quote: str
     title: str = ""
-    place: Place = Place()
+    place: Place = _NO_PLACE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -394,10 +367,14 @@ class Answer:
         outcome = {"supported": self.supported} if self.resolved else {"resolved": False, "missing": self.missing}
         return describe_object(self, self.text, **outcome, **counts, system=self.system, model=self.model)
 
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as plain data: what `tome ask --json` prints of it, without `within` and `nearest`."""
+        from tomewise.outgoing.answer_models import Answer as AnswerModel  # late, since it takes a while
+
+        return AnswerModel.of(self).write()
+
     def _repr_html_(self) -> str:
-        # By its name, since `notebook` imports this module; only a notebook asks for it.
-        written: str = import_module("tomewise.notebook_display").write_answer(self)
-        return written
+        return _write_answer(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -415,163 +392,42 @@ class Progress:
 
 Report: TypeAlias = Callable[[Progress], None]
 
-
-# ---------------------------------------------------------------- roles of a model
-
-
-@dataclass(frozen=True, slots=True)
-class Role(Generic[In, Out]):
-    """One kind of task for a model.
-
-    `prompt` is the template of its prompt; without it the prompt is the packaged file `prompts/<name>.md`. A file of
-    that name in the user's folder of prompts replaces either. `tags` are the tags between which this prompt puts texts,
-    in addition to those of all prompts. `play` is a text algorithm with which the extractive model plays the role; a
-    role from outside without one needs a real model.
-
-    `output_tokens` is the limit on the reply; estimates count this many. `find_fault` returns what is wrong with an
-    output of the right type, or None. Roles whose outputs become memory have one, because one bad reply would damage
-    the memory for good.
-    """
-
-    name: str
-    input: type[In]
-    output: type[Out]
-    output_tokens: int = 1024
-    find_fault: Callable[[In, Out], str | None] | None = None
-    prompt: str = ""
-    tags: tuple[str, ...] = ()
-    play: Callable[[In], Out] | None = None
-
-    def accept(self, given: In, output: Out) -> Out:
-        """The output, unchanged. Raises `BadReply` if `find_fault` finds something wrong with it."""
-        if self.find_fault is not None and (fault := self.find_fault(given, output)) is not None:
-            raise BadReply(f"the reply for {self.name!r} cannot be remembered: {fault}")
-        return output
+# ---------------------------------------------------------------- an answer in a notebook
 
 
-# ---------------------------------------------------------------- verbs
+def _write_answer(answer: Answer) -> str:
+    """The answer as HTML, with each quotation marked in the text around it. All texts are escaped."""
+    from tomewise.outgoing.answer_models import Answer as AnswerModel  # late, since it takes a while
+
+    if not answer.resolved:
+        missing = answer.missing or "the evidence does not say"
+        return f"<div><p><b>Not answered:</b> {escape(missing)}</p>{_write_origin(answer)}</div>"
+    choice = f"{escape(answer.choice)}. " if answer.choice else ""
+    notes = [f"Missing: {answer.missing}" if answer.missing else "", *AnswerModel.of(answer).list_remarks()]
+    lines = "".join(f"<p>{escape(note)}</p>" for note in notes if note)
+    quotations = "".join(f"<li>{_write_citation(citation, answer)}</li>" for citation in answer.citations)
+    listed = f"<ol>{quotations}</ol>" if quotations else ""
+    return f"<div><p><b>{choice}{escape(answer.text)}</b></p>{lines}{listed}{_write_origin(answer)}</div>"
 
 
-@runtime_checkable
-class Embedder(Protocol):
-    """Turns texts into vectors.
-
-    `max_tokens` includes the special tokens that `tokenizer` adds; `tokenizer` itself neither truncates nor pads.
-    """
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def dimensions(self) -> int: ...
-    @property
-    def max_tokens(self) -> int: ...
-    @property
-    def tokenizer(self) -> Tokenizer: ...
-
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors, shape (len(texts), dimensions). Empty texts are allowed; equal texts give equal rows."""
-        ...
+def _write_citation(citation: Citation, answer: Answer) -> str:
+    where = escape(describe_source(citation))
+    before, after = _find_surroundings(citation, answer)
+    return f"{escape(before)}<mark>{escape(citation.quote)}</mark>{escape(after)} <small>{where}</small>"
 
 
-@runtime_checkable
-class LanguageModel(Protocol):
-    """A model that plays typed roles. The meters around a call (`run.meter`) record its cost."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def window(self) -> int:
-        """How many tokens the model accepts, reply included."""
-        ...
-
-    async def ask(self, role: Role[In, Out], given: In) -> Out:
-        """Play `role` on `given`. Raises a `ModelError`; an error never becomes text."""
-        ...
-
-    def reckon(self, role: Role[In, Out], given: In) -> int:
-        """How many input tokens that call would use, as the model counts them. Calls nothing."""
-        ...
+def _find_surroundings(citation: Citation, answer: Answer) -> tuple[str, str]:
+    """What stands before and after the quotation in the passage that it is from, if the answer holds its text."""
+    for piece in answer.evidence:
+        if piece.node == citation.passage and citation.quote in piece.text:
+            before, _, after = piece.text.partition(citation.quote)
+            start = before if len(before) <= _AROUND else f"…{before[-_AROUND:]}"
+            end = after if len(after) <= _AROUND else f"{after[:_AROUND]}…"
+            return start, end
+    return "", ""
 
 
-@runtime_checkable
-class Rehearsing(Protocol):
-    """A language model that can say how long a reply will be. Optional; only models that cost nothing can."""
-
-    async def rehearse(self, role: Role[In, Out], given: In) -> int | None:
-        """Output tokens of the reply, or None where a wrapper's inner model cannot say. Reported to no meter."""
-        ...
-
-
-@runtime_checkable
-class PerRole(Protocol):
-    """A language model with other models behind it for some roles. Optional; see `language.per_role`."""
-
-    def name_for(self, role: Role[In, Out]) -> str:
-        """The name of the model that plays `role`."""
-        ...
-
-    def window_for(self, role: Role[In, Out]) -> int:
-        """How many tokens that model accepts, reply included."""
-        ...
-
-
-@runtime_checkable
-class Sampling(Protocol):
-    """A language model that may reply differently to equal asks on purpose. Optional."""
-
-    def samples(self, role: Role[In, Out]) -> bool:
-        """Whether it draws its replies for `role` at random: then no reply is used twice."""
-        ...
-
-
-@runtime_checkable
-class Closable(Protocol):
-    """A language model that holds connections. Optional."""
-
-    async def close(self) -> None:
-        """Close the connections of the running event loop."""
-        ...
-
-
-@runtime_checkable
-class Retriever(Protocol):
-    """Finds evidence: best first, at most `limit`; ties are ordered by node id. All of it is within the scope."""
-
-    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]: ...
-
-
-@runtime_checkable
-class Loop(Protocol):
-    """A way of reasoning: yields events, and the Answer at the end."""
-
-    def run(self, question: Question) -> AsyncIterator[Event | Answer]: ...
-
-
-@runtime_checkable
-class Layer(Protocol):
-    """A kind of long-term memory, created with the store, model and embedder that it uses.
-
-    `name` is different for each instance ("graph:gists-triples"). `writes` names the node layers that hold its nodes
-    (`Node.layer`), usually its own name alone. `needs` names what it is derived from: layers, each of which stands for
-    all that it writes, or single node layers. It may also declare the `kind` of its nodes as evidence ("summary"),
-    which prompts show in place of its name, and its `calls`.
-
-    Most layers are a pure function of what they need (`testing.check_layer`). A layer may also be a state that takes in
-    batches and depends on their order (`testing.check_state_layer`): it commits once a batch, what the batch changed
-    together with its intake.
-    """
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def needs(self) -> tuple[str, ...]: ...
-    @property
-    def writes(self) -> tuple[str, ...]: ...
-
-    async def update(self, change: Change, report: Report) -> LayerReport:
-        """Bring the layer up to date. Its rows and its build record are committed in one transaction."""
-        ...
-
-    async def estimate(self, change: Change) -> Estimate:
-        """The calls and tokens that `update` would use. Calls no model and writes nothing."""
-        ...
+def _write_origin(answer: Answer) -> str:
+    total = answer.usage.total
+    calls = f"{total.calls} call{'' if total.calls == 1 else 's'}"
+    return f"<p><small>{escape(' · '.join(filter(None, (answer.system, answer.model, calls))))}</small></p>"

@@ -1,4 +1,4 @@
-"""The providers of models: which keys are set, and what their models cost, from the price list of genai-prices."""
+"""Which providers have a key, and what their models cost by the price list of genai-prices."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ModelPrice:
 def list_providers() -> list[ModelProvider]:
     """The providers whose keys are known by name, in alphabetical order."""
     specs = {name: ModelSpec(name, "any") for name in sorted(PROVIDERS)}
-    return [ModelProvider(name, spec.key_variables, spec.key(None) is not None) for name, spec in specs.items()]
+    return [ModelProvider(name, spec.key_variables, spec.find_key(None) is not None) for name, spec in specs.items()]
 
 
 def list_prices(provider: str) -> list[ModelPrice]:
@@ -60,14 +60,19 @@ def _read_price(name: str, prices: object) -> ModelPrice:
     return ModelPrice(name, read("input_mtok"), read("output_mtok"))
 
 
-def price(model_spec: str, input_tokens: int, output_tokens: int) -> float | None:
-    """Dollars for one call of `provider:model` with so many tokens, or None if the price is unknown."""
-    return find_price(ModelSpec.parse(model_spec), input_tokens, output_tokens)
+def find_price(spec: ModelSpec, input_tokens: int, output_tokens: int) -> float | None:
+    """Dollars for one call of the model with so many tokens, or None if the price is unknown."""
+    from genai_prices import Usage, calc_price
+
+    if not _has_price(spec.provider, spec.model):
+        return None
+    used = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
+    return float(calc_price(used, spec.model, provider_id=spec.provider).total_price)
 
 
 @cache
 def _has_price(provider: str, model: str) -> bool:
-    """Whether the list has the model: to look for one that it does not have takes a walk through the whole list."""
+    """Whether the list has the model. Cached, since to find that it does not takes a pass over the whole list."""
     from genai_prices import Usage, calc_price
 
     try:
@@ -75,13 +80,3 @@ def _has_price(provider: str, model: str) -> bool:
     except LookupError:
         return False
     return True
-
-
-def find_price(spec: ModelSpec, input_tokens: int, output_tokens: int) -> float | None:
-    """As `price`."""
-    from genai_prices import Usage, calc_price
-
-    if not _has_price(spec.provider, spec.model):
-        return None
-    used = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
-    return float(calc_price(used, spec.model, provider_id=spec.provider).total_price)

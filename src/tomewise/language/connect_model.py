@@ -1,4 +1,4 @@
-"""From the specification of a model to a model of Pydantic AI, with our HTTP client."""
+"""Make the model of Pydantic AI that a specification names, with our HTTP client."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tomewise.language.wire import BoundedClient
 _EXTRAS = frozenset({"anthropic", "google"})  # ours; Pydantic AI has one for every other provider
 
 
-def connect(spec: ModelSpec, api_key: str | None, limit: int) -> tuple[Model, httpx2.AsyncClient]:
+def connect_model(spec: ModelSpec, api_key: str | None, limit: int) -> tuple[Model, httpx2.AsyncClient]:
     """The model and its HTTP client, without sending anything. Raises `UsageError` or `MissingDependency`."""
     http = BoundedClient(limit, spec.model)
     try:
-        return _model(spec, _provider(spec, api_key, http)), http
+        return _make_model(spec, _make_provider(spec, api_key, http)), http
     except exceptions.UserError as error:
         raise ModelUnavailable(f"{spec} cannot be used: {error}") from error
     except ImportError as error:
@@ -35,7 +35,7 @@ def connect(spec: ModelSpec, api_key: str | None, limit: int) -> tuple[Model, ht
 
 
 def import_provider(name: str) -> None:
-    """Import the code of a provider, which takes a second. One that cannot be imported fails when it is asked."""
+    """Import the code of a provider before its first call: it takes a second. The call raises what fails here."""
     with suppress(ValueError, ImportError):
         infer_provider_class(name)
     if name == "openai":
@@ -53,9 +53,9 @@ def find_provider_class(provider: str) -> type[Provider[Any]]:
         ) from error
 
 
-def _provider(spec: ModelSpec, api_key: str | None, http: httpx2.AsyncClient) -> Provider[Any]:
+def _make_provider(spec: ModelSpec, api_key: str | None, http: httpx2.AsyncClient) -> Provider[Any]:
     kind = find_provider_class(spec.provider)
-    api_key = spec.key(api_key)
+    api_key = spec.find_key(api_key)
     if spec.address:
         api_key = api_key or "none"  # the clients require a key, the server may not
     arguments = {"api_key": api_key, "base_url": spec.address, "http_client": http}
@@ -75,7 +75,7 @@ def _provider(spec: ModelSpec, api_key: str | None, http: httpx2.AsyncClient) ->
     return provider
 
 
-def _model(spec: ModelSpec, provider: Provider[Any]) -> Model:
+def _make_model(spec: ModelSpec, provider: Provider[Any]) -> Model:
     if spec.provider != "openai":
         return infer_model(str(spec), provider_factory=lambda _: provider)
     from pydantic_ai.models.openai import OpenAIChatModel

@@ -107,9 +107,11 @@ class SelectedFacts:
 
 def select_new_sentences(gist: str, passage: str) -> str:
     """The sentences of a gist that add something to its passage, see `WithGists`."""
-    passage_words = [_content_words(sentence.text) for sentence in split_sentences(passage)]
+    passage_words = [_list_content_words(sentence.text) for sentence in split_sentences(passage)]
     new_sentences = [
-        sentence.text for sentence in split_sentences(gist) if _is_new(_content_words(sentence.text), passage_words)
+        sentence.text
+        for sentence in split_sentences(gist)
+        if _is_new(_list_content_words(sentence.text), passage_words)
     ]
     return " ".join(new_sentences)
 
@@ -118,7 +120,7 @@ def _is_new(words: frozenset[str], passage_words: Sequence[frozenset[str]]) -> b
     return bool(words) and not any(words <= sentence_words for sentence_words in passage_words)
 
 
-def _content_words(text: str) -> frozenset[str]:
+def _list_content_words(text: str) -> frozenset[str]:
     return frozenset(normalise_name(text).split()) - STOP
 
 

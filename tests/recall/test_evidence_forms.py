@@ -7,7 +7,7 @@ from tests.recall.graph_tomes import EMBEDDER, GRAPH, NAMES, build_store, quiet,
 
 from tomewise.memory.building import build
 from tomewise.memory.gists import GistsLayer
-from tomewise.recall.carriers import GIST_LINE, SelectedFacts, WithGists, find_derived_texts, select_new_sentences
+from tomewise.recall.evidence_forms import GIST_LINE, SelectedFacts, WithGists, find_derived_texts, select_new_sentences
 from tomewise.recall.flat import Dense
 from tomewise.recall.linking import NearestFacts
 from tomewise.testing import ScriptedModel, check_retriever, document_of, put_document

@@ -15,7 +15,7 @@ from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.extraction import Extraction, drop_repeats
 from tomewise.memory.graph.graph_names import Style
 from tomewise.memory.graph.triples import clean_triples
-from tomewise.memory.imports.given_relations import assign_relations, parse_relations
+from tomewise.memory.imports.imported_relations import assign_relations, parse_relations
 from tomewise.store.records import PASSAGES
 from tomewise.types import LayerReport, Report
 
@@ -46,19 +46,19 @@ class Imported:
 
 
 @runtime_checkable
-class TakesExtractions(Protocol):
-    """A layer that is made from extractions of the texts of `source`, a node layer, in one style."""
+class ImportsExtractions(Protocol):
+    """A layer that imports extractions of the texts of `source`, a node layer, in one style."""
 
     @property
     def source(self) -> str: ...
     @property
     def style(self) -> Style: ...
 
-    def check_takes(self, imported: Imported) -> None:
-        """Raise UsageError if the layer cannot take these extractions."""
+    def check_import(self, imported: Imported) -> None:
+        """Raise UsageError if the layer cannot import these extractions."""
 
-    async def take(self, imported: Imported, report: Report) -> LayerReport:
-        """Take in the extractions; texts that were taken in before do not change. Raises UsageError."""
+    async def import_extractions(self, imported: Imported, report: Report) -> LayerReport:
+        """Add the extractions; texts that were processed before do not change. Raises UsageError."""
 
 
 def read_extractions(path: Path, store: Texts) -> Imported:
@@ -150,11 +150,11 @@ def _split_by_passage(whole: Extraction, texts: Mapping[int, str]) -> dict[int, 
         name: _find_passages_with(padded_texts, (name,)) or ([] if name in ends else first) for name in whole.entities
     }
     found = {}
-    for place, key in enumerate(texts):
+    for number, key in enumerate(texts):
         passage_facts = tuple(fact for fact in whole.facts if key in facts[fact.key])
         listed = [name for name, keys in names.items() if key in keys]
         listed += [end for fact in passage_facts for end in (fact.head, fact.tail)]
-        found[key] = Extraction(drop_repeats(listed), passage_facts, dirt=whole.dirt if place == 0 else {})
+        found[key] = Extraction(drop_repeats(listed), passage_facts, faults=whole.faults if number == 0 else {})
     return found
 
 

@@ -14,7 +14,7 @@ from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.descriptions import describe_entities
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.memory.imports.given_triples import TakesExtractions, read_extractions
+from tomewise.memory.imports.extraction_file import ImportsExtractions, read_extractions
 from tomewise.memory.passages import PassagesLayer
 from tomewise.reading.splitter import PassageSplitter
 from tomewise.store.sqlite.sqlite_store import SqliteStore
@@ -75,7 +75,7 @@ async def test_triples_go_to_the_passages_that_contain_them(tmp_path: Path) -> N
     imported = read_extractions(path, store)
     assert imported.coverage == "covers 3 of 4 passages; 1 of its texts is not in this tome"
     layer = GraphLayer(store, ScriptedModel({}), EMBEDDER)
-    report = await layer.take(imported, quiet)
+    report = await layer.import_extractions(imported, quiet)
     assert report.notes == ("left out or mended: 1 triples not of three parts",)
     assert read_texts(store, TRIPLES.facts) == {
         "ada marsh kept light": {first},
@@ -86,7 +86,7 @@ async def test_triples_go_to_the_passages_that_contain_them(tmp_path: Path) -> N
     assert entities["ada marsh"] == {first, second}
     assert entities["skerry"] == {first}  # in none of the passages, so it goes to the first
     assert entities["tom hale"] == {second}
-    again = await layer.take(imported, quiet)
+    again = await layer.import_extractions(imported, quiet)
     assert again.added == 0
     model = ScriptedModel({"extract_facts": [{"entities": ["covered now"]}]})
     await build([GraphLayer(store, model, EMBEDDER)], store, quiet)
@@ -99,7 +99,7 @@ async def test_triples_of_passages_are_not_imported_into_graphs_of_other_layers(
     imported = read_extractions(write_rows(tmp_path, {"id": 7, "triples": [["Ada", "kept", "light"]]}), store)
     layer = GraphLayer(store, ScriptedModel({}), EMBEDDER, source=source)
     with pytest.raises(UsageError, match=f"graph:{source}-triples, which is read from {source}"):
-        await layer.take(imported, quiet)
+        await layer.import_extractions(imported, quiet)
     assert store.nodes(layer.names.facts) == {}
 
 
@@ -132,8 +132,8 @@ async def test_relations_go_to_passages_that_were_cut_differently(tmp_path: Path
     imported = read_extractions(path, store)
     assert imported.coverage == "covers 2 of 4 passages; 1 of its texts is not in this tome"
     with pytest.raises(UsageError, match="relations cannot be imported into graph:passages-triples"):
-        await GraphLayer(store, ScriptedModel({}), EMBEDDER).take(imported, quiet)
-    await GraphLayer(store, ScriptedModel({}), EMBEDDER, style="relations").take(imported, quiet)
+        await GraphLayer(store, ScriptedModel({}), EMBEDDER).import_extractions(imported, quiet)
+    await GraphLayer(store, ScriptedModel({}), EMBEDDER, style="relations").import_extractions(imported, quiet)
     entities = read_texts(store, RELATIONS.entities)
     assert entities == {"skerry": set(texts[:2]), "tom hale": {texts[1]}, "ada marsh": {texts[0]}}
     mentions = read_texts(store, RELATIONS.mentions)
@@ -184,7 +184,7 @@ async def test_the_published_triples_of_musique_cover_their_corpus(tmp_path: Pat
     imported = read_extractions(folder / "openie.jsonl", store)
     assert len(imported.extractions) == imported.passages >= 150
     assert imported.unmatched == imported.rows - 150
-    report = await GraphLayer(store, ScriptedModel({}), EMBEDDER).take(imported, quiet)
+    report = await GraphLayer(store, ScriptedModel({}), EMBEDDER).import_extractions(imported, quiet)
     assert report.failed == {}
     assert any("triples not of three parts" in note for note in report.notes)
     facts = {node.text for node in store.nodes(TRIPLES.facts).values()}
@@ -193,8 +193,8 @@ async def test_the_published_triples_of_musique_cover_their_corpus(tmp_path: Pat
 
 def test_only_graphs_take_extractions(tmp_path: Path) -> None:
     store, model = open_store(tmp_path, {}), ScriptedModel({})
-    assert isinstance(GraphLayer(store, model, EMBEDDER), TakesExtractions)
-    assert not isinstance(GistsLayer(store, model), TakesExtractions)
+    assert isinstance(GraphLayer(store, model, EMBEDDER), ImportsExtractions)
+    assert not isinstance(GistsLayer(store, model), ImportsExtractions)
 
 
 async def test_the_published_relations_of_a_novel_cover_it(tmp_path: Path) -> None:

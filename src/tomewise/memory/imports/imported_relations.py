@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,21 +13,13 @@ from tomewise.language.roles import Relationship, RelationsOut, TypedEntity
 from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.extraction import Extraction
 from tomewise.memory.graph.relations import clean_relations
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Texts
-
-
-from bisect import bisect_left
-from typing import TYPE_CHECKING
-
 from tomewise.types import Document, Passage
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Texts
 
-
 _SEPARATOR = "<SEP>"
+_HALF = 0.5
 _FIELDS: Mapping[str, tuple[tuple[str, type | tuple[type, ...]], ...]] = {
     "passage": (("index", int), ("text", str)),
     "entity": (("name", str), ("type", str), ("description", str), ("passages", list)),
@@ -64,26 +57,26 @@ def assign_relations(relations: Relations, store: Texts) -> tuple[dict[int, Extr
     """Assign relations to passages of the tome; also count the passages of the file that are not in any document.
 
     The result has an extraction for each passage that the file covers at least by half. An entity goes to the passages
-    that overlap one of its own passages well and contain its name, else to the passage that overlaps most. A relation
-    goes the same way, with both names. The file does not say which description is from which passage, so each
+    that overlap one of the entity's passages well and contain its name, else to the passage that overlaps most. A
+    relation goes the same way, with both names. The file does not say which description is from which passage, so each
     description goes to the passage that shares most of its words.
     """
-    places = locate_texts(relations.passages, store)
-    texts = {key: normalise_name(passage.content) for key, passage in store.passages(sorted(places.covered)).items()}
+    located = locate_texts(relations.passages, store)
+    texts = {key: normalise_name(passage.content) for key, passage in store.passages(sorted(located.covered)).items()}
     words = {index: frozenset(normalise_name(text).split()) for index, text in relations.passages.items()}
     raw: dict[int, RelationsOut] = {key: RelationsOut() for key in texts}
     for row in relations.entities:
         for index, description in _pair_descriptions(row, words):
-            for key in _choose_passages(places, texts, index, row["name"]):
+            for key in _choose_passages(located, texts, index, row["name"]):
                 raw[key].entities.append(TypedEntity(name=row["name"], type=row["type"], description=description))
     for row in relations.relations:
         strength = _compute_strength(row)
         for index, description in _pair_descriptions(row, words):
             fields = {"source": row["head"], "target": row["tail"], "description": description}
             relationship = Relationship(**fields, keywords=_read_keywords(row), strength=strength)
-            for key in _choose_passages(places, texts, index, row["head"], row["tail"]):
+            for key in _choose_passages(located, texts, index, row["head"], row["tail"]):
                 raw[key].relationships.append(relationship)
-    return {key: clean_relations(reply) for key, reply in raw.items()}, len(relations.passages) - len(places.overlaps)
+    return {key: clean_relations(reply) for key, reply in raw.items()}, len(relations.passages) - len(located.overlaps)
 
 
 def _pair_descriptions(row: Mapping[str, Any], words: Mapping[int, frozenset[str]]) -> list[tuple[int, str]]:
@@ -112,9 +105,9 @@ def _compute_overlap(words: frozenset[str], passage_words: frozenset[str]) -> fl
     return len(words & passage_words) / len(words) if words else 0.0
 
 
-def _choose_passages(places: TextPlaces, texts: Mapping[int, str], index: int, *names: str) -> list[int]:
+def _choose_passages(located: TextOverlaps, texts: Mapping[int, str], index: int, *names: str) -> list[int]:
     """Choose the passages of the tome for names in the passage `index` of the file."""
-    overlaps = {key: size for key, size in places.overlaps.get(index, {}).items() if key in texts}
+    overlaps = {key: size for key, size in located.overlaps.get(index, {}).items() if key in texts}
     if not overlaps:
         return []
     name_counts = {key: sum(f" {normalise_name(name)} " in f" {texts[key]} " for name in names) for key in overlaps}
@@ -144,12 +137,9 @@ def _compute_strength(row: Mapping[str, Any]) -> float:
     return min(max(weight / max(1, len(row["passages"])), 0.0), 10.0)
 
 
-_HALF = 0.5
-
-
 @dataclass(frozen=True, slots=True)
-class TextPlaces:
-    """The places of texts among the passages.
+class TextOverlaps:
+    """Where texts are among the passages.
 
     `overlaps` has the passages that each text overlaps, by the index of the text, with the number of shared characters
     (without white space). `covered` are the passages that the texts cover at least by half.
@@ -172,18 +162,18 @@ class _CondensedDocument:
     ends: tuple[int, ...]
 
 
-def locate_texts(texts: Mapping[int, str], store: Texts) -> TextPlaces:
+def locate_texts(texts: Mapping[int, str], store: Texts) -> TextOverlaps:
     """Find each text, first in the document of the text before it, then in all documents; texts may overlap."""
     documents = [_condense(store, record.id) for record in store.documents()]
     overlaps: dict[int, dict[int, int]] = {}
     spans: dict[int, list[tuple[int, int]]] = {}
-    number, after = 0, 0  # the document and the place of the last text that was found
+    number, after = 0, 0  # the document and the offset of the text found last
     for index, text in texts.items():
         wanted = _remove_spaces(text.strip("\ufeff\ufffd"))  # a token that was cut in half leaves such a character
-        place = _find_text(wanted, documents, number, after) if wanted else None
-        if place is None:
+        found = _find_text(wanted, documents, number, after) if wanted else None
+        if found is None:
             continue
-        number, after = place
+        number, after = found
         overlaps[index] = {}
         for key, start, end in _find_overlaps(documents[number], after, after + len(wanted)):
             overlaps[index][key] = end - start
@@ -194,16 +184,16 @@ def locate_texts(texts: Mapping[int, str], store: Texts) -> TextPlaces:
         for key, start, end in zip(document.keys, document.starts, document.ends, strict=True)
     }
     covered = frozenset(key for key, parts in spans.items() if _measure_union(parts) >= _HALF * lengths[key])
-    return TextPlaces(overlaps, covered)
+    return TextOverlaps(overlaps, covered)
 
 
 def _condense(store: Texts, name: str) -> _CondensedDocument:
     document: Document = store.document(name)
     passages: dict[int, Passage] = store.passages_of([name])
-    solid = [place for place, char in enumerate(document.text) if not char.isspace() and char not in "\ufeff\ufffd"]
+    solid = [offset for offset, char in enumerate(document.text) if not char.isspace() and char not in "\ufeff\ufffd"]
     starts = tuple(bisect_left(solid, passage.start) for passage in passages.values())
     ends = tuple(bisect_left(solid, passage.end) for passage in passages.values())
-    return _CondensedDocument("".join(document.text[place] for place in solid), tuple(passages), starts, ends)
+    return _CondensedDocument("".join(document.text[offset] for offset in solid), tuple(passages), starts, ends)
 
 
 def _remove_spaces(text: str) -> str:
@@ -211,12 +201,12 @@ def _remove_spaces(text: str) -> str:
 
 
 def _find_text(wanted: str, documents: list[_CondensedDocument], current: int, after: int) -> tuple[int, int] | None:
-    """Find the document and the place of a text: first after the last find, then anywhere."""
-    if documents and (place := documents[current].text.find(wanted, after)) >= 0:
-        return current, place
+    """Find the document and the offset of a text: first behind `after` in the document `current`, then anywhere."""
+    if documents and (offset := documents[current].text.find(wanted, after)) >= 0:
+        return current, offset
     for number, document in enumerate(documents):
-        if (place := document.text.find(wanted)) >= 0:
-            return number, place
+        if (offset := document.text.find(wanted)) >= 0:
+            return number, offset
     return None
 
 

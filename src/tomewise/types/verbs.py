@@ -1,0 +1,180 @@
+"""The verbs that all parts share, as protocols with at most three methods, and the roles that a model plays."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, runtime_checkable
+
+from tomewise.errors import BadReply
+from tomewise.types.nouns import Answer, Change, Estimate, Event, Evidence, LayerReport, Question, Report, Scope
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from pydantic import BaseModel
+    from tokenizers import Tokenizer
+
+In = TypeVar("In", bound="BaseModel")
+Out = TypeVar("Out", bound="BaseModel")
+
+
+# ---------------------------------------------------------------- roles of a model
+
+
+@dataclass(frozen=True, slots=True)
+class Role(Generic[In, Out]):
+    """One kind of task for a model.
+
+    `prompt` is the template of its prompt; without it the prompt is the packaged file `prompts/<name>.md`. A file of
+    that name in the user's folder of prompts replaces either. `tags` are the tags between which this prompt puts texts,
+    in addition to those of all prompts. `play` is a text algorithm with which the extractive model plays the role; a
+    role from outside without one needs a real model.
+
+    `output_tokens` is the limit on the reply; estimates count this many. `find_fault` returns what is wrong with an
+    output of the right type, or None. Roles whose outputs become memory have one, because one bad reply would damage
+    the memory for good.
+    """
+
+    name: str
+    input: type[In]
+    output: type[Out]
+    output_tokens: int = 1024
+    find_fault: Callable[[In, Out], str | None] | None = None
+    prompt: str = ""
+    tags: tuple[str, ...] = ()
+    play: Callable[[In], Out] | None = None
+
+    def accept(self, given: In, output: Out) -> Out:
+        """The output, unchanged. Raises `BadReply` if `find_fault` finds something wrong with it."""
+        if self.find_fault is not None and (fault := self.find_fault(given, output)) is not None:
+            raise BadReply(f"the reply for {self.name!r} cannot be remembered: {fault}")
+        return output
+
+
+# ---------------------------------------------------------------- verbs
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Turns texts into vectors.
+
+    `max_tokens` includes the special tokens that `tokenizer` adds; `tokenizer` itself neither truncates nor pads.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def dimensions(self) -> int: ...
+    @property
+    def max_tokens(self) -> int: ...
+    @property
+    def tokenizer(self) -> Tokenizer: ...
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Unit vectors, shape (len(texts), dimensions). Empty texts are allowed; equal texts give equal rows."""
+        ...
+
+
+@runtime_checkable
+class LanguageModel(Protocol):
+    """A model that plays typed roles. The meters around a call (`run.meter`) record its cost."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def window(self) -> int:
+        """How many tokens the model accepts, reply included."""
+        ...
+
+    async def ask(self, role: Role[In, Out], given: In) -> Out:
+        """Play `role` on `given`. Raises a `ModelError`; an error never becomes text."""
+        ...
+
+    def count_input_tokens(self, role: Role[In, Out], given: In) -> int:
+        """The input tokens that this call would use, as the model counts them. Calls nothing."""
+        ...
+
+
+@runtime_checkable
+class MeasuresReplies(Protocol):
+    """A language model that can say how long a reply will be. Optional: only models that cost nothing can."""
+
+    async def measure_reply(self, role: Role[In, Out], given: In) -> int | None:
+        """The output tokens of the reply; None if a wrapper's inner model cannot say. No meter sees this."""
+        ...
+
+
+@runtime_checkable
+class PerRole(Protocol):
+    """A language model with other models behind it for some roles. Optional; see `language.per_role`."""
+
+    def name_for(self, role: Role[In, Out]) -> str:
+        """The name of the model that plays `role`."""
+        ...
+
+    def window_for(self, role: Role[In, Out]) -> int:
+        """How many tokens that model accepts, reply included."""
+        ...
+
+
+@runtime_checkable
+class Sampling(Protocol):
+    """A language model that may reply differently to equal asks on purpose. Optional."""
+
+    def samples(self, role: Role[In, Out]) -> bool:
+        """Whether it draws its replies for `role` at random: then no reply is used twice."""
+        ...
+
+
+@runtime_checkable
+class Closable(Protocol):
+    """A language model that holds connections. Optional."""
+
+    async def close(self) -> None:
+        """Close the connections of the running event loop."""
+        ...
+
+
+@runtime_checkable
+class Retriever(Protocol):
+    """Finds evidence: best first, at most `limit`; ties are ordered by node id. All of it is within the scope."""
+
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]: ...
+
+
+@runtime_checkable
+class Loop(Protocol):
+    """A way of reasoning: yields events, and the Answer at the end."""
+
+    def run(self, question: Question) -> AsyncIterator[Event | Answer]: ...
+
+
+@runtime_checkable
+class Layer(Protocol):
+    """A kind of long-term memory, created with the store, model and embedder that it uses.
+
+    `name` is different for each instance ("graph:gists-triples"). `writes` names the node layers that hold its nodes
+    (`Node.layer`), usually its own name alone. `needs` names what it is derived from: layers, each of which stands for
+    all that it writes, or single node layers. It may also declare the `kind` of its nodes as evidence ("summary"),
+    which prompts show in place of its name, and its `calls`.
+
+    Most layers are a pure function of what they need (`testing.check_layer`). A layer may also be a state that takes in
+    batches and depends on their order (`testing.check_state_layer`): it commits once a batch, what the batch changed
+    together with its intake.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def needs(self) -> tuple[str, ...]: ...
+    @property
+    def writes(self) -> tuple[str, ...]: ...
+
+    async def update(self, change: Change, report: Report) -> LayerReport:
+        """Bring the layer up to date. Its rows and its build record are committed in one transaction."""
+        ...
+
+    async def estimate(self, change: Change) -> Estimate:
+        """The calls and tokens that `update` would use. Calls no model and writes nothing."""
+        ...
