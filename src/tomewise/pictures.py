@@ -120,11 +120,13 @@ class Picture:
 
     def as_json(self, naming: Callable[[DocumentId], str] | None = None) -> dict[str, Any]:
         """The picture as plain JSON data; `naming` gives the name to show for each document."""
-        shown = self
+        data: dict[str, Any] = _PICTURE.dump_python(self, mode="json")
         if naming:
-            named = (replace(passage, document=naming(passage.document)) for passage in self.passages)
-            shown = replace(self, passages=tuple(named))
-        data: dict[str, Any] = _PICTURE.dump_python(shown, mode="json")
+            for passage in data["passages"]:
+                passage["document"] = naming(passage["document"])
+            for facts in (node["facts"] for node in data["nodes"]):
+                if "document" in facts:  # the title or the id
+                    facts["document"] = naming(facts["document"])
         return data
 
     def list_texts(self) -> tuple[NodeId, ...]:

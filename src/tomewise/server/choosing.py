@@ -36,8 +36,8 @@ def choose_bounded(system: str, settings: Mapping[str, Any]) -> Variant:
 
 
 def choose_naming(tome: Tome) -> Naming:
-    """How a server names the documents of a tome to its clients."""
-    return str  # by their ids
+    """How a server names the documents of a tome to its clients: as they are now, so it is called for each reply."""
+    return tome.document_names.read().name
 
 
 def _check_setting(name: str, value: Any) -> None:

@@ -111,7 +111,7 @@ class ReadingTools:
     ) -> Annotated[CallToolResult, AnswerResult]:
         """Answer a question from a tome, with verified quotations, or decline it. May call the tome's model."""
         _, book = find_tome(tome, self.library)
-        scope = await asyncio.to_thread(find_own_scope, documents, where, book.store)
+        scope = await asyncio.to_thread(find_own_scope, documents, where, book)
         asked = Question(text=question, options=tuple(options), instructions=instructions, force=force, within=scope)
         async with send_progress(context) as notify, self._admit():
             on_event = partial(_notify_event, notify)
@@ -134,7 +134,7 @@ class ReadingTools:
     ) -> Annotated[CallToolResult, SearchResult]:
         """Find the passages nearest to a query, by words and by meaning. Calls no model."""
         _, book = find_tome(tome, self.library)
-        scope = await asyncio.to_thread(find_own_scope, documents, where, book.store)
+        scope = await asyncio.to_thread(find_own_scope, documents, where, book)
         async with self._admit():
             found = await book.asearch(query, system=DEFAULT, limit=skip + limit, within=scope)
         pieces = await asyncio.to_thread(describe_evidence, found[skip:], book.store, choose_naming(book))
@@ -170,8 +170,9 @@ class ReadingTools:
     ) -> Annotated[CallToolResult, DocumentsResult]:
         """List the documents of a tome by id, with titles, sizes and metadata. Calls no model."""
         _, book = find_tome(tome, self.library)
-        records = await asyncio.to_thread(book.documents)
-        return fit_reply(partial(_list_records, records, choose_naming(book), skip), len(records[skip : skip + limit]))
+        naming = await asyncio.to_thread(choose_naming, book)
+        records = sorted(await asyncio.to_thread(book.documents), key=lambda record: naming(record.id))
+        return fit_reply(partial(_list_records, records, naming, skip), len(records[skip : skip + limit]))
 
     @report_errors
     async def overview(self, tome: TomeName = "") -> Annotated[CallToolResult, OverviewResult]:
@@ -215,7 +216,7 @@ def _read(book: Tome, document: str, span: tuple[int, int | None], passage: str,
         key, found = find_passage(passage, store)
         name, (start, end) = found.document, find_span(key, neighbours, store)
     else:
-        name, (start, end) = find_document(document, store).id, (span[0], span[1] if span[1] is not None else 1 << 62)
+        name, (start, end) = find_document(document, book).id, (span[0], span[1] if span[1] is not None else 1 << 62)
     record = store.record(name)
     end = min(end, record.characters)
     if not 0 <= start < end:

@@ -77,10 +77,11 @@ class WritingTools:
         what.
         """
         _, book = find_tome(tome, self.library)
-        found = await asyncio.to_thread(find_document, document, book.store)
-        names = (found.id, found.title)
+        found = await asyncio.to_thread(find_document, document, book)
+        own_name = (await asyncio.to_thread(book.document_names.read)).name(found.id)
+        names = (own_name, found.id, found.title)
         if document not in (*names, *map(show_name, names)):
-            raise UsageError(f"{show_name(document)!r} is not a whole id: did you mean {show_name(found.id)!r}?")
+            raise UsageError(f"{show_name(document)!r} is not a whole id: did you mean {show_name(own_name)!r}?")
         foresight = await asyncio.to_thread(foresee_removal, [found.id], book.store)
         paid = sum(foresight.paid.values())
         more = {"document": found.id, "removed": paid <= accept_paid, "derived": foresight.derived}

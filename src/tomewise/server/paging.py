@@ -17,7 +17,7 @@ Start = Annotated[int, Query(ge=0, le=MOST_START)]
 
 def make_page(name: str, rows: Sequence[Outgoing], key: str, after: str, limit: int) -> dict[str, Any]:
     """The rows, sorted by `key`, that come after a value of it. `next` is the `after` of the following page."""
-    rest = [row for row in rows if getattr(row, key) > after]
+    rest = sorted((row for row in rows if getattr(row, key) > after), key=lambda row: getattr(row, key))
     return {
         name: rest[:limit],
         "total": len(rows),

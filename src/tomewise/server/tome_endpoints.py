@@ -17,7 +17,6 @@ from tomewise.server.library import OpenTome
 from tomewise.server.paging import MOST_START, PAGE, Limit, Start, make_page
 from tomewise.server.replies import DocumentList, DocumentReply, RemovalReply, TomeList, TomeReply
 from tomewise.server.service import Wanted
-from tomewise.store.contract import Store
 from tomewise.store.records import DocumentRecord
 from tomewise.tome.foresight import foresee_removal
 from tomewise.tome.reports import describe_contents, describe_slice
@@ -55,10 +54,11 @@ async def show_tome(tome: str, service: Wanted) -> TomeReply:
 async def list_documents(
     tome: str, service: Wanted, after: Annotated[str, Query(max_length=MOST_ID)] = "", limit: Limit = PAGE
 ) -> dict[str, Any]:
-    """The documents of a tome, sorted by id."""
+    """The documents of a tome, sorted by id: the id of a file is its path relative to the folder that was added."""
     opened = await service.library.open(tome)
     records = await asyncio.to_thread(opened.documents)
-    entries = [DocumentEntry.of(record, choose_naming(opened)) for record in records]
+    naming = await asyncio.to_thread(choose_naming, opened)
+    entries = [DocumentEntry.of(record, naming) for record in records]
     return make_page("documents", entries, "id", after, limit)
 
 
@@ -73,8 +73,9 @@ async def show_document(tome: str, id: Id, service: Wanted, start: Start = 0, li
 async def remove_document(tome: str, id: Id, service: Wanted) -> RemoveReport:
     """Forget a document, by its exact id, and everything that rests on it alone."""
     opened = await service.library.open(tome)
-    record = await asyncio.to_thread(find_record, id, opened.store)
-    return RemoveReport.of(await opened.aremove(record), choose_naming(opened))
+    record = await asyncio.to_thread(find_record, id, opened)
+    naming = choose_naming(opened)  # as long as the document is there
+    return RemoveReport.of(await opened.aremove(record), naming)
 
 
 @router.get("/{tome}/text")
@@ -102,34 +103,34 @@ def _show(name: str, known: OpenTome) -> TomeReply:
 
 
 def _read_slice(tome: Tome, id: str, start: int, end: int | None) -> Slice:
-    record = find_record(id, tome.store)
+    record = find_record(id, tome)
     last = min(start + _MOST_CHARACTERS, record.characters if end is None else end)
     return describe_slice(record, start, last, tome.store, choose_naming(tome))
 
 
 def _show_document(tome: Tome, id: str, start: int, limit: int) -> DocumentReply:
-    record = find_record(id, tome.store)
-    passages = [passage for passage in tome.store.passages_of([id]).values() if passage.position >= start]
+    record = find_record(id, tome)
+    passages = [passage for passage in tome.store.passages_of([record.id]).values() if passage.position >= start]
     following = passages[limit].position if len(passages) > limit else None
     more = {"passages": passages[:limit], "total": record.passages, "next": following}
     return DocumentReply.of(record, choose_naming(tome), **more)
 
 
-def find_record(id: str, store: Store) -> DocumentRecord:
-    """The record of the document with this id. Raises UnknownName, which suggests the id of the nearest name."""
-    try:
-        return store.record(id)
-    except UnknownName:
-        raise UnknownName(f"no document {id!a} in {store.address}: {_suggest(id, store)}") from None
+def find_record(id: str, tome: Tome) -> DocumentRecord:
+    """The record of the document that goes out under this id, or that has it. Raises UnknownName with the nearest."""
+    document = tome.document_names.read().find(id)
+    if document is None:
+        raise UnknownName(f"no document {id!a} in {tome.store.address}: {_suggest(id, tome)}")
+    return tome.store.record(document)
 
 
-def _suggest(name: str, store: Store) -> str:
+def _suggest(name: str, tome: Tome) -> str:
     """As `tome.inputs.suggest_document`, but here only an id finds a document: a title or file name does not."""
-    records = store.documents()
-    ids = {record.title: record.id for record in records if record.title}
-    ids |= {record.id.rsplit("/", 1)[-1]: record.id for record in records}
+    records, naming = tome.documents(), choose_naming(tome)
+    ids = {record.title: naming(record.id) for record in records if record.title}
+    ids |= {record.id.rsplit("/", 1)[-1]: naming(record.id) for record in records}
     near = ids.get(name)
-    hint = f"did you mean {near!r}? " if near else suggest(name, {record.id for record in records})
+    hint = f"did you mean {near!r}? " if near else suggest(name, {naming(record.id) for record in records})
     return f"{hint}GET .../documents lists the ids"
 
 
@@ -146,9 +147,8 @@ async def show_removal(
 
 
 def _foresee(tome: Tome, id: str) -> RemovalReply:
-    store = tome.store
-    find_record(id, store)
-    gone = {passage.id for passage in store.passages_of([id]).values()}
+    store, document = tome.store, find_record(id, tome).id
+    gone = {passage.id for passage in store.passages_of([document]).values()}
     answers = sum(not gone.isdisjoint(turn.passages) for record in tome.sessions() for turn in record.turns)
-    foresight = foresee_removal([id], store)
-    return RemovalReply.of(foresight, choose_naming(tome), document=id, session_answers=answers)
+    foresight = foresee_removal([document], store)
+    return RemovalReply.of(foresight, choose_naming(tome), document=document, session_answers=answers)

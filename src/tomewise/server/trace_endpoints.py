@@ -110,8 +110,8 @@ def check_number(number: int) -> int:
 
 
 def _list_traces(tome: Tome, before: int, limit: int) -> TraceList:
-    traces = tome.traces(limit + 1, before=before)
-    rows = [trace.describe(choose_naming(tome)) for trace in traces[:limit]]
+    traces, naming = tome.traces(limit + 1, before=before), choose_naming(tome)
+    rows = [trace.describe(naming) for trace in traces[:limit]]
     drawable = {system: _is_drawable(system, tome) for system in {row.system for row in rows}}
     shown = [ListedTrace.of(row, drawable=drawable[row.system]) for row in rows]
     return TraceList(traces=shown, next=rows[-1].id if len(traces) > limit else None)
@@ -119,12 +119,12 @@ def _list_traces(tome: Tome, before: int, limit: int) -> TraceList:
 
 def _list_evidence(tome: Tome, number: int) -> EvidenceTexts:
     found: dict[str, EvidenceText] = {}
-    room = _MOST_CHARACTERS
+    room, naming = _MOST_CHARACTERS, choose_naming(tome)
     for node, piece in read_texts(list_nodes(tome.trace(number).answer.events), tome.store):
         room -= len(piece.text)
         if room < 0:
             break
-        found[node] = EvidenceText.of(piece, choose_naming(tome))
+        found[node] = EvidenceText.of(piece, naming)
     return EvidenceTexts(evidence=found)
 
 

@@ -17,11 +17,11 @@ from tomewise.systems.kit import Kit
 from tomewise.tome.embedder_address import remember_address
 from tomewise.tome.exact_names import find_exactly
 from tomewise.tome.fixed_settings import fix_settings, make_splitter
-from tomewise.tome.inputs import Claims, read_documents
+from tomewise.tome.inputs import Claims, read_documents, remember_folders
 from tomewise.tome.moved_files import MovedFiles
 from tomewise.tome.reports import AddReport, RemoveReport
 from tomewise.tome.session_memory import forget_in_all
-from tomewise.types import Change, Document, Report
+from tomewise.types import Change, Document, DocumentId, Report
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
@@ -63,9 +63,13 @@ class Contents:
             claims = Claims({name: source for name, source in store.origins().items() if name not in files.gone})
             reader = SourceReader(process, check=claims.check, prefix=prefix, follow=follow)
             noted = failed if keep_going else None
-            documents = read_documents(sources, reader, claims, skipped, noted, prefix=prefix)
+            folders: dict[DocumentId, str] = {}
+            documents = read_documents(sources, reader, claims, skipped, noted, folders, prefix=prefix)
             layer = PassagesLayer(store, embedder, splitter, files.follow(documents))
-            await layer.update(Change(), report)
+            try:
+                await layer.update(Change(), report)
+            finally:  # also for what was kept before an error
+                remember_folders(store, folders)
             await run_in_thread(forget_in_all, self._kit)
         return AddReport.of(layer.outcomes, skipped, files.moved, failed)
 

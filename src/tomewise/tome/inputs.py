@@ -17,7 +17,7 @@ from tomewise.reading.folder import Skipped
 from tomewise.reading.json_lines import add_prefix
 from tomewise.reading.lengths import ID, PATH, cut_document
 from tomewise.reading.metadata import UNSTORABLE, find_unstorable, select_plain
-from tomewise.reading.read import NamedFile, Source, SourceReader
+from tomewise.reading.read import STDIN, NamedFile, Source, SourceReader
 from tomewise.types import Document, DocumentId, Question
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ def read_documents(
     claims: Claims,
     skipped: dict[str, str],
     failed: dict[str, str] | None = None,
+    folders: dict[DocumentId, str] | None = None,
     *,
     prefix: str = "",
 ) -> Iterator[Document | LostDocuments]:
@@ -72,15 +73,21 @@ def read_documents(
     file.
 
     Puts the path of each entry that was skipped into `skipped`, with the reason. A source that cannot be read raises
-    ReadingError or MissingDependency; if `failed` is given, it is put there instead, and the others go on.
+    ReadingError or MissingDependency; if `failed` is given, it is put there instead, and the others go on. `folders`
+    gets the folder of each document of a file: the one that was named, or that of the file that was named.
     """
+    folders = {} if folders is None else folders
     seen: set[Path] = set()
     for item in sorted(sources, key=lambda item: not isinstance(item, Document)):
         try:
             if isinstance(item, Document):
                 yield _take_document(item, claims, prefix)
             else:
-                yield from _read_source(item, reader, claims, skipped, seen)
+                folder = _find_folder(item)
+                for document in _read_source(item, reader, claims, skipped, seen):
+                    if folder and isinstance(document, Document):
+                        folders[document.id] = folder
+                    yield document
         except (ReadingError, MissingDependency) as error:
             if failed is None:
                 raise
@@ -95,6 +102,23 @@ def _take_document(item: Document, claims: Claims, prefix: str) -> Document:
     claims.check(source)
     claims.take(source)
     return document
+
+
+def _find_folder(source: str | Path | NamedFile) -> str:
+    """The full path of a folder, or of the folder of a file; empty for what is read under another name."""
+    if isinstance(source, NamedFile) or str(source) == STDIN:
+        return ""
+    path = Path(os.path.realpath(source))
+    return (path if path.is_dir() else path.parent).as_posix()
+
+
+def remember_folders(store: Store, folders: Mapping[DocumentId, str]) -> None:
+    """Record the folders of documents where they differ from those in the store: the last addition counts."""
+    known = store.folders()
+    changed = {document: folder for document, folder in folders.items() if known.get(document, folder) != folder}
+    if changed:
+        with store.write() as change:
+            change.set_folders(changed)
 
 
 def _name_source(source: str | Path | Document | NamedFile) -> str:

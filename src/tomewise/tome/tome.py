@@ -27,6 +27,7 @@ from tomewise.tome.arguments import MODEL_SETTINGS, read_arguments, read_bounds,
 from tomewise.tome.builds import Builds
 from tomewise.tome.contents import Contents, write_overview
 from tomewise.tome.damaged import explain_damage, names_damage
+from tomewise.tome.document_names import KeptNames
 from tomewise.tome.drawings import draw_answer, draw_layer, draw_trace, find_drawable
 from tomewise.tome.embedder_address import find_embedder
 from tomewise.tome.entities import FoundEntity, read_entity
@@ -83,6 +84,7 @@ class Tome:
         self._builds = Builds(questions.kit)
         self._session_limit = session_limit
         self._thread = LoopThread()
+        self.document_names = KeptNames(self.store)  # under which a server shows the documents
 
     def __repr__(self) -> str:
         return describe_object(self, self.store.address, embedder=self.kit.embedder.name, model=self._model.name)
