@@ -1,6 +1,6 @@
 """Whether every reply of a server is as its /openapi.json says: 3,000 requests of Schemathesis, with all checks.
 
-PYTHONPATH=. python bench/schema.py [--examples 75] [--seed 1]. The two tomes have a graph, sessions and traces.
+PYTHONPATH=. python bench/schema.py [--examples 80] [--seed 1]. The two tomes have a graph, sessions and traces.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.server.schema_cases import check_operations, serve_filled
 def main() -> None:
     """Send the requests, and print how many of each operation passed."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--examples", type=int, default=75, help="of each operation")
+    parser.add_argument("--examples", type=int, default=80, help="of each operation")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     os.environ["NO_PROXY"] = "127.0.0.1"

@@ -69,12 +69,12 @@ def test_a_stream_too_many_is_refused_and_one_that_is_left_gives_its_place_back(
             with served.http.stream("POST", ASK, json=body, headers=EVENTS) as first:
                 assert next(first.iter_lines()) == "event: started"
                 others = [pool.submit(served.http.post, path, json=each, headers=EVENTS) for path, each in sent]
-                wait_until(lambda: sum(other.done() for other in others) == 6)  # four may wait
-                for refused in (other.result() for other in others if other.done()):
+                wait_until(lambda: sum(reply.done() for reply in others) == 6)  # four may wait
+                for refused in (reply.result() for reply in others if reply.done()):
                     assert (refused.status_code, refused.json()["error"]["code"]) == (429, "busy")
                     assert refused.headers["retry-after"] == "5"
             hold.set()
-            assert sum("Ada Marsh" in other.result().text for other in others) == 4
+            assert sum("Ada Marsh" in reply.result().text for reply in others) == 4
             assert "event: answer" in served.http.post(ASK, json=body, headers=EVENTS).text
 
 

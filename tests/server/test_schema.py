@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.server.schema_cases import check_operations, serve_filled
 
-EXAMPLES = 5  # of each operation
+EXAMPLES = 6  # of each operation
 
 
 def test_replies_are_as_the_schema_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.plugins import find_plugin, list_names, refuse_hidden
+from tomewise.settings import DEFAULTS
 from tomewise.systems import auto, cam, comorag, cosmir, from_passages, graph_walk, hgmem, raptor, readers
 from tomewise.systems.compose import Loop, compose
 from tomewise.systems.kit import Kit, Recipe, System, once, rewrite
@@ -21,7 +22,7 @@ from tomewise.systems.recipe_settings import name_recipe, validate_settings
 _SYSTEM_AND_ABLATION = re.compile(r"(?P<system>[^\s:=]+)(?::(?P<ablation>[^=]*))?")
 _SETTING = re.compile(r"\w+=.+", re.DOTALL)
 ALL = "all"
-DEFAULT = "hybrid"
+DEFAULT = DEFAULTS.system
 _DEVIATIONS = "Deviations:"  # first word of the paragraph of a recipe's docstring that `tome systems` shows
 _SINGLE: Mapping[str, Recipe] = {
     **from_passages.RECIPES,

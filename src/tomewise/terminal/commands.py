@@ -214,7 +214,7 @@ def show(
             # Not through typer, which leaves out of a pipe what looks like a colour.
             print_model(Document.of(whole)) if as_json else print(whole.text)
             return
-        contents = reports.describe_contents(book)
+        contents = reports.describe_contents(book.store)
     print_model(contents) if as_json else render.print_contents(contents, console())
 
 

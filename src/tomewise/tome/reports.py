@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from tomewise.store.contract import Store
     from tomewise.store.records import DocumentRecord
     from tomewise.systems.registry import Variant
-    from tomewise.tome.tome import Tome
 
 _MOST_NEAREST = 3  # passages that are shown when a question is declined
 
@@ -172,9 +171,8 @@ def _locate_failures(store: Store, reasons: Mapping[int, str]) -> list[dict[str,
     ]
 
 
-def describe_contents(book: Tome, naming: Naming | None = None) -> report_models.Contents:
+def describe_contents(store: Store, naming: Naming | None = None) -> report_models.Contents:
     """What a tome holds as it goes out."""
-    store = book.store
     values = {
         "tome": store.address,
         "embedder": store.meta("embedder"),
@@ -183,7 +181,7 @@ def describe_contents(book: Tome, naming: Naming | None = None) -> report_models
         "bytes": store.size(),
         "cache_bytes": store.cache_size(),
         "layers": store.layers(),
-        "documents": book.documents(),
+        "documents": store.documents(),
         "replies": _list_records(store, "replies"),
         "networks": _list_records(store, "network"),
         "failed": _list_failures(store),

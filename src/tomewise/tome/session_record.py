@@ -15,7 +15,6 @@ from tomewise.outgoing import answer_models
 from tomewise.outgoing.form import Naming
 from tomewise.types import Answer, PassageId, Scope
 
-SESSION_LIMIT = 50
 _FIELDS = ("system", "within", "count", "turns", "memory")
 _LONGEST_NAME = 200  # characters
 
@@ -109,13 +108,12 @@ def make_turn(asked: str, question: str, answer: Answer) -> Turn:
 
 def check_name(name: str) -> str:
     """The name unchanged. Raises UsageError for one that cannot be typed again."""
-    if not name.strip() or name != name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
+    if (
+        not isinstance(name, str)
+        or not name.strip()
+        or name != name.strip()
+        or len(name) > _LONGEST_NAME
+        or not name.isprintable()
+    ):
         raise UsageError(f"a session cannot be named {name!a}: use up to {_LONGEST_NAME} printable characters")
     return name
-
-
-def check_session_limit(limit: int) -> int:
-    """The limit unchanged. Raises UsageError for one that keeps nothing."""
-    if limit < 1:
-        raise UsageError(f"session_limit is {limit}: give 1 or more, or a session keeps nothing")
-    return limit

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pydantic import TypeAdapter
 
-from tomewise.errors import StoreError, UnknownName, UsageError
+from tomewise.errors import StoreError, UnknownName
 from tomewise.events import restore_event
 from tomewise.outgoing import answer_models
 from tomewise.outgoing.form import Naming
@@ -20,13 +24,7 @@ if TYPE_CHECKING:
     from tomewise.store.contract import Store
 
 
-import json
-from collections.abc import Callable, Iterator
-from typing import TypeAlias
-
 _KEPT = {*answer_models.Answer.model_fields, "events"}
-TRACE_BYTES = 50_000
-LEAST_TRACE_BYTES = 4_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,13 +57,6 @@ class Trace:
         )
 
 
-def check_trace_bytes(size: int) -> int:
-    """The size unchanged. Raises UsageError for one that no trace fits into."""
-    if size < LEAST_TRACE_BYTES:
-        raise UsageError(f"trace_bytes is {size}: give {LEAST_TRACE_BYTES:,} or more, or no trace fits")
-    return size
-
-
 def make_record(question: Question, answer: Answer, most_bytes: int) -> dict[str, Any]:
     """What a tome keeps of an answer: a record of at most `most_bytes` bytes of JSON, plain data.
 
@@ -91,29 +82,49 @@ def _leave_out_ids(record: Record) -> None:
                 del piece["id"]
 
 
-def find_traces(store: Store, limit: int, before: int | None = None) -> list[Trace]:
-    """The latest traces, newest first; with `before`, those with a lower number. A damaged one is left out, with a
-    warning."""
-    numbers = store.trace_numbers(limit, before=before)
-    return skip_damaged(numbers, lambda number: _read_trace(row) if (row := store.trace(number)) else None)
+class Traces:
+    """The traces of a tome; each is kept in at most `most_bytes` bytes."""
 
+    def __init__(self, store: Store, most_bytes: int) -> None:
+        self._store = store
+        self._most_bytes = most_bytes
+        self._lock = Lock()  # without it SQLite makes competing writers sleep longer than writing a trace takes
 
-def find_trace(number: int, store: Store) -> Trace:
-    """The trace with this number. Raises UnknownName."""
-    row = store.trace(number)
-    if row is None:
-        raise UnknownName(_explain_unknown(number, store))
-    return _read_trace(row)
+    def save(self, question: Question, answer: Answer) -> int | None:
+        """The number of the trace, None where it was not kept."""
+        if self._store.read_only:
+            return None
+        record = make_record(question, answer, self._most_bytes)
+        asked = datetime.now(UTC).isoformat()
+        try:
+            with self._lock:
+                return self._store.save_trace(asked=asked, question=question.text, record=record)
+        except StoreError as error:  # another process is writing, or the file is read-only
+            # Return the answer anyway: it is worth more than its trace.
+            warnings.warn(f"the trace of this answer was not kept: {error}", stacklevel=2)
+            return None
 
+    def list_latest(self, limit: int, before: int | None) -> list[Trace]:
+        """The latest traces, newest first; with `before`, those with a lower number. A damaged one is left out, with a
+        warning."""
+        numbers = self._store.trace_numbers(limit, before=before)
+        return skip_damaged(numbers, lambda number: _read_trace(row) if (row := self._store.trace(number)) else None)
 
-def delete_trace(number: int, store: Store) -> None:
-    """Delete the trace with this number; no later trace gets that number. Raises UnknownName."""
-    if not store.delete_trace(number):
-        raise UnknownName(_explain_unknown(number, store))
+    def find(self, number: int) -> Trace:
+        """The trace with this number. Raises UnknownName."""
+        row = self._store.trace(number)
+        if row is None:
+            raise UnknownName(self._explain_unknown(number))
+        return _read_trace(row)
 
+    def delete(self, number: int) -> None:
+        """Delete the trace with this number; no later trace gets that number. Raises UnknownName."""
+        with self._lock:
+            if not self._store.delete_trace(number):
+                raise UnknownName(self._explain_unknown(number))
 
-def _explain_unknown(number: int, store: Store) -> str:
-    return f"{store.address} holds no trace {number}: `tome log` lists the traces that it holds"
+    def _explain_unknown(self, number: int) -> str:
+        return f"{self._store.address} holds no trace {number}: `tome log` lists the traces that it holds"
 
 
 def _read_trace(row: Mapping[str, Any]) -> Trace:
