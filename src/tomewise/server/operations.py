@@ -25,6 +25,7 @@ ASKING = (*BUSY, "not_built", "locked", "budget", "missing_dependency", "model")
 _EVERY = ("origin", "host", "internal")
 _GUARDED = ("token", "usage")
 _SENDING = ("media_type", "too_large", "slow", "usage")
+_REFERENCE = "#/components/schemas/{model}"
 _EVENT = {
     "type": "object",
     "description": "A server-sent event; its data is JSON, or `[DONE]` at the end of a chat.",
@@ -62,6 +63,7 @@ class Operation:
     changes: bool = False
     streams: Literal["", "also", "only"] = ""
     is_open: bool = False
+    leaves_out: bool = False  # fields that were not set
     tool: Tool | None = None
     more: Mapping[str, Any] | None = None
 
@@ -79,17 +81,21 @@ class Operation:
             found += ("unknown_name", "store")
         return tuple(dict.fromkeys(found))
 
-    def describe_replies(self) -> dict[int | str, dict[str, Any]]:
-        """What OpenAPI says of its replies beside the model of a success."""
+    def describe_errors(self) -> dict[str, Any]:
+        """What OpenAPI says of its errors, by status."""
         model = OpenAIErrorReply if self.path.startswith(OPENAI) else ErrorReply
+        content = {"application/json": {"schema": {"$ref": _REFERENCE.format(model=model.__name__)}}}
         by_status: dict[int, list[str]] = {}
         for code in self.find_errors():
             by_status.setdefault(STATUSES[code], []).append(code)
-        replies: dict[int | str, dict[str, Any]] = {
-            status: {"model": model, "description": f"Refused: {', '.join(sorted(codes))}."}
+        replies: dict[str, Any] = {
+            str(status): {"description": f"Refused: {', '.join(sorted(codes))}.", "content": content}
             for status, codes in sorted(by_status.items())
         }
-        return {self.status: {"content": _EVENTS}, **replies} if self.streams else replies
+        if busy := replies.get(str(STATUSES["busy"])):
+            words = {"description": "After so many seconds to ask again.", "schema": {"type": "integer"}}
+            busy["headers"] = {"Retry-After": words}
+        return replies
 
 
 class Family:
@@ -145,7 +151,8 @@ def _add_route(app: FastAPI, operation: Operation) -> None:
         tags=[operation.tag],
         operation_id=operation.name,
         status_code=operation.status,
-        responses=operation.describe_replies(),
+        responses={operation.status: {"content": _EVENTS}} if operation.streams else None,
+        response_model_exclude_unset=operation.leaves_out,
         openapi_extra=dict(operation.more or {}),
         **about,
     )
@@ -162,6 +169,9 @@ def _describe(app: FastAPI, operations: Iterable[Operation], *, needs_token: boo
         parts = found["components"]
         for name in ("HTTPValidationError", "ValidationError"):
             parts["schemas"].pop(name, None)
+        for model in (ErrorReply, OpenAIErrorReply):
+            schema = model.model_json_schema(ref_template=_REFERENCE, mode="serialization")
+            parts["schemas"] |= {**schema.pop("$defs"), model.__name__: schema}
         words = "The token that the server prints. On loopback without a token none is needed."
         parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer", "description": words}}
         wanted: list[dict[str, Any]] = [{"token": []}, *([] if needs_token else [{}])]
@@ -169,6 +179,7 @@ def _describe(app: FastAPI, operations: Iterable[Operation], *, needs_token: boo
             described = found["paths"].get(operation.path.replace(":path}", "}"), {}).get(operation.method.lower())
             if described is not None:
                 described["responses"].pop("422", None)
+                described["responses"] |= operation.describe_errors()
                 if operation.streams == "only":
                     described["responses"][str(operation.status)]["content"] = _EVENTS
                 described["security"] = [] if operation.is_open else wanted

@@ -26,7 +26,7 @@ async def check_health() -> Health:
     return Health(ok=True)
 
 
-@family.get("/info", reply=Info, errors=("stopping",))
+@family.get("/info", reply=Info, leaves_out=True, errors=("stopping",))
 async def show_info(request: Request, service: Wanted, systems: bool = True) -> dict[str, Any]:
     """The version, the model, the systems with their settings, the limits, and what was spent since the start.
 
