@@ -28,10 +28,11 @@ def test_the_lines_of_the_readme(served: Served, tmp_path: Path):
         ran = subprocess.run(["bash", "-c", f"{line} --fail-with-body"], cwd=tmp_path, env=own, capture_output=True)
         assert ran.returncode == 0, (line, ran.stdout)
         replies.append(ran.stdout.decode())
-    assert len(replies) == 8
+    assert len(replies) == 9
     assert json.loads(replies[0])["tomes"] == ["novel"]
     assert json.loads(replies[1])["system"] == "naive"
     assert "event: answer" in replies[2]
-    added = served.wait_for_job(json.loads(replies[3])["id"])
+    assert json.loads(replies[3])["evidence"][0]["sources"][0]["document"] == "letter"
+    added = served.wait_for_job(json.loads(replies[4])["id"])
     assert added["report"]["added"] == ["books/novel.txt"]
-    assert json.loads(replies[7])["object"] == "chat.completion"
+    assert json.loads(replies[8])["object"] == "chat.completion"
