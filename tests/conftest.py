@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests import forked
 
 from tomewise.terminal import program
 from tomewise.tome.tome import Tome
@@ -19,6 +20,12 @@ class Ran:
     code: int
     out: str
     err: str
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _end_forking() -> Iterator[None]:
+    yield
+    forked.end_parent()
 
 
 @pytest.fixture

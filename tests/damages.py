@@ -142,7 +142,7 @@ def read_log(path: Path, dice: random.Random) -> None:
     """List the traces and draw one."""
     with Tome.open(path, create=False) as tome:
         for trace in tome.traces():
-            json.dumps(trace.as_json())
+            json.dumps(trace.describe().write())
         tome.draw_trace(3)
 
 

@@ -25,7 +25,7 @@ from tomewise.events import (
     restore_event,
     shorten,
 )
-from tomewise.tome.reports import event_json
+from tomewise.outgoing import answer_models
 from tomewise.types import Event, Evidence, Place, Rewrite
 
 STORED = json.loads((Path(__file__).parent / "files" / "events.json").read_text("utf-8"))
@@ -54,7 +54,7 @@ def find_strategy(hint: Any) -> st.SearchStrategy[Any]:
 
 def store(event: Event) -> Event:
     """The event as a trace gives it back before it has a class."""
-    return Event(**json.loads(json.dumps(event_json(event))))
+    return Event(**json.loads(json.dumps(answer_models.Event.of(event).write())))
 
 
 @pytest.mark.parametrize("made", ALL, ids=lambda made: made.__name__)
@@ -64,14 +64,14 @@ def test_every_class_comes_back_from_what_it_prints(made: type[TypedEvent], data
     restored = restore_event(store(event))
     assert type(restored) is made
     assert restored == event
-    assert event_json(restored) == event_json(event)
+    assert answer_models.Event.of(restored).write() == answer_models.Event.of(event).write()
 
 
 @pytest.mark.parametrize("stored", STORED, ids=lambda stored: f"{stored['name']} {' '.join(sorted(stored['detail']))}")
 def test_what_a_trace_stored_before_there_were_classes_comes_back_as_one(stored: dict[str, Any]) -> None:
     restored = restore_event(Event(**stored))
     assert isinstance(restored, TypedEvent)
-    assert event_json(restored) == stored
+    assert {name: getattr(restored, name) for name in Event.__slots__} == stored
     derived = replace(restored)
     assert (derived.detail, list(derived.detail)) == (stored["detail"], list(stored["detail"]))
     if all(each.compare for each in fields(restored)):  # else the summary says what no detail has
@@ -91,7 +91,7 @@ def test_a_detail_that_was_shortened_or_comes_from_another_version_is_printed_as
     restored = restore_event(stored)
     assert isinstance(restored, Stopped)
     assert restored.reason == "a…"
-    assert event_json(restored) == event_json(stored)
+    assert answer_models.Event.of(restored).write() == answer_models.Event.of(stored).write()
 
 
 def test_events_of_one_name_are_told_apart_by_what_they_hold():

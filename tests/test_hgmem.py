@@ -342,7 +342,7 @@ def test_settings_that_find_nothing_are_refused(tmp_path):
     with Tome.open(tmp_path / "a.tome", embedder="hash", model="extractive") as tome:
         for settings in ({"rounds": 0}, {"subqueries": 0}):
             with pytest.raises(UsageError, match="nothing: give 1 or more"):
-                assemble("hgmem", Kit(tome._store, ExtractiveModel(EMBEDDER), EMBEDDER), **settings)
+                assemble("hgmem", Kit(tome.store, ExtractiveModel(EMBEDDER), EMBEDDER), **settings)
 
 
 async def test_without_a_known_vertex_the_passages_nearest_to_the_question_are_seen_too(tmp_path):

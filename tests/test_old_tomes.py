@@ -65,6 +65,7 @@ def test_it_is_brought_to_the_latest_format(path):
     engine.dispose()
 
 
+@pytest.mark.parametrize("path", [path for path in OLD if path.stem < "format-4"], indirect=True)  # 4 has a log
 def test_a_removal_that_no_build_has_followed_is_not_forgotten(path):
     with closing(sqlite3.connect(path)) as file, file:
         file.execute(

@@ -237,9 +237,3 @@ def test_a_recall_needs_a_loop(site):
 def test_a_reader_comes_with_a_package_only():
     with pytest.raises(UsageError, match="runs in a process of its own"):
         plugins.register("readers", "logbook", print)
-
-
-def test_no_part_is_long():
-    files = [path for path in SOURCES.rglob("*.py") if path.name != "__init__.py"]
-    assert len(files) == 7
-    assert all(len(path.read_text("utf-8").splitlines()) <= 40 for path in files)

@@ -18,7 +18,6 @@ import tempfile
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from tomewise import Tome, sample
 from tomewise.embedding.choose_embedder import choose_embedder
@@ -26,8 +25,8 @@ from tomewise.errors import ModelError
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.forwarding import Forwarding
 from tomewise.language.prompts import Prompts
+from tomewise.outgoing.answer_models import TracedAnswer
 from tomewise.systems.registry import SYSTEMS
-from tomewise.tome.reports import as_json, event_json
 from tomewise.types import Answer, Embedder, In, Out, Role
 
 QUESTIONS = 10
@@ -98,8 +97,7 @@ def write_answer(tome: Tome, question: str, system: str) -> str:
 
 def describe(answer: Answer) -> str:
     """What the command prints as JSON, without times."""
-    shown: dict[str, Any] = {**as_json(answer), "trace": list(map(event_json, answer.events))}
-    return _TIME.sub("", json.dumps(shown, sort_keys=True))
+    return _TIME.sub("", json.dumps(TracedAnswer.of(answer).write(), sort_keys=True))
 
 
 def digest(value: object) -> str:

@@ -120,7 +120,7 @@ MUTATIONS = (
     ),
     Mutation(
         "budgets: questions side by side give their places back when they fail",
-        "tome/waiting.py",
+        "tome/questions.py",
         "        finally:\n            release()",
         "        finally:\n            pass",
         ("tests/tome/test_asking.py",),

@@ -5,7 +5,7 @@ Builders make pictures, `drawing` draws them. Texts are shown as texts, whatever
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
@@ -118,9 +118,15 @@ class Picture:
             if node.group not in groups:
                 raise UsageError(f"the node {node.id!r} is in the group {node.group!r}: add this group first")
 
-    def as_json(self) -> dict[str, Any]:
-        """The picture as plain JSON data."""
+    def as_json(self, naming: Callable[[DocumentId], str] | None = None) -> dict[str, Any]:
+        """The picture as plain JSON data; `naming` gives the name to show for each document."""
         data: dict[str, Any] = _PICTURE.dump_python(self, mode="json")
+        if naming:
+            for passage in data["passages"]:
+                passage["document"] = naming(passage["document"])
+            for facts in (node["facts"] for node in data["nodes"]):
+                if "document" in facts:  # the title or the id
+                    facts["document"] = naming(facts["document"])
         return data
 
     def list_texts(self) -> tuple[NodeId, ...]:

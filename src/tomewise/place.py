@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Protocol
 
 _NUMBERED = re.compile(
     r"(?i:(?:chapter|section)\s+)?(?:(\d{1,3}(?:\.\d{1,3})+)\b|(\d{1,3}|[IVXLC]+)(?=[.:)]|\s*$|\s+[—–-]\s))"
@@ -53,6 +53,30 @@ def describe_place(place: Place, part: int | None = None) -> str:
         f"part {part}" if part is not None else "",
     )
     return ", ".join(words for words in parts if words)
+
+
+class _Placed(Protocol):
+    """A text with its place in a document: a citation, or a passage."""
+
+    @property
+    def document(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def place(self) -> Place: ...
+    @property
+    def position(self) -> int: ...
+
+
+def describe_source(text: _Placed) -> str:
+    """Where a text stands, with its document by its title or short name: "Emma, ch. 3, part 12"."""
+    name = text.title or name_document(text.document)
+    return f"{name}, {describe_place(text.place, text.position + 1)}"
+
+
+def name_document(document: str) -> str:
+    """The short name of a document without a title: the last part of a path, but an address as it is."""
+    return document if "://" in document else document.rstrip("/").rsplit("/", 1)[-1]
 
 
 def as_plain_data(place: Place) -> dict[str, Any]:

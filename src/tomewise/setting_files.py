@@ -9,13 +9,13 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tomewise import settings
 from tomewise.errors import UsageError, suggest
-from tomewise.settings import FILE, Settings, SettingsSource, find_sources, name_variable
+from tomewise.settings import FILE, SETTINGS, SettingsSource, find_sources
 
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument
@@ -23,11 +23,6 @@ if TYPE_CHECKING:
 MODELS = "models"
 DEFAULT = "default"  # the origin of a value that no source sets
 _KEY_ENDS = ("key", "secret", "password")  # of names of what is never kept in a file
-
-
-def list_names() -> list[str]:
-    """The names of all settings; `models.ROLE` names the model of one role."""
-    return [setting.name for setting in fields(Settings)]
 
 
 def parse_setting(name: str, text: str) -> Any:
@@ -38,11 +33,11 @@ def parse_setting(name: str, text: str) -> Any:
     table, dot, role = name.partition(".")
     if dot and table == MODELS and role and text.strip():
         return text.strip()
-    if name not in list_names():
+    if name not in SETTINGS:
         raise UsageError(_describe_unknown(name))
     if not text.strip():
         raise UsageError(f"{name} has no value: give one, or take it back with `tome config unset {name}`")
-    return settings.check_value(name, text.strip(), "the value given")
+    return SETTINGS[name].read(text.strip(), "the value given")
 
 
 def find_file(*, here: bool) -> Path:
@@ -101,13 +96,13 @@ def remove_setting(name: str, *, here: bool) -> bool:
 def _describe_unknown(name: str) -> str:
     if name.lower().endswith(_KEY_ENDS):
         return f"{name!r} is not a setting: keys stand in the environment alone, see `tome models` for their names"
-    near = suggest(name, list_names())
-    return f"{name!r} is not a setting: {near}known are {', '.join(sorted(list_names()))}, and models.ROLE"
+    near = suggest(name, SETTINGS)
+    return f"{name!r} is not a setting: {near}known are {', '.join(sorted(SETTINGS))}, and models.ROLE"
 
 
 def _open_models(document: TOMLDocument, path: Path) -> MutableMapping[str, str]:
     """The table of the models by role, to change in place; one text, which a file may have instead, becomes a table."""
-    models = settings.check_value(MODELS, document.get(MODELS, {}), str(path))
+    models = SETTINGS[MODELS].read(document.get(MODELS, {}), str(path))
     if not isinstance(document.get(MODELS), dict):
         document[MODELS] = models
     table: MutableMapping[str, str] = document[MODELS]
@@ -178,14 +173,12 @@ def find_origins() -> tuple[list[SettingOrigin], list[str]]:
     """
     refused: list[str] = []
     sources = find_sources(refused=refused)
-    rows = [
-        _find_origin(setting.name, setting.default, sources) for setting in fields(Settings) if setting.name != "models"
-    ]
+    rows = [_find_origin(name, setting.default, sources) for name, setting in SETTINGS.items() if name != MODELS]
     models = [
-        SettingOrigin(f"models.{role}", model, _name_source(source, "models"))
+        SettingOrigin(f"models.{role}", model, _name_source(source, MODELS))
         for role, (model, source) in sorted(_find_models(sources).items())
     ]
-    return [*rows, *(models or [SettingOrigin("models", None, DEFAULT)])], refused
+    return [*rows, *(models or [SettingOrigin(MODELS, None, DEFAULT)])], refused
 
 
 def _find_origin(name: str, default: object, sources: Sequence[SettingsSource]) -> SettingOrigin:
@@ -206,4 +199,4 @@ def _find_models(sources: Sequence[SettingsSource]) -> dict[str, tuple[str, Sett
 
 
 def _name_source(source: SettingsSource, setting: str) -> str:
-    return str(source.path) if source.path else name_variable(setting)
+    return str(source.path) if source.path else SETTINGS[setting].variable

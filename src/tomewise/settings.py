@@ -1,11 +1,13 @@
 """The only reader of environment variables and configuration files. `setting_files` writes the files.
 
 A value comes from the first of these sources that has one: the command line, the environment (`TOMEWISE_MODEL`, ...),
-`tomewise.toml` in the current folder, `tomewise.toml` in the user's configuration folder. A source that names the model
-and no models per role replaces the models per role of later sources too: so `--model extractive` asks nothing else.
+`tomewise.toml` in the current folder, `tomewise.toml` in the user's configuration folder. A source that names the
+model and no models per role replaces those of later sources too: so `--model extractive` asks nothing else.
 
-Keys come from the environment only (`read_key`). The current folder may be anybody's work: its file may set what is in
-`_FREE`; any other setting needs `tome trust` first.
+`Settings` declares each setting once: its type, default, bounds, help, and who may set it. All else reads `SETTINGS`.
+
+Keys come from the environment only (`read_key`). The current folder may be anybody's work: its file may set what
+`Setting.trust` allows; any other setting needs `tome trust` first.
 """
 
 from __future__ import annotations
@@ -14,62 +16,180 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from shlex import quote
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn, TypedDict
 
 from tomewise.credentials import remember_credentials
 from tomewise.errors import ModelUnavailable, UsageError, suggest
 from tomewise.trust import TrustedFolders, refuse_embedder
 
 FILE = "tomewise.toml"
-_MINIMUMS = {
-    "limit": 1,
-    "timeout": 0.1,
-    "window": 1,
-    "passage_tokens": 8,
-    "read_seconds": 0.1,
-    "read_memory": 1,
-    "read_characters": 1,
-    "trace_bytes": 4_000,
-    "session_limit": 1,
-    "max_failures": 1,
-}
-_FREE = frozenset(
-    {"limit", "timeout", "window", "passage_tokens", "overlap", "max_calls", "max_tokens", "max_cost", "max_failures"}
-)
 _MAX_BYTES = 100_000  # of a configuration file
 _ROLE_MODEL = re.compile(r"\s*([\w.-]+)=(.+)", re.DOTALL)
-_ADDRESSES = ("base_url", "embedder_base_url")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What holds for a setting at every door: files, environment, command line, `tome config`, server and Python.
+
+    `kind` is str, int, float, or models (names by role). A number is `least` or more. `unset` says in words what holds
+    without a value. `trust` says what the file of a project may do: set it ("free"), lower it ("lower"),
+    set it once the user has confirmed the folder ("confirmed"), or never set it ("user").
+    """
+
+    name: str
+    kind: str
+    default: Any
+    help: str
+    least: float = 0
+    unset: str = ""
+    trust: Literal["free", "lower", "confirmed", "user"] = "confirmed"
+
+    @property
+    def variable(self) -> str:
+        """Its environment variable."""
+        return f"TOMEWISE_{self.name.upper()}"
+
+    @property
+    def flag(self) -> str:
+        """Its option on the command line, where a command has one."""
+        return f"--{self.name.replace('_', '-')}"
+
+    def read(self, value: Any, source: str) -> Any:
+        """The value that a file or a text gives it, in its type; a number may be a text. Raises UsageError."""
+        if self.kind == "models":
+            return _read_models(value, source)
+        number = value
+        if self.kind != "str" and isinstance(value, str):
+            try:
+                number = int(value) if self.kind == "int" else float(value)
+            except ValueError:
+                self._refuse(value, source)
+        return self._convert(number) if self._fits(number) else self._refuse(value, source)
+
+    def check(self, value: Any, source: str = "") -> Any:
+        """The value in its type. Raises UsageError with the `source` if there is one, the value, and the remedy."""
+        return self._convert(value) if self._fits(value) else self._refuse(value, source)
+
+    def _fits(self, value: Any) -> bool:
+        if self.kind == "models":
+            return isinstance(value, Mapping) and all(isinstance(text, str) for pair in value.items() for text in pair)
+        if self.kind == "str":
+            return isinstance(value, str)
+        is_number = isinstance(value, int if self.kind == "int" else int | float) and not isinstance(value, bool)
+        return is_number and self.least <= value < float("inf")
+
+    def _convert(self, value: Any) -> Any:
+        return dict(value) if self.kind == "models" else float(value) if self.kind == "float" else value
+
+    def _refuse(self, value: Any, source: str) -> NoReturn:
+        if self.kind == "models":
+            _refuse_models(value, source)
+        words = {"str": "a text in quotation marks", "int": "a whole number", "float": "a number"}
+        bound = "" if self.kind == "str" else f" from {self.least} up"
+        raise UsageError(f"{_begin(source)}{self.name} must be {words[self.kind]}{bound}, not {value!r:.200}")
+
+
+def _declare(default: Any, help: str, **more: Any) -> Any:
+    """A field of `Settings`; `more` are fields of its `Setting`."""
+    made = {"default_factory": dict} if default == {} else {"default": default}
+    return field(**made, metadata={"help": help, **more})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The settings that apply to all commands."""
 
-    tome: str = "memory.tome"
-    system: str = "hybrid"  # the system that answers where a command or a method names none
-    model: str = "extractive"
-    models: Mapping[str, str] = field(default_factory=dict)  # other models by role; in a file the table [models]
-    base_url: str | None = None
-    embedder: str | None = None  # None: the tome's own, or the bundled one for a new tome
-    embedder_base_url: str | None = None
-    limit: int = 16  # model calls in flight
-    timeout: float = 120.0  # seconds for one model call
-    window: int | None = None  # tokens that the model accepts; None: the value known for this model
-    max_calls: int | None = None  # requests that a command may send to the model, retries included
-    max_tokens: int | None = None  # input and output tokens, reserved before a request is sent
-    max_cost: float | None = None  # dollars, reserved in the same way
-    max_failures: int = 20  # failures of a model with no reply between them that end a build or a question
-    prompts: str | None = None  # a folder with the user's own prompts
-    passage_tokens: int | None = None
-    overlap: int | None = None
-    read_seconds: float | None = None  # limits on reading one file; None: see `reading.bounds`
-    read_memory: int | None = None  # megabytes
-    read_characters: int | None = None
-    trace_bytes: int = 50_000  # size limit of the trace of one answer
-    session_limit: int = 50  # entries of the working memory that a session keeps, and turns
+    tome: str = _declare("memory.tome", "The memory to use.")
+    system: str = _declare(
+        "hybrid",
+        "How to answer; `tome systems` lists them. "
+        "With settings: 'NAME key=value', with a part left out: 'NAME:ABLATION'.",
+    )
+    model: str = _declare("extractive", "extractive, openai:gpt-4o-mini, anthropic:…, ollama:…")
+    models: Mapping[str, str] = _declare({}, "Other models by role; in a file the table [models].", unset="none")
+    base_url: str | None = _declare(
+        None, "Address of an OpenAI-compatible server for the model.", unset="the provider's own", trust="user"
+    )
+    embedder: str | None = _declare(
+        None,
+        "bundled, fastembed:…, sentence-transformers:…, openai:… (fixed by the first add)",
+        unset="the tome's own, or bundled",
+    )
+    embedder_base_url: str | None = _declare(
+        None, "Address of an OpenAI-compatible server for the embedder.", unset="the tome's own", trust="user"
+    )
+    limit: int = _declare(16, "Model calls in flight.", least=1, trust="free")
+    timeout: float = _declare(120.0, "Seconds for one model call.", least=0.1, trust="free")
+    window: int | None = _declare(
+        None, "Tokens that the model accepts.", least=1, unset="the value known for the model", trust="free"
+    )
+    max_calls: int | None = _declare(None, "Stop before more model calls than this.", unset="no limit", trust="lower")
+    max_tokens: int | None = _declare(
+        None, "Stop before more tokens than this may be used.", unset="no limit", trust="lower"
+    )
+    max_cost: float | None = _declare(
+        None, "Stop before more dollars than this may be spent.", unset="no limit", trust="lower"
+    )
+    max_failures: int = _declare(
+        20, "Stop after so many failed calls with no reply between them.", least=1, trust="lower"
+    )
+    prompts: str | None = _declare(None, "A folder with prompts of your own.", unset="the packaged ones")
+    passage_tokens: int | None = _declare(
+        None, "Tokens of a passage (fixed by the first add).", least=8, unset="what the embedder sees", trust="free"
+    )
+    overlap: int | None = _declare(
+        None, "Tokens that neighbouring passages share (fixed by the first add).", unset="0", trust="free"
+    )
+    read_seconds: float | None = _declare(None, "Seconds for reading one file.", least=0.1, unset="300")
+    read_memory: int | None = _declare(None, "Megabytes for reading one file.", least=1, unset="1,024")
+    read_characters: int | None = _declare(None, "Characters of one file.", least=1, unset="50,000,000")
+    trace_bytes: int = _declare(50_000, "Bytes of the trace that is kept of one answer.", least=4_000)
+    session_limit: int = _declare(50, "Entries of its working memory that a session keeps, and turns.", least=1)
+
+    def __post_init__(self) -> None:
+        for name, setting in SETTINGS.items():
+            value = getattr(self, name)
+            if value is not None or setting.default is not None:
+                object.__setattr__(self, name, setting.check(value))
+
+
+def _read_schema() -> dict[str, Setting]:
+    found = {}
+    for each in fields(Settings):
+        kind = str(each.type).removesuffix(" | None")
+        kind = "models" if kind.startswith("Mapping") else kind
+        default = {} if each.default is MISSING else each.default
+        found[each.name] = Setting(name=each.name, kind=kind, default=default, **each.metadata)
+    return found
+
+
+SETTINGS: Mapping[str, Setting] = _read_schema()  # each setting by its name, in the order of the listing
+DEFAULTS = Settings()
+
+
+class Stated(TypedDict, total=False):
+    """Settings as arguments of `Tome.open`, which may be left out; for type checkers."""
+
+    system: str
+    base_url: str | None
+    embedder_base_url: str | None
+    limit: int
+    timeout: float
+    window: int | None
+    max_calls: int | None
+    max_tokens: int | None
+    max_cost: float | None
+    max_failures: int
+    passage_tokens: int | None
+    overlap: int | None
+    read_seconds: float | None
+    read_memory: int | None
+    read_characters: int | None
+    trace_bytes: int
+    session_limit: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,15 +236,10 @@ def find_sources(
                 raise
             refused.append(str(error))
     nearest: dict[str, Any] = {}
-    for setting in fields(Settings):
-        if text := environment.get(variable := name_variable(setting.name)):
-            nearest[setting.name] = check_value(setting.name, text, variable)
+    for name, setting in SETTINGS.items():
+        if text := environment.get(setting.variable):
+            nearest[name] = setting.read(text, setting.variable)
     return [*sources, SettingsSource(nearest)]
-
-
-def name_variable(setting: str) -> str:
-    """The environment variable of a setting."""
-    return f"TOMEWISE_{setting.upper()}"
 
 
 def with_models(settings: Settings, words: Sequence[str]) -> Settings:
@@ -221,19 +336,23 @@ def load_project(path: Path, raw: bytes, trusted: TrustedFolders, user_values: M
 
 def find_unconfirmed(values: Mapping[str, Any], user_values: Mapping[str, Any]) -> list[str]:
     """The settings of a folder's file that need `tome trust`, where the user's own file has `user_values`."""
-    limits = {name: user_values.get(name, getattr(Settings(), name)) for name in values if name.startswith("max_")}
-    raised = {name for name, limit in limits.items() if limit is not None and values[name] > limit}
-    return sorted(raised | values.keys() - _FREE)
+    unconfirmed = []
+    for name, value in values.items():
+        limit = user_values.get(name, SETTINGS[name].default)
+        is_raised = SETTINGS[name].trust == "lower" and limit is not None and value > limit
+        if is_raised or SETTINGS[name].trust in ("confirmed", "user"):
+            unconfirmed.append(name)
+    return sorted(unconfirmed)
 
 
 def refuse_unsafe(values: Mapping[str, Any], path: Path) -> None:
     """Raise UsageError for what the file of a folder may never set."""
     # A folder from elsewhere must not send the user's key to its own address, and must not bring a model with code.
-    for name in _ADDRESSES:
-        if name in values:
+    for name in values:
+        if SETTINGS[name].trust == "user":
             raise UsageError(
                 f"{path}: a project's file may not set {name}, because your key would be sent there: "
-                f"set TOMEWISE_{name.upper()}, or write it in your own configuration folder"
+                f"set {SETTINGS[name].variable}, or write it in your own configuration folder"
             )
     refuse_embedder(values.get("embedder", ""), str(path))
 
@@ -260,52 +379,32 @@ def parse_values(raw: bytes, path: Path) -> dict[str, Any]:
         table = tomllib.loads(raw.decode("utf-8"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
-    return {name: check_value(name, value, str(path)) for name, value in table.items()}
+    return {name: find_setting(name, str(path)).read(value, str(path)) for name, value in table.items()}
 
 
-def check_value(name: str, value: Any, source: str) -> Any:
-    """The value of a setting in its type; numbers may be texts. Raises UsageError, which names the `source`."""
-    kinds = {field.name: str(field.type).removesuffix(" | None") for field in fields(Settings)}
-    if name not in kinds:
-        hint = suggest(name, kinds)
-        raise UsageError(f"{source}: {name!r} is not a setting: {hint}known are {', '.join(sorted(kinds))}")
-    kind = kinds[name]
-    if name == "models":
-        return _check_models(value, source)
-    if kind == "str":
-        if not isinstance(value, str):
-            raise UsageError(f"{source}: {name} must be a text in quotation marks, not {value!r}")
-        return value
-    number = _parse_number(value, whole=kind == "int")
-    minimum = _MINIMUMS.get(name, 0)
-    if number is None or not minimum <= number < float("inf"):
-        wanted = "a whole number" if kind == "int" else "a number"
-        raise UsageError(f"{source}: {name} must be {wanted} from {minimum} up, not {value!r}")
-    return number
+def find_setting(name: str, source: str) -> Setting:
+    """The setting of this name. Raises UsageError, which names the `source` and the nearest setting."""
+    if name not in SETTINGS:
+        hint = suggest(name, SETTINGS)
+        raise UsageError(f"{source}: {name!r} is not a setting: {hint}known are {', '.join(sorted(SETTINGS))}")
+    return SETTINGS[name]
 
 
-def _check_models(value: Any, source: str) -> dict[str, str]:
+def _read_models(value: Any, source: str) -> dict[str, str]:
     """Models by role: a table, or a text of words `ROLE=NAME`."""
     if isinstance(value, str):
         words = [_ROLE_MODEL.fullmatch(word) for word in value.split()]
         pairs = {word[1]: word[2] for word in words if word}
         return _refuse_models(value, source) if None in words else pairs
-    if not isinstance(value, dict) or not all(isinstance(name, str) for name in value.values()):
-        return _refuse_models(value, source)
-    return dict(value)
+    return SETTINGS["models"].check(value, source)  # type: ignore[no-any-return]
 
 
 def _refuse_models(value: Any, source: str) -> NoReturn:
     raise UsageError(
-        f'{source}: models must be a table of roles and names of models, such as answer = "openai:gpt-4o" below '
-        f"[models], or words such as answer=openai:gpt-4o, not {value!r}"
+        f'{_begin(source)}models must be a table of roles and names of models, such as answer = "openai:gpt-4o" below '
+        f"[models], or words such as answer=openai:gpt-4o, not {value!r:.200}"
     )
 
 
-def _parse_number(value: Any, *, whole: bool) -> int | float | None:
-    if isinstance(value, bool) or not isinstance(value, str | int | float) or (whole and isinstance(value, float)):
-        return None
-    try:
-        return int(value) if whole else float(value)
-    except ValueError:
-        return None
+def _begin(source: str) -> str:
+    return f"{source}: " if source else ""

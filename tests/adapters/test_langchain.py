@@ -59,3 +59,13 @@ def test_without_the_package_the_extra_is_named():
     ran = subprocess.run([sys.executable, "-c", hidden], capture_output=True, text=True, check=False)
     assert "MissingDependency" in ran.stderr
     assert "pip install 'tomewise[langchain]'" in ran.stderr
+
+
+def test_arguments_that_are_unknown_or_of_another_type_are_named(book):
+    for given, message in (
+        ({"sytem": "naive"}, "'sytem' is not an argument: did you mean 'system'"),
+        ({"limit": "many"}, "limit: .*, not 'many'"),
+        ({"documents": "log"}, "documents: .*, not 'log'"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            TomeRetriever(tome=book, **given)

@@ -23,8 +23,8 @@ from tomewise.evaluate.rows import Row
 from tomewise.evaluate.running import run
 from tomewise.evaluate.slices import list_slices
 from tomewise.evaluate.table import _format_score
+from tomewise.outgoing import answer_models
 from tomewise.testing.scripted import ScriptedModel
-from tomewise.tome.reports import usage_json
 from tomewise.types import Question, Spent, Usage
 
 ABOUT = About(
@@ -46,7 +46,7 @@ def row(system: str, number: int, right: bool, **given: object) -> Row:
         "system": system,
         "item": item,
         "prediction": Prediction(answer="yes" if right else "no"),
-        "usage": usage_json(Usage(total=spent, model_seconds=1.5, own_seconds=0.5, depth=2)),
+        "usage": answer_models.Usage.of(Usage(total=spent, model_seconds=1.5, own_seconds=0.5, depth=2)).write(),
         "characters": 1000 * (number + 1),
         "judgements": {"acc-l": Judgement(score=0.5)},
     }

@@ -25,8 +25,8 @@ from tomewise.language.chat import ChatModel
 from tomewise.language.retry import Backoff
 from tomewise.language.server_errors import classify_error
 from tomewise.language.spec import ModelSpec
+from tomewise.outgoing import answer_models
 from tomewise.run import meter
-from tomewise.tome.reports import usage_json
 from tomewise.types import LanguageModel
 
 GIVEN = roles.FuseIn(question="Who hid the letter?", cues=["Mara held it last."])
@@ -431,7 +431,7 @@ async def test_cached_and_reasoning_tokens_are_counted_separately(server: OpenAI
     total = m.usage().total
     assert (total.input_tokens, total.cached_tokens) == (200, 128)
     assert (total.output_tokens, total.reasoning_tokens) == (40, 24)
-    report = usage_json(m.usage())
+    report = answer_models.Usage.of(m.usage()).write()
     assert (report["cached_tokens"], report["reasoning_tokens"]) == (128, 24)
     assert report["roles"]["fuse"]["cached_tokens"] == 128
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2 as httpx
+from tests.forked import Forked
 from tests.patience import SOON
 
 TOKEN = "a-token-for-the-tests-0123456789"
@@ -24,7 +25,7 @@ TOKEN = "a-token-for-the-tests-0123456789"
 class Served:
     """A running server. `http` sends its token."""
 
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[bytes] | Forked
     url: str
     http: httpx.Client
 
@@ -64,14 +65,15 @@ class Served:
 @contextmanager
 def serve(folder: Path, *words: str, token: str | None = TOKEN, **environment: str) -> Iterator[Served]:
     """Start `tome serve` in a folder and stop it afterwards."""
-    own = {**os.environ, "XDG_CONFIG_HOME": str(folder / "config"), "NO_PROXY": "127.0.0.1"}
-    own |= {"TOMEWISE_EMBEDDER": "hash", **({"TOMEWISE_TOKEN": token} if token else {}), **environment}
-    command = [sys.executable, "-m", "tomewise", "serve", "--port", "0", *words]
+    env = {**os.environ, "XDG_CONFIG_HOME": str(folder / "config"), "NO_PROXY": "127.0.0.1"}
+    env |= {"TOMEWISE_EMBEDDER": "hash", **({"TOMEWISE_TOKEN": token} if token else {}), **environment}
+    reading, writing = os.pipe()
     with (folder / "server.log").open("w") as log:
-        process = subprocess.Popen(command, cwd=folder, env=own, stdout=subprocess.PIPE, stderr=log, text=True)
-    assert process.stdout is not None
+        process = _start(["serve", "--port", "0", *words], folder, env, writing, log.fileno())
+    os.close(writing)
+    output = os.fdopen(reading)
     try:
-        address = process.stdout.readline().strip()
+        address = output.readline().strip()
         assert address, (folder / "server.log").read_text()
         url = address.split("/?")[0].rstrip("/")
         headers = {"authorization": f"Bearer {token}"} if token else {}
@@ -80,4 +82,13 @@ def serve(folder: Path, *words: str, token: str | None = TOKEN, **environment: s
     finally:
         process.kill()
         process.wait()
-        process.stdout.close()
+        output.close()
+
+
+def _start(
+    words: list[str], folder: Path, env: dict[str, str], stdout: int, stderr: int
+) -> subprocess.Popen[bytes] | Forked:
+    if env.get("PYTHONPATH") != os.environ.get("PYTHONPATH"):  # packages that the forking process did not find
+        command = [sys.executable, "-m", "tomewise", *words]
+        return subprocess.Popen(command, cwd=folder, env=env, stdout=stdout, stderr=stderr)
+    return Forked(words, folder, env, stdout, stderr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from tests.server.conftest import make_tome
@@ -33,7 +34,8 @@ def test_plain_events_pass_through_the_server(tmp_path: Path) -> None:
     (tmp_path / "parts" / "odd-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: odd\nVersion: 1\n")
     (tmp_path / "parts" / "odd-1.dist-info" / "entry_points.txt").write_text("[tomewise.systems]\nodd = odd_loop:odd\n")
     make_tome(tmp_path / "novel.tome")
-    with serve(tmp_path, "novel.tome", PYTHONPATH=str(tmp_path / "parts")) as served:
+    path = os.pathsep.join([str(tmp_path / "parts"), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+    with serve(tmp_path, "novel.tome", PYTHONPATH=path) as served:
         body = {"question": "Who put out the light?", "system": "odd"}
         reply = served.http.post("/api/tomes/novel/ask", json=body, headers={"accept": "text/event-stream"})
         events = events_of(reply.text)

@@ -185,6 +185,10 @@ class PlainStore:
     def origins(self) -> dict[str, str]:
         return {name: document.source for name, (document, _) in self._read().documents.items()}
 
+    def folders(self) -> dict[str, str]:
+        content = self._read()
+        return {name: content.folders.get(name, "") for name in content.documents}
+
     def digest(self, document: str) -> str | None:
         return self._read().documents.get(document, (None, None))[1]
 

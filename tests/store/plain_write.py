@@ -24,6 +24,7 @@ class Content:
 
     settings: dict[str, str] = field(default_factory=dict)
     documents: dict[str, tuple[Document, str]] = field(default_factory=dict)  # with digests
+    folders: dict[str, str] = field(default_factory=dict)  # that documents were added with
     passages: dict[int, Passage] = field(default_factory=dict)
     nodes: dict[int, Node] = field(default_factory=dict)
     keys: dict[str, int] = field(default_factory=dict)  # of nodes by id
@@ -60,16 +61,21 @@ class PlainWrite:
     def put_document(self, document: Document, digest: str, passages: Sequence[Passage]) -> list[int]:
         self.remove_document(document.id)
         self._content.documents[document.id] = (document, digest)
+        self._touched.add("documents")
         return [self._add_passage(replace(passage, title=document.title)) for passage in passages]
 
     def remove_document(self, document: str) -> list[int]:
         if self._content.documents.pop(document, None) is None:
             return []
+        self._content.folders.pop(document, None)
+        self._touched.add("documents")
         return self.remove_nodes(key for key, found in self._content.passages.items() if found.document == document)
 
     def move_document(self, former: str, document: Document, digest: str) -> None:
         del self._content.documents[former]
         self._content.documents[document.id] = (document, digest)
+        self._content.folders[document.id] = self._content.folders.pop(former, "")
+        self._touched.add("documents")
         if former == document.id:
             return
         ids: dict[int, str] = {}
@@ -93,6 +99,11 @@ class PlainWrite:
         self._touched |= {
             f"vectors/{space}" for space, rows in self._content.vectors.items() if rows.keys() & ids.keys()
         }
+
+    def set_folders(self, folders: Mapping[str, str]) -> None:
+        known = {name: folder for name, folder in folders.items() if name in self._content.documents}
+        self._content.folders |= known
+        self._touched |= {"documents"} if known else set()
 
     def renew_passage(self, key: int) -> int:
         passage = self._content.passages[key]

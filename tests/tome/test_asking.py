@@ -12,7 +12,7 @@ from tomewise import Answer, Document, Tome
 from tomewise.errors import ModelError, UsageError
 from tomewise.events import Retrieved
 from tomewise.testing.scripted import ScriptedModel
-from tomewise.tome.waiting import answer_many
+from tomewise.tome.questions import answer_many
 from tomewise.types import Event
 
 LOG = Document(id="log", text="The keeper, Ada Marsh, put out the light at nine. Nobody asked her why.")

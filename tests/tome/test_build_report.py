@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tomewise.tome.reports import BuildReport, build_json
+from tomewise.tome.reports import BuildReport, describe_build
 from tomewise.tome.tome import Tome
 from tomewise.types import Document, LayerReport, Usage
 
@@ -14,9 +14,14 @@ def test_failures_name_the_places_of_their_passages(tmp_path):
         gone = max(tome.store.passages()) + 1
         failed = {key: "no reply", gone: "refused"}
         report = BuildReport(layers=(LayerReport(layer="gists", failed=failed),), usage=Usage())
-        [layer] = build_json(report, tome.store)["layers"]
+        [layer] = describe_build(report, tome.store).write()["layers"]
     assert passage.position == 1
+    source = {"document": "letter.txt", "passage": passage.id, "position": 1}
     assert layer["failed"] == [
-        {"node": key, "reason": "no reply", "sources": [{"document": "letter.txt", "position": 1}]},
+        {
+            "node": key,
+            "reason": "no reply",
+            "sources": [source],
+        },
         {"node": gone, "reason": "refused", "sources": []},
     ]

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from tests.reading.documents import pdf
 
-from tomewise.tome.reports import as_json
 from tomewise.tome.tome import Tome
 from tomewise.types import Place
 
@@ -38,13 +37,13 @@ def test_passages_keep_their_places(tome: Tome) -> None:
 def test_a_citation_has_the_place_of_its_chapter(tome: Tome) -> None:
     answer = tome.ask("Who sold the boat to Ida Poe?", system="hybrid")
     assert [citation.place for citation in answer.citations] == [SECOND]
-    assert as_json(answer)["citations"][0]["place"] == {"chapter": ["The Coast", "2. Harbours"]}
+    assert answer.to_dict()["citations"][0]["place"] == {"chapter": ["The Coast", "2. Harbours"]}
     assert {piece.place for piece in answer.evidence} == {SECOND, Place(chapter=("The Coast", "1. Lighthouses"))}
     trace = tome.traces(1)[0]
     assert trace.answer.citations == answer.citations
     shown = [piece for event in trace.answer.events for piece in event.detail.get("evidence", ())]
     assert {"chapter": ["The Coast", "2. Harbours"]} in [piece["place"] for piece in shown]
-    json.dumps(trace.as_json())
+    json.dumps(trace.describe().write())
 
 
 def test_words_of_headings_find_the_passages_below_them_until_they_are_removed(tome: Tome, tmp_path: Path) -> None:

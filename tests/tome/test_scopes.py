@@ -11,8 +11,9 @@ from pydantic import TypeAdapter
 
 from tomewise import Condition, Document, Question, Scope, Tome
 from tomewise.errors import UnknownName, UsageError
+from tomewise.outgoing import answer_models
 from tomewise.testing.scripted import ScriptedModel
-from tomewise.tome.scopes import describe_scope, parse_condition, scope_json
+from tomewise.tome.scopes import describe_scope, parse_condition
 
 DOCUMENTS = (
     Document(id="shelf/log.txt", text="The keeper put out the light.", title="Log", metadata={"year": 1911}),
@@ -78,7 +79,7 @@ scopes = st.builds(
 
 @given(scopes)
 def test_a_scope_comes_back_from_plain_data_as_sessions_and_traces_read_it(scope):
-    read = TypeAdapter(Scope | None).validate_python(json.loads(json.dumps(scope_json(scope))))
+    read = TypeAdapter(Scope | None).validate_python(json.loads(json.dumps(answer_models.Scope.of(scope).write())))
     assert read == scope
     assert [type(condition.value) for condition in read.where] == [type(condition.value) for condition in scope.where]
 
@@ -116,7 +117,7 @@ def test_the_trace_keeps_the_scope(tome):
     assert trace.question.within == Scope(
         documents=frozenset({"shelf/log.txt"}), where=(Condition("year", ">=", 1900),)
     )
-    assert trace.as_json()["within"]["documents"] == ["shelf/log.txt"]
+    assert trace.describe().write()["within"]["documents"] == ["shelf/log.txt"]
     assert describe_scope(trace.question.within) == "log.txt, year>=1900"
 
 

@@ -157,7 +157,7 @@ def test_two_sessions_at_once_do_not_see_each_others_memory(here):
             await asyncio.gather(*(tome.session(name).aask(f"{name} {number}?", system=EVOLVE) for name in names))
 
     with open_tome(here, model) as tome:
-        tome._wait(ask_both(tome))
+        tome._thread.run(ask_both(tome))
         for name, stranger in (("one", "two"), ("two", "one")):
             dumped = json.dumps(tome.store.session(name))
             assert f"{name} 1?" in dumped
@@ -254,7 +254,7 @@ def test_the_limit_drops_the_oldest_and_says_so(here):
     assert find_detail(answers[2], "session")["dropped"] == list(answers[2].session.dropped)
     assert [turn.asked for turn in record.turns] == ["Question 3?", "Question 4?"]
     assert (record.count, len(record.memory["points"])) == (5, 2)
-    with pytest.raises(UsageError, match="session_limit is 0"):
+    with pytest.raises(UsageError, match="session_limit must be a whole number from 1 up, not 0"):
         Tome.open(here / "b.tome", session_limit=0)
 
 

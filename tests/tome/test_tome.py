@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
+import re
 import sqlite3
 import threading
 import time
 from collections.abc import Sequence
 from contextlib import closing
 
+import mypy.api
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -31,6 +34,8 @@ from tomewise.errors import (
     UsageError,
 )
 from tomewise.testing.scripted import ScriptedModel
+from tomewise.tome.contents import Contents
+from tomewise.tome.session import Session
 from tomewise.types import Progress, Question
 
 LOG = Document(id="log", text="The keeper, Ada Marsh, put out the light at nine. Nobody asked her why.")
@@ -189,14 +194,14 @@ def test_an_add_that_is_cancelled_keeps_what_was_finished_and_lets_go(here):
 
 async def test_a_cancelled_removal_holds_the_tome_until_it_has_ended(here, monkeypatch):
     begun, goes_on = threading.Event(), threading.Event()
-    remove = Tome._remove
+    remove = Contents._remove
 
     def remove_slowly(tome, *names):
         begun.set()
         assert goes_on.wait(SOON)
         return remove(tome, *names)
 
-    monkeypatch.setattr(Tome, "_remove", remove_slowly)
+    monkeypatch.setattr(Contents, "_remove", remove_slowly)
     async with Tome.open(here / "a.tome", embedder="hash") as tome:
         await tome.aadd(LOG)
         removing = asyncio.create_task(tome.aremove("log"))
@@ -221,7 +226,7 @@ def test_documents_are_named_in_many_ways(tome, here):
     tome.add(path, Document(id="row-17", title="The Boat", text="Ada sold the boat."), LOG)
     for name in (str(path), "sub/note.txt", "sub/../sub/note.txt", "note.txt", "note"):
         assert tome.document(name).text == "Tom Hale rowed."
-    for name in ("row-17", "The Boat", "17"):
+    for name in ("row-17", "The Boat", "w-17"):
         assert tome.document(name).id == "row-17"
     with pytest.raises(UnknownName, match="fits 3 documents"):
         tome.document("o")
@@ -651,3 +656,32 @@ def test_a_search_refuses_what_a_question_refuses(tmp_path):
             tome.search("light", system="raptor")
         tome.build("raptor")
         assert tome.search("light", system="raptor")
+
+
+def test_plain_methods_have_the_parameters_and_the_words_of_their_asynchronous_twins():
+    for owner in (Tome, Session):
+        twins = [name for name in vars(owner) if name.startswith("a") and name[1:] in vars(owner)]
+        assert twins
+        for name in twins:
+            plain, work = getattr(owner, name[1:]), getattr(owner, name)
+            assert plain.__name__ == name[1:]
+            if name != "aclose":
+                assert inspect.signature(plain) == inspect.signature(work)
+                assert plain.__doc__ == work.__doc__
+            assert not inspect.iscoroutinefunction(plain)
+    assert {"ask", "ask_many", "add", "remove", "build", "estimate", "search"} <= vars(Tome).keys()
+
+
+def test_type_checkers_see_the_parameters_of_plain_methods(tmp_path):
+    (tmp_path / "seen.py").write_text(
+        "from tomewise import Tome\n"
+        "def look(tome: Tome) -> None:\n"
+        "    reveal_type(tome.ask)\n"
+        "    reveal_type(tome.ask_many([], return_exceptions=True))\n"
+        "    tome.add('a.txt', prefx='b')\n"
+    )
+    words, _, code = mypy.api.run(["--strict", "--no-error-summary", str(tmp_path / "seen.py")])
+    assert code == 1
+    assert re.search(r"def \(question: str \| [\w.]+\.Question, \*, options:", words)
+    assert re.search(r'Revealed type is "list\[[\w.]+\.Answer \| Exception\]"', words)
+    assert 'Unexpected keyword argument "prefx"' in words

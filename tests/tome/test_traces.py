@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from tomewise import Document, Tome
 from tomewise.errors import UnknownName, UsageError
 from tomewise.events import Encoded, Piece, Recalled, Stopped
-from tomewise.tome.reports import event_json
-from tomewise.tome.traces import LEAST_TRACE_BYTES, make_record, restore_events
+from tomewise.settings import SETTINGS
+from tomewise.tome.traces import make_record, restore_events
 from tomewise.types import Answer, Event, Question, Spent, Usage
 
+LEAST = SETTINGS["trace_bytes"].least
 USAGE = Usage(total=Spent(calls=1), roles={"answer": Spent(calls=1)})
 
 
@@ -120,7 +121,7 @@ def test_what_the_last_events_say_outlasts_the_evidence():
 def test_what_was_cut_is_gone():
     whole = make_answer(900, 0)
     answer = replace(whole, text="a" * 9000, events=whole.events * 50)
-    record = make_record(Question(text="Who?"), answer, LEAST_TRACE_BYTES)
+    record = make_record(Question(text="Who?"), answer, LEAST)
     assert (record["pieces"], record["events"], len(record["answer"])) == ([], [], 200)
     assert record["cut"][-1] == "the answer after 200 characters"
 
@@ -138,13 +139,13 @@ def test_a_trace_that_was_cut_opens_and_prints_what_it_holds(here, most_bytes):
     with Tome.open(here / "a.tome", embedder="hash") as tome:
         tome.store.save_trace(asked="2026-01-01T00:00:00+00:00", question="Who?", record=record)
         (trace,) = tome.traces()
-    assert [event_json(event) for event in trace.answer.events] == stored
+    assert [{name: getattr(event, name) for name in Event.__slots__} for event in trace.answer.events] == stored
     kept = [type(event) for event in trace.answer.events if event.detail]
     assert set(kept) <= {Event, *map(type, events)}
     assert (Recalled in kept) == any("evidence" in event["detail"] for event in stored)
 
 
-@given(st.integers(0, 60), st.integers(0, 3000), st.integers(0, 9000), st.integers(LEAST_TRACE_BYTES, 60_000))
+@given(st.integers(0, 60), st.integers(0, 3000), st.integers(0, 9000), st.integers(LEAST, 60_000))
 def test_no_record_is_larger_than_the_bound(pieces, length, cue, most_bytes):
     record = make_record(Question(text="Who?"), make_answer(pieces, length, "c" * cue), most_bytes)
     own = {name: value for name, value in record.items() if name not in ("options", "instructions", "force", "within")}
@@ -170,6 +171,6 @@ def test_an_answer_comes_back_as_it_was(here):
 
 
 def test_a_bound_that_no_trace_fits_into_is_refused(here):
-    with pytest.raises(UsageError, match="trace_bytes is 10"):
+    with pytest.raises(UsageError, match="trace_bytes must be a whole number from 4000 up, not 10"):
         Tome.open(here / "a.tome", trace_bytes=10)
     assert not (here / "a.tome").exists()

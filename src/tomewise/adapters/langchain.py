@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
 
 from tomewise.adapters.searching import Piece, Search
-from tomewise.errors import MissingDependency
+from tomewise.errors import MissingDependency, UsageError, suggest
 from tomewise.tome.tome import Tome
 
 try:
@@ -25,8 +27,8 @@ class TomeRetriever(BaseRetriever):
 
     `system` names the system that searches; without it, the default of the tome does. `limit` bounds the documents;
     `documents` and `where` narrow the search, all as in `Tome.search`. Each document has the text of a piece of
-    evidence, its node as `id`, and the metadata that `adapters.searching.Search` describes. Raises what `Tome.search`
-    raises.
+    evidence, its node as `id`, and the metadata that `adapters.searching.Search` describes. Raises UsageError for an
+    unknown argument or one of another type, and what `Tome.search` raises.
     """
 
     tome: Tome
@@ -34,6 +36,18 @@ class TomeRetriever(BaseRetriever):
     limit: int = 10
     documents: tuple[str, ...] = ()
     where: tuple[str, ...] = ()
+
+    def __init__(self, **given: Any) -> None:
+        for name in given:
+            if name not in type(self).model_fields:
+                known = sorted(type(self).model_fields)
+                raise UsageError(f"{name!r} is not an argument: {suggest(name, known)}known are {', '.join(known)}")
+        try:
+            super().__init__(**given)
+        except ValidationError as error:
+            first = error.errors()[0]
+            name = ".".join(map(str, first["loc"]))
+            raise UsageError(f"{name}: {first['msg']}, not {first['input']!r:.200}") from None
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
         return [_make_document(piece) for piece in self._search.run(query)]

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from tomewise.outgoing.passage_models import Evidence
 from tomewise.place import describe_place, read_plain_data
-from tomewise.tome.reports import evidence_json
+from tomewise.tome.reports import describe_evidence
 
 if TYPE_CHECKING:
     from tomewise.tome.tome import Tome
@@ -35,23 +36,23 @@ class Search:
         """The pieces of evidence, best first. Raises what `Tome.search` raises."""
         narrowing: Any = {"documents": self.documents, "where": self.where}
         evidence = self.tome.search(query, system=self.system, limit=self.limit, **narrowing)
-        return [_describe_piece(row) for row in evidence_json(evidence, self.tome.store)]
+        return [_describe_piece(row) for row in describe_evidence(evidence, self.tome.store)]
 
     async def arun(self, query: str) -> list[Piece]:
         """See `run`."""
         narrowing: Any = {"documents": self.documents, "where": self.where}
         evidence = await self.tome.asearch(query, system=self.system, limit=self.limit, **narrowing)
-        return [_describe_piece(row) for row in await asyncio.to_thread(evidence_json, evidence, self.tome.store)]
+        return [_describe_piece(row) for row in await asyncio.to_thread(describe_evidence, evidence, self.tome.store)]
 
 
-def _describe_piece(row: dict[str, Any]) -> Piece:
-    first = row["sources"][0] if row["sources"] else {}
-    place = describe_place(read_plain_data(row["place"]), first["position"] + 1 if first else None)
-    source = ", ".join(filter(None, (row["title"] or first.get("document", ""), place)))
-    metadata = {name: row[name] for name in ("title", "place", "layer", "score", "sources")}
+def _describe_piece(piece: Evidence) -> Piece:
+    first = piece.sources[0] if piece.sources else None
+    place = describe_place(read_plain_data(piece.place), first.position + 1 if first else None)
+    source = ", ".join(filter(None, (piece.title or (first.document if first else ""), place)))
+    metadata = piece.model_dump(include={"title", "place", "layer", "score", "sources"})
     return {
-        "node": row["node"],
-        "text": row["text"],
-        "score": row["score"],
-        "metadata": {"source": source, **metadata, **first},
+        "node": piece.id,
+        "text": piece.text,
+        "score": piece.score,
+        "metadata": {"source": source, **metadata, **(first.write() if first else {})},
     }

@@ -19,9 +19,9 @@ from tomewise.evaluate.digests import (
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.evaluate.judges import Judge, remember_judge
 from tomewise.evaluate.metrics import Metric, remember_metric
-from tomewise.language.failures import MOST_FAILURES
+from tomewise.outgoing.answer_models import Scope
+from tomewise.settings import DEFAULTS
 from tomewise.systems.registry import Variant, choose_variants
-from tomewise.tome.scopes import scope_json
 from tomewise.types import Embedder, LanguageModel
 
 DEPTH = 50  # passages of a ranking that a row stores; metrics look at up to 20 documents of several passages each
@@ -49,7 +49,7 @@ class Design:
     passage_tokens: int | None = None
     overlap: int | None = None
     limit: int = 16
-    max_failures: int = MOST_FAILURES
+    max_failures: int = DEFAULTS.max_failures
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -79,8 +79,8 @@ class Design:
         """The key of one question to one system, given two digests. A row with the same key is not asked for again."""
         wording = item.question
         question: list[object] = [item.id, wording.text, wording.options, wording.instructions, documents]
-        if scope := scope_json(wording.within):
-            question.append(scope)
+        if wording.within:
+            question.append(Scope.of(wording.within).write())
         system = [variant.system, dict(variant.settings), prompts, *self._list_common()]
         system += map(digest_recipe, variant.outside_parts)
         return digest_data(*question, *system)[:32]

@@ -22,9 +22,9 @@ from tomewise.evaluate.parquet import list_records
 from tomewise.evaluate.results import Results, tabulate
 from tomewise.evaluate.table import Table
 from tomewise.language.choose_model import check_model_settings, choose_model
-from tomewise.language.failures import MOST_FAILURES
 from tomewise.language.prompts import Prompts
 from tomewise.notebook_display import show_bars
+from tomewise.settings import DEFAULTS, Settings
 from tomewise.systems.registry import Choice, choose_variant, choose_variants
 from tomewise.tome.sync import LoopThread
 from tomewise.types import Closable, Embedder, Progress
@@ -67,11 +67,12 @@ class Experiment:
         passage_tokens: int | None = None,
         overlap: int | None = None,
         limit: int = 16,
-        max_failures: int = MOST_FAILURES,
+        max_failures: int = DEFAULTS.max_failures,
         **model_settings: Any,
     ) -> None:
         arguments = signature(type(self)).parameters.values()
         check_model_settings(model_settings, [each.name for each in arguments if each.kind is Parameter.KEYWORD_ONLY])
+        Settings(passage_tokens=passage_tokens, overlap=overlap, limit=limit, max_failures=max_failures)  # checks them
         if questions is not None and questions < 1:
             raise UsageError(f"an experiment with {questions} questions measures nothing: take 1 or more")
         # Before the data, so that a misspelt name costs no time.

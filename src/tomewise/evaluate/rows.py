@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from tomewise.evaluate.items import Item, Outcome, Prediction, RankedPassage, Span
 from tomewise.evaluate.judges import Judgement
-from tomewise.tome.reports import event_json, usage_json
+from tomewise.outgoing import answer_models
 from tomewise.types import Answer, Citation, Event, Evidence, Question, Support, Usage
 
 JsonObject = Mapping[str, Any]
@@ -47,7 +47,7 @@ class Row:
     evidence: tuple[JsonObject, ...] = ()
     events: tuple[JsonObject, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
-    usage: JsonObject = field(default_factory=lambda: usage_json(Usage()))
+    usage: JsonObject = field(default_factory=lambda: answer_models.Usage.of(Usage()).write())
     fallbacks: Mapping[str, int] = field(default_factory=dict)
     error: str | None = None
     asked: str = ""
@@ -120,7 +120,13 @@ def read_row(record: JsonObject, judgements: Mapping[str, Judgement]) -> Row:
 def make_judgement_record(key: str, judge: str, model: str, judgement: Judgement, usage: Usage) -> dict[str, Any]:
     """A judgement of the row with that key as one JSON object."""
     made_by = {"judge": judge, "model": model}
-    return {"kind": "judgement", "key": key, **made_by, **asdict(judgement), "usage": usage_json(usage)}
+    return {
+        "kind": "judgement",
+        "key": key,
+        **made_by,
+        **asdict(judgement),
+        "usage": answer_models.Usage.of(usage).write(),
+    }
 
 
 def read_judgement(record: JsonObject) -> Judgement:
@@ -162,7 +168,7 @@ def _read_passages(records: Iterable[Sequence[Any]]) -> tuple[RankedPassage, ...
 
 def _make_event_record(event: Event, texts: dict[str, str]) -> dict[str, Any]:
     """The event; the texts of the evidence in its detail move to `texts`, which all events of a row share."""
-    plain = event_json(event)
+    plain = answer_models.Event.of(event).write()
     if isinstance(pieces := plain["detail"].get("evidence"), list):
         plain["detail"]["evidence"] = [_move_text(piece, texts) for piece in pieces]
     return plain

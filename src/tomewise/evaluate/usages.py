@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tomewise.meter import Meter
-from tomewise.tome.reports import usage_json
+from tomewise.outgoing.answer_models import Usage
 
 COUNTED = ("calls", "reused", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
 TIMED = ("model_seconds", "own_seconds")
@@ -14,7 +14,7 @@ TIMED = ("model_seconds", "own_seconds")
 
 def make_usage_record(used: Meter) -> dict[str, Any]:
     """What a meter counted, as JSON, and how many of its calls a stored reply answered."""
-    return {**usage_json(used.usage()), "reused": used.reused}
+    return {**Usage.of(used.usage()).write(), "reused": used.reused}
 
 
 def sum_usages(usages: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

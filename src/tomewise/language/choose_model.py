@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.plugins import find_plugin, list_names
+from tomewise.settings import DEFAULTS
 
 if TYPE_CHECKING:
     from tomewise.language.prompts import Prompts
@@ -24,8 +25,8 @@ def choose_model(
     embedder: Embedder,
     base_url: str | None = None,
     api_key: str | None = None,
-    limit: int = 16,
-    timeout: float = 120.0,
+    limit: int = DEFAULTS.limit,
+    timeout: float = DEFAULTS.timeout,
     prompts: Prompts | None = None,
     window: int | None = None,
     max_calls: int | None = None,

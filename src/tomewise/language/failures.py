@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tomewise.errors import BudgetExceeded, KeepsFailing, ModelError, ModelUnavailable, UsageError
+from tomewise.errors import BudgetExceeded, KeepsFailing, ModelError, ModelUnavailable
 from tomewise.language.forwarding import Forwarding
 from tomewise.run import Outcomes, current_run
 
 if TYPE_CHECKING:
     from tomewise.types import In, LanguageModel, Out, Role
-
-MOST_FAILURES = 20
-
-
-def check_max_failures(most: int) -> None:
-    """Raise UsageError for a limit below 1."""
-    if most < 1:
-        raise UsageError(f"max_failures is {most}: give 1 or more, or a large number for no limit")
 
 
 class StopAtFailures(Forwarding):

@@ -32,6 +32,7 @@ from tomewise.server.jobs import JobList
 from tomewise.server.library import Library
 from tomewise.server.limits import JSON_BYTES, BodyLimits
 from tomewise.server.mcp_mount import McpMount
+from tomewise.server.replies import Info
 from tomewise.server.security import Security
 from tomewise.server.serve_options import ServerOptions
 from tomewise.server.service import Service, Wanted
@@ -62,8 +63,9 @@ def make_app(library: Library, options: ServerOptions) -> FastAPI:
     app.state.stopping = asyncio.Event()
     for module in _ENDPOINTS:
         app.include_router(module.router)
-    app.add_api_route("/api/health", _check_health, methods=["GET", "HEAD"], tags=["server"])
-    app.add_api_route("/api/info", _show_info, tags=["server"])
+    app.add_api_route("/api/health", _check_health, tags=["server"])
+    app.add_api_route("/api/health", _check_health, methods=["HEAD"], include_in_schema=False)
+    app.add_api_route("/api/info", _show_info, tags=["server"], response_model=Info, response_model_exclude_unset=True)
     app.state.mcp = McpMount(library, app.state.service.admit)
     for path in ("/mcp", "/mcp/"):
         app.router.routes.append(Route(path, endpoint=app.state.mcp))  # a mount would redirect the first to the second

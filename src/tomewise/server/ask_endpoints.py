@@ -6,26 +6,29 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
-from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
 from tomewise.errors import NotBuilt, TomewiseError
 from tomewise.events import AnswerPart
+from tomewise.outgoing.answer_models import Event as EventModel
+from tomewise.outgoing.answer_models import NumberedAnswer
+from tomewise.outgoing.report_models import BuildCosts
 from tomewise.server.bodies import Ask, ChosenSystem, Search
-from tomewise.server.choosing import choose_bounded
+from tomewise.server.choosing import choose_bounded, choose_naming
 from tomewise.server.error_replies import HttpError, explain_error, make_body
+from tomewise.server.replies import SearchReply
 from tomewise.server.service import Service, Wanted, find_variant
 from tomewise.server.streaming import Emit, EventStream, refuse_stopping, run_while_connected, write_event
-from tomewise.tome.reports import event_json, evidence_json
+from tomewise.tome.reports import describe_evidence
 from tomewise.types import Event, Spent
 
 _MOST_ESTIMATED = 5000  # passages
 router = APIRouter(prefix="/api/tomes/{tome}", tags=["asking"])
 
 
-@router.post("/ask", response_model=None)
-async def ask(tome: str, body: Ask, request: Request, service: Wanted) -> Response | dict[str, Any]:
+@router.post("/ask", response_model=NumberedAnswer)
+async def ask(tome: str, body: Ask, request: Request, service: Wanted) -> Response | NumberedAnswer:
     """Answer a question. With `Accept: text/event-stream`, its events come as they happen, then the answer."""
     if "text/event-stream" in request.headers.get("accept", ""):
         stopping = write_event("error", make_body(refuse_stopping()))
@@ -38,20 +41,20 @@ async def ask(tome: str, body: Ask, request: Request, service: Wanted) -> Respon
 
 
 @router.post("/search")
-async def search(tome: str, body: Search, request: Request, service: Wanted) -> dict[str, Any]:
+async def search(tome: str, body: Search, request: Request, service: Wanted) -> SearchReply:
     """The evidence that a system finds, without an answer: what `tome search --json` prints, as `evidence`."""
     return await run_while_connected(request, _search(service, tome, body))
 
 
 @router.post("/estimate")
-async def estimate(tome: str, body: ChosenSystem, request: Request, service: Wanted) -> dict[str, Any]:
+async def estimate(tome: str, body: ChosenSystem, request: Request, service: Wanted) -> BuildCosts:
     """What a build would cost: what `tome build --estimate --json` prints."""
     return await run_while_connected(request, service.estimate(tome, body.system, body.settings))
 
 
-async def _answer(service: Service, name: str, body: Ask) -> dict[str, Any]:
+async def _answer(service: Service, name: str, body: Ask) -> NumberedAnswer:
     async with _offer_build(service, name, body):
-        return await service.answer_json(*await service.ask(name, body))
+        return await service.describe(*await service.ask(name, body))
 
 
 @asynccontextmanager
@@ -69,17 +72,17 @@ async def _offer_build(service: Service, name: str, body: Ask) -> AsyncIterator[
         if sum(record.passages for record in records) <= _MOST_ESTIMATED:
             variant = await find_variant(tome, body)
             with suppress(TomewiseError, HttpError):  # what was asked for matters more than its price
-                refusal.more = {"estimate": await service.estimate(name, variant.label, {})}
+                refusal.more = {"estimate": (await service.estimate(name, variant.label, {})).write()}
         raise refusal from None
 
 
-async def _search(service: Service, name: str, body: Search) -> dict[str, Any]:
+async def _search(service: Service, name: str, body: Search) -> SearchReply:
     async with service.queue, asyncio.timeout(service.options.seconds):
         tome = await service.library.open(name)
         variant = choose_bounded(body.system or tome.default_system, body.settings)
         with service.library.budget(service.options.bounds):
             found = await tome.asearch(body.query, system=variant, limit=body.limit)
-        return {"evidence": await asyncio.to_thread(evidence_json, found, tome.store)}
+        return SearchReply(evidence=await asyncio.to_thread(describe_evidence, found, tome.store, choose_naming(tome)))
 
 
 async def _stream(service: Service, name: str, body: Ask, emit: Emit) -> None:
@@ -92,7 +95,7 @@ async def _stream(service: Service, name: str, body: Ask, emit: Emit) -> None:
         if isinstance(event, AnswerPart):
             emit(write_event(event.name, event.detail))
             return
-        record = event_json(event)
+        record = EventModel.of(event).write()
         emit(write_event(record.pop("name"), record))
         emit(write_event("usage", asdict(spent)))
 
@@ -102,6 +105,7 @@ async def _stream(service: Service, name: str, body: Ask, emit: Emit) -> None:
         service.library.find_path(name)
         emit(write_event("started", {"tome": name, "system": system, "model": service.library.model_name}))
         async with _offer_build(service, name, body):
-            emit(write_event("answer", await service.answer_json(*await service.ask(name, body, report))))
+            answer = await service.describe(*await service.ask(name, body, report))
+            emit(write_event("answer", answer.write()))
     except Exception as error:  # noqa: BLE001 - the stream has begun, so every error is its last event
         emit(write_event("error", make_body(explain_error(error), service.library.clean)))

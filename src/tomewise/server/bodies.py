@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tomewise.settings import SETTINGS
+
 MOST_QUESTION = 100_000  # characters
 MOST_ID = 1000
 Text = Annotated[str, Field(max_length=MOST_QUESTION)]
@@ -25,7 +27,7 @@ class NewTome(Body):
 
     name: Name
     embedder: Name | None = None
-    passage_tokens: Annotated[int, Field(ge=8, le=100_000)] | None = None
+    passage_tokens: Annotated[int, Field(ge=SETTINGS["passage_tokens"].least, le=100_000)] | None = None
 
 
 class NewDocument(Body):

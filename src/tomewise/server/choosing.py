@@ -1,13 +1,18 @@
-"""The system that a request names, within bounds: a client must not make one question run for days."""
+"""The system that a request names, within bounds: a client must not make one question run for days. How replies name
+documents."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tomewise.errors import TomewiseError, UsageError
+from tomewise.outgoing.form import Naming
 from tomewise.systems.recipe_settings import DeclaredSetting, list_numbers, read_declared
 from tomewise.systems.registry import Variant, choose_variant, parse_variant
+
+if TYPE_CHECKING:
+    from tomewise.tome.tome import Tome
 
 _LONGEST = 2000  # characters of a value
 # What follows where the recipe declares no bound: its author may set one.
@@ -21,6 +26,11 @@ def choose_bounded(system: str, settings: Mapping[str, Any]) -> Variant:
     variant = choose_variant(system, settings)
     _check_variant(variant)
     return variant
+
+
+def choose_naming(tome: Tome) -> Naming:
+    """How a server names the documents of a tome to its clients: as they are now, so it is called for each reply."""
+    return tome.document_names.read().name
 
 
 def _check_variant(variant: Variant) -> None:

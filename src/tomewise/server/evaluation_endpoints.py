@@ -14,6 +14,7 @@ from fastapi import APIRouter, Query
 from tomewise.errors import UnknownName
 from tomewise.server.bodies import MOST_ID
 from tomewise.server.paging import PAGE, Limit, Start
+from tomewise.server.replies import ComparedAnswers, EvaluationList, EvaluationReply, QuestionList
 from tomewise.server.service import Wanted
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ Name = Annotated[str, Query(min_length=1, max_length=MOST_ID)]
 Names = Annotated[list[Name] | None, Query(max_length=_MOST_SLICES)]
 
 
-@router.get("")
+@router.get("", response_model=EvaluationList)
 async def list_evaluations(service: Wanted, start: Start = 0, limit: Limit = PAGE) -> dict[str, Any]:
     """The experiments in the folder that the server was given, the latest first."""
     folder = service.options.evaluations
@@ -33,7 +34,7 @@ async def list_evaluations(service: Wanted, start: Start = 0, limit: Limit = PAG
     return {"evaluations": found[start : start + limit], "total": len(found)}
 
 
-@router.get("/{name}")
+@router.get("/{name}", response_model=EvaluationReply)
 async def show_evaluation(
     name: str,
     service: Wanted,
@@ -49,13 +50,13 @@ async def show_evaluation(
     return await asyncio.to_thread(_show, service.options.evaluations, name, start, limit, baseline, by or ())
 
 
-@router.get("/{name}/questions")
+@router.get("/{name}/questions", response_model=QuestionList)
 async def list_questions(name: str, service: Wanted, start: Start = 0, limit: Limit = PAGE) -> dict[str, Any]:
     """The questions of an experiment by id, each with the score of every system in the first metric."""
     return await asyncio.to_thread(_list_questions, service.options.evaluations, name, start, limit)
 
 
-@router.get("/{name}/compare")
+@router.get("/{name}/compare", response_model=ComparedAnswers)
 async def compare_answers(name: str, first: Name, second: Name, question: Name, service: Wanted) -> dict[str, Any]:
     """The answers of two systems to the question of that id: what `tome eval compare --json` prints."""
     return await asyncio.to_thread(_compare, service.options.evaluations, name, first, second, question)

@@ -16,11 +16,13 @@ from pydantic import ValidationError
 
 from tomewise.beside import FolderBeside
 from tomewise.errors import UsageError
+from tomewise.outgoing.report_models import BuildCosts
 from tomewise.server.bodies import Accepted, Build, NewDocument
 from tomewise.server.error_replies import HttpError, explain_field, make_body
 from tomewise.server.jobs import JobList
 from tomewise.server.ownership import delete_job, find_uploads
 from tomewise.server.paging import PAGE, Limit, Start
+from tomewise.server.replies import JobReplies, JobReply
 from tomewise.server.service import Wanted
 from tomewise.server.streaming import Emit, EventStream, refuse_stopping, run_while_connected, write_event
 from tomewise.server.uploads import check_name, receive_files
@@ -46,7 +48,7 @@ _FORM = {
 
 
 @router.post("/tomes/{tome}/documents", status_code=202, openapi_extra=_FORM)
-async def add_documents(tome: str, request: Request, service: Wanted) -> dict[str, Any]:
+async def add_documents(tome: str, request: Request, service: Wanted) -> JobReply:
     """Add documents: files of a form, each under the relative path that it is sent with, or one text as JSON."""
     await service.library.open(tome)
     async with _keep_if_done(service.jobs.make_folder(tome)) as folder:
@@ -59,44 +61,44 @@ async def add_documents(tome: str, request: Request, service: Wanted) -> dict[st
             text = json.dumps(document.model_dump(), ensure_ascii=False)
             await asyncio.to_thread(_write, files, "document.json", text)
             task = {"files": [], "document": "document.json"}
-        return service.jobs.add(tome, "add", task, folder).as_json()
+        return service.jobs.add(tome, "add", task, folder).describe()
 
 
 @router.post("/tomes/{tome}/builds", status_code=202)
-async def build(tome: str, body: Build, request: Request, service: Wanted) -> dict[str, Any]:
+async def build(tome: str, body: Build, request: Request, service: Wanted) -> JobReply:
     """Build the layers of a system, if its estimate is within what is accepted; else 409 with the estimate."""
     costs = await run_while_connected(request, service.estimate(tome, body.system, body.settings))
     _check_costs(costs, body.accept)
     cost = None if body.accept.cost is None else body.accept.cost * _OVER
     bounds = service.options.bounds.narrow(math.ceil(body.accept.calls * _OVER), None, cost)
-    task = {"system": costs["system"], "settings": {}, "bounds": asdict(bounds)}  # its name holds its settings
+    task = {"system": costs.system, "settings": {}, "bounds": asdict(bounds)}  # its name holds its settings
     async with _keep_if_done(service.jobs.make_folder(tome)) as folder:
-        return service.jobs.add(tome, "build", task, folder).as_json()
+        return service.jobs.add(tome, "build", task, folder).describe()
 
 
 @router.get("/jobs")
-async def list_jobs(service: Wanted, start: Start = 0, limit: Limit = PAGE) -> dict[str, Any]:
+async def list_jobs(service: Wanted, start: Start = 0, limit: Limit = PAGE) -> JobReplies:
     """All jobs, the newest first."""
     jobs = service.jobs.list_all()
-    return {"jobs": [job.as_json() for job in jobs[start : start + limit]], "total": len(jobs)}
+    return JobReplies(jobs=[job.describe() for job in jobs[start : start + limit]], total=len(jobs))
 
 
 @router.get("/jobs/{id}")
-async def show_job(id: str, service: Wanted) -> dict[str, Any]:
+async def show_job(id: str, service: Wanted) -> JobReply:
     """One job."""
-    return service.jobs.find(id).as_json()
+    return service.jobs.find(id).describe()
 
 
 @router.post("/jobs/{id}/resume", status_code=202)
-async def resume_job(id: str, service: Wanted) -> dict[str, Any]:
+async def resume_job(id: str, service: Wanted) -> JobReply:
     """Do an interrupted job again. No finished call of the model is repeated."""
-    return service.jobs.resume(id).as_json()
+    return service.jobs.resume(id).describe()
 
 
 @router.delete("/jobs/{id}")
-async def cancel_job(id: str, service: Wanted) -> dict[str, Any]:
+async def cancel_job(id: str, service: Wanted) -> JobReply:
     """Cancel a job. What it has finished stays."""
-    return (await service.jobs.cancel(id)).as_json()
+    return (await service.jobs.cancel(id)).describe()
 
 
 @router.get("/jobs/{id}/events", response_model=None, responses={200: {"content": {EventStream.media_type: {}}}})
@@ -114,7 +116,7 @@ async def follow_job(id: str, request: Request, service: Wanted) -> EventStream:
 async def _follow(jobs: JobList, id: str, emit: Emit) -> None:
     job = jobs.find(id)
     while True:
-        emit(write_event("job", job.as_json()))
+        emit(write_event("job", job.describe().write()))
         if job.state not in ("queued", "waiting", "running"):
             return
         await jobs.wait_for_change(job)
@@ -132,20 +134,20 @@ def _read_document(body: bytes) -> NewDocument:
     return document
 
 
-def _check_costs(costs: dict[str, Any], accept: Accepted) -> None:
-    total = costs["total"]
-    too_many = total["calls"] > accept.calls
-    too_dear = accept.cost is not None and (total["cost"] is None or total["cost"] > accept.cost)
+def _check_costs(costs: BuildCosts, accept: Accepted) -> None:
+    total = costs.total
+    too_many = total.calls > accept.calls
+    too_dear = accept.cost is not None and (total.cost is None or total.cost > accept.cost)
     if too_many or too_dear:
-        price = "an unknown price" if total["cost"] is None else f"${total['cost']:.4f}"
-        enough: dict[str, Any] = {"calls": total["calls"]}
-        if accept.cost is not None and total["cost"] is not None:
-            enough["cost"] = math.ceil(total["cost"] * 10_000) / 10_000
+        price = "an unknown price" if total.cost is None else f"${total.cost:.4f}"
+        enough: dict[str, Any] = {"calls": total.calls}
+        if accept.cost is not None and total.cost is not None:
+            enough["cost"] = math.ceil(total.cost * 10_000) / 10_000
         message = (
-            f"the build needs {total['calls']:,} calls at {price}, more than `accept` allows: "
+            f"the build needs {total.calls:,} calls at {price}, more than `accept` allows: "
             f'to go on, send "accept": {json.dumps(enough)}'
         )
-        raise HttpError(409, "estimate", message, more={"estimate": costs})
+        raise HttpError(409, "estimate", message, more={"estimate": costs.write()})
 
 
 @asynccontextmanager

@@ -12,24 +12,24 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from pydantic import TypeAdapter
 
 from tomewise.beside import UnsafeFile
 from tomewise.errors import Locked, ReadingError, StoreError, UnknownName, UsageError
+from tomewise.outgoing.report_models import AddReport
 from tomewise.reading.read import NamedFile
-from tomewise.server.choosing import choose_bounded
+from tomewise.server.choosing import choose_bounded, choose_naming
 from tomewise.server.error_replies import HttpError, explain_error, make_body
 from tomewise.server.library import Library
 from tomewise.server.ownership import UPLOADS, Ownership, delete_job, find_job, find_upload, read_id
+from tomewise.server.replies import JobProgress, JobReply, Kind, State
 from tomewise.server.serve_options import Bounds
-from tomewise.tome.reports import build_json, usage_json
+from tomewise.tome.reports import describe_build
 from tomewise.tome.tome import Tome
 from tomewise.types import Document, Progress
 
-State: TypeAlias = Literal["queued", "waiting", "running", "done", "failed", "cancelled", "interrupted"]
-Kind: TypeAlias = Literal["add", "build"]
 _OPEN: frozenset[State] = frozenset({"queued", "waiting", "running"})
 _FILE = "job.json"
 _MOST_ENDED = 100  # jobs that a tome keeps after their end
@@ -55,15 +55,11 @@ class Job:
     started: str | None = None
     ended: str | None = None
 
-    def as_json(self) -> dict[str, Any]:
+    def describe(self) -> JobReply:
         """What clients see."""
-        plain = {name: value for name, value in asdict(self).items() if name != "task"}
-        plain["system"] = self.task.get("system")
-        plain["files"] = len(self.task.get("files", ())) or int("document" in self.task)
-        plain["progress"] = [
-            {"label": label, "done": done, "total": total} for label, (done, total) in self.progress.items()
-        ]
-        return plain
+        files = len(self.task.get("files", ())) or int("document" in self.task)
+        progress = [JobProgress(label=label, done=done, total=total) for label, (done, total) in self.progress.items()]
+        return JobReply.of(self, progress=progress, system=self.task.get("system"), files=files)
 
 
 class JobList:
@@ -309,7 +305,7 @@ async def _add(tome: Tome, task: dict[str, Any], folder: Path, on_progress: OnPr
     report = await tome.aadd(*sources, keep_going=len(sources) > 1, on_progress=on_progress)
     if report.skipped and len(report.skipped) == len(sources):
         raise ReadingError(next(iter(report.skipped.values())))
-    return Report(asdict(report))
+    return Report(AddReport.of(report, choose_naming(tome)).write())
 
 
 async def _build(library: Library, tome: Tome, task: dict[str, Any], on_progress: OnProgress) -> Report:
@@ -317,7 +313,8 @@ async def _build(library: Library, tome: Tome, task: dict[str, Any], on_progress
     await library.import_client()
     with library.budget(bounds):
         built = await tome.abuild(choose_bounded(task["system"], task["settings"]), on_progress=on_progress)
-    return Report(await asyncio.to_thread(build_json, built, tome.store), usage_json(built.usage))
+    report = await asyncio.to_thread(describe_build, built, tome.store, choose_naming(tome))
+    return Report(report.write(), report.usage.write())
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from tomewise.server.serve_options import Bounds
 from tomewise.settings import Settings
 from tomewise.systems.registry import list_systems, parse_variant
 from tomewise.tome.arguments import check_settings
+from tomewise.tome.document_names import hide_paths
 from tomewise.tome.open_store import recall_embedder
 from tomewise.tome.tome import Tome
 from tomewise.trust import refuse_embedder
@@ -186,10 +187,11 @@ class Library:
             self.spent += budget.spent
 
     def clean(self, text: str) -> str:
-        """A message without the paths of the tomes: a name stands for the file."""
+        """A message without the paths of the tomes and of their documents: a name stands for the file."""
         for name, path in self.paths().items():
             text = text.replace(str(path), name)
-        return text.replace(f"{self._root}/", "") if self._root else text
+        text = text.replace(f"{self._root}/", "") if self._root else text
+        return hide_paths(text, (tome.document_names for tome in self.tomes.values()))
 
     def _make_tome(self, path: Path, embedder: str | None, passage_tokens: int | None) -> Tome:
         if os.path.lexists(path):  # a link, which is not served

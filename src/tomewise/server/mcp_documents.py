@@ -6,8 +6,8 @@ A client names ids, never paths: no name is looked up in the file system. Text t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.language.fences import neutralise, oneline
@@ -16,6 +16,7 @@ from tomewise.types import Scope
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
     from tomewise.store.records import DocumentRecord
+    from tomewise.tome.tome import Tome
     from tomewise.types import DocumentId, Passage
 
 _LONGEST_NAME = 300  # characters of an id or a title
@@ -27,15 +28,6 @@ def show_name(name: str) -> str:
     return line if len(line) <= _LONGEST_NAME else line[: _LONGEST_NAME - 1] + "…"
 
 
-def show_plain(value: Any) -> Any:
-    """Plain data with every text in it neutral and short."""
-    if isinstance(value, str):
-        return show_name(value)
-    if isinstance(value, Mapping):
-        return {show_name(name): show_plain(item) for name, item in value.items()}
-    return [show_plain(item) for item in value] if isinstance(value, list | tuple) else value
-
-
 def cut_text(text: str, most_bytes: int) -> str:
     """Neutral text of at most `most_bytes` bytes of UTF-8; a cut shows as an ellipsis."""
     encoded = neutralise(text).encode()
@@ -44,37 +36,39 @@ def cut_text(text: str, most_bytes: int) -> str:
     return encoded[: most_bytes - 3].decode(errors="ignore") + "…"
 
 
-def find_document(name: str, store: Store) -> DocumentRecord:
-    """The document with this id, as it is or as it was shown, this title, or this part of its id.
+def find_document(name: str, book: Tome) -> DocumentRecord:
+    """The document with this name, as it is or as it was shown, this title, or this part of its name.
 
-    Raises UnknownName for no match and for several.
+    Its id is accepted too (see `tome.document_names`). Raises UnknownName for no match and for several.
     """
     if not name.strip():
         raise UsageError("the name of the document is empty: list_documents lists them")
-    records = store.documents()
+    names = book.document_names.read()
+    if document := names.find(name):
+        return book.store.record(document)
+    records = [(names.name(record.id), record) for record in book.documents()]
     for matches in (
-        [record for record in records if record.id == name],
-        [record for record in records if show_name(record.id) == name],
-        [record for record in records if name in (record.title, show_name(record.title))],
-        [record for record in records if record.id.endswith("/" + name)],
-        [record for record in records if name in record.id],
+        [(own, record) for own, record in records if name in (show_name(own), show_name(record.id))],
+        [(own, record) for own, record in records if name in (record.title, show_name(record.title))],
+        [(own, record) for own, record in records if own.endswith("/" + name)],
+        [(own, record) for own, record in records if name in own],
     ):
         if len(matches) == 1:
-            return matches[0]
+            return matches[0][1]
         if matches:
-            examples = ", ".join(repr(show_name(record.id)) for record in matches[:3])
+            examples = ", ".join(repr(show_name(own)) for own, _ in matches[:3])
             raise UnknownName(f"{show_name(name)!r} fits {len(matches)} documents ({examples}): give the whole id")
-    near = suggest(show_name(name), {show_name(record.id) for record in records})
+    near = suggest(show_name(name), {show_name(own) for own, _ in records})
     raise UnknownName(f"no document {show_name(name)!r}: {near}list_documents lists them")
 
 
-def find_own_scope(documents: Sequence[str], where: Sequence[str], store: Store) -> Scope | None:
+def find_own_scope(documents: Sequence[str], where: Sequence[str], book: Tome) -> Scope | None:
     """The scope that a client states; see `tome.scopes.find_scope`, which looks up paths, as this does not."""
     from tomewise.tome.scopes import find_scope, parse_condition
 
-    ids: frozenset[DocumentId] = frozenset(find_document(name, store).id for name in documents)
+    ids: frozenset[DocumentId] = frozenset(find_document(name, book).id for name in documents)
     conditions = tuple(parse_condition(text) for text in where)
-    return find_scope(store, within=Scope(documents=ids if documents else None, where=conditions))
+    return find_scope(book.store, within=Scope(documents=ids if documents else None, where=conditions))
 
 
 def find_passage(passage: str, store: Store) -> tuple[int, Passage]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from tomewise.errors import UnknownName, UsageError, suggest
+from tomewise.tome.document_names import hide_paths
 
 if TYPE_CHECKING:
     from tomewise.tome.tome import Tome
@@ -45,8 +46,8 @@ def find_tome(name: str, library: Library) -> tuple[str, Tome]:
 
 
 def hide_addresses(message: str, library: Library) -> str:
-    """The message with the name of a tome instead of the place where it is kept."""
+    """The message with the names of tomes and of documents instead of the places where they are kept."""
     addresses = {book.store.address: name for name, book in library.tomes.items()}
     for address in sorted(addresses, key=len, reverse=True):
         message = message.replace(address, addresses[address])
-    return message
+    return hide_paths(message, (book.document_names for book in library.tomes.values()))

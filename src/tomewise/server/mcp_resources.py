@@ -18,8 +18,8 @@ from tomewise.errors import TomewiseError, UsageError
 from tomewise.language.fences import fence, neutralise
 from tomewise.server.mcp_documents import cut_text, find_document, show_name
 from tomewise.server.mcp_library import Library, find_tome, hide_addresses
-from tomewise.server.mcp_overview import describe_tome, write_overview
 from tomewise.server.mcp_replies import MOST_BYTES
+from tomewise.server.mcp_shown import describe_tome, write_overview
 
 if TYPE_CHECKING:
     from tomewise.tome.tome import Tome
@@ -57,8 +57,9 @@ class TomeResources:
         if argument.name != "id" or not isinstance(reference, ResourceTemplateReference):
             return None
         book = self._find(chosen)[1]
+        names = await asyncio.to_thread(book.document_names.read)
         records = await asyncio.to_thread(book.documents)
-        return _complete(argument.value, [show_name(record.id) for record in records])
+        return _complete(argument.value, [show_name(names.name(record.id)) for record in records])
 
     def _find(self, name: str) -> tuple[str, Tome]:
         try:
@@ -70,15 +71,16 @@ class TomeResources:
         return write_overview(describe_tome(*self._find(name)))
 
     def _read(self, name: str, document: str) -> str:
-        store = self._find(name)[1].store
+        book = self._find(name)[1]
         try:
-            record = find_document(document, store)
-            text = store.text_between(record.id, 0, _MOST_TEXT)
+            record = find_document(document, book)
+            text = book.store.text_between(record.id, 0, _MOST_TEXT)
         except UsageError as error:
             raise ResourceNotFoundError(hide_addresses(str(error), self._library)) from error
         except TomewiseError as error:
             raise ResourceError(hide_addresses(str(error), self._library)) from error
-        names = {"document": show_name(record.id), "title": show_name(record.title)}
+        own_name = book.document_names.read().name(record.id)
+        names = {"document": show_name(own_name), "title": show_name(record.title)}
         fenced = fence(cut_text(text, _MOST_TEXT), "text", **names)
         if len(text) == record.characters and len(neutralise(text).encode()) <= _MOST_TEXT:
             return fenced

@@ -1,113 +1,57 @@
-"""What the MCP tools return: the types of their structured content, which become their output schemas."""
+"""What the MCP tools return: what goes out (`tomewise.outgoing`), and what was left out. They are the output schemas.
+
+Before a result is sent, every text in it is made neutral and short, by one pass over the model.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, Field
+from pydantic import Field
+
+from tomewise.outgoing.answer_models import Asked, Usage
+from tomewise.outgoing.form import DocumentName, Outgoing
+from tomewise.outgoing.passage_models import DocumentEntry, Evidence, Slice
+from tomewise.outgoing.report_models import BuildCosts, Entity, LayerCounts, LayerReport, Removal
+from tomewise.server.mcp_documents import cut_text, show_name
+
+ITEM_BYTES = 4_000  # of one text among several, so that at least one fits into a reply
+_TEXTS = {"text": ITEM_BYTES, "quote": ITEM_BYTES, "missing": ITEM_BYTES // 4}  # any other is a name, on one line
+Model = TypeVar("Model", bound=Outgoing)
 
 
-class Result(BaseModel):
+def neutralise_result(result: Model, most_bytes: int = ITEM_BYTES) -> Model:
+    """The result with each text in it neutral and short (see `mcp_documents`); `text` has at most so many bytes."""
+    return type(result).model_validate(_neutralise(result.model_dump(), _TEXTS | {"text": most_bytes}))
+
+
+def _neutralise(value: Any, texts: Mapping[str, int], name: str = "") -> Any:
+    if isinstance(value, str):
+        return cut_text(value, texts[name]) if name in texts else show_name(value)
+    if isinstance(value, Mapping):
+        return {show_name(key): _neutralise(item, texts, key) for key, item in value.items()}
+    return [_neutralise(item, texts, name) for item in value] if isinstance(value, list | tuple) else value
+
+
+class Result(Outgoing):
     """What every tool returns."""
 
-    rest: str = Field("", description="What was left out and which call returns it; empty if nothing was.")
+    rest: str = Field(default="", description="What was left out and which call returns it; empty if nothing was.")
 
 
-class Source(BaseModel):
-    """A passage by its document and its number there, from 0."""
-
-    document: str
-    passage: str
-    position: int
-
-
-class QuotedText(Source):
-    """A verified quotation: characters `start` to `end` of the document."""
-
-    start: int
-    end: int
-    quote: str
-    title: str
-    place: dict[str, Any]
-
-
-class NearPassage(Source):
-    """A passage with its text."""
-
-    title: str
-    place: dict[str, Any]
-    text: str
-
-
-class AnswerResult(Result):
+class AnswerResult(Asked, Result):
     """An answer, as `tome ask --json` prints it."""
-
-    answer: str
-    choice: str | None
-    resolved: bool = Field(description="False if the memory does not hold the answer.")
-    forced: bool
-    supported: str = Field(description="How far the evidence holds the answer: full, partly or none.")
-    missing: str = Field(description="What the evidence lacks.")
-    system: str
-    model: str
-    citations: list[QuotedText]
-    dropped_quotes: int
-    derived_quotes: int
-    usage: dict[str, Any]
-    nearest: list[NearPassage] = Field(description="The nearest passages of a question that was declined.")
-
-
-class Piece(BaseModel):
-    """A piece of evidence and the passages that it rests on.
-
-    `rewrite` is the question that recall asked besides the query, if that brought the piece; else it is empty.
-    """
-
-    node: str
-    layer: str
-    score: float
-    title: str
-    place: dict[str, Any]
-    text: str
-    sources: list[Source]
-    rewrite: str
 
 
 class SearchResult(Result):
     """Evidence, best first."""
 
-    pieces: list[Piece]
+    pieces: list[Evidence]
 
 
-class PassageSpan(BaseModel):
-    """Where a passage stands in its document."""
-
-    passage: str
-    position: int
-    start: int
-    end: int
-
-
-class TextResult(Result):
+class TextResult(Slice, Result):
     """A part of the text of a document: characters `start` to `end` of `characters`."""
-
-    document: str
-    title: str
-    start: int
-    end: int
-    characters: int
-    text: str
-    passages: list[PassageSpan] = Field(description="The passages that begin in this part.")
-
-
-class DocumentEntry(BaseModel):
-    """A document without its text."""
-
-    id: str
-    title: str
-    characters: int
-    passages: int
-    metadata: dict[str, Any]
 
 
 class DocumentsResult(Result):
@@ -117,12 +61,10 @@ class DocumentsResult(Result):
     documents: list[DocumentEntry]
 
 
-class LayerEntry(BaseModel):
+class LayerEntry(LayerCounts):
     """A memory layer: how many nodes it has, and how many it failed to take in."""
 
     layer: str
-    nodes: int
-    failed: int
 
 
 class OverviewResult(Result):
@@ -138,44 +80,41 @@ class OverviewResult(Result):
     layers: list[LayerEntry]
 
 
-class FactEntry(BaseModel):
-    """A fact of a graph in words."""
-
-    text: str
-    graph: str
-
-
-class EntityResult(Result):
+class EntityResult(Entity, Result):
     """What the graphs of a tome hold on an entity."""
-
-    name: str
-    similar: list[str] = Field(description="Names that contain the words, if none is equal.")
-    facts: list[FactEntry]
-    passages: list[NearPassage] = Field(description="The passages in which the entity is seen.")
 
 
 class AddResult(Result):
     """The result of `add_text`: `outcome` is added, replaced or unchanged."""
 
-    document: str
+    document: DocumentName
     outcome: str
     passages: int
 
 
-class RemoveResult(Result):
+class RemoveResult(Removal, Result):
     """The result of `remove_document`: what went, or would go."""
 
-    document: str
     removed: bool
-    passages: int
     derived: int
-    layers: dict[str, int] = Field(description="Derived memories by layer.")
-    paid: dict[str, int] = Field(description="Those of them that a model was asked for, by its name.")
+
+
+class CountedLayer(LayerReport):
+    """What a build did to one layer, with its first failures, and how many there are."""
+
+    failures: int
+
+
+class CountedReport(Outgoing):
+    """What a build did, layer by layer, and its cost."""
+
+    layers: list[CountedLayer]
+    usage: Usage
 
 
 class BuildResult(Result):
     """The estimate, and the report if the build ran."""
 
     built: bool
-    estimate: dict[str, Any]
-    report: dict[str, Any] | None = None
+    estimate: BuildCosts
+    report: CountedReport | None = None

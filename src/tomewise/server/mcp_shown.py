@@ -1,97 +1,40 @@
-"""Answers, evidence and passages as an MCP client sees them: neutral texts, each short enough for one reply."""
+"""Results of MCP tools as plain text, for clients that do not read their structured content."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from tomewise.language.fences import fence, oneline
-from tomewise.place import as_plain_data, describe_place, read_plain_data
-from tomewise.server.mcp_documents import cut_text, show_name, show_plain
+from tomewise.place import describe_place, read_plain_data
 from tomewise.server.mcp_results import (
     AnswerResult,
-    DocumentEntry,
     EntityResult,
-    NearPassage,
-    Piece,
-    QuotedText,
+    LayerEntry,
+    OverviewResult,
     SearchResult,
     TextResult,
+    neutralise_result,
 )
-from tomewise.store.records import DocumentRecord
-from tomewise.types import Passage
 
-_ITEM_BYTES = 4_000  # of one text among several, so that at least one fits into a reply
-_MOST_SOURCES = 20  # passages that are named for one piece of evidence
+if TYPE_CHECKING:
+    from tomewise.outgoing.passage_models import Evidence, Passage
+    from tomewise.tome.tome import Tome
 
-
-def show_answer(whole: Mapping[str, Any]) -> AnswerResult:
-    """The answer in the form of `tome ask --json`; the texts that documents and models wrote are neutral."""
-    return AnswerResult(
-        **{name: whole[name] for name in _SAME},
-        answer=cut_text(whole["answer"], _ITEM_BYTES),
-        missing=cut_text(whole["missing"], _ITEM_BYTES // 4),
-        citations=[show_citation(citation) for citation in whole["citations"]],
-        nearest=[show_near(passage) for passage in whole["nearest"]],
-        rest="",
-    )
-
-
-_SAME = (
-    "choice", "resolved", "forced", "supported", "system", "model", "dropped_quotes", "derived_quotes", "usage"
-)  # fmt: skip
-
-
-def show_citation(citation: Mapping[str, Any]) -> QuotedText:
-    """A citation of `tome ask --json`."""
-    return QuotedText.model_validate({**citation, **_neutralise(citation, "quote")})
-
-
-def show_near(passage: Mapping[str, Any]) -> NearPassage:
-    """A passage of `tome.reports.nearest_json`."""
-    return NearPassage.model_validate({**passage, **_neutralise(passage, "text")})
-
-
-def show_passage(passage: Passage) -> NearPassage:
-    """A passage of the store."""
-    return NearPassage(
-        document=show_name(passage.document),
-        passage=passage.id,
-        position=passage.position,
-        title=show_name(passage.title),
-        place=show_plain(as_plain_data(passage.place)),
-        text=cut_text(passage.text, _ITEM_BYTES),
-    )
-
-
-def show_piece(piece: Mapping[str, Any]) -> Piece:
-    """A piece of `tome search --json`."""
-    sources = [{**source, "document": show_name(source["document"])} for source in piece["sources"][:_MOST_SOURCES]]
-    rewrite = cut_text(piece["rewrite"]["text"], _ITEM_BYTES // 4) if piece["rewrite"] else ""
-    return Piece.model_validate({**piece, **_neutralise(piece, "text"), "sources": sources, "rewrite": rewrite})
-
-
-def show_record(record: DocumentRecord) -> DocumentEntry:
-    """A document without its text; large metadata is left out."""
-    metadata = show_plain(record.metadata)
-    return DocumentEntry(
-        id=show_name(record.id),
-        title=show_name(record.title),
-        characters=record.characters,
-        passages=record.passages,
-        metadata=metadata if len(str(metadata)) <= _ITEM_BYTES // 2 else {},
-    )
+_MOST_FIELDS = 20
+_MOST_LAYERS = 50
 
 
 def write_answer(result: AnswerResult) -> str:
     """The answer, what it lacks, and its quotations between tags."""
-    head = f"{result.choice}. {result.answer}" if result.choice else result.answer
+    head = f"{result.choice}. {result.text}" if result.choice else result.text
     lines = [head if result.resolved else f"Declined. {head}".strip(), f"Supported: {result.supported}"]
     lines += [f"Missing: {oneline(result.missing)}"] if result.missing else []
-    quotes = [
-        _fence_source(citation, citation.quote, start=citation.start, end=citation.end) for citation in result.citations
-    ]
-    return "\n".join([*lines, *quotes, *write_passages(result.nearest)])
+    for citation in result.citations:
+        place = describe_place(read_plain_data(citation.place), citation.position + 1)
+        names = {"passage": citation.passage, "document": citation.document, "title": citation.title, "place": place}
+        lines.append(fence(citation.quote, "passage", **names, start=citation.start, end=citation.end))
+    return "\n".join([*lines, *write_passages(result.nearest)])
 
 
 def write_pieces(result: SearchResult) -> str:
@@ -114,25 +57,49 @@ def write_entity(result: EntityResult) -> str:
     )
 
 
-def write_passages(passages: Iterable[NearPassage]) -> list[str]:
+def write_passages(passages: Iterable[Passage]) -> list[str]:
     """Each passage between tags."""
-    return [_fence_source(passage, passage.text) for passage in passages]
+    return [_fence_passage(passage) for passage in passages]
 
 
-def _fence_source(source: QuotedText | NearPassage, text: str, **more: object) -> str:
-    place = describe_place(read_plain_data(source.place), source.position + 1)
-    names = {"passage": source.passage, "document": source.document, "title": source.title, "place": place}
-    return fence(text, "passage", **names, **more)
+def _fence_passage(passage: Passage) -> str:
+    place = describe_place(read_plain_data(passage.place), passage.position + 1)
+    names = {"passage": passage.id, "document": passage.document, "title": passage.title, "place": place}
+    return fence(passage.text, "passage", **names)
 
 
-def _fence_piece(piece: Piece) -> str:
+def _fence_piece(piece: Evidence) -> str:
     sources = " ".join(source.passage for source in piece.sources)
     place = describe_place(read_plain_data(piece.place))
     names = {"layer": piece.layer, "passages": sources, "title": piece.title, "place": place}
-    return fence(piece.text, "evidence", **names, rewrite=piece.rewrite)
+    return fence(piece.text, "evidence", **names, rewrite=piece.rewrite.text if piece.rewrite else "")
 
 
-def _neutralise(source: Mapping[str, Any], text: str) -> dict[str, Any]:
-    """The texts of plain data that documents bring: names, place, and the field `text`."""
-    names = {name: show_name(source[name]) for name in ("document", "title") if name in source}
-    return {**names, "place": show_plain(source["place"]), text: cut_text(source[text], _ITEM_BYTES)}
+def describe_tome(name: str, book: Tome) -> OverviewResult:
+    """The sizes, layers and metadata fields of a tome. Names no place where it is kept."""
+    store, records = book.store, book.documents()
+    layers = [LayerEntry.of(counts, layer=layer) for layer, counts in store.layers().items()]
+    result = OverviewResult(
+        tome=name,
+        embedder=store.meta("embedder") or "",
+        passage_tokens=int(store.meta("passage_tokens") or 0),
+        documents=len(records),
+        passages=sum(record.passages for record in records),
+        characters=sum(record.characters for record in records),
+        fields=sorted({field for record in records for field in record.metadata})[:_MOST_FIELDS],
+        layers=layers[:_MOST_LAYERS],
+        rest="Call list_documents for the documents." if records else "",
+    )
+    return neutralise_result(result)
+
+
+def write_overview(result: OverviewResult) -> str:
+    """The overview in lines of plain text."""
+    lines = [
+        f"Tome {result.tome}: {result.documents} documents, {result.passages} passages, {result.characters} characters",
+        f"Embedder: {result.embedder}; passages of at most {result.passage_tokens} tokens",
+        *(f"Layer {layer.layer}: {layer.nodes} nodes, {layer.failed} failed" for layer in result.layers),
+    ]
+    if result.fields:
+        lines.append(fence("\n".join(result.fields), "names", of="fields of metadata"))
+    return "\n".join(lines)

@@ -16,46 +16,46 @@ from pydantic import Field
 
 from tomewise.credentials import hide_credentials
 from tomewise.errors import TomewiseError, UsageError
-from tomewise.language.fences import fence, neutralise
+from tomewise.language.fences import fence
 from tomewise.loops.answer_parts import answer_whole
-from tomewise.server.choosing import choose_bounded
-from tomewise.server.mcp_documents import cut_text, find_document, find_own_scope, find_passage, find_span, show_name
+from tomewise.outgoing.passage_models import DocumentEntry
+from tomewise.server.choosing import choose_bounded, choose_naming
+from tomewise.server.mcp_documents import find_document, find_own_scope, find_passage, find_span, show_name
 from tomewise.server.mcp_library import Admit, Library, find_tome, hide_addresses
-from tomewise.server.mcp_overview import describe_tome, write_overview
 from tomewise.server.mcp_progress import ClientLeft, send_progress
 from tomewise.server.mcp_replies import MOST_BYTES, fit_reply, make_failure, make_reply
 from tomewise.server.mcp_results import (
+    ITEM_BYTES,
     AnswerResult,
     DocumentsResult,
     EntityResult,
-    FactEntry,
     OverviewResult,
-    PassageSpan,
     SearchResult,
     TextResult,
+    neutralise_result,
 )
 from tomewise.server.mcp_shown import (
-    show_answer,
-    show_passage,
-    show_piece,
-    show_record,
+    describe_tome,
     write_answer,
     write_entity,
+    write_overview,
     write_pieces,
     write_text,
 )
 from tomewise.systems.registry import DEFAULT
-from tomewise.tome.entities import FoundEntity, find_entity
-from tomewise.tome.reports import as_json, evidence_json, find_nearest, nearest_json
+from tomewise.tome.entities import describe_entity, find_entity
+from tomewise.tome.reports import describe_evidence, describe_slice, find_nearest
 from tomewise.types import Question
 
 if TYPE_CHECKING:
-    from tomewise.store.contract import Store
+    from tomewise.outgoing.form import Naming
     from tomewise.store.records import DocumentRecord
+    from tomewise.tome.tome import Tome
     from tomewise.types import Event
 
 Tool = TypeVar("Tool", bound=Callable[..., Coroutine[Any, Any, CallToolResult]])
 _logger = logging.getLogger(__name__)
+_MOST_SOURCES = 20  # passages that are named for one piece of evidence
 
 TomeName = Annotated[str, Field(description="The name of the tome; needed only where there are several.")]
 Text = Annotated[str, Field(max_length=20_000)]
@@ -111,7 +111,7 @@ class ReadingTools:
     ) -> Annotated[CallToolResult, AnswerResult]:
         """Answer a question from a tome, with verified quotations, or decline it. May call the tome's model."""
         _, book = find_tome(tome, self.library)
-        scope = await asyncio.to_thread(find_own_scope, documents, where, book.store)
+        scope = await asyncio.to_thread(find_own_scope, documents, where, book)
         asked = Question(text=question, options=tuple(options), instructions=instructions, force=force, within=scope)
         async with send_progress(context) as notify, self._admit():
             on_event = partial(_notify_event, notify)
@@ -119,7 +119,7 @@ class ReadingTools:
             with answer_whole():
                 answer = await book.aask(asked, system=variant, on_event=on_event)
         nearest = await asyncio.to_thread(find_nearest, answer, book.store)
-        whole = show_answer({**as_json(answer), "nearest": nearest_json(nearest)})
+        whole = neutralise_result(AnswerResult.of(answer, choose_naming(book), within=scope, nearest=nearest))
         return fit_reply(partial(_cut_answer, whole), len(whole.citations) + len(whole.nearest))
 
     @report_errors
@@ -134,10 +134,13 @@ class ReadingTools:
     ) -> Annotated[CallToolResult, SearchResult]:
         """Find the passages nearest to a query, by words and by meaning. Calls no model."""
         _, book = find_tome(tome, self.library)
-        scope = await asyncio.to_thread(find_own_scope, documents, where, book.store)
+        scope = await asyncio.to_thread(find_own_scope, documents, where, book)
         async with self._admit():
             found = await book.asearch(query, system=DEFAULT, limit=skip + limit, within=scope)
-        pieces = [show_piece(piece) for piece in await asyncio.to_thread(evidence_json, found[skip:], book.store)]
+        pieces = await asyncio.to_thread(describe_evidence, found[skip:], book.store, choose_naming(book))
+        for piece in pieces:
+            piece.sources = piece.sources[:_MOST_SOURCES]
+        pieces = neutralise_result(SearchResult(pieces=pieces)).pieces
 
         def make(count: int) -> CallToolResult:
             left = len(pieces) - count
@@ -159,7 +162,7 @@ class ReadingTools:
     ) -> Annotated[CallToolResult, TextResult]:
         """Read a part of a document by its characters, or a passage with its neighbours. Calls no model."""
         _, book = find_tome(tome, self.library)
-        return await asyncio.to_thread(_read, book.store, document, (start, end), passage, neighbours)
+        return await asyncio.to_thread(_read, book, document, (start, end), passage, neighbours)
 
     @report_errors
     async def list_documents(
@@ -167,8 +170,9 @@ class ReadingTools:
     ) -> Annotated[CallToolResult, DocumentsResult]:
         """List the documents of a tome by id, with titles, sizes and metadata. Calls no model."""
         _, book = find_tome(tome, self.library)
-        records = await asyncio.to_thread(book.documents)
-        return fit_reply(partial(_list_records, records, skip), len(records[skip : skip + limit]))
+        naming = await asyncio.to_thread(choose_naming, book)
+        records = sorted(await asyncio.to_thread(book.documents), key=lambda record: naming(record.id))
+        return fit_reply(partial(_list_records, records, naming, skip), len(records[skip : skip + limit]))
 
     @report_errors
     async def overview(self, tome: TomeName = "") -> Annotated[CallToolResult, OverviewResult]:
@@ -184,7 +188,8 @@ class ReadingTools:
         Needs a graph, which a build of a system such as hipporag2 makes. Calls no model.
         """
         _, book = find_tome(tome, self.library)
-        found = await asyncio.to_thread(find_entity, name, book.store)
+        entity = describe_entity(await asyncio.to_thread(find_entity, name, book.store), choose_naming(book))
+        found = neutralise_result(EntityResult.of(entity))
         return fit_reply(partial(_list_entity, found, skip), max(0, len(found.facts) + len(found.passages) - skip))
 
 
@@ -196,45 +201,47 @@ def _cut_answer(whole: AnswerResult, count: int) -> CallToolResult:
     """The answer with the first `count` of its citations and nearest passages."""
     citations, nearest = whole.citations[:count], whole.nearest[: max(0, count - len(whole.citations))]
     left = len(whole.citations) + len(whole.nearest) - count
-    ids = ", ".join(source.passage for source in [*whole.citations, *whole.nearest][count:][:20])
+    sources = [*(citation.passage for citation in whole.citations), *(passage.id for passage in whole.nearest)]
+    ids = ", ".join(sources[count:][:20])
     rest = f"{left} more passages stand behind this answer: call read with passage={ids}." if left else ""
     result = whole.model_copy(update={"citations": citations, "nearest": nearest, "rest": rest})
     return make_reply(result, write_answer(result))
 
 
-def _read(store: Store, document: str, span: tuple[int, int | None], passage: str, neighbours: int) -> CallToolResult:
+def _read(book: Tome, document: str, span: tuple[int, int | None], passage: str, neighbours: int) -> CallToolResult:
+    store = book.store
     if bool(document) == bool(passage):
         raise UsageError("name either a document or a passage to read")
     if passage:
         key, found = find_passage(passage, store)
         name, (start, end) = found.document, find_span(key, neighbours, store)
     else:
-        name, (start, end) = find_document(document, store).id, (span[0], span[1] if span[1] is not None else 1 << 62)
+        name, (start, end) = find_document(document, book).id, (span[0], span[1] if span[1] is not None else 1 << 62)
     record = store.record(name)
     end = min(end, record.characters)
     if not 0 <= start < end:
         raise UsageError(f"characters {start} to {end} hold nothing: the document has {record.characters} characters")
-    text = store.text_between(name, start, min(end, start + MOST_BYTES))  # a longer part cannot fit
-    spans = [
-        PassageSpan(passage=each.id, position=each.position, start=each.start, end=each.end)
-        for each in store.passages_between(name, start, start + len(text)).values()
-        if start <= each.start
-    ]
+    # A longer part cannot fit.
+    whole = describe_slice(record, start, min(end, start + MOST_BYTES), store, choose_naming(book))
 
     def make(length: int) -> CallToolResult:
-        last, shown = start + length, show_name(name)
+        last, shown = start + length, show_name(whole.document)
         rest = "" if last == end else f"Call read again with document={shown!r}, start={last} and end={end}."
-        inside = [each for each in spans if each.start < last]
-        size = {"start": start, "end": last, "characters": record.characters}
-        part, title = neutralise(text[:length]), show_name(record.title)
-        result = TextResult(document=shown, title=title, **size, text=part, passages=inside, rest=rest)
+        inside = [each for each in whole.passages if start <= each.start < last]
+        part = TextResult.of(whole, end=last, text=whole.text[:length], passages=inside)
+        result = neutralise_result(part, MOST_BYTES * 10)  # the text keeps its length
+        result.rest = rest
         return make_reply(result, write_text(result))
 
-    return fit_reply(make, len(text))
+    return fit_reply(make, len(whole.text))
 
 
-def _list_records(records: list[DocumentRecord], skip: int, count: int) -> CallToolResult:
-    shown, left = [show_record(record) for record in records[skip : skip + count]], len(records) - skip - count
+def _list_records(records: list[DocumentRecord], naming: Naming, skip: int, count: int) -> CallToolResult:
+    entries = [DocumentEntry.of(record, naming) for record in records[skip : skip + count]]
+    shown = neutralise_result(DocumentsResult(total=len(records), documents=entries)).documents
+    for entry in shown:
+        entry.metadata = entry.metadata if len(str(entry.metadata)) <= ITEM_BYTES // 2 else {}  # large: is left out
+    left = len(records) - skip - count
     rest = f"{left} more: call list_documents again with skip={skip + count}." if left > 0 else ""
     result = DocumentsResult(total=len(records), documents=shown, rest=rest)
     lines = [
@@ -244,14 +251,12 @@ def _list_records(records: list[DocumentRecord], skip: int, count: int) -> CallT
     return make_reply(result, "\n".join([f"{len(records)} documents", fence("\n".join(lines), "items")]))
 
 
-def _list_entity(found: FoundEntity, skip: int, count: int) -> CallToolResult:
-    end, first = skip + count, len(found.facts)  # facts come first, then passages
-    facts = [FactEntry(text=cut_text(text, 1_000), graph=graph) for text, graph in found.facts[skip:end]]
-    passages = [show_passage(passage) for passage in found.passages[max(0, skip - first) : max(0, end - first)]]
-    left = len(found.facts) + len(found.passages) - skip - count
+def _list_entity(whole: EntityResult, skip: int, count: int) -> CallToolResult:
+    end, first = skip + count, len(whole.facts)  # facts come first, then passages
+    passages = whole.passages[max(0, skip - first) : max(0, end - first)]
+    left = first + len(whole.passages) - skip - count
     rest = f"{left} more: call entity again with skip={end}." if left > 0 else ""
-    if found.similar:
+    if whole.similar:
         rest = "No entity has exactly this name: call entity again with one of these names."
-    similar = [show_name(name) for name in found.similar]
-    result = EntityResult(name=found.name, similar=similar, facts=facts, passages=passages, rest=rest)
+    result = whole.model_copy(update={"facts": whole.facts[skip:end], "passages": passages, "rest": rest})
     return make_reply(result, write_entity(result))

@@ -12,16 +12,23 @@ from mcp.types import CallToolResult
 from pydantic import Field
 
 from tomewise.errors import UsageError
-from tomewise.server.choosing import choose_bounded
-from tomewise.server.mcp_documents import find_document, show_name, show_plain
+from tomewise.server.choosing import choose_bounded, choose_naming
+from tomewise.server.mcp_documents import find_document, show_name
 from tomewise.server.mcp_library import Library, find_tome
 from tomewise.server.mcp_progress import send_progress
 from tomewise.server.mcp_replies import make_reply
-from tomewise.server.mcp_results import AddResult, BuildResult, RemoveResult
+from tomewise.server.mcp_results import (
+    AddResult,
+    BuildResult,
+    CountedLayer,
+    CountedReport,
+    RemoveResult,
+    neutralise_result,
+)
 from tomewise.server.mcp_sizes import MOST_ADDED
 from tomewise.server.mcp_tools import Name, TomeName, report_errors
 from tomewise.tome.foresight import foresee_removal
-from tomewise.tome.reports import build_json, costs_json
+from tomewise.tome.reports import describe_build, describe_costs
 from tomewise.types import Document
 
 if TYPE_CHECKING:
@@ -51,7 +58,8 @@ class WritingTools:
             document = Document(id=id, text=text, title=title)
             report = await book.aadd(document, on_progress=partial(_notify_progress, notify))
         outcome = "added" if report.added else "replaced" if report.replaced else "unchanged"
-        result = AddResult(document=show_name(id), outcome=outcome, passages=report.passages, rest="")
+        values = {"document": id, "outcome": outcome, "passages": report.passages}
+        result = neutralise_result(AddResult.of(values, choose_naming(book)))
         return make_reply(result, f"{outcome}: {result.document}, {report.passages} new passages")
 
     @report_errors
@@ -69,21 +77,15 @@ class WritingTools:
         what.
         """
         _, book = find_tome(tome, self.library)
-        found = await asyncio.to_thread(find_document, document, book.store)
-        names = (found.id, found.title)
+        found = await asyncio.to_thread(find_document, document, book)
+        own_name = (await asyncio.to_thread(book.document_names.read)).name(found.id)
+        names = (own_name, found.id, found.title)
         if document not in (*names, *map(show_name, names)):
-            raise UsageError(f"{show_name(document)!r} is not a whole id: did you mean {show_name(found.id)!r}?")
+            raise UsageError(f"{show_name(document)!r} is not a whole id: did you mean {show_name(own_name)!r}?")
         foresight = await asyncio.to_thread(foresee_removal, [found.id], book.store)
         paid = sum(foresight.paid.values())
-        result = RemoveResult(
-            document=show_name(found.id),
-            removed=paid <= accept_paid,
-            passages=foresight.passages,
-            derived=foresight.derived,
-            layers=show_plain(foresight.layers),
-            paid=show_plain(foresight.paid),
-            rest="",
-        )
+        more = {"document": found.id, "removed": paid <= accept_paid, "derived": foresight.derived}
+        result = neutralise_result(RemoveResult.of(foresight, choose_naming(book), **more))
         what = f"{result.document}, {result.passages} passages, {result.derived} derived"
         if not result.removed:
             result.rest = f"Nothing was removed. To remove, call remove_document again with accept_paid={paid}."
@@ -103,20 +105,23 @@ class WritingTools:
         _, book = find_tome(tome, self.library)
         variant = choose_bounded(system, {})
         estimates = await book.aestimate(variant)
-        estimate = await asyncio.to_thread(costs_json, estimates, variant, book.kit.model.name)
-        calls = estimate["total"]["calls"]
+        estimate = await asyncio.to_thread(describe_costs, estimates, variant, book.kit.model.name)
+        calls = estimate.total.calls
         if calls > accept_calls:
             rest = f"Nothing was built. To build, call build again with accept_calls={calls}."
             result = BuildResult(built=False, estimate=estimate, rest=rest)
             return make_reply(
-                result, f"This build takes about {calls} model calls, repairs on top: {estimate['total']}"
+                result, f"This build takes about {calls} model calls, repairs on top: {estimate.total.write()}"
             )
         async with send_progress(context) as notify:
             report = await book.abuild(variant, on_progress=partial(_notify_progress, notify))
-        shown = _shorten(await asyncio.to_thread(build_json, report, book.store))
-        text = "\n".join(
-            f"{layer['layer']}: {layer['added']} added, {layer['failures']} failed" for layer in shown["layers"]
-        )
+        whole = await asyncio.to_thread(describe_build, report, book.store, choose_naming(book))
+        layers = [
+            CountedLayer.of(layer, failures=len(layer.failed), failed=layer.failed[:_MOST_FAILURES])
+            for layer in whole.layers
+        ]
+        shown = neutralise_result(CountedReport(layers=layers, usage=whole.usage))
+        text = "\n".join(f"{layer.layer}: {layer.added} added, {layer.failures} failed" for layer in shown.layers)
         return make_reply(
             BuildResult(built=True, estimate=estimate, report=shown, rest=""), text or "Nothing to build."
         )
@@ -125,12 +130,3 @@ class WritingTools:
 def _notify_progress(notify: Callable[[str], None], progress: Progress) -> None:
     counted = f"{progress.label}: {progress.done} of {progress.total}" if progress.total else progress.label
     notify(progress.note or counted)
-
-
-def _shorten(report: dict[str, Any]) -> dict[str, Any]:
-    layers = [
-        {**layer, "failures": len(layer["failed"]), "failed": layer["failed"][:_MOST_FAILURES]}
-        for layer in report["layers"]
-    ]
-    shown: dict[str, Any] = show_plain({**report, "layers": layers})
-    return shown

@@ -11,6 +11,7 @@ from tomewise.errors import TomewiseError, UnknownName
 from tomewise.loops.answer_parts import answer_whole
 from tomewise.server.bodies import Ask
 from tomewise.server.chat_turns import Chat, answer_task, read_chat
+from tomewise.server.choosing import choose_naming
 from tomewise.server.error_replies import OPENAI, explain_error, make_openai_body
 from tomewise.server.library import Library
 from tomewise.server.openai_replies import Completion, Written, write_answer, write_data
@@ -64,8 +65,9 @@ async def complete(body: Chat, request: Request, service: Wanted) -> Response | 
 async def _answer(service: Service, body: Chat, completion: Completion, address: str) -> dict[str, Any]:
     name, ask, turns = _read_request(body)
     tome, answer = await service.ask(name, ask, turns=turns)
-    data = await service.answer_json(tome, answer)
-    return completion.whole(write_answer(answer, name, address), answer.usage, data)
+    data = (await service.describe(tome, answer)).write()
+    written = write_answer(answer, name, address, choose_naming(tome))
+    return completion.whole(written, answer.usage, data)
 
 
 async def _stream(service: Service, body: Chat, completion: Completion, address: str, emit: Emit) -> None:
@@ -80,8 +82,8 @@ async def _stream(service: Service, body: Chat, completion: Completion, address:
         emit(completion.chunk({"role": "assistant", "content": ""}))
         with answer_whole():
             tome, answer = await service.ask(name, ask, report, turns)
-        data = await service.answer_json(tome, answer)
-        _emit_answer(completion, body, write_answer(answer, name, address), answer, data, emit)
+        data = (await service.describe(tome, answer)).write()
+        _emit_answer(completion, body, write_answer(answer, name, address, choose_naming(tome)), answer, data, emit)
     except Exception as error:  # noqa: BLE001 - the stream has begun, so every error is its last chunk
         emit(write_data(make_openai_body(explain_error(error), service.library.clean)))
 

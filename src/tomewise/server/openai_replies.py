@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from secrets import token_hex
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from tomewise.place import describe_place
+from tomewise.outgoing.form import Naming
+from tomewise.place import describe_source
 from tomewise.types import Answer, Citation, Usage
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>!])")
@@ -63,18 +64,19 @@ def write_data(data: Any) -> bytes:
     return f"data: {json.dumps(data, ensure_ascii=False, default=str)}\n\n".encode()
 
 
-def write_answer(answer: Answer, tome: str, address: str) -> Written:
-    """The answer with `[1]` for each quotation, and the quotations below it with links.
+def write_answer(answer: Answer, tome: str, address: str, naming: Naming) -> Written:
+    """The answer with `[1]` for each quotation, and the quotations below it with links, which name documents so.
 
     Chat clients show Markdown, and an image in it is fetched from wherever a document says: so all signs of Markdown in
     the texts of models and documents are escaped.
     """
+    citations = [replace(citation, document=naming(citation.document)) for citation in answer.citations]
     text = escape_markdown(answer.text or _decline(answer.missing))
-    marks = "".join(f" [{number}]" for number, _ in enumerate(answer.citations, start=1))
-    lines = [_write_citation(number, each) for number, each in enumerate(answer.citations, start=1)]
+    marks = "".join(f" [{number}]" for number, _ in enumerate(citations, start=1))
+    lines = [_write_citation(number, each) for number, each in enumerate(citations, start=1)]
     annotations = []
     place = len(text)
-    for number, citation in enumerate(answer.citations, start=1):
+    for number, citation in enumerate(citations, start=1):
         end = place + len(f" [{number}]")
         url = {
             "start_index": place + 1,
@@ -107,10 +109,8 @@ def _decline(missing: str) -> str:
 
 
 def _write_citation(number: int, citation: Citation) -> str:
-    name = citation.title or citation.document.rstrip("/").rsplit("/", 1)[-1]
-    place = describe_place(citation.place, citation.position + 1)
     quotation = escape_markdown(" ".join(citation.quote.split()))
-    return f"[{number}] “{quotation}” ({escape_markdown(f'{name}, {place}')})"
+    return f"[{number}] “{quotation}” ({escape_markdown(describe_source(citation))})"
 
 
 def _link(citation: Citation, tome: str, trace: int | None, address: str) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastapi import APIRouter, Request
 from starlette.responses import PlainTextResponse, Response
 
 from tomewise.errors import UnknownName
+from tomewise.server.replies import Sample, SampleQuestion
 from tomewise.web import PAGE, Asset, list_assets
 
 router = APIRouter()
@@ -31,12 +30,12 @@ async def show_asset(name: str, request: Request) -> Response:
 
 
 @router.get("/api/sample", tags=["server"])
-async def show_sample() -> dict[str, Any]:
+async def show_sample() -> Sample:
     """The bundled story as a document to add, and questions about it."""
     from tomewise.sample import STORY, read_questions
 
-    asked = [{"question": each.question, "options": each.options} for each in read_questions()]
-    return {"id": STORY.name, "text": STORY.read_text(encoding="utf-8"), "questions": asked}
+    asked = [SampleQuestion.of(each) for each in read_questions()]
+    return Sample(id=STORY.name, text=STORY.read_text(encoding="utf-8"), questions=asked)
 
 
 def _reply(request: Request, asset: Asset) -> Response:

@@ -11,16 +11,17 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 
 from tomewise.errors import TomewiseError
+from tomewise.outgoing.answer_models import NumberedAnswer
+from tomewise.outgoing.report_models import BuildCosts
 from tomewise.server.bodies import Ask
-from tomewise.server.choosing import choose_bounded
+from tomewise.server.choosing import choose_bounded, choose_naming
 from tomewise.server.error_replies import HttpError
 from tomewise.server.jobs import JobList
 from tomewise.server.library import Library
 from tomewise.server.limits import QuestionQueue
 from tomewise.server.serve_options import ServerOptions
 from tomewise.systems.registry import Variant
-from tomewise.tome.reports import as_json, costs_json, find_nearest, nearest_json
-from tomewise.tome.scopes import scope_json
+from tomewise.tome.reports import describe_costs, find_nearest
 from tomewise.tome.session_record import Turn
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, Event, Question, Spent
@@ -76,21 +77,20 @@ class Service:
                 with self.library.budget(self.options.bounds):
                     yield
 
-    async def answer_json(self, tome: Tome, answer: Answer) -> dict[str, Any]:
-        """The object of `tome ask --json`, and the number of the trace."""
+    async def describe(self, tome: Tome, answer: Answer) -> NumberedAnswer:
+        """The answer as it goes out, with the number of its trace."""
         nearest = await asyncio.to_thread(find_nearest, answer, tome.store)
         within = await asyncio.to_thread(tome.session(answer.session.name).read_within) if answer.session else None
-        more = {"within": scope_json(within), "nearest": nearest_json(nearest), "trace": answer.trace}
-        return {**as_json(answer), **more}
+        return NumberedAnswer.of(answer, choose_naming(tome), within=within, nearest=nearest)
 
-    async def estimate(self, name: str, system: str | None, settings: dict[str, Any]) -> dict[str, Any]:
-        """The object of `tome build --estimate --json`."""
+    async def estimate(self, name: str, system: str | None, settings: dict[str, Any]) -> BuildCosts:
+        """What a build would use."""
         async with self.queue, asyncio.timeout(self.options.seconds):
             tome = await self.library.open(name)
             variant = choose_bounded(system or tome.default_system, settings)
             variant = replace(variant, name=variant.label)
             estimates = await tome.aestimate(variant)
-            return await asyncio.to_thread(costs_json, estimates, variant, tome.kit.model.name)
+            return await asyncio.to_thread(describe_costs, estimates, variant, tome.kit.model.name)
 
 
 async def find_variant(tome: Tome, body: Ask) -> Variant:

@@ -9,9 +9,21 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 
 from tomewise.errors import TomewiseError, UnknownName, suggest
-from tomewise.pictures import LIMIT, list_nodes
+from tomewise.outgoing.answer_models import Session, Trace
+from tomewise.pictures import LIMIT, Picture, list_nodes
 from tomewise.server.bodies import MOST_ID
+from tomewise.server.choosing import choose_naming
 from tomewise.server.paging import PAGE, Limit, make_page
+from tomewise.server.replies import (
+    Deleted,
+    EvidenceText,
+    EvidenceTexts,
+    LayerList,
+    ListedTrace,
+    SessionList,
+    SessionRow,
+    TraceList,
+)
 from tomewise.server.service import Wanted
 from tomewise.tome.drawings import read_texts
 from tomewise.tome.session_memory import list_notes
@@ -29,7 +41,7 @@ async def list_traces(
     service: Wanted,
     before: Annotated[int, Query(ge=1)] = _MOST_NUMBER,
     limit: Annotated[int, Query(ge=1, le=200)] = 20,
-) -> dict[str, Any]:
+) -> TraceList:
     """The latest questions with their answers, newest first; `next` is the `before` of the following page.
 
     `drawable` says whether the system that answered has a working memory, which `.../traces/N/picture` draws.
@@ -39,15 +51,16 @@ async def list_traces(
 
 
 @router.get("/traces/{number}")
-async def show_trace(tome: str, number: int, service: Wanted) -> dict[str, Any]:
+async def show_trace(tome: str, number: int, service: Wanted) -> Trace:
     """One trace, whole: what `tome log N --json` prints."""
     opened = await service.library.open(tome)
-    return (await asyncio.to_thread(opened.trace, check_number(number))).as_json()
+    trace = await asyncio.to_thread(opened.trace, check_number(number))
+    return trace.describe(choose_naming(opened))
 
 
 @router.get("/traces/{number}/evidence")
-async def list_evidence(tome: str, number: int, service: Wanted) -> dict[str, Any]:
-    """The evidence of a trace by node, as the tome has it now: a trace keeps short texts, and no place in a document.
+async def list_evidence(tome: str, number: int, service: Wanted) -> EvidenceTexts:
+    """The evidence of a trace by its id, as the tome has it now: a trace keeps short texts, and no place in a document.
 
     What was removed is left out, and so is what is more than 2,000,000 characters in all.
     """
@@ -56,37 +69,37 @@ async def list_evidence(tome: str, number: int, service: Wanted) -> dict[str, An
 
 
 @router.delete("/traces/{number}")
-async def delete_trace(tome: str, number: int, service: Wanted) -> dict[str, Any]:
+async def delete_trace(tome: str, number: int, service: Wanted) -> Deleted:
     """Delete a trace. Its number is not used again."""
     opened = await service.library.open(tome)
     await asyncio.to_thread(opened.delete_trace, check_number(number))
-    return {"deleted": number}
+    return Deleted(deleted=number)
 
 
-@router.get("/sessions")
+@router.get("/sessions", response_model=SessionList)
 async def list_sessions(
     tome: str, service: Wanted, after: Annotated[str, Query(max_length=MOST_ID)] = "", limit: Limit = PAGE
 ) -> dict[str, Any]:
     """The sessions, sorted by name."""
     opened = await service.library.open(tome)
     records = await asyncio.to_thread(opened.sessions)
-    rows = [{"name": each.name, "system": each.system, "count": each.count} for each in records]
+    rows = [SessionRow.of(record) for record in records]
     return make_page("sessions", rows, "name", after, limit)
 
 
 @router.get("/sessions/{name:path}")
-async def show_session(tome: str, name: str, service: Wanted) -> dict[str, Any]:
+async def show_session(tome: str, name: str, service: Wanted) -> Session:
     """One session, whole: what `tome sessions NAME --json` prints."""
     opened = await service.library.open(tome)
     return await asyncio.to_thread(_show_session, name, opened)
 
 
 @router.delete("/sessions/{name:path}")
-async def delete_session(tome: str, name: str, service: Wanted) -> dict[str, Any]:
+async def delete_session(tome: str, name: str, service: Wanted) -> Deleted:
     """Delete a session. One that is answering a question is locked."""
     opened = await service.library.open(tome)
     await asyncio.to_thread(opened.delete_session, name)
-    return {"deleted": name}
+    return Deleted(deleted=name)
 
 
 def check_number(number: int) -> int:
@@ -96,23 +109,23 @@ def check_number(number: int) -> int:
     return number
 
 
-def _list_traces(tome: Tome, before: int, limit: int) -> dict[str, Any]:
-    traces = tome.traces(limit + 1, before=before)
-    rows = [{name: value for name, value in trace.as_json().items() if name != "events"} for trace in traces[:limit]]
-    drawable = {system: _is_drawable(system, tome) for system in {row["system"] for row in rows}}
-    shown = [{**row, "drawable": drawable[row["system"]]} for row in rows]
-    return {"traces": shown, "next": rows[-1]["number"] if len(traces) > limit else None}
+def _list_traces(tome: Tome, before: int, limit: int) -> TraceList:
+    traces, naming = tome.traces(limit + 1, before=before), choose_naming(tome)
+    rows = [trace.describe(naming) for trace in traces[:limit]]
+    drawable = {system: _is_drawable(system, tome) for system in {row.system for row in rows}}
+    shown = [ListedTrace.of(row, drawable=drawable[row.system]) for row in rows]
+    return TraceList(traces=shown, next=rows[-1].id if len(traces) > limit else None)
 
 
-def _list_evidence(tome: Tome, number: int) -> dict[str, Any]:
-    found: dict[str, dict[str, Any]] = {}
-    room = _MOST_CHARACTERS
+def _list_evidence(tome: Tome, number: int) -> EvidenceTexts:
+    found: dict[str, EvidenceText] = {}
+    room, naming = _MOST_CHARACTERS, choose_naming(tome)
     for node, piece in read_texts(list_nodes(tome.trace(number).answer.events), tome.store):
         room -= len(piece.text)
         if room < 0:
             break
-        found[node] = {"text": piece.text, "document": piece.document, "start": piece.start, "end": piece.end}
-    return {"evidence": found}
+        found[node] = EvidenceText.of(piece, naming)
+    return EvidenceTexts(evidence=found)
 
 
 def _is_drawable(system: str, tome: Tome) -> bool:
@@ -123,22 +136,22 @@ def _is_drawable(system: str, tome: Tome) -> bool:
     return True
 
 
-def _show_session(name: str, tome: Tome) -> dict[str, Any]:
+def _show_session(name: str, tome: Tome) -> Session:
     record = tome.session(name).read()
     if record is None:
         near = suggest(name, tome.store.session_names())
         raise UnknownName(f"{tome.store.address} holds no session {name!a}: {near}GET .../sessions lists them")
-    return {**record.as_json(), "notes": list(list_notes(record, tome.kit))}
+    return record.describe(list_notes(record, tome.kit), choose_naming(tome))
 
 
 @router.get("/pictures")
-async def list_pictures(tome: str, service: Wanted) -> dict[str, Any]:
+async def list_pictures(tome: str, service: Wanted) -> LayerList:
     """The layers that can be drawn, sorted by name: all that are built."""
     opened = await service.library.open(tome)
-    return {"layers": await asyncio.to_thread(lambda: sorted(opened.store.builds()))}
+    return LayerList(layers=await asyncio.to_thread(lambda: sorted(opened.store.builds())))
 
 
-@router.get("/pictures/{layer:path}")
+@router.get("/pictures/{layer:path}", response_model=Picture)
 async def draw_layer(
     tome: str,
     layer: str,
@@ -152,11 +165,11 @@ async def draw_layer(
     opened = await service.library.open(tome)
     number = None if trace is None else check_number(trace)
     draw = partial(opened.draw_layer, layer, around=around, hops=hops, limit=limit, trace=number)
-    return (await asyncio.to_thread(draw)).as_json()
+    return (await asyncio.to_thread(draw)).as_json(choose_naming(opened))
 
 
-@router.get("/traces/{number}/picture")
+@router.get("/traces/{number}/picture", response_model=Picture)
 async def draw_trace(tome: str, number: int, service: Wanted) -> dict[str, Any]:
     """The working memory behind a stored answer as a picture."""
     opened = await service.library.open(tome)
-    return (await asyncio.to_thread(opened.draw_trace, check_number(number))).as_json()
+    return (await asyncio.to_thread(opened.draw_trace, check_number(number))).as_json(choose_naming(opened))

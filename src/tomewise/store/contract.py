@@ -42,6 +42,10 @@ class Texts(Protocol):
         """The source that each document came from, by the document's id."""
         ...
 
+    def folders(self) -> dict[DocumentId, str]:
+        """The folder that each document was added with, by the document's id; empty where there was none."""
+        ...
+
     def digest(self, document: DocumentId) -> str | None:
         """The digest of the document's content when it was added, or None if it does not exist."""
         ...
@@ -182,7 +186,8 @@ class Spaces(Protocol):
     def versions(self, spaces: Iterable[str]) -> dict[str, int]:
         """For each space (`vectors/NAME` or `edges/NAME`), a number that changes whenever the space changes.
 
-        All are of one moment. The number is 0 for a space that was never used.
+        `documents` is such a space too: its number changes with the ids, sources and folders of the documents. All are
+        of one moment. The number is 0 for a space that was never used.
         """
         ...
 

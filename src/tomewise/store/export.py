@@ -48,7 +48,12 @@ def export(store: Store) -> Iterator[str]:
 
 def _list_nodes(whole: Snapshot) -> Iterator[dict[str, Any]]:
     for passage in whole.passages():
-        yield {**_select_fields(passage, _PASSAGE), "layer": PASSAGES, "level": 0, "data": write_places(passage.place, passage.marks)}
+        yield {
+            **_select_fields(passage, _PASSAGE),
+            "layer": PASSAGES,
+            "level": 0,
+            "data": write_places(passage.place, passage.marks),
+        }
     for node in whole.nodes():
         yield {**_select_fields(node, _NODE), "document": None, "start": None, "end": None}
 

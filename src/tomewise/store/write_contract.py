@@ -37,6 +37,10 @@ class Write(Protocol):
         """
         ...
 
+    def set_folders(self, folders: Mapping[DocumentId, str]) -> None:
+        """Record the folders that documents were added with. Ids without a document are passed over."""
+        ...
+
     def renew_passage(self, key: int) -> int:
         """Remove a passage with all that was made from it, and add the same passage again. Returns its new key."""
         ...

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from tomewise.errors import MissingDependency, UnknownName, UsageError, suggest
 from tomewise.plugins import KINDS, find_plugin, list_names, refuse_hidden
+from tomewise.settings import DEFAULTS
 from tomewise.systems import auto, cam, comorag, cosmir, from_passages, graph_walk, hgmem, raptor, readers
 from tomewise.systems.compose import compose
 from tomewise.systems.declaration import OURS, SystemDeclaration, read_declaration
@@ -21,7 +22,7 @@ from tomewise.systems.recipe_settings import name_recipe, validate_settings
 _SYSTEM_AND_ABLATION = re.compile(r"(?P<system>[^\s:=]+)(?::(?P<ablation>[^=]*))?")
 _SETTING = re.compile(r"\w+=.+", re.DOTALL)
 ALL = "all"
-DEFAULT = "hybrid"
+DEFAULT = DEFAULTS.system
 # Each goes around the recall of any system.
 LOOPS: Mapping[str, SystemDeclaration] = {
     "once": SystemDeclaration(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,7 +28,7 @@ from tomewise.terminal.options import (
     TomeFile,
     Where,
 )
-from tomewise.terminal.screen import console, print_json
+from tomewise.terminal.screen import console, print_model
 from tomewise.terminal.state import INTERRUPTED_MESSAGE, State, promise_to_resume
 from tomewise.terminal.work import Work, show_work
 
@@ -117,11 +117,11 @@ def build(
                     again=again or (),
                     on_progress=work.report,
                 )
-                shown = reports.build_json(report, book.store) if as_json else {}
+                shown = reports.describe_build(report, book.store) if as_json else None
     if estimate:
-        print_json(costs) if as_json else render.print_costs(costs, console())
-    elif as_json:
-        print_json(shown)
+        print_model(costs) if as_json else render.print_costs(costs, console())
+    elif shown:
+        print_model(shown)
     else:
         render.print_build(report, variant, repeat_options(tome, models), console())
 
@@ -199,6 +199,7 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show what a tome holds: its documents, its layers, its settings; or the text of one document, or an entity."""
+    from tomewise.outgoing.passage_models import Document
     from tomewise.terminal import render
     from tomewise.tome import reports
 
@@ -211,10 +212,10 @@ def show(
         if document is not None:
             whole = book.document(document)
             # Not through typer, which leaves out of a pipe what looks like a colour.
-            print_json(asdict(whole)) if as_json else print(whole.text)
+            print_model(Document.of(whole)) if as_json else print(whole.text)
             return
-        contents = reports.contents_json(book)
-    print_json(contents) if as_json else render.print_contents(contents, console())
+        contents = reports.describe_contents(book.store)
+    print_model(contents) if as_json else render.print_contents(contents, console())
 
 
 @app.command()
@@ -285,19 +286,17 @@ def open_tome(
 def show_entity(name: str, tome: str | None, as_json: bool) -> None:
     """What `tome show --entity NAME` prints."""
     from tomewise.terminal.render import print_entity
-    from tomewise.tome.entities import entity_json
+    from tomewise.tome.entities import describe_entity
 
     with open_tome(tome, create=False) as book:
         found = book.entity(name)
-    print_json(entity_json(found)) if as_json else print_entity(found, console())
+    print_model(describe_entity(found)) if as_json else print_entity(found, console())
 
 
 def _print_answer_json(answer: Answer, nearest: Sequence[Passage], scope: Scope | None, *, trace: bool) -> None:
-    from tomewise.tome.reports import as_json, event_json, nearest_json
-    from tomewise.tome.scopes import scope_json
+    from tomewise.outgoing.answer_models import Asked, TracedAnswer
 
-    events = {"trace": [event_json(event) for event in answer.events]} if trace else {}
-    print_json({**as_json(answer), "within": scope_json(scope), "nearest": nearest_json(nearest), **events})
+    print_model((TracedAnswer if trace else Asked).of(answer, within=scope, nearest=nearest))
 
 
 def check_picture_file(file: Path) -> None:

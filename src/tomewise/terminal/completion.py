@@ -14,7 +14,6 @@ import typer
 
 from tomewise import settings
 from tomewise.errors import TomewiseError
-from tomewise.setting_files import list_names
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
@@ -55,7 +54,7 @@ def complete_sessions(context: typer.Context, incomplete: str) -> list[str]:
 def complete_settings(incomplete: str) -> list[str]:
     """Names of settings, and after `models.` those of roles."""
     if not incomplete.startswith("models."):
-        return _keep_fitting(incomplete, list_names())
+        return _keep_fitting(incomplete, settings.SETTINGS)
     from tomewise.language.choose_model import list_roles
 
     return _keep_fitting(incomplete, (f"models.{role}" for role in list_roles()))

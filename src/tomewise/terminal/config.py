@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +11,9 @@ import typer
 
 from tomewise import setting_files
 from tomewise.credentials import hide_credentials
+from tomewise.plugins import list_names
 from tomewise.setting_files import SettingOrigin, find_origins
+from tomewise.settings import SETTINGS, Settings
 from tomewise.terminal.commands import app, escape_text
 from tomewise.terminal.completion import complete_settings, complete_values
 from tomewise.terminal.options import Json, TomeFile
@@ -19,12 +22,6 @@ from tomewise.terminal.state import State
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-
-from contextlib import suppress
-
-from tomewise.plugins import list_names
-from tomewise.setting_files import MODELS
 
 Name = Annotated[
     str,
@@ -99,7 +96,10 @@ def _print_rows(rows: Sequence[dict[str, Any]]) -> None:
     table = Table("setting", "value", "from", box=None, pad_edge=False)
     for row in rows:
         origin = escape_text(row["origin"]) if row["origin"] != "default" else "[dim]default[/dim]"
-        table.add_row(f"[bold]{row['name']}[/bold]", escape_text(_write_value(row["value"])), origin)
+        value = escape_text(_write_value(row["value"]))
+        if row["value"] is None:
+            value = f"[dim]{SETTINGS[row['name']].unset}[/dim]"
+        table.add_row(f"[bold]{row['name']}[/bold]", value, origin)
     console().print(table)
 
 
@@ -130,62 +130,27 @@ def _report(name: str, value: Any, here: bool, trusted: bool, as_json: bool) -> 
 
 def check_meaning(name: str, value: Any) -> None:
     """Raise UsageError, which names what is nearest, for a value that no command could use. Nothing is asked."""
+    from tomewise.embedding.choose_embedder import choose_embedder
+    from tomewise.language.spec import check_address
+    from tomewise.tome.arguments import check_settings
+
     table, dot, role = name.partition(".")
-    if table == MODELS:
-        _check_models({role: value} if dot else value)
-    elif check := _CHECKS.get(name):
-        check(value)
+    value = {role: value} if dot else str(Path(value).expanduser()) if name == "prompts" else value
+    settings = Settings(**{table: value})
+    check_settings(settings)
+    for model in (settings.model, *settings.models.values()):
+        _check_provider(model)
+    if settings.embedder:
+        choose_embedder(settings.embedder)
+    if settings.base_url:
+        check_address(settings.base_url)
 
 
-def _check_system(value: str) -> None:
-    from tomewise.systems.registry import parse_variant
-
-    parse_variant(value)
-
-
-def _check_model(value: str) -> None:
-    from tomewise.language.choose_model import EXTRACTIVE, check_models
+def _check_provider(model: str) -> None:
+    from tomewise.language.choose_model import EXTRACTIVE
     from tomewise.language.connect_model import find_provider_class
 
-    check_models(value, {}, None)
-    provider = value.partition(":")[0]
+    provider = model.partition(":")[0]
     if provider not in (EXTRACTIVE, *list_names("models")):
         with suppress(ImportError):  # a package that is missing now may be installed later
             find_provider_class(provider)
-
-
-def _check_models(models: dict[str, str]) -> None:
-    from tomewise.language.choose_model import EXTRACTIVE, check_models
-
-    check_models(EXTRACTIVE, models, None)
-    for model in models.values():
-        _check_model(model)
-
-
-def _check_embedder(value: str) -> None:
-    from tomewise.embedding.choose_embedder import choose_embedder
-
-    choose_embedder(value)
-
-
-def _check_address(value: str) -> None:
-    from tomewise.language.spec import check_address
-
-    check_address(value)
-
-
-def _check_prompts(value: str) -> None:
-    from tomewise.language.choose_model import list_roles
-    from tomewise.language.prompts import Prompts
-
-    Prompts(Path(value).expanduser()).check_files(list_roles())
-
-
-_CHECKS = {
-    "system": _check_system,
-    "model": _check_model,
-    "embedder": _check_embedder,
-    "base_url": _check_address,
-    "embedder_base_url": _check_address,
-    "prompts": _check_prompts,
-}

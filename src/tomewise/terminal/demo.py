@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tomewise.types import Spent
 
 SYSTEM = "read_agent"  # few calls build it, and it needs no extra
-_SIMPLE, _OF_THE_STORY = "f6", "i6"  # questions of the sample
+_SIMPLE, _WHOLE_STORY = "f6", "i6"  # questions of the sample
 
 
 @app.command(epilog="Example: tome demo --model openai:gpt-4o-mini")
@@ -58,7 +58,7 @@ def demo(
         _add_story(book)
         spent = _ask(book, asked[_SIMPLE], None, trace)
         spent += _build(book, system)
-        spent += _ask(book, asked[_OF_THE_STORY], system, trace)
+        spent += _ask(book, asked[_WHOLE_STORY], system, trace)
     _print_close(spent, kept, repeat_options(kept, models), is_extractive=not models.model)
 
 
@@ -91,11 +91,11 @@ def _add_story(book: Tome) -> None:
 def _build(book: Tome, system: str) -> Spent:
     from tomewise.systems.registry import parse_variant
     from tomewise.terminal import render
-    from tomewise.tome.reports import costs_json
+    from tomewise.tome.reports import describe_costs
 
     variant = parse_variant(system)
     _print_command("build", "--system", system, "--estimate")
-    render.print_costs(costs_json(book.estimate(variant), variant, book.kit.model.name), console())
+    render.print_costs(describe_costs(book.estimate(variant), variant, book.kit.model.name), console())
     _print_command("build", "--system", system)
     with show_work(f"building {system}") as work:
         report = book.build(variant, on_progress=work.report)

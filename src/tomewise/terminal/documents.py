@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tomewise.errors import ReadingError, UsageError
+from tomewise.place import name_document
 from tomewise.terminal.commands import app, find_tome, open_tome, repeat_options
-from tomewise.terminal.options import Json, TomeFile
-from tomewise.terminal.plain import count_noun, escape, name_document
-from tomewise.terminal.screen import console, print_json
+from tomewise.terminal.options import Json, TomeFile, make_option
+from tomewise.terminal.plain import count_noun, escape
+from tomewise.terminal.screen import console, print_json, print_model
 from tomewise.terminal.state import promise_to_resume
 from tomewise.terminal.work import show_work
 
@@ -41,18 +42,9 @@ def add(
         bool,
         typer.Option("--sync", help="Also forget documents whose files are gone from a folder; follow moved files."),
     ] = False,
-    embedder: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="bundled, fastembed:…, sentence-transformers:…, openai:… (fixed by the first add)"
-        ),
-    ] = None,
-    passage_tokens: Annotated[
-        int | None, typer.Option(min=8, help="Tokens of a passage (fixed by the first add).")
-    ] = None,
-    overlap: Annotated[
-        int | None, typer.Option(min=0, help="Tokens that neighbouring passages share (fixed by the first add).")
-    ] = None,
+    embedder: Annotated[str | None, make_option("embedder", metavar="NAME")] = None,
+    passage_tokens: Annotated[int | None, make_option("passage_tokens")] = None,
+    overlap: Annotated[int | None, make_option("overlap")] = None,
     prefix: Annotated[str, typer.Option(metavar="NAME", help="Put NAME/ before the ids of rows.")] = "",
     follow: Annotated[bool, typer.Option("--follow", help="Follow links in a folder to files outside of it.")] = False,
     formats: Annotated[
@@ -77,7 +69,9 @@ def add(
     ):
         report = book.add(*paths, **options, on_progress=work.report)
     if as_json:
-        print_json(asdict(report))
+        from tomewise.outgoing import report_models
+
+        print_model(report_models.AddReport.of(report))
     else:
         if len(report.failed) < len(paths):
             print_add_report(report, len(paths), time.perf_counter() - started, console())

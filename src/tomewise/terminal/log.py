@@ -11,7 +11,7 @@ from tomewise.errors import UsageError
 from tomewise.terminal.commands import _print_answer_json, check_picture_file, choose_listener, open_tome, save_picture
 from tomewise.terminal.model_options import UNSTATED, ModelOptions, take_model_options
 from tomewise.terminal.options import Json, PictureFile, TomeFile
-from tomewise.terminal.screen import console, print_json
+from tomewise.terminal.screen import console, print_json, print_model
 from tomewise.terminal.work import show_work
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def log(
         if number is None:
             traces = book.traces(limit)
             if as_json:
-                print_json([trace.as_json() for trace in traces])
+                print_json([trace.describe().write() for trace in traces])
             elif not traces:
                 console().print('[dim]no question is kept yet: tome ask "your question"[/dim]')
             else:
@@ -60,7 +60,7 @@ def log(
             _ask_again(book, book.trace(number), as_json)
         else:
             trace = book.trace(number)
-            print_json(trace.as_json()) if as_json else render.print_trace(trace, console())
+            print_model(trace.describe()) if as_json else render.print_trace(trace, console())
 
 
 def _ask_again(book: Tome, trace: Trace, as_json: bool) -> None:

@@ -8,10 +8,9 @@ from functools import wraps
 from inspect import Parameter, signature
 from typing import Annotated, Any, get_type_hints
 
-import typer
-
 from tomewise import settings as configuration
-from tomewise.settings import Settings
+from tomewise.settings import SETTINGS, Settings
+from tomewise.terminal.options import make_option
 
 _NAME = "models"  # of the parameter
 
@@ -22,25 +21,17 @@ class ModelOptions:
 
     model: Annotated[
         list[str] | None,
-        typer.Option(
-            "--model",
+        make_option(
+            "model",
             metavar="NAME",
-            help="extractive, openai:gpt-4o-mini, anthropic:…, ollama:… Default: extractive. "
-            "Give it again as ROLE=NAME for another model in one role: answer=openai:gpt-4o",
+            more="Give it again as ROLE=NAME for another model in one role: answer=openai:gpt-4o.",
         ),
     ] = None
-    base_url: Annotated[
-        str | None,
-        typer.Option("--base-url", metavar="URL", help="Address of an OpenAI-compatible server for the model."),
-    ] = None
-    max_calls: Annotated[int | None, typer.Option(min=0, help="Stop before more model calls than this.")] = None
-    max_tokens: Annotated[int | None, typer.Option(min=0, help="Stop before more tokens than this may be used.")] = None
-    max_cost: Annotated[float | None, typer.Option(min=0, help="Stop before more dollars than this may be spent.")] = (
-        None
-    )
-    max_failures: Annotated[
-        int | None, typer.Option(min=1, help="Stop after so many failed calls with no reply between them. Default: 20.")
-    ] = None
+    base_url: Annotated[str | None, make_option("base_url", metavar="URL")] = None
+    max_calls: Annotated[int | None, make_option("max_calls")] = None
+    max_tokens: Annotated[int | None, make_option("max_tokens")] = None
+    max_cost: Annotated[float | None, make_option("max_cost")] = None
+    max_failures: Annotated[int | None, make_option("max_failures")] = None
 
     def choose(self, settings: Settings) -> Settings:
         """The settings, with what the options say in their place. Raises UsageError for two models of one role."""
@@ -53,7 +44,7 @@ class ModelOptions:
         for name, value in asdict(self).items():
             if value is not None and (not names or name in names):
                 values = value if isinstance(value, list) else [value]
-                options += [(f"--{name.replace('_', '-')}", str(each)) for each in values]
+                options += [(SETTINGS[name].flag, str(each)) for each in values]
         return options
 
 

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from tomewise.settings import SETTINGS
 from tomewise.terminal.completion import complete_documents, complete_sessions, complete_systems
 
-TomeFile = Annotated[
-    str | None, typer.Option("--tome", "-m", metavar="FILE", help="The memory to use. [dim]Default: memory.tome[/dim]")
-]
+
+def make_option(setting: str, *words: str, metavar: str | None = None, more: str = "", **rest: Any) -> Any:
+    """The option of a setting, with its help, its bound and its default. `more` follows the help."""
+    found = SETTINGS[setting]
+    least = found.least if found.kind in ("int", "float") else None
+    default = f"[dim]Default: {found.default}[/dim]" if found.default is not None else ""
+    text = " ".join(filter(None, (found.help, more, default)))
+    return typer.Option(found.flag, *words, metavar=metavar, min=least, help=text, **rest)
+
+
+TomeFile = Annotated[str | None, make_option("tome", "-m", metavar="FILE")]
 Documents = Annotated[
     list[str] | None,
     typer.Option(
@@ -43,26 +52,14 @@ SessionName = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-_SYSTEM = (
-    "How to answer; `tome systems` lists them. With settings: 'NAME key=value', with a part left out: 'NAME:ABLATION'."
-)
-System = Annotated[
-    str | None,
-    typer.Option(
-        "--system",
-        "-s",
-        metavar="NAME",
-        help=f"{_SYSTEM} [dim]Default: hybrid, or the setting system[/dim]",
-        autocompletion=complete_systems,
-    ),
-]
+System = Annotated[str | None, make_option("system", "-s", metavar="NAME", autocompletion=complete_systems)]
 SessionSystem = Annotated[
     str | None,
-    typer.Option(
-        "--system",
+    make_option(
+        "system",
         "-s",
         metavar="NAME",
-        help=f"{_SYSTEM} [dim]Default: hybrid, or the setting system; in a session, that of its first question[/dim]",
+        more="In a session, that of its first question.",
         autocompletion=complete_systems,
     ),
 ]

@@ -12,11 +12,6 @@ def escape(text: str) -> str:
     return markup.escape(clean(text))
 
 
-def name_document(document: str) -> str:
-    """The short name of a document without a title: the last part of a path, but an address as it is."""
-    return document if "://" in document else document.rsplit("/", 1)[-1]
-
-
 def count_noun(number: int, noun: str, plural: str = "") -> str:
     """A number with its noun."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

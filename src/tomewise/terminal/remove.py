@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,7 +13,7 @@ from tomewise.terminal.commands import app, open_tome
 from tomewise.terminal.completion import complete_ids
 from tomewise.terminal.options import Json, TomeFile
 from tomewise.terminal.plain import count_noun, escape
-from tomewise.terminal.screen import console, print_json
+from tomewise.terminal.screen import console, print_json, print_model
 
 if TYPE_CHECKING:
     from tomewise.store.records import DocumentRecord
@@ -42,6 +41,7 @@ def remove(
 
     Elsewhere --yes is needed for a folder, a pattern, and where memory goes that a model was paid for.
     """
+    from tomewise.outgoing.report_models import RemoveReport
     from tomewise.tome.exact_names import find_exactly
     from tomewise.tome.foresight import foresee_removal
 
@@ -58,7 +58,7 @@ def remove(
         for record in records:
             report = book.remove(record)
             if as_json:
-                print_json(asdict(report))
+                print_model(RemoveReport.of(report))
                 continue
             derived = f" and {_count_derived(report.derived)}" if report.derived else ""
             passages = count_noun(report.passages, "passage")

@@ -11,8 +11,9 @@ from rich.table import Table
 
 from tomewise.events import Chosen, read_common
 from tomewise.memory.schemata.network import describe_network
-from tomewise.place import describe_place, read_plain_data
-from tomewise.terminal.plain import escape, name_document
+from tomewise.outgoing import answer_models
+from tomewise.place import describe_place, describe_source, name_document, read_plain_data
+from tomewise.terminal.plain import escape
 from tomewise.tome.scopes import describe_scope
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from tomewise.outgoing import passage_models, report_models
     from tomewise.systems.registry import Variant
     from tomewise.tome.reports import BuildReport
     from tomewise.tome.session_record import SessionRecord
@@ -40,7 +42,6 @@ EXTRACTIVE_NOTE = (
     "Answered by the extractive model, which only quotes. "
     "For a language model: --model openai:gpt-4o-mini, or set TOMEWISE_MODEL."
 )
-_SUPPORT = {"partly": "The evidence supports only a part of this answer.", "none": "A guess: no evidence supports it."}
 _BEGINNING = 200  # characters to show of a passage and of a gist
 _FAILURES = 20  # how many to list
 _PIECES = 5  # of evidence to show of one search
@@ -57,24 +58,12 @@ def print_answer(answer: Answer, nearest: Sequence[Passage], out: Console, scope
     else:
         choice = f"[bold cyan]{answer.choice}.[/bold cyan] " if answer.choice else ""
         out.print(f"{choice}[bold]{escape(answer.text)}[/bold]")
-        if answer.supported != "full":
-            out.print(f"[yellow]{_SUPPORT[answer.supported]}[/yellow]")
         if answer.missing:
             out.print(f"[yellow]missing:[/yellow] {escape(_brief(answer.missing))}")
-    if answer.forced and answer.resolved:
-        out.print("[yellow]The model would have declined; it was forced to answer.[/yellow]")
-    elif answer.forced:
-        out.print("[yellow]The model was asked for a guess too, and gave none.[/yellow]")
+    for remark in answer_models.Answer.of(answer).list_remarks():
+        out.print(f"[yellow]{remark}[/yellow]")
     for number, citation in enumerate(answer.citations, start=1):
         out.print(_citation_line(number, citation))
-    if answer.dropped_quotes:
-        out.print(
-            f"[yellow]{answer.dropped_quotes} quotation(s) of the model are in no passage and were dropped.[/yellow]"
-        )
-    if answer.derived_quotes:
-        out.print(
-            f"[yellow]{answer.derived_quotes} quotation(s) are from summaries and in no passage: not cited.[/yellow]"
-        )
     for note in cut_notes(answer):
         out.print(f"[yellow]{note}[/yellow]")
     if answer.session:
@@ -140,8 +129,7 @@ def _count(items: Sequence[str], noun: str) -> str:
 
 
 def _passage_lines(passage: Passage) -> str:
-    name = passage.title or name_document(passage.document)
-    where = f"[dim]{escape(f'{name}, {describe_place(passage.place, passage.position + 1)}')}[/dim]"
+    where = f"[dim]{escape(describe_source(passage))}[/dim]"
     return f"  {where} {escape(_brief(passage.text, _BEGINNING))}"
 
 
@@ -155,10 +143,8 @@ def cut_notes(answer: Answer) -> list[str]:
 
 
 def _citation_line(number: int, citation: Citation) -> str:
-    name = citation.title or name_document(citation.document)
     quote = " ".join(citation.quote.split())
-    place = describe_place(citation.place, citation.position + 1)
-    where = f"{escape(f'{name}, {place}')}, characters {citation.start}–{citation.end}"
+    where = f"{escape(describe_source(citation))}, characters {citation.start}–{citation.end}"
     return f"  [green]{number}[/green] “{escape(quote)}” [dim]{where}[/dim]"
 
 
@@ -204,23 +190,23 @@ def _brief(value: object, length: int = 300) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-def print_evidence(pieces: Sequence[dict[str, Any]], out: Console, scope: Scope | None = None) -> None:
+def print_evidence(pieces: Sequence[passage_models.Evidence], out: Console, scope: Scope | None = None) -> None:
     """What `tome search` prints: each piece of evidence with its score, its layer and the passages it rests on."""
     if scope:
         out.print(f"[dim]within {escape(_brief(describe_scope(scope)))}[/dim]")
     if not pieces:
         out.print("[yellow]nothing found[/yellow]")
-    numbers = {piece["node"]: number for number, piece in enumerate(pieces, start=1)}
+    numbers = {piece.id: number for number, piece in enumerate(pieces, start=1)}
     for number, piece in enumerate(pieces, start=1):
-        sources = piece["sources"]
+        sources = piece.sources
         more = f" and {len(sources) - 1} more" if len(sources) > 1 else ""
-        place = describe_place(read_plain_data(piece["place"]), sources[0]["position"] + 1) if sources else ""
-        where = f"{_short_name(piece['title'], sources[0])}, {place}{more}" if sources else ""
-        out.print(f"[green]{number}[/green] [dim]{piece['score']:.3f} {escape(piece['layer'])}[/dim] {escape(where)}")
-        out.print(f"    {escape(_brief(piece['text'], _BEGINNING))}")
-        if rewrite := piece["rewrite"]:
-            giver = numbers.get(rewrite["source"])  # the piece that gave the name in it
-            _print_rewrite(rewrite["text"], f", “{rewrite['name']}” from {giver}" if giver else "", out)
+        place = describe_place(read_plain_data(piece.place), sources[0].position + 1) if sources else ""
+        where = f"{piece.title or name_document(sources[0].document)}, {place}{more}" if sources else ""
+        out.print(f"[green]{number}[/green] [dim]{piece.score:.3f} {escape(piece.layer)}[/dim] {escape(where)}")
+        out.print(f"    {escape(_brief(piece.text, _BEGINNING))}")
+        if rewrite := piece.rewrite:
+            giver = numbers.get(rewrite.source)  # the piece that gave the name in it
+            _print_rewrite(rewrite.text, f", “{rewrite.name}” from {giver}" if giver else "", out)
 
 
 def _print_rewrite(text: str, origin: str, out: Console) -> None:
@@ -228,30 +214,27 @@ def _print_rewrite(text: str, origin: str, out: Console) -> None:
     out.print(f"    [dim]asked again: “{escape(_brief(text))}”{escape(_brief(origin))}[/dim]")
 
 
-def _short_name(title: str, source: dict[str, Any]) -> str:
-    return title or name_document(str(source["document"]))
-
-
-def print_costs(costs: dict[str, Any], out: Console) -> None:
+def print_costs(costs: report_models.BuildCosts, out: Console) -> None:
     """What `tome build --estimate` prints."""
     table = Table("layer", box=None, pad_edge=False)
     for heading in ("calls", "tokens in", "tokens out", "cost"):
         table.add_column(heading, justify="right")
-    for row in (*costs["layers"], {"layer": "in all", **costs["total"]}):
-        table.add_row(escape(row["layer"]), *_list_costs(row))
+    for layer in costs.layers:
+        table.add_row(escape(layer.layer), *_list_costs(layer))
+    table.add_row("in all", *_list_costs(costs.total))
     out.print(table)
-    out.print(f"[dim]{escape(costs['system'])} with {escape(costs['model'])}; nothing was asked yet[/dim]")
-    if costs["total"]["calls"]:
+    out.print(f"[dim]{escape(costs.system)} with {escape(costs.model)}; nothing was asked yet[/dim]")
+    if costs.total.calls:
         out.print("[dim]calls that repair a reply, and requests that are tried again, come on top[/dim]")
-    if instead := costs.get("instead"):
-        calls, tokens_in, tokens_out, cost = _list_costs(instead["total"])
+    if instead := getattr(costs, "instead", None):
+        calls, tokens_in, tokens_out, cost = _list_costs(instead.total)
         words = f"{calls} calls, {tokens_in} tokens in, {tokens_out} out, cost {cost}"
-        out.print(f"[dim]for comparison: --system {escape(quote(instead['system']))} takes {words}[/dim]")
+        out.print(f"[dim]for comparison: --system {escape(quote(instead.system))} takes {words}[/dim]")
 
 
-def _list_costs(row: dict[str, Any]) -> tuple[str, str, str, str]:
-    cost = "unknown" if row["cost"] is None else f"${row['cost']:.4f}"
-    return f"{row['calls']:,}", f"{row['input_tokens']:,}", f"{row['output_tokens']:,}", cost
+def _list_costs(costs: report_models.Costs) -> tuple[str, str, str, str]:
+    cost = "unknown" if costs.cost is None else f"${costs.cost:.4f}"
+    return f"{costs.calls:,}", f"{costs.input_tokens:,}", f"{costs.output_tokens:,}", cost
 
 
 def print_build(report: BuildReport, variant: Variant, options: str | None, out: Console) -> None:
@@ -273,43 +256,41 @@ def print_build(report: BuildReport, variant: Variant, options: str | None, out:
         out.print(f'[dim]next: tome ask{escape(options)} --system {escape(quote(variant.name))} "your question"[/dim]')
 
 
-def print_contents(contents: dict[str, Any], out: Console) -> None:
+def print_contents(contents: report_models.Contents, out: Console) -> None:
     """What `tome show` prints."""
-    passages = f"passages of {contents['passage_tokens']} tokens, overlap {contents['overlap']}"
+    passages = f"passages of {contents.passage_tokens} tokens, overlap {contents.overlap}"
     out.print(
-        f"[bold]{escape(_shorten_path(contents['tome']))}[/bold] [dim]{contents['bytes'] / 1e6:.1f} MB and "
-        f"{contents['cache_bytes'] / 1e6:.1f} MB of caches · embedder "
-        f"{escape(contents['embedder'])} · {passages}[/dim]"
+        f"[bold]{escape(_shorten_path(contents.tome))}[/bold] [dim]{contents.bytes / 1e6:.1f} MB and "
+        f"{contents.cache_bytes / 1e6:.1f} MB of caches · embedder "
+        f"{escape(str(contents.embedder))} · {passages}[/dim]"
     )
     layers = Table("layer", "nodes", "failed", box=None, pad_edge=False)
-    for name, layer in contents["layers"].items():
-        layers.add_row(escape(name), f"{layer['nodes']:,}", str(layer["failed"]) if layer["failed"] else "")
+    for name, layer in contents.layers.items():
+        layers.add_row(escape(name), f"{layer.nodes:,}", str(layer.failed) if layer.failed else "")
     out.print(layers)
-    for name, replies in contents["replies"].items():
+    for name, replies in contents.replies.items():
         counts = " and ".join(f"{count:,} {word}" for word, count in replies.items())
         out.print(f"[dim]{escape(name)}: of the replies of the model {counts}[/dim]")
-    for name, network in contents["networks"].items():
+    for name, network in contents.networks.items():
         out.print(f"[dim]{escape(name)}: {describe_network([network])}[/dim]")
-    for failed in contents["failed"][:_FAILURES]:
-        places = ", ".join(map(str, failed["passages"]))
-        where = f"{escape(failed['layer'])} lacks {escape(failed['document'])}, passage {_brief(places, 60)}"
-        out.print(f"[yellow]{where}[/yellow]: {escape(_brief(failed['reason'], 200))}")
-    if contents["failed"]:
-        more = max(0, len(contents["failed"]) - _FAILURES)
+    for failed in contents.failed[:_FAILURES]:
+        places = ", ".join(map(str, failed.passages))
+        where = f"{escape(failed.layer)} lacks {escape(failed.document)}, passage {_brief(places, 60)}"
+        out.print(f"[yellow]{where}[/yellow]: {escape(_brief(failed.reason, 200))}")
+    if contents.failed:
+        more = max(0, len(contents.failed) - _FAILURES)
         rest = f"… and {more:,} more (tome show --json lists all); " if more else ""
         out.print(f"[dim]{rest}the next build tries these again; you can use the rest[/dim]")
     documents = Table("document", "passages", "characters", box=None, pad_edge=False)
-    for record in contents["documents"][:50]:
-        name = (
-            f"{escape(record['title'])}  [dim]{escape(record['id'])}[/dim]" if record["title"] else escape(record["id"])
-        )
-        if record["metadata"]:
-            fields = ", ".join(f"{field}={_join_values(value)}" for field, value in record["metadata"].items())
+    for record in contents.documents[:50]:
+        name = f"{escape(record.title)}  [dim]{escape(record.id)}[/dim]" if record.title else escape(record.id)
+        if record.metadata:
+            fields = ", ".join(f"{field}={_join_values(value)}" for field, value in record.metadata.items())
             name += f"\n  [dim]{escape(_brief(fields))}[/dim]"
-        documents.add_row(name, f"{record['passages']:,}", f"{record['characters']:,}")
+        documents.add_row(name, f"{record.passages:,}", f"{record.characters:,}")
     out.print(documents)
-    if len(contents["documents"]) > 50:
-        out.print(f"[dim]… and {len(contents['documents']) - 50:,} more: tome show --json lists all[/dim]")
+    if len(contents.documents) > 50:
+        out.print(f"[dim]… and {len(contents.documents) - 50:,} more: tome show --json lists all[/dim]")
 
 
 def _shorten_path(path: str) -> str:
@@ -363,9 +344,7 @@ def print_entity(found: FoundEntity, out: Console) -> None:
         for text in facts:
             out.print(f"  {escape(_shorten(text))}")
     for passage in found.passages[:_PASSAGES]:
-        name = passage.title or name_document(passage.document)
-        where = f"{name}, {describe_place(passage.place, passage.position + 1)}"
-        out.print(f"[green]{escape(where)}[/green] {escape(_shorten(passage.text))}")
+        out.print(f"[green]{escape(describe_source(passage))}[/green] {escape(_shorten(passage.text))}")
         if gist := found.gists.get(passage.id):
             out.print(f"  [dim]gist[/dim] {escape(_shorten(gist))}")
     if len(found.passages) > _PASSAGES:

@@ -15,6 +15,8 @@ from tomewise.terminal.cleaning import clean, clean_json, find_raw
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from tomewise.outgoing.form import Outgoing
+
 _WIDE = 2000  # characters
 _USUAL = 80  # columns of a terminal that does not say how many it has
 
@@ -41,6 +43,11 @@ def print_message(line: str) -> None:
         columns = os.get_terminal_size(sys.stderr.fileno()).columns or _USUAL
         line = textwrap.fill(line, columns, break_long_words=False, break_on_hyphens=False)
     print(line, file=sys.stderr, flush=True)
+
+
+def print_model(model: Outgoing) -> None:
+    """Print what goes out as one line of JSON."""
+    print_json(model.write())
 
 
 def print_json(data: object) -> None:

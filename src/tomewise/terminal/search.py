@@ -36,12 +36,12 @@ def search(
     with show_work(f"searching with {system}"):
         from tomewise.systems.registry import parse_variant
         from tomewise.terminal import render
-        from tomewise.tome.reports import evidence_json
+        from tomewise.tome.reports import describe_evidence
         from tomewise.tome.scopes import find_scope
 
         variant = parse_variant(system)
         with open_tome(tome, create=False, models=models) as book:
             scope = find_scope(book.store, documents=document or (), where=where or ())
             found = book.search(query, system=variant, limit=limit, within=scope)
-            pieces = evidence_json(found, book.store)
-    print_json(pieces) if as_json else render.print_evidence(pieces, console(), scope)
+            pieces = describe_evidence(found, book.store)
+    print_json([piece.write() for piece in pieces]) if as_json else render.print_evidence(pieces, console(), scope)

@@ -20,7 +20,7 @@ from tomewise.terminal.options import (
     Where,
 )
 from tomewise.terminal.plain import escape
-from tomewise.terminal.screen import console, print_json, print_message
+from tomewise.terminal.screen import console, print_json, print_message, print_model
 from tomewise.terminal.work import show_work
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _show(name: str, book: Tome, as_json: bool) -> None:
     record = _find_session(name, book)
     notes = list_notes(record, book.kit)
     if as_json:
-        print_json({**record.as_json(), "notes": list(notes)})
+        print_model(record.describe(notes))
     else:
         render.print_session(record, notes, console())
 

@@ -56,6 +56,7 @@ def check_texts(store: Store) -> None:
     assert store.text_between("b", len(text) - 3, len(text) + 9) == text[-3:], "a part ends where the text ends"
     assert store.text_between("b", 6, 2) == store.text_between("b", len(text) + 9, len(text) + 10) == ""
     assert store.origins() == dict.fromkeys("abc", "memory")
+    _check_folders(store)
     assert store.digest("a") is not None
     assert store.digest("no such document") is None
     order = [keys["a"], keys["b"], keys["c"]]
@@ -86,6 +87,15 @@ def check_texts(store: Store) -> None:
     _check_places(store)
     for ask in (store.document, store.record, lambda name: store.text_between(name, 0, 9)):
         _expect_unknown(ask)
+
+
+def _check_folders(store: Store) -> None:
+    assert store.folders() == dict.fromkeys("abc", "")
+    before = store.versions(["documents"])
+    with store.write() as change:
+        change.set_folders({"a": "/letters", "no such document": "/"})
+    assert store.folders() == {"a": "/letters", "b": "", "c": ""}
+    assert store.versions(["documents"]) != before, "the version of the documents must change with their folders"
 
 
 def _expect_unknown(ask: Callable[[str], object]) -> None:

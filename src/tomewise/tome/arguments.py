@@ -3,56 +3,82 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
-from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tomewise.language.failures import check_max_failures
-from tomewise.language.prompts import Prompts
+from tomewise.errors import UsageError, suggest
 from tomewise.reading.bounds import Bounds
+from tomewise.settings import DEFAULTS, SETTINGS, Settings
 from tomewise.systems.registry import parse_variant
-from tomewise.tome.session_record import check_session_limit
-from tomewise.tome.traces import check_trace_bytes
 
 if TYPE_CHECKING:
-    from tomewise.settings import Settings
-    from tomewise.types import LanguageModel
+    from tomewise.language.prompts import Prompts
+
+# What may be an object in place of a name, by its verb.
+_OBJECTS = {
+    "model": ("ask", "a LanguageModel"),
+    "models": ("ask", "a LanguageModel"),
+    "embedder": ("embed", "an Embedder"),
+}
+
+# Those that go to the models as they are, see `choose_model`.
+MODEL_SETTINGS = ("base_url", "limit", "timeout", "window", "max_calls", "max_tokens", "max_cost")
+
+
+def read_arguments(given: Mapping[str, Any], further: set[str]) -> Settings:
+    """The arguments of `Tome.open` as settings; in the place of an object there is the default.
+
+    Raises UsageError for one of another type, beyond its bounds, or neither a setting nor one of the `further` names,
+    and what `check_settings` raises.
+    """
+    known = sorted({*SETTINGS, *further} - {"tome"})
+    for name in given:
+        if name not in SETTINGS:
+            raise UsageError(f"{name!r} is not an argument: {suggest(name, known)}known are {', '.join(known)}")
+    named = {name: value for name, value in given.items() if not _is_object(name, value)}
+    if isinstance(models := named.pop("models", None), Mapping):
+        models = {
+            role: DEFAULTS.model if _is_object(f"models[{role!r}]", model) else model for role, model in models.items()
+        }
+    if isinstance(prompts := named.get("prompts"), Path):
+        named["prompts"] = str(prompts)
+    settings = Settings(models={} if models is None else models, **named)
+    check_settings(settings)
+    return settings
+
+
+def _is_object(name: str, value: object) -> bool:
+    """Whether it stands in place of a name. Raises UsageError for an object that cannot."""
+    verb, kind = _OBJECTS.get(name.partition("[")[0], ("", ""))
+    if not verb or name == "models" or value is None or isinstance(value, str):
+        return False
+    if callable(getattr(value, verb, None)):
+        return True
+    raise UsageError(f"{name} must be a name or {kind}, not {value!r:.200}")
 
 
 def check_settings(settings: Settings) -> None:
-    """Raise UsageError or UnknownName for settings with which no tome can be opened."""
-    given = asdict(settings)
-    check_arguments(**{name: given[name] for name in signature(check_arguments).parameters})
-
-
-def check_arguments(
-    *,
-    model: str | LanguageModel,
-    models: Mapping[str, str | LanguageModel] | None,
-    base_url: str | None,
-    embedder_base_url: str | None,
-    prompts: str | Path | None,
-    read_seconds: float | None,
-    read_memory: int | None,
-    read_characters: int | None,
-    trace_bytes: int,
-    session_limit: int,
-    system: str,
-    max_failures: int,
-) -> tuple[Prompts, Bounds]:
-    """The templates of the prompts and the bounds on reading. Raises UsageError and UnknownName."""
-    from tomewise.language.choose_model import check_models, list_roles
+    """Raise UsageError or UnknownName for settings with which no tome can be opened. Nothing is asked."""
+    from tomewise.language.choose_model import check_models
     from tomewise.language.spec import check_address
 
-    check_trace_bytes(trace_bytes)
-    check_session_limit(session_limit)
-    check_max_failures(max_failures)
-    parse_variant(system)
-    templates = Prompts(Path(prompts) if prompts else None)
-    templates.check_files(list_roles())
-    bounds = Bounds.of(seconds=read_seconds, memory=read_memory, characters=read_characters)
-    check_models(model, models or {}, base_url)
-    if embedder_base_url:
-        check_address(embedder_base_url)
-    return templates, bounds
+    parse_variant(settings.system)
+    read_prompts(settings)
+    check_models(settings.model, settings.models, settings.base_url)
+    if settings.embedder_base_url:
+        check_address(settings.embedder_base_url)
+
+
+def read_prompts(settings: Settings) -> Prompts:
+    """The prompts, those of the user's folder before the packaged ones. Raises UsageError, UnknownName."""
+    from tomewise.language.choose_model import list_roles
+    from tomewise.language.prompts import Prompts
+
+    prompts = Prompts(Path(settings.prompts) if settings.prompts else None)
+    prompts.check_files(list_roles())
+    return prompts
+
+
+def read_bounds(settings: Settings) -> Bounds:
+    """The limits on reading one file."""
+    return Bounds.of(seconds=settings.read_seconds, memory=settings.read_memory, characters=settings.read_characters)

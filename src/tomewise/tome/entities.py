@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tomewise.errors import NotBuilt, UnknownName, suggest
 from tomewise.language.fences import oneline
 from tomewise.memory.gists import NAME as GISTS
 from tomewise.memory.graph.entity_names import normalise_name
+from tomewise.outgoing import report_models
+from tomewise.outgoing.form import Naming, read_fields
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
@@ -66,16 +68,12 @@ def read_entity(name: str, store: Store) -> FoundEntity:
     return found
 
 
-def entity_json(found: FoundEntity) -> dict[str, Any]:
-    """The object that `tome show --entity --json` prints."""
-    from tomewise.tome.reports import nearest_json
-
-    rows = nearest_json(found.passages)
-    return {
-        "entity": found.name,
-        "facts": [{"text": text, "graph": graph} for text, graph in found.facts],
-        "passages": [{**row, "gist": found.gists.get(row["passage"])} for row in rows],
-    }
+def describe_entity(found: FoundEntity, naming: Naming | None = None) -> report_models.Entity:
+    """The entity as it goes out: what `tome show --entity --json` prints."""
+    facts = [{"text": text, "graph": graph} for text, graph in found.facts]
+    passages = [{**read_fields(passage), "gist": found.gists.get(passage.id)} for passage in found.passages]
+    values = {"name": found.name, "similar": found.similar, "facts": facts, "passages": passages}
+    return report_models.Entity.of(values, naming)
 
 
 def _read_entity(name: str, entities: Mapping[str, int], store: Store) -> FoundEntity:

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import UnionType
 from typing import TYPE_CHECKING
 
 from tomewise.errors import MissingDependency, ReadingError, UnknownName, UsageError, suggest
@@ -16,7 +17,7 @@ from tomewise.reading.folder import Skipped
 from tomewise.reading.json_lines import add_prefix
 from tomewise.reading.lengths import ID, PATH, cut_document
 from tomewise.reading.metadata import UNSTORABLE, find_unstorable, select_plain
-from tomewise.reading.read import NamedFile, Source, SourceReader
+from tomewise.reading.read import STDIN, NamedFile, Source, SourceReader
 from tomewise.types import Document, DocumentId, Question
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def read_documents(
     claims: Claims,
     skipped: dict[str, str],
     failed: dict[str, str] | None = None,
+    folders: dict[DocumentId, str] | None = None,
     *,
     prefix: str = "",
 ) -> Iterator[Document | LostDocuments]:
@@ -71,15 +73,21 @@ def read_documents(
     file.
 
     Puts the path of each entry that was skipped into `skipped`, with the reason. A source that cannot be read raises
-    ReadingError or MissingDependency; if `failed` is given, it is put there instead, and the others go on.
+    ReadingError or MissingDependency; if `failed` is given, it is put there instead, and the others go on. `folders`
+    gets the folder of each document of a file: the one that was named, or that of the file that was named.
     """
+    folders = {} if folders is None else folders
     seen: set[Path] = set()
     for item in sorted(sources, key=lambda item: not isinstance(item, Document)):
         try:
             if isinstance(item, Document):
                 yield _take_document(item, claims, prefix)
             else:
-                yield from _read_source(item, reader, claims, skipped, seen)
+                folder = _find_folder(item)
+                for document in _read_source(item, reader, claims, skipped, seen):
+                    if folder and isinstance(document, Document):
+                        folders[document.id] = folder
+                    yield document
         except (ReadingError, MissingDependency) as error:
             if failed is None:
                 raise
@@ -96,6 +104,23 @@ def _take_document(item: Document, claims: Claims, prefix: str) -> Document:
     return document
 
 
+def _find_folder(source: str | Path | NamedFile) -> str:
+    """The full path of a folder, or of the folder of a file; empty for what is read under another name."""
+    if isinstance(source, NamedFile) or str(source) == STDIN:
+        return ""
+    path = Path(os.path.realpath(source))
+    return (path if path.is_dir() else path.parent).as_posix()
+
+
+def remember_folders(store: Store, folders: Mapping[DocumentId, str]) -> None:
+    """Record the folders of documents where they differ from those in the store: the last addition counts."""
+    known = store.folders()
+    changed = {document: folder for document, folder in folders.items() if known.get(document, folder) != folder}
+    if changed:
+        with store.write() as change:
+            change.set_folders(changed)
+
+
 def _name_source(source: str | Path | Document | NamedFile) -> str:
     if isinstance(source, Document):
         return source.id
@@ -108,7 +133,7 @@ def _read_source(
     if isinstance(source, NamedFile):
         entries: Iterable[Source | Skipped] = [reader.read(source.path, name=source.name)]
     else:
-        entries = reader.read_all([_refuse_address(source)], seen)
+        entries = reader.read_all([_refuse_text(source)], seen)
     for entry in entries:
         if isinstance(entry, Skipped):
             skipped[str(entry.path)] = entry.reason
@@ -123,16 +148,49 @@ def _read_source(
             skipped[entry.name] = str(error)
 
 
+def check_type(name: str, value: object, kinds: type | UnionType, wanted: str) -> None:
+    """Raise UsageError for an argument of another type, with its name; `wanted` says what it should be."""
+    if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is int):
+        raise UsageError(f"{name} must be {wanted}, not {value!r:.200}")
+
+
+def read_texts(name: str, value: object) -> tuple[str, ...]:
+    """The texts of a list. Raises UsageError for one text, which is not a list, and for anything else."""
+    texts = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping) else None
+    if texts is None or not all(isinstance(text, str) for text in texts):
+        raise UsageError(f'{name} must be a list of texts such as ["a", "b"], not {value!r:.200}')
+    return texts
+
+
+def check_asking(fresh: object, on_event: object) -> None:
+    """Raise UsageError for arguments of another type; before any call."""
+    check_type("fresh", fresh, bool, "True or False")
+    if on_event is not None and not callable(on_event):
+        raise UsageError(f"on_event must be a function of an event, not {on_event!r:.200}")
+
+
+def check_sources(sources: Sequence[object]) -> None:
+    """Raise UsageError for what cannot be added, and where there is nothing to add."""
+    if not sources:
+        raise UsageError("nothing to add: name a file, a folder, or - for standard input")
+    for source in sources:
+        check_type("a source", source, str | Path | Document | NamedFile, "a path or a Document(id=..., text=...)")
+
+
 def check_prefix(prefix: str) -> None:
     """Raise UsageError for a prefix with outer blanks or with characters that cannot be stored."""
+    check_type("prefix", prefix, str, "a text")
     if prefix and (prefix != prefix.strip() or UNSTORABLE.search(prefix)):
         raise UsageError(f"the prefix {prefix!a} begins or ends with a blank, or cannot be stored: give a plain name")
 
 
-def _refuse_address(source: str | Path) -> str | Path:
-    """The source. Raises ReadingError for an address, which as a path would lose one of its slashes."""
+def _refuse_text(source: str | Path) -> str | Path:
+    """The source. Raises ReadingError for an address, which as a path would lose one of its slashes, and for a text."""
     if isinstance(source, str) and _ADDRESS.match(source):
         raise ReadingError(f"{source} is an address, and only files can be read: save the page, then add that file")
+    if isinstance(source, str) and any(map(str.isspace, source)) and not os.path.lexists(source):
+        what = f"{source[:80]}{'...' if len(source) > 80 else ''} does not exist"
+        raise ReadingError(f"{what}: check the path, or pass a text as Document(id=..., text=...)")
     return source
 
 
@@ -140,8 +198,12 @@ def make_question(
     question: str | Question, *, options: Sequence[str] = (), instructions: str = "", force: bool = False
 ) -> Question:
     """The question that a caller states. Raises UsageError, see `check_question`."""
+    check_type("question", question, str | Question, "a text or a Question")
+    check_type("force", force, bool, "True or False")
     if isinstance(question, str):
-        question = Question(text=question, options=tuple(options), instructions=instructions, force=force)
+        question = Question(
+            text=question, options=read_texts("options", options), instructions=instructions, force=force
+        )
     elif options or instructions:
         raise UsageError("a Question has its own options and instructions: put them there")
     elif force:
@@ -152,7 +214,9 @@ def make_question(
 
 def check_question(question: Question) -> None:
     """Raise UsageError for an empty question, for text that is not UTF-8, and for a wrong number of options."""
-    for text in (question.text, question.instructions, *question.options):
+    check_type("question", question.text, str, "a text")
+    check_type("instructions", question.instructions, str, "a text")
+    for text in (question.text, question.instructions, *read_texts("options", question.options)):
         try:
             text.encode()
         except UnicodeEncodeError:
@@ -169,6 +233,8 @@ def check_question(question: Question) -> None:
 
 def _check_document(document: Document) -> None:
     """Raise ReadingError for a document without id or text, or with characters that a file could not hold."""
+    for name in ("id", "text", "title", "source"):
+        check_type(f"the {name} of a document", getattr(document, name), str, "a text")
     if not document.id.strip() or not document.text.strip():
         raise ReadingError(f"the document {document.id!r} has no id or no text: give it both, or leave it out")
     for name, longest in (("id", ID), ("source", PATH)):

@@ -1,11 +1,10 @@
-"""The reports of a tome's methods, and the JSON that programs read."""
+"""The reports of a tome's methods, and what goes out of a tome (`tomewise.outgoing`) that needs its store."""
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence, Sized
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, get_args
 
 from tomewise.brief import describe_object
@@ -13,14 +12,15 @@ from tomewise.language.price_list import find_price
 from tomewise.language.spec import ModelSpec
 from tomewise.memory.grounds import find_grounds
 from tomewise.memory.passages import Outcome
-from tomewise.place import as_plain_data
-from tomewise.types import Answer, Estimate, Event, Evidence, FromSession, LayerReport, Passage, Usage
+from tomewise.outgoing import passage_models, report_models
+from tomewise.outgoing.form import Naming, read_fields
+from tomewise.types import Answer, Estimate, Evidence, LayerReport, Passage, Usage
 
 if TYPE_CHECKING:
     from tomewise.memory.passages import DocumentOutcome
     from tomewise.store.contract import Store
+    from tomewise.store.records import DocumentRecord
     from tomewise.systems.registry import Variant
-    from tomewise.tome.tome import Tome
 
 _MOST_NEAREST = 3  # passages that are shown when a question is declined
 
@@ -85,112 +85,23 @@ class RemoveReport:
     documents: tuple[str, ...] = ()
 
 
-def as_json(answer: Answer) -> dict[str, Any]:
-    """An answer as the object that `tome ask --json` prints."""
-    return {
-        "answer": answer.text,
-        "choice": answer.choice,
-        "resolved": answer.resolved,
-        "forced": answer.forced,
-        "supported": answer.supported,
-        "missing": answer.missing,
-        "system": answer.system,
-        "model": answer.model,
-        "citations": [{**asdict(citation), "place": as_plain_data(citation.place)} for citation in answer.citations],
-        "dropped_quotes": answer.dropped_quotes,
-        "derived_quotes": answer.derived_quotes,
-        "usage": usage_json(answer.usage),
-        "session": session_json(answer.session),
-    }
-
-
-def event_json(event: Event) -> dict[str, Any]:
-    """An event as plain data, whatever a loop from outside put into it.
-
-    What JSON has no form for becomes its `repr`. Keys that are no text are left out, as is a detail that holds itself.
-    """
-    try:
-        detail = json.loads(json.dumps(dict(event.detail), default=repr, skipkeys=True))
-    except (ValueError, RecursionError):
-        detail = {}
-    return {"name": event.name, "step": event.step, "summary": event.summary, "detail": detail}
-
-
-def session_json(origin: FromSession | None) -> dict[str, Any] | None:
-    """What an answer took from its session, as `tome ask --json` prints it."""
-    if origin is None:
-        return None
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(origin).items()}
-
-
-def nearest_json(passages: Sequence[Passage]) -> list[dict[str, Any]]:
-    """The passages nearest to a declined question, as `tome ask --json` prints them."""
-    return [
-        {
-            "document": passage.document,
-            "passage": passage.id,
-            "position": passage.position,
-            "start": passage.start,
-            "end": passage.end,
-            "title": passage.title,
-            "place": as_plain_data(passage.place),
-            "text": passage.text,
-        }
-        for passage in passages
-    ]
-
-
-def evidence_json(found: Sequence[Evidence], store: Store) -> list[dict[str, Any]]:
-    """The evidence of a search, as `tome search --json` prints it. The first piece is the best.
-
-    `rewrite` is the rewritten question that brought the piece, with the name in it and the passage that gave the name.
-    """
+def describe_evidence(
+    found: Sequence[Evidence], store: Store, naming: Naming | None = None
+) -> list[passage_models.Evidence]:
+    """The evidence of a search as it goes out, with the passages that each piece rests on. The first is the best."""
     places = store.places({source for piece in found for source in piece.sources})
     return [
-        {
-            "node": piece.node,
-            "layer": piece.layer,
-            "score": piece.score,
-            "title": piece.title,
-            "place": as_plain_data(piece.place),
-            "text": piece.text,
-            "sources": [
+        passage_models.Evidence.of(
+            piece,
+            naming,
+            sources=[
                 {"document": places[source][0], "passage": source, "position": places[source][1]}
                 for source in piece.sources
                 if source in places  # a passage may have been removed since
             ],
-            "rewrite": asdict(piece.rewrite) if piece.rewrite else None,
-        }
+        )
         for piece in found
     ]
-
-
-def usage_json(usage: Usage) -> dict[str, Any]:
-    """The usage of an answer or a build, as `--json` prints it."""
-    roles = {
-        role: {
-            "calls": spent.calls,
-            "input_tokens": spent.input_tokens,
-            "output_tokens": spent.output_tokens,
-            "cached_tokens": spent.cached_tokens,
-            "reasoning_tokens": spent.reasoning_tokens,
-            "cost": spent.cost,
-            "model_seconds": spent.seconds,
-        }
-        for role, spent in sorted(usage.roles.items())
-    }
-    return {
-        "calls": usage.total.calls,
-        "input_tokens": usage.total.input_tokens,
-        "output_tokens": usage.total.output_tokens,
-        "cached_tokens": usage.total.cached_tokens,
-        "reasoning_tokens": usage.total.reasoning_tokens,
-        "cost": usage.total.cost,
-        "model_seconds": usage.model_seconds,
-        "own_seconds": usage.own_seconds,
-        "depth": usage.depth,
-        "roles": roles,
-    }
 
 
 def find_nearest(answer: Answer, store: Store) -> list[Passage]:
@@ -204,8 +115,18 @@ def find_nearest(answer: Answer, store: Store) -> list[Passage]:
     return [passages[keys[source]] for source in sources if keys.get(source) in passages]
 
 
-def costs_json(estimates: Sequence[Estimate], variant: Variant, model: str) -> dict[str, Any]:
-    """The object that `tome build --estimate --json` prints: calls, tokens and dollars by layer, and their sums."""
+def describe_slice(
+    record: DocumentRecord, start: int, end: int, store: Store, naming: Naming | None = None
+) -> passage_models.Slice:
+    """The characters `start` to `end` of a document as they go out, with the passages that have some of them."""
+    text = store.text_between(record.id, start, end)
+    passages = list(store.passages_between(record.id, start, start + len(text)).values())
+    part = {"document": record.id, "start": start, "end": start + len(text), "text": text, "passages": passages}
+    return passage_models.Slice.of(record, naming, **part)
+
+
+def describe_costs(estimates: Sequence[Estimate], variant: Variant, model: str) -> report_models.BuildCosts:
+    """What a build would use as it goes out: calls, tokens and dollars by layer, and their sums."""
 
     def price_layer(estimate: Estimate) -> float | None:
         if not estimate.calls or estimate.model == "extractive":
@@ -214,39 +135,25 @@ def costs_json(estimates: Sequence[Estimate], variant: Variant, model: str) -> d
             return None
         return find_price(ModelSpec.parse(estimate.model), estimate.input_tokens, estimate.output_tokens)
 
-    layers = [
-        {
-            "layer": estimate.layer,
-            "calls": estimate.calls,
-            "input_tokens": estimate.input_tokens,
-            "output_tokens": estimate.output_tokens,
-            "cost": price_layer(estimate),
-        }
-        for estimate in estimates
-    ]
-    sums = {name: sum(layer[name] for layer in layers) for name in ("calls", "input_tokens", "output_tokens")}  # type: ignore[misc]
-    costs = [layer["cost"] for layer in layers if layer["cost"] is not None]
-    total = {**sums, "cost": sum(costs) if len(costs) == len(layers) else None}  # type: ignore[arg-type]
-    return {"system": variant.name, "model": model, "layers": layers, "total": total}
+    layers = [report_models.LayerCosts.of(estimate, cost=price_layer(estimate)) for estimate in estimates]
+    costs = [layer.cost for layer in layers if layer.cost is not None]
+    total = report_models.Costs(
+        calls=sum(layer.calls for layer in layers),
+        input_tokens=sum(layer.input_tokens for layer in layers),
+        output_tokens=sum(layer.output_tokens for layer in layers),
+        cost=sum(costs) if len(costs) == len(layers) else None,
+    )
+    return report_models.BuildCosts(system=variant.name, model=model, layers=layers, total=total)
 
 
-def build_json(report: BuildReport, store: Store) -> dict[str, Any]:
-    """The object that `tome build --json` prints. Each failure has the places of the passages that it concerns."""
-    layers = [
-        {
-            "layer": layer.layer,
-            "added": layer.added,
-            "removed": layer.removed,
-            "failed": _locate_failures(store, layer.failed),
-            "notes": list(layer.notes),
-        }
-        for layer in report.layers
-    ]
-    return {"layers": layers, "usage": usage_json(report.usage)}
+def describe_build(report: BuildReport, store: Store, naming: Naming | None = None) -> report_models.BuildReport:
+    """The report of a build as it goes out. Each failure has the passages that it concerns."""
+    layers = [{**read_fields(layer), "failed": _locate_failures(store, layer.failed)} for layer in report.layers]
+    return report_models.BuildReport.of({"layers": layers, "usage": report.usage}, naming)
 
 
 def _locate_failures(store: Store, reasons: Mapping[int, str]) -> list[dict[str, Any]]:
-    """The failed nodes by key, with the places of the passages that each rests on; none for a node that is gone."""
+    """The failed nodes by key, with the passages that each rests on; none for a node that is gone."""
     nodes = store.nodes_at(reasons)
     grounds = {key: find_grounds(store, [key], node.layer)[key] for key, node in nodes.items()}
     passages = store.passages({source for sources in grounds.values() for source in sources})
@@ -255,19 +162,18 @@ def _locate_failures(store: Store, reasons: Mapping[int, str]) -> list[dict[str,
             "node": key,
             "reason": reason,
             "sources": [
-                {"document": passages[source].document, "position": passages[source].position}
+                {"document": passage.document, "passage": passage.id, "position": passage.position}
                 for source in grounds.get(key, ())
-                if source in passages
+                if (passage := passages.get(source))
             ],
         }
         for key, reason in reasons.items()
     ]
 
 
-def contents_json(book: Tome) -> dict[str, Any]:
-    """The object that `tome show --json` prints."""
-    store = book.store
-    return {
+def describe_contents(store: Store, naming: Naming | None = None) -> report_models.Contents:
+    """What a tome holds as it goes out."""
+    values = {
         "tome": store.address,
         "embedder": store.meta("embedder"),
         "passage_tokens": int(store.meta("passage_tokens") or 0),
@@ -275,21 +181,12 @@ def contents_json(book: Tome) -> dict[str, Any]:
         "bytes": store.size(),
         "cache_bytes": store.cache_size(),
         "layers": store.layers(),
-        "documents": [
-            {
-                "id": record.id,
-                "title": record.title,
-                "source": record.source,
-                "characters": record.characters,
-                "passages": record.passages,
-                "metadata": record.metadata,
-            }
-            for record in book.documents()
-        ],
+        "documents": store.documents(),
         "replies": _list_records(store, "replies"),
         "networks": _list_records(store, "network"),
         "failed": _list_failures(store),
     }
+    return report_models.Contents.of(values, naming)
 
 
 def _list_records(store: Store, name: str) -> dict[str, Any]:

@@ -1,15 +1,15 @@
-"""Scopes as people state them: names of documents and conditions such as `year>=1911`; and scopes as plain data."""
+"""Scopes as people state them: names of documents and conditions such as `year>=1911`."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, get_args
 
 from tomewise.errors import UnknownName, UsageError, suggest
-from tomewise.tome.inputs import find_document, suggest_document
+from tomewise.tome.inputs import check_type, find_document, read_texts, suggest_document
 from tomewise.types import Condition, Question, Scalar, Scope
 
 if TYPE_CHECKING:
@@ -57,8 +57,12 @@ def find_scope(
     for name in unknown:
         hint = "" if name in _ARGUMENTS else suggest(name, _ARGUMENTS)  # not every method takes all of these
         raise UsageError(f"{name!r} is not an argument: {hint}a setting goes into `settings`")
-    names = (documents,) if isinstance(documents, str) else tuple(documents)
+    check_type("within", within, Scope | None, "a Scope")
+    names = (documents,) if isinstance(documents, str) else read_texts("documents", documents)
+    check_type("where", where, str | Condition | Sequence, "a condition such as 'year>=1911', or a list of these")
     stated = (where,) if isinstance(where, str | Condition) else tuple(where)
+    for condition in stated:
+        check_type("where", condition, str | Condition, "a condition such as 'year>=1911', or a list of these")
     if names or stated:
         if within is not None:
             raise UsageError("give either a Scope or documents and conditions: a Scope has places for both")
@@ -122,18 +126,6 @@ def describe_scope(scope: Scope) -> str:
 
 def _write_value(value: Scalar) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def scope_json(scope: Scope | None) -> dict[str, Any] | None:
-    """A scope as plain data, with sets as sorted lists."""
-    if scope is None:
-        return None
-    return {
-        "documents": None if scope.documents is None else sorted(scope.documents),
-        "where": [asdict(condition) for condition in scope.where],
-        "entities": None if scope.entities is None else sorted(scope.entities),
-        "without_entities": sorted(scope.without_entities),
-    }
 
 
 def _check_scope(scope: Scope, store: Store) -> None:

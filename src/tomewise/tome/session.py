@@ -3,51 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Unpack
 
-from tomewise.errors import UsageError
+from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.events import AnsweredFromNotes, Attempted, Resumed, SessionUsed
 from tomewise.loops.notes import EXTRACTS
 from tomewise.run import open_run
 from tomewise.systems.answer import OnEvent, answer_question
 from tomewise.systems.registry import Choice, Variant, choose_variant, parse_variant
-from tomewise.tome.damaged import names_damage
-from tomewise.tome.inputs import make_question
-from tomewise.tome.ready_systems import ReadySystems
+from tomewise.tome.damaged import names_damage, skip_damaged
+from tomewise.tome.inputs import check_asking, check_type, make_question
+from tomewise.tome.questions import Questions, rephrase
 from tomewise.tome.scopes import Narrowing, find_scope, narrow
 from tomewise.tome.session_memory import forget_missing, open_memory
 from tomewise.tome.session_record import SessionRecord, check_name, make_turn, read_session
-from tomewise.types import Answer, FromSession, LanguageModel, NodeId, Question, Scope
+from tomewise.tome.sync import LoopThread, plain
+from tomewise.types import Answer, FromSession, NodeId, Question, Scope
 from tomewise.working.lasting_memory import WorkingMemory
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
-
-
-from tomewise.events import Rephrased, shorten
-from tomewise.language.roles import REPHRASE, RephraseIn, RephraseOut, TurnShown
-from tomewise.loops.steps import Skipped
-from tomewise.tome.session_record import Turn
-from tomewise.types import Event
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionTools:
-    """What a session uses of its tome.
-
-    `limit` bounds the entries of the working memory, and the turns. `system` answers if the first question names none.
-    """
-
-    store: Store
-    systems: ReadySystems
-    model: LanguageModel
-    limit: int
-    system: str
-    wait: Callable[[Coroutine[Any, Any, Answer]], Answer]
-    save_trace: Callable[[Question, Answer], int | None]
 
 
 class Session:
@@ -58,26 +36,29 @@ class Session:
     answered, so a question that fails or is killed leaves the session as it was.
     """
 
-    def __init__(self, name: str, tools: SessionTools) -> None:
+    def __init__(self, name: str, questions: Questions, limit: int, thread: LoopThread) -> None:
+        """`limit` bounds the entries of the working memory, and the turns. `thread` runs the plain methods."""
         self.name = check_name(name)
-        self._tools = tools
+        self._questions = questions
+        self._limit = limit
+        self._thread = thread
 
     @property
     def store(self) -> Store:
         """The store of its tome."""
-        return self._tools.store
+        return self._questions.kit.store
 
     def read(self) -> SessionRecord | None:
         """What the tome keeps of this session, None before its first answer."""
-        row = self._tools.store.session(self.name)
-        return None if row is None else read_session(self.name, row)
+        return _find_session(self.name, self.store)
 
     def read_within(self) -> Scope | None:
         """What its questions are narrowed to; None if its first question named nothing, and before the first answer."""
         record = self.read()
         return record.within if record else None
 
-    def ask(
+    @names_damage
+    async def aask(
         self,
         question: str | Question,
         *,
@@ -95,44 +76,27 @@ class Session:
         `system` is named by a text, and it, `settings` and what narrows the search are those of the first question:
         later they may be left out, but must not differ. Raises Locked if another question of this session is under way.
         """
-        more = {"options": options, "instructions": instructions, "force": force, "fresh": fresh}
-        work = self.aask(question, system=system, settings=settings, on_event=on_event, **more, **narrowing)  # type: ignore[arg-type]
-        return self._tools.wait(work)
-
-    @names_damage
-    async def aask(
-        self,
-        question: str | Question,
-        *,
-        options: Sequence[str] = (),
-        instructions: str = "",
-        force: bool = False,
-        fresh: bool = False,
-        system: Choice | None = None,
-        settings: Mapping[str, Any] | None = None,
-        on_event: OnEvent | None = None,
-        **narrowing: Unpack[Narrowing],
-    ) -> Answer:
-        """See `ask`."""
+        check_asking(fresh, on_event)
         question = make_question(question, options=options, instructions=instructions, force=force)
-        tools = self._tools
         fresh_mark = token_hex(8) if fresh else ""
-        with tools.store.hold_session(self.name), open_run(queue=object(), fresh_mark=fresh_mark) as used:
+        with self.store.hold_session(self.name), open_run(queue=object(), fresh_mark=fresh_mark) as used:
             record, variant = await self._begin(question, system, settings, narrowing)
             question = replace(question, within=record.within)
             answer, after = await self._answer(question, record, variant, on_event)
-            answer = replace(answer, system=record.system, model=tools.model.name, usage=used.usage())
-            await asyncio.to_thread(_save, after, tools.store)
-        return replace(answer, trace=await asyncio.to_thread(tools.save_trace, question, answer))
+            answer = replace(answer, system=record.system, model=self._questions.kit.model.name, usage=used.usage())
+            await asyncio.to_thread(_save, after, self.store)
+        return replace(answer, trace=await asyncio.to_thread(self._questions.traces.save, question, answer))
+
+    ask = plain(aask)
 
     async def _begin(
         self, question: Question, system: Choice | None, settings: Mapping[str, Any] | None, narrowing: Narrowing
     ) -> tuple[SessionRecord, Variant]:
         """The record before this question, new for the first one, and the system."""
-        tools, store = self._tools, self._tools.store
+        store = self.store
         record = await asyncio.to_thread(self.read)
         if record is None:
-            variant = choose_variant(tools.system if system is None else system, settings)
+            variant = choose_variant(self._questions.default_system if system is None else system, settings)
             if variant.recipe is not None:
                 raise UsageError(f"a session needs a system with a name, not the recipe {variant.label!r}: register it")
             within = (await narrow(question, store, **narrowing)).within
@@ -156,12 +120,11 @@ class Session:
         self, question: Question, record: SessionRecord, variant: Variant, on_event: OnEvent | None
     ) -> tuple[Answer, SessionRecord]:
         """The answer, and the record after it."""
-        tools = self._tools
-        ready = await tools.systems.prepare(variant)
+        ready = await self._questions.systems.prepare(variant)
         memory = open_memory(ready.loop, record)
-        record, lost = await asyncio.to_thread(forget_missing, record, memory, tools.store)
+        record, lost = await asyncio.to_thread(forget_missing, record, memory, self.store)
         known = _Known.of(memory)
-        text, opening = await rephrase(tools.model, question.text, record.turns)
+        text, opening = await rephrase(self._questions.kit.model, question.text, record.turns)
         resumed = Resumed(
             session=record.name, question=record.count + 1, memory=record.kind, known=known.notes, forgotten=lost
         )
@@ -169,8 +132,8 @@ class Session:
         for event in opening if on_event else ():
             on_event(event)  # type: ignore[misc]
         answer = await answer_question(ready, replace(question, text=text), on_event, memory)
-        record, later = await asyncio.to_thread(forget_missing, record, memory, tools.store)
-        left = memory.shrink(tools.limit) if memory else ()
+        record, later = await asyncio.to_thread(forget_missing, record, memory, self.store)
+        left = memory.shrink(self._limit) if memory else ()
         turns = (*record.turns, make_turn(question.text, text, answer))
         origin = FromSession(
             name=self.name,
@@ -178,13 +141,13 @@ class Session:
             question=text,
             notes=known.find_notes(answer),
             passages=known.find_passages(answer),
-            dropped=(*lost, *later, *left, *(turn.asked for turn in turns[: -tools.limit])),
+            dropped=(*lost, *later, *left, *(turn.asked for turn in turns[: -self._limit])),
         )
         closing = SessionUsed(notes=origin.notes, passages=origin.passages, dropped=origin.dropped)
         if on_event:
             on_event(closing)
         answer = replace(answer, session=origin, events=(*opening, *answer.events, closing))
-        record = replace(record, count=origin.number, turns=turns[-tools.limit :])
+        record = replace(record, count=origin.number, turns=turns[-self._limit :])
         return answer, replace(record, kind=memory.kind, memory=memory.dump()) if memory else record
 
 
@@ -219,31 +182,25 @@ class _Known:
         return tuple(node for node in shown if node in self.nodes)
 
 
+def list_sessions(store: Store) -> list[SessionRecord]:
+    """What the tome keeps of each session, in the order of their names. A damaged one is left out, with a warning."""
+    return skip_damaged(store.session_names(), lambda name: _find_session(name, store))
+
+
+def _find_session(name: str, store: Store) -> SessionRecord | None:
+    row = store.session(name)
+    return None if row is None else read_session(name, row)
+
+
+def delete_session(name: str, store: Store) -> None:
+    """Delete a session. Raises UnknownName, and Locked if it is answering a question."""
+    check_type("name", name, str, "a text")
+    with store.hold_session(name), store.write() as change:
+        if not change.remove_session(name):
+            known = suggest(name, store.session_names())
+            raise UnknownName(f"{store.address} holds no session {name!a}: {known}`tome sessions` lists them")
+
+
 def _save(record: SessionRecord, store: Store) -> None:
     with store.write() as change:
         change.put_session(record.name, record.as_row())
-
-
-_TURNS = 3  # the last ones, which the model sees
-_SHOWN = 400  # characters of a question and of an answer that it sees
-_LONGER = 1_000  # characters that a question may gain
-
-
-async def rephrase(model: LanguageModel, question: str, turns: Sequence[Turn]) -> tuple[str, list[Event]]:
-    """The question so that it stands alone, and the events of that. The first question of a session stays as it is.
-
-    An unusable reply is skipped: then the question stays as it is. Raises what every further call would meet as well.
-    """
-    if not turns:
-        return question, []
-    shown = [
-        TurnShown(question=shorten(turn.question, _SHOWN), answer=shorten(turn.answer, _SHOWN))
-        for turn in turns[-_TURNS:]
-    ]
-    skipped = Skipped()
-    asked = model.ask(REPHRASE, RephraseIn(question=question, turns=shown))
-    text = (await skipped.try_call(asked, RephraseOut())).question or question
-    if len(text) > len(question) + _LONGER:
-        skipped.drop(f"a question of {len(text):,} characters in place of one of {len(question):,}")
-        text = question
-    return text, [*skipped.events(0), Rephrased(asked=question, question=text)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from shlex import quote
@@ -11,10 +11,10 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from tomewise.errors import StoreError, UsageError
-from tomewise.tome.scopes import scope_json
+from tomewise.outgoing import answer_models
+from tomewise.outgoing.form import Naming
 from tomewise.types import Answer, PassageId, Scope
 
-SESSION_LIMIT = 50
 _FIELDS = ("system", "within", "count", "turns", "memory")
 _LONGEST_NAME = 200  # characters
 
@@ -63,16 +63,15 @@ class SessionRecord:
             turns.append(kept)
         return replace(self, turns=tuple(turns))
 
-    def as_json(self) -> dict[str, Any]:
-        """The object that `tome sessions NAME --json` prints."""
-        turns = [{**asdict(turn), "passages": list(turn.passages)} for turn in self.turns]
-        return {**self.as_row(), "name": self.name, "turns": turns}
+    def describe(self, notes: Sequence[str] = (), naming: Naming | None = None) -> answer_models.Session:
+        """The session as it goes out, with the notes of its working memory: what `tome sessions NAME --json` prints."""
+        return answer_models.Session.of(self, naming, notes=notes)
 
     def as_row(self) -> dict[str, Any]:
         """The plain data that the store keeps under the name."""
         return {
             "system": self.system,
-            "within": scope_json(self.within),
+            "within": answer_models.Scope.of(self.within).write() if self.within else None,
             "count": self.count,
             "turns": [asdict(turn) for turn in self.turns],
             "memory_kind": self.kind,
@@ -109,13 +108,12 @@ def make_turn(asked: str, question: str, answer: Answer) -> Turn:
 
 def check_name(name: str) -> str:
     """The name unchanged. Raises UsageError for one that cannot be typed again."""
-    if not name.strip() or name != name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
+    if (
+        not isinstance(name, str)
+        or not name.strip()
+        or name != name.strip()
+        or len(name) > _LONGEST_NAME
+        or not name.isprintable()
+    ):
         raise UsageError(f"a session cannot be named {name!a}: use up to {_LONGEST_NAME} printable characters")
     return name
-
-
-def check_session_limit(limit: int) -> int:
-    """The limit unchanged. Raises UsageError for one that keeps nothing."""
-    if limit < 1:
-        raise UsageError(f"session_limit is {limit}: give 1 or more, or a session keeps nothing")
-    return limit

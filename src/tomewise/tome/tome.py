@@ -3,123 +3,113 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
-from inspect import Parameter, signature
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from tomewise.brief import describe_object
-from tomewise.concurrency import run_in_thread
 from tomewise.errors import UsageError
-from tomewise.language.failures import MOST_FAILURES
-from tomewise.language.prompts import Prompts
-from tomewise.memory.building import build, estimate
-from tomewise.memory.neighbours import note_sizes
-from tomewise.memory.passages import PassagesLayer
-from tomewise.memory.renewal import forget_memory
+from tomewise.language.budget import BudgetPerWork
+from tomewise.language.cached import Cached
+from tomewise.language.failures import StopAtFailures
 from tomewise.notebook_display import show_bars
-from tomewise.reading.bounds import Bounds
-from tomewise.reading.process import ReaderProcess
-from tomewise.reading.read import NamedFile, SourceReader
-from tomewise.run import open_run
-from tomewise.settings import Settings, load
+from tomewise.pictures import LIMIT, Picture
+from tomewise.reading.read import NamedFile
+from tomewise.settings import DEFAULTS, Settings, Stated, load
 from tomewise.store.contract import Store
 from tomewise.store.export import export
 from tomewise.store.records import DocumentRecord
-from tomewise.systems.layers import make_layers
-from tomewise.systems.registry import DEFAULT, Choice, choose_variant
-from tomewise.tome.arguments import check_arguments
+from tomewise.systems.answer import OnEvent
+from tomewise.systems.kit import Kit, System
+from tomewise.systems.registry import Choice, choose_variant
+from tomewise.tome.arguments import MODEL_SETTINGS, read_arguments, read_bounds, read_prompts
+from tomewise.tome.builds import Builds
+from tomewise.tome.contents import Contents, write_overview
 from tomewise.tome.damaged import explain_damage, names_damage
-from tomewise.tome.drawings import Drawings
-from tomewise.tome.embedder_address import find_embedder, remember_address
+from tomewise.tome.document_names import KeptNames
+from tomewise.tome.drawings import draw_answer, draw_layer, draw_trace, find_drawable
+from tomewise.tome.embedder_address import find_embedder
 from tomewise.tome.entities import FoundEntity, read_entity
-from tomewise.tome.exact_names import find_exactly
-from tomewise.tome.extractions import provide_extractions
-from tomewise.tome.fixed_settings import fix_settings, make_splitter
-from tomewise.tome.inputs import Claims, check_prefix, find_document, read_documents
-from tomewise.tome.moved_files import MovedFiles
+from tomewise.tome.fixed_settings import fix_settings
+from tomewise.tome.inputs import (
+    check_asking,
+    check_prefix,
+    check_question,
+    check_sources,
+    check_type,
+    find_document,
+    make_question,
+)
 from tomewise.tome.open_store import delete_empty_store, open_store
-from tomewise.tome.overview import write_overview
+from tomewise.tome.questions import Ask, Questions, answer_many, stream_answer
 from tomewise.tome.reports import AddReport, BuildReport, RemoveReport
-from tomewise.tome.session_memory import forget_in_all
-from tomewise.tome.session_record import SESSION_LIMIT
-from tomewise.tome.traces import TRACE_BYTES
+from tomewise.tome.scopes import Narrowing, find_scope, narrow
+from tomewise.tome.session import Session, delete_session, list_sessions
+from tomewise.tome.session_record import SessionRecord, Turn
+from tomewise.tome.sync import LoopThread, plain
+from tomewise.tome.traces import Trace, Traces
 from tomewise.types import (
-    Change,
+    Answer,
     Closable,
     Document,
     Embedder,
     Estimate,
+    Event,
+    Evidence,
     LanguageModel,
     Layer,
-    LayerReport,
     Progress,
+    Question,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 OnProgress = Callable[[Progress], None]
-Builds = Mapping[str, Mapping[str, Any]]  # the build records by layer
 
 
-class Tome(Drawings):
+class Tome:
     """One memory: a set of documents and everything remembered about them.
 
-    Every method has an async twin with an `a` in front. The plain methods also work inside a running event loop.
+    What reads files or asks models is asynchronous, with an `a` in front (`aask`), and has a plain twin (`ask`), which
+    also works inside a running event loop.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        embedder: Embedder,
-        model: LanguageModel,
-        prompts: Prompts,
-        size: tuple[int, int],
-        bounds: Bounds,
-        trace_bytes: int = TRACE_BYTES,
-        session_limit: int = SESSION_LIMIT,
-        system: str = DEFAULT,
-        max_failures: int = MOST_FAILURES,
-    ) -> None:
-        super().__init__(store, embedder, model, prompts, trace_bytes, session_limit, system, max_failures)
-        self._embedder = embedder
-        self._passage_size = size  # tokens of a passage, and tokens of overlap
-        self._bounds = bounds  # limits on reading one file
+    def __init__(self, model: LanguageModel, contents: Contents, questions: Questions, session_limit: int) -> None:
+        """`model` is the one that `questions` ask, without the cache. Open a tome with `Tome.open`."""
+        self._model = model
+        self._contents = contents
+        self._questions = questions
+        self._builds = Builds(questions.kit)
+        self._session_limit = session_limit
+        self._thread = LoopThread()
+        self.document_names = KeptNames(self.store)  # under which a server shows the documents
 
     def __repr__(self) -> str:
-        return describe_object(self, self._store.address, embedder=self._embedder.name, model=self._model.name)
+        return describe_object(self, self.store.address, embedder=self.kit.embedder.name, model=self._model.name)
 
     def _repr_html_(self) -> str:
-        self._store.check()
-        return write_overview(self._store, self._model.name)
+        self.store.check()
+        return write_overview(self.store, self._model.name)
 
     @classmethod
     def open(
         cls,
         path: str | Path = "memory.tome",
         *,
-        model: str | LanguageModel = "extractive",
+        model: str | LanguageModel = DEFAULTS.model,
         models: Mapping[str, str | LanguageModel] | None = None,
         embedder: str | Embedder | None = None,
-        passage_tokens: int | None = None,
-        overlap: int | None = None,
+        prompts: str | Path | None = None,
+        api_key: str | None = None,
         create: bool = True,
         read_only: bool = False,
-        embedder_base_url: str | None = None,
-        prompts: str | Path | None = None,
-        read_seconds: float | None = None,
-        read_memory: int | None = None,
-        read_characters: int | None = None,
-        trace_bytes: int = TRACE_BYTES,
-        session_limit: int = SESSION_LIMIT,
-        system: str = DEFAULT,
-        max_failures: int = MOST_FAILURES,
-        **model_settings: Any,
+        **settings: Unpack[Stated],
     ) -> Tome:
         """Open the tome at `path`, or create one.
 
+        Its arguments are settings: `tomewise.settings.Settings` has their types, defaults and bounds.
         `passage_tokens` (default: as many as the embedder sees, at most 512), `overlap` (default 0) and `embedder`
         (default "bundled") are fixed when the tome is created; later they may be left out, but must not differ.
         With `read_only` the file stays as it is: no trace and no reply is kept, and what would change it is refused.
@@ -128,43 +118,35 @@ class Tome(Drawings):
         `trace_bytes` is cut (see `tome.traces.make_record`). A session keeps `session_limit` entries of its working
         memory and as many turns. `system` names the system that is used where a method gets none. A build or a question
         of which `max_failures` calls fail with no reply between them ends with KeepsFailing. `models` names other
-        models by role, such as `{"answer": "openai:gpt-4o"}`. `model_settings` go to the models (see `choose_model`):
-        base_url, api_key, limit, timeout, window, and the limits max_calls, max_tokens and max_cost over all models
-        together.
+        models by role, such as `{"answer": "openai:gpt-4o"}`. `base_url`, `api_key`, `limit`, `timeout`, `window`, and
+        `max_calls`, `max_tokens` and `max_cost`, which hold over all models together, go to the models (see
+        `choose_model`).
         Raises StoreError, UsageError, UnknownName.
         """
-        from tomewise.language.choose_model import check_model_settings, choose_model
+        from tomewise.language.choose_model import choose_model
 
-        named = signature(cls.open).parameters.values()
-        check_model_settings(
-            model_settings, [argument.name for argument in named if argument.kind is Parameter.KEYWORD_ONLY]
-        )
-        templates, bounds = check_arguments(
-            model=model,
-            models=models,
-            base_url=model_settings.get("base_url"),
-            embedder_base_url=embedder_base_url,
-            prompts=prompts,
-            read_seconds=read_seconds,
-            read_memory=read_memory,
-            read_characters=read_characters,
-            trace_bytes=trace_bytes,
-            session_limit=session_limit,
-            system=system,
-            max_failures=max_failures,
-        )
-        existed = Path(path).exists()
-        store = open_store(Path(path), create=create and not read_only, read_only=read_only)
+        given: dict[str, Any] = {"model": model, "models": models, "embedder": embedder, "prompts": prompts, **settings}
+        stated = read_arguments(given, {"api_key", "create", "read_only"})
+        templates = read_prompts(stated)
+        check_type("path", path, str | Path, "a path")
+        check_type("api_key", api_key, str | None, "a text")
+        path = Path(path)
+        existed = path.exists()
+        store = open_store(path, create=create and not read_only, read_only=read_only)
         try:
-            embedder = find_embedder(store, embedder, embedder_base_url)
-            size = fix_settings(store, embedder, passage_tokens, overlap)
-            model = choose_model(model, models, embedder=embedder, prompts=templates, **model_settings)
+            embedder = find_embedder(store, embedder, stated.embedder_base_url)
+            size = fix_settings(store, embedder, stated.passage_tokens, stated.overlap)
+            made = {name: getattr(stated, name) for name in MODEL_SETTINGS}
+            model = choose_model(model, models, embedder=embedder, prompts=templates, api_key=api_key, **made)
         except BaseException:
             store.close()
             if not existed:
-                delete_empty_store(Path(path))
+                delete_empty_store(path)
             raise
-        return cls(store, embedder, model, templates, size, bounds, trace_bytes, session_limit, system, max_failures)
+        cached = Cached(BudgetPerWork(StopAtFailures(model, stated.max_failures)), templates, store.calls)
+        kit = Kit(store, cached, embedder)
+        questions = Questions(kit, Traces(store, stated.trace_bytes), stated.system)
+        return cls(model, Contents(kit, size, read_bounds(stated)), questions, stated.session_limit)
 
     @classmethod
     def from_settings(cls, settings: Settings | None = None, *, create: bool = True, **changes: Any) -> Tome:
@@ -174,9 +156,25 @@ class Tome(Drawings):
         are arguments of `open` that come before the settings. Raises what `open` raises, and UsageError for settings
         that cannot be used.
         """
+        check_type("settings", settings, Settings | None, "Settings, see `tomewise.settings.load`")
         settings = load() if settings is None else settings
-        values = {field.name: getattr(settings, field.name) for field in fields(settings)} | changes
+        values = asdict(settings) | changes
         return cls.open(values.pop("tome"), create=create, **values)
+
+    @property
+    def store(self) -> Store:
+        """The store, for people who write their own parts."""
+        return self._questions.kit.store
+
+    @property
+    def kit(self) -> Kit:
+        """The store, model and embedder from which systems are wired. The model's replies are kept in the store."""
+        return self._questions.kit
+
+    @property
+    def default_system(self) -> str:
+        """The system that answers, builds and searches where none is named."""
+        return self._questions.default_system
 
     def __enter__(self) -> Tome:
         return self
@@ -198,7 +196,7 @@ class Tome(Drawings):
                 self._thread.run(self._model.close())
         finally:
             self._thread.stop()
-            self._store.close()
+            self.store.close()
 
     async def aclose(self) -> None:
         """See `close`; for callers of the async methods."""
@@ -208,7 +206,8 @@ class Tome(Drawings):
 
     # ------------------------------------------------------------ documents
 
-    def add(
+    @names_damage
+    async def aadd(
         self,
         *sources: str | Path | Document | NamedFile,
         prefix: str = "",
@@ -227,99 +226,62 @@ class Tome(Drawings):
         keeps its memory. With `keep_going`, a source that cannot be read does not stop the others (`AddReport.failed`).
         Raises ReadingError, UsageError, Locked.
         """
-        options: dict[str, Any] = {"prefix": prefix, "follow": follow, "sync": sync, "keep_going": keep_going}
-        return self._wait(self.aadd(*sources, **options, on_progress=on_progress))
+        check_sources(sources)
+        check_prefix(prefix)
+        with show_bars(on_progress) as report:
+            return await self._contents.add(
+                sources, report, prefix=prefix, follow=follow, sync=sync, keep_going=keep_going
+            )
+
+    add = plain(aadd)
 
     @names_damage
-    async def aadd(
-        self,
-        *sources: str | Path | Document | NamedFile,
-        prefix: str = "",
-        follow: bool = False,
-        sync: bool = False,
-        keep_going: bool = False,
-        on_progress: OnProgress | None = None,
-    ) -> AddReport:
-        """See `add`."""
-        if not sources:
-            raise UsageError("nothing to add: name a file, a folder, or - for standard input")
-        check_prefix(prefix)
-        skipped: dict[str, str] = {}
-        failed: dict[str, str] = {}
-        with self._store.alone("add"), ReaderProcess(self._bounds) as process:
-            # Check again: another process may have fixed other settings since this tome was opened.
-            size, overlap = fix_settings(self._store, self._embedder, *self._passage_size)
-            remember_address(self._store, self._embedder)
-            splitter = make_splitter(self._store, self._embedder, size, overlap)
-            files = await run_in_thread(MovedFiles, self._store, sources if sync else ())
-            claims = Claims({name: source for name, source in self._store.origins().items() if name not in files.gone})
-            reader = SourceReader(process, check=claims.check, prefix=prefix, follow=follow)
-            noted = failed if keep_going else None
-            documents = read_documents(sources, reader, claims, skipped, noted, prefix=prefix)
-            layer = PassagesLayer(self._store, self._embedder, splitter, files.follow(documents))
-            with show_bars(on_progress) as report_progress:
-                await layer.update(Change(), report_progress)
-            await run_in_thread(forget_in_all, self._kit)
-        return AddReport.of(layer.outcomes, skipped, files.moved, failed)
-
-    def remove(self, document: str | DocumentRecord) -> RemoveReport:
+    async def aremove(self, document: str | DocumentRecord) -> RemoveReport:
         """Forget a document, or several, and everything derived from them alone.
 
         `document` is a whole id, path or title, a folder, or a pattern (see `tome.exact_names`), or one of
         `documents()`. A part of an id removes nothing. Nobody is asked. Raises UnknownName, which suggests names;
         UsageError, Locked.
         """
-        return self._wait(self.aremove(document))
+        check_type("document", document, str | DocumentRecord, "a name, or one of `documents()`")
+        return await self._contents.remove(document)
 
-    @names_damage
-    async def aremove(self, document: str | DocumentRecord) -> RemoveReport:
-        """See `remove`."""
-        with self._store.alone("remove"):
-            return await run_in_thread(self._remove, document)
-
-    def _remove(self, document: str | DocumentRecord) -> RemoveReport:
-        if isinstance(document, str):
-            records: Sequence[DocumentRecord] = find_exactly(document, self._store).records
-        else:
-            records = (self._store.record(document.id),)
-        with self._store.write() as change:
-            removed = sum(len(change.remove_document(record.id)) for record in records)
-        forget_in_all(self._kit)
-        passages = sum(record.passages for record in records)
-        ids = tuple(record.id for record in records)
-        return RemoveReport(ids[0] if len(ids) == 1 else str(document), passages, removed - passages, ids)
+    remove = plain(aremove)
 
     def clean(self) -> int:
         """Delete the caches beside the tome. Returns the bytes that are free now. Raises Locked."""
-        with self._store.alone("clean"):
-            size = self._store.cache_size()
-            self._store.clear_cache()
+        with self.store.alone("clean"):
+            size = self.store.cache_size()
+            self.store.clear_cache()
         return size
 
     def documents(self) -> list[DocumentRecord]:
         """The documents of this tome, sorted by id."""
-        return self._store.documents()
+        return self.store.documents()
 
     def document(self, document: str) -> Document:
-        """One document with its text."""
-        return self._store.document(find_document(document, self._store).id)
+        """One document with its text. Raises UnknownName."""
+        check_type("document", document, str, "an id, a title or a path")
+        return self.store.document(find_document(document, self.store).id)
 
     def entity(self, name: str) -> FoundEntity:
         """What the graphs of this tome hold on a person, a place or a thing: its facts, passages and gists.
 
         Case and punctuation do not count. Raises NotBuilt without a graph, and UnknownName, which names similar ones.
         """
-        with explain_damage(self._store):
-            return read_entity(name, self._store)
+        check_type("name", name, str, "a text")
+        with explain_damage(self.store):
+            return read_entity(name, self.store)
 
     def export(self) -> Iterator[str]:
         """The whole memory as JSON lines in a canonical order: equal memories have equal exports."""
-        with explain_damage(self._store):
-            yield from export(self._store)
+        with explain_damage(self.store):
+            yield from export(self.store)
 
     # ------------------------------------------------------------ layers
 
-    def build(
+    @names_damage
+    async def abuild(
         self,
         system: Choice | None = None,
         *,
@@ -339,53 +301,11 @@ class Tome(Drawings):
         passages by their ids, that are to be made again: their memory is removed and the model is called again.
         Raises ModelError, BudgetExceeded, ReadingError, UnknownName, Locked.
         """
-        options: dict[str, Any] = {"layers": layers, "extractions": extractions, "again": again}
-        return self._wait(self.abuild(system, settings=settings, **options, on_progress=on_progress))
+        wired = self._wire_layers(system, settings, layers)
+        with show_bars(on_progress) as report:
+            return await self._builds.build(wired, report, extractions=extractions, again=again)
 
-    @names_damage
-    async def abuild(
-        self,
-        system: Choice | None = None,
-        *,
-        settings: Mapping[str, Any] | None = None,
-        layers: str | Sequence[str] = (),
-        extractions: str | Path | None = None,
-        again: str | Sequence[str] = (),
-        on_progress: OnProgress | None = None,
-    ) -> BuildReport:
-        """See `build`."""
-        wired = self._layers(system, settings, layers)
-        with self._store.alone("build"), open_run() as used, show_bars(on_progress) as report:
-            provide = None
-            if extractions:
-                provide = await run_in_thread(provide_extractions, wired, Path(extractions), self._store, report)
-            await run_in_thread(forget_memory, (again,) if isinstance(again, str) else again, wired, self._store)
-            before = self._store.builds()
-            reports = await build(wired, self._store, report, provide=provide)
-            after = self._store.builds()
-            noted = (self._with_model_note(report, before, after) for report in reports)
-            return BuildReport(tuple(note_sizes(noted, wired, after)), used.usage())
-
-    def _with_model_note(self, report: LayerReport, before: Builds, after: Builds) -> LayerReport:
-        """The report, with a note if another model built this layer before."""
-        former, latest = (builds.get(report.layer, {}).get("model") for builds in (before, after))
-        current_names = self._model.name.replace("=", " ").split()
-        if former is None or (former == latest and set(former.split(", ")) <= set(current_names)):
-            return report
-        name = self._model.name if former == latest else latest
-        note = f"{former} built what was there, and it stays; to use {name} for all, add to a new tome"
-        return replace(report, notes=(*report.notes, note))
-
-    def estimate(
-        self,
-        system: Choice | None = None,
-        *,
-        settings: Mapping[str, Any] | None = None,
-        layers: str | Sequence[str] = (),
-        on_progress: OnProgress | None = None,
-    ) -> list[Estimate]:
-        """The calls and tokens that `build` would use, layer by layer, before anything is spent."""
-        return self._wait(self.aestimate(system, settings=settings, layers=layers, on_progress=on_progress))
+    build = plain(abuild)
 
     @names_damage
     async def aestimate(
@@ -396,15 +316,227 @@ class Tome(Drawings):
         layers: str | Sequence[str] = (),
         on_progress: OnProgress | None = None,
     ) -> list[Estimate]:
-        """See `estimate`."""
+        """The calls and tokens that `build` would use, layer by layer, before anything is spent."""
         with show_bars(on_progress) as report:
-            return await estimate(self._layers(system, settings, layers), self._store, report)
+            return await self._builds.estimate(self._wire_layers(system, settings, layers), report)
 
-    def _layers(
+    estimate = plain(aestimate)
+
+    def _wire_layers(
         self, system: Choice | None, settings: Mapping[str, Any] | None, names: str | Sequence[str]
     ) -> list[Layer]:
-        """The layers of a system and those of these names; of two with one name, the system's."""
-        variant = choose_variant(self._default_system if system is None else system, settings)
-        self._store.check()
-        further = make_layers(self._kit, *((names,) if isinstance(names, str) else names))
-        return list({layer.name: layer for layer in (*further, *variant.wire(self._kit).layers)}.values())
+        variant = choose_variant(self.default_system if system is None else system, settings)
+        self.store.check()
+        return self._builds.wire_layers(variant, names)
+
+    # ------------------------------------------------------------ questions
+
+    @names_damage
+    async def aask(
+        self,
+        question: str | Question,
+        *,
+        options: Sequence[str] = (),
+        instructions: str = "",
+        force: bool = False,
+        fresh: bool = False,
+        system: Choice | System | None = None,
+        settings: Mapping[str, Any] | None = None,
+        on_event: OnEvent | None = None,
+        turns: Sequence[Turn] = (),
+        **narrowing: Unpack[Narrowing],
+    ) -> Answer:
+        """Answer a question, free or multiple-choice, or decline it.
+
+        `system` is the text that names a system ("comorag", "comorag cycles=2", "comorag:without episodic"), a recipe
+        (a function of a `Kit` that returns a `System`), or a `System` made from `Tome.kit`; without it, the default of
+        this tome answers (see `Tome.open`). `settings` holds further settings for the recipe.
+        `documents=["d1"]` and `where=["year>=1911"]`, or `within=Scope(...)`, narrow what is searched (see
+        `tome.scopes.Narrowing`); a scope without a passage is an error, raised before any call.
+        If the memory does not hold the answer, `force` asks for a guess; without it the answer is not `resolved` and
+        says what is `missing`. Replies of the model are kept, so a question that was interrupted, or is asked again,
+        repeats no call; with `fresh` the model is asked again, and its replies replace those that were kept.
+        Earlier `turns` of a chat make the question stand alone; its trace keeps it as it was asked.
+        Raises UsageError for an empty question, UnknownName, NotBuilt, ModelError.
+        """
+        check_asking(fresh, on_event)
+        question = make_question(question, options=options, instructions=instructions, force=force)
+        question = await narrow(question, self.store, **narrowing)
+        named = self._questions.choose(system, settings)
+        return await self._questions.answer(question, named, on_event, turns=turns, fresh=fresh)
+
+    ask = plain(aask)
+
+    def astream(
+        self,
+        question: str | Question,
+        *,
+        options: Sequence[str] = (),
+        instructions: str = "",
+        force: bool = False,
+        fresh: bool = False,
+        system: Choice | System | None = None,
+        settings: Mapping[str, Any] | None = None,
+        **narrowing: Unpack[Narrowing],
+    ) -> AsyncGenerator[Event | Answer, None]:
+        """Answer a question like `aask`, and yield each event as it happens; the last item is the answer.
+
+        Where the provider streams, events `AnswerPart` give the answer as it is written: each has the new `text`,
+        and whether it is to `replace` the parts before.
+        To leave early cancels the calls under way: at once with `contextlib.aclosing`, or when the generator is freed.
+        """
+        more = {"options": options, "instructions": instructions, "force": force, "fresh": fresh}
+        return stream_answer(self._prepare_asking(system, settings, narrowing, **more), question)
+
+    @overload
+    async def aask_many(
+        self,
+        questions: Iterable[str | Question],
+        *,
+        system: Choice | System | None = None,
+        settings: Mapping[str, Any] | None = None,
+        fresh: bool = False,
+        return_exceptions: Literal[False] = False,
+        **narrowing: Unpack[Narrowing],
+    ) -> list[Answer]: ...
+
+    @overload
+    async def aask_many(
+        self,
+        questions: Iterable[str | Question],
+        *,
+        system: Choice | System | None = None,
+        settings: Mapping[str, Any] | None = None,
+        fresh: bool = False,
+        return_exceptions: Literal[True],
+        **narrowing: Unpack[Narrowing],
+    ) -> list[Answer | Exception]: ...
+
+    async def aask_many(
+        self,
+        questions: Iterable[str | Question],
+        *,
+        system: Choice | System | None = None,
+        settings: Mapping[str, Any] | None = None,
+        fresh: bool = False,
+        return_exceptions: bool = False,
+        **narrowing: Unpack[Narrowing],
+    ) -> list[Answer] | list[Answer | Exception]:
+        """Answer several questions at the same time, within the model's limit. Answers have the order of questions.
+
+        The first error cancels the other questions and is raised. With `return_exceptions` it takes the place of its
+        answer instead.
+        """
+        self.store.check()
+        ask = self._prepare_asking(system, settings, narrowing, fresh=fresh)
+        return await answer_many(ask, questions, return_exceptions=return_exceptions)
+
+    ask_many = plain(aask_many)
+
+    def _prepare_asking(
+        self,
+        system: Choice | System | None,
+        settings: Mapping[str, Any] | None,
+        narrowing: Narrowing,
+        **arguments: Any,
+    ) -> Ask:
+        """A function that asks one question of this system, with further arguments of `aask`."""
+        _, choice = self._questions.choose(system, settings)  # once for all questions, and so is the scope
+        if scope := find_scope(self.store, **narrowing):
+            arguments["within"] = scope
+
+        def ask(question: str | Question, on_event: OnEvent) -> Coroutine[Any, Any, Answer]:
+            return self.aask(question, system=choice, on_event=on_event, **arguments)
+
+        return ask
+
+    @names_damage
+    async def asearch(
+        self,
+        query: str,
+        *,
+        system: Choice | System | None = None,
+        settings: Mapping[str, Any] | None = None,
+        limit: int = 10,
+        **narrowing: Unpack[Narrowing],
+    ) -> list[Evidence]:
+        """The evidence that a system's retriever finds for a query, best first, at most `limit` pieces.
+
+        Makes no answering call; a system whose retrieval itself calls the model, such as `hipporag2`, still does so.
+        `system`, `settings` and what narrows the search are those of `ask`. Raises UsageError, UnknownName, NotBuilt,
+        ModelError.
+        """
+        check_type("query", query, str, "a text")
+        check_question(question := Question(text=query))
+        check_type("limit", limit, int, "a whole number from 1 up")
+        if limit < 1:
+            raise UsageError(f"a search for {limit} pieces of evidence finds nothing: ask for 1 or more")
+        question = await narrow(question, self.store, **narrowing)
+        return await self._questions.search(question, self._questions.choose(system, settings), limit)
+
+    search = plain(asearch)
+
+    # ------------------------------------------------------------ sessions
+
+    def session(self, name: str) -> Session:
+        """The session of this name, to ask questions that follow one another. It begins with its first answer."""
+        return Session(name, self._questions, self._session_limit, self._thread)
+
+    def sessions(self) -> list[SessionRecord]:
+        """What the tome keeps of each session, in the order of their names. A damaged one is left out, with a note."""
+        return list_sessions(self.store)
+
+    def delete_session(self, name: str) -> None:
+        """Delete a session. Raises UnknownName, and Locked if it is answering a question."""
+        delete_session(name, self.store)
+
+    # ------------------------------------------------------------ traces
+
+    def traces(self, limit: int = 20, *, before: int | None = None) -> list[Trace]:
+        """How the latest questions were answered, newest first; with `before`, those with a lower number."""
+        check_type("limit", limit, int, "a whole number")
+        return self._questions.traces.list_latest(limit, before)
+
+    def trace(self, number: int) -> Trace:
+        """One trace by its number. Raises UnknownName."""
+        check_type("number", number, int, "the number of a trace")
+        return self._questions.traces.find(number)
+
+    def delete_trace(self, number: int) -> None:
+        """Delete a trace. Its number is not used again. Raises UnknownName, StoreError."""
+        check_type("number", number, int, "the number of a trace")
+        self._questions.traces.delete(number)
+
+    # ------------------------------------------------------------ pictures
+
+    def check_drawing(self, system: Choice | System | None = None) -> None:
+        """Raise UsageError unless the system has a working memory that can be drawn. Calls nothing."""
+        find_drawable(self.default_system if system is None else system, self.kit)
+
+    def draw_answer(
+        self, question: str | Question, answer: Answer, *, system: Choice | System | None = None
+    ) -> Picture:
+        """The working memory behind an answer: the pool, or the hypergraph; `drawing.page.write_page` draws it.
+
+        `system` is the one that answered; it may be left out where `answer.system` names it. Raises UsageError for a
+        system without a working memory.
+        """
+        asked = Question(text=question) if isinstance(question, str) else question
+        return draw_answer(asked, answer, system or answer.system, self.kit)
+
+    def draw_trace(self, number: int) -> Picture:
+        """The working memory behind a stored answer, which says what the trace left out. Raises UnknownName."""
+        with explain_damage(self.store):
+            return draw_trace(self.trace(number), self.kit)
+
+    def draw_layer(
+        self, layer: str, *, around: str = "", hops: int = 1, limit: int = LIMIT, trace: int | None = None
+    ) -> Picture:
+        """A layer as a picture, by the name that `tome show` prints, with at most `limit` (up to 500) nodes.
+
+        A graph shows the entities within `hops` facts `around` one, or the most connected. What the answer of `trace`
+        used is highlighted. Raises UnknownName, UsageError.
+        """
+        used = None if trace is None else self.trace(trace)
+        with explain_damage(self.store):
+            return draw_layer(layer, self.store, around=around, hops=hops, limit=limit, trace=used)

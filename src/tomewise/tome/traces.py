@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+import json
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pydantic import TypeAdapter
 
-from tomewise.errors import StoreError, UnknownName, UsageError
+from tomewise.errors import StoreError, UnknownName
 from tomewise.events import restore_event
+from tomewise.outgoing import answer_models
+from tomewise.outgoing.form import Naming
 from tomewise.tome.damaged import skip_damaged
-from tomewise.tome.reports import as_json, event_json
-from tomewise.tome.scopes import scope_json
 from tomewise.types import Answer, Question
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
 
 
-import json
-from collections.abc import Callable, Iterator
-from typing import TypeAlias
-
-TRACE_BYTES = 50_000
-LEAST_TRACE_BYTES = 4_000
+_KEPT = {*answer_models.Answer.model_fields, "events"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,19 +40,21 @@ class Trace:
     answer: Answer
     cut: tuple[str, ...] = ()
 
-    def as_json(self) -> dict[str, Any]:
-        """The object that `tome log N --json` prints."""
-        question = asdict(self.question) | {"within": scope_json(self.question.within)}
-        events = [event_json(event) for event in self.answer.events]
-        asked = {"number": self.number, "asked": self.asked, "question": question.pop("text"), **question}
-        return {**asked, **as_json(self.answer), "events": events, "cut": list(self.cut)}
-
-
-def check_trace_bytes(size: int) -> int:
-    """The size unchanged. Raises UsageError for one that no trace fits into."""
-    if size < LEAST_TRACE_BYTES:
-        raise UsageError(f"trace_bytes is {size}: give {LEAST_TRACE_BYTES:,} or more, or no trace fits")
-    return size
+    def describe(self, naming: Naming | None = None) -> answer_models.Trace:
+        """The trace as it goes out: what `tome log N --json` prints."""
+        question = self.question
+        return answer_models.Trace.of(
+            self.answer,
+            naming,
+            id=self.number,
+            asked=self.asked,
+            question=question.text,
+            options=question.options,
+            instructions=question.instructions,
+            force=question.force,
+            within=question.within,
+            cut=self.cut,
+        )
 
 
 def make_record(question: Question, answer: Answer, most_bytes: int) -> dict[str, Any]:
@@ -63,36 +64,67 @@ def make_record(question: Question, answer: Answer, most_bytes: int) -> dict[str
     how. The question is kept whole, however long it is, so that it can be asked again.
     """
     asked = {"options": question.options, "instructions": question.instructions, "force": question.force}
-    within = scope_json(question.within)
-    record: dict[str, Any] = {**as_json(answer), "events": [event_json(event) for event in answer.events]}
+    within = answer_models.Scope.of(question.within).write() if question.within else None
+    record = answer_models.TracedAnswer.of(answer).model_dump(mode="json", include=_KEPT)
+    record["answer"] = record.pop("text")  # its name in the tomes of all versions
+    _leave_out_ids(record)
     share_pieces(record)
     cut = cut_to_fit(record, most_bytes)  # before the record is copied: it replaces lists of it
     return {**record, "cut": cut, **asked, "within": within}
 
 
-def find_traces(store: Store, limit: int, before: int | None = None) -> list[Trace]:
-    """The latest traces, newest first; with `before`, those with a lower number. A damaged one is left out, with a
-    warning."""
-    numbers = store.trace_numbers(limit, before=before)
-    return skip_damaged(numbers, lambda number: _read_trace(row) if (row := store.trace(number)) else None)
+def _leave_out_ids(record: Record) -> None:
+    """Take the ids from pieces of evidence: a store keeps each once, as `node`."""
+    for event in record["events"]:
+        evidence = event["detail"].get("evidence")
+        for piece in evidence if isinstance(evidence, list) else ():
+            if isinstance(piece, dict) and "node" in piece and piece["id"] == piece["node"]:
+                del piece["id"]
 
 
-def find_trace(number: int, store: Store) -> Trace:
-    """The trace with this number. Raises UnknownName."""
-    row = store.trace(number)
-    if row is None:
-        raise UnknownName(_explain_unknown(number, store))
-    return _read_trace(row)
+class Traces:
+    """The traces of a tome; each is kept in at most `most_bytes` bytes."""
 
+    def __init__(self, store: Store, most_bytes: int) -> None:
+        self._store = store
+        self._most_bytes = most_bytes
+        self._lock = Lock()  # without it SQLite makes competing writers sleep longer than writing a trace takes
 
-def delete_trace(number: int, store: Store) -> None:
-    """Delete the trace with this number; no later trace gets that number. Raises UnknownName."""
-    if not store.delete_trace(number):
-        raise UnknownName(_explain_unknown(number, store))
+    def save(self, question: Question, answer: Answer) -> int | None:
+        """The number of the trace, None where it was not kept."""
+        if self._store.read_only:
+            return None
+        record = make_record(question, answer, self._most_bytes)
+        asked = datetime.now(UTC).isoformat()
+        try:
+            with self._lock:
+                return self._store.save_trace(asked=asked, question=question.text, record=record)
+        except StoreError as error:  # another process is writing, or the file is read-only
+            # Return the answer anyway: it is worth more than its trace.
+            warnings.warn(f"the trace of this answer was not kept: {error}", stacklevel=2)
+            return None
 
+    def list_latest(self, limit: int, before: int | None) -> list[Trace]:
+        """The latest traces, newest first; with `before`, those with a lower number. A damaged one is left out, with a
+        warning."""
+        numbers = self._store.trace_numbers(limit, before=before)
+        return skip_damaged(numbers, lambda number: _read_trace(row) if (row := self._store.trace(number)) else None)
 
-def _explain_unknown(number: int, store: Store) -> str:
-    return f"{store.address} holds no trace {number}: `tome log` lists the traces that it holds"
+    def find(self, number: int) -> Trace:
+        """The trace with this number. Raises UnknownName."""
+        row = self._store.trace(number)
+        if row is None:
+            raise UnknownName(self._explain_unknown(number))
+        return _read_trace(row)
+
+    def delete(self, number: int) -> None:
+        """Delete the trace with this number; no later trace gets that number. Raises UnknownName."""
+        with self._lock:
+            if not self._store.delete_trace(number):
+                raise UnknownName(self._explain_unknown(number))
+
+    def _explain_unknown(self, number: int) -> str:
+        return f"{self._store.address} holds no trace {number}: `tome log` lists the traces that it holds"
 
 
 def _read_trace(row: Mapping[str, Any]) -> Trace:

@@ -13,7 +13,7 @@ from html import escape
 from typing import Any, Literal, TypeAlias
 
 from tomewise.brief import describe_object
-from tomewise.place import Place, describe_place
+from tomewise.place import Place, describe_source
 
 DocumentId: TypeAlias = str
 NodeId: TypeAlias = str
@@ -24,7 +24,6 @@ Metadata: TypeAlias = Mapping[str, Scalar | Sequence[Scalar]]
 
 _NO_PLACE = Place()
 _AROUND = 120  # characters that a notebook shows on either side of a quotation
-_SUPPORT = {"partly": "The evidence supports only a part of this answer.", "none": "A guess: no evidence supports it."}
 
 
 def content_id(kind: str, *parts: object) -> str:
@@ -368,6 +367,12 @@ class Answer:
         outcome = {"supported": self.supported} if self.resolved else {"resolved": False, "missing": self.missing}
         return describe_object(self, self.text, **outcome, **counts, system=self.system, model=self.model)
 
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as plain data: what `tome ask --json` prints of it, without `within` and `nearest`."""
+        from tomewise.outgoing.answer_models import Answer as AnswerModel  # late, since it takes a while
+
+        return AnswerModel.of(self).write()
+
     def _repr_html_(self) -> str:
         return _write_answer(self)
 
@@ -392,11 +397,13 @@ Report: TypeAlias = Callable[[Progress], None]
 
 def _write_answer(answer: Answer) -> str:
     """The answer as HTML, with each quotation marked in the text around it. All texts are escaped."""
+    from tomewise.outgoing.answer_models import Answer as AnswerModel  # late, since it takes a while
+
     if not answer.resolved:
         missing = answer.missing or "the evidence does not say"
         return f"<div><p><b>Not answered:</b> {escape(missing)}</p>{_write_origin(answer)}</div>"
     choice = f"{escape(answer.choice)}. " if answer.choice else ""
-    notes = [_SUPPORT.get(answer.supported, ""), f"Missing: {answer.missing}" if answer.missing else ""]
+    notes = [f"Missing: {answer.missing}" if answer.missing else "", *AnswerModel.of(answer).list_remarks()]
     lines = "".join(f"<p>{escape(note)}</p>" for note in notes if note)
     quotations = "".join(f"<li>{_write_citation(citation, answer)}</li>" for citation in answer.citations)
     listed = f"<ol>{quotations}</ol>" if quotations else ""
@@ -404,8 +411,7 @@ def _write_answer(answer: Answer) -> str:
 
 
 def _write_citation(citation: Citation, answer: Answer) -> str:
-    name = citation.title or citation.document.rstrip("/").rsplit("/", 1)[-1]
-    where = escape(f"{name}, {describe_place(citation.place, citation.position + 1)}")
+    where = escape(describe_source(citation))
     before, after = _find_surroundings(citation, answer)
     return f"{escape(before)}<mark>{escape(citation.quote)}</mark>{escape(after)} <small>{where}</small>"
 

@@ -176,7 +176,7 @@ function joinTurns(record, traces) {
     const stored = traces.get(first + place + 1);
     const trace = [turn.question, turn.asked].includes(stored?.question) ? stored : undefined; // a session of this name may have been deleted
     const body = { question: turn.asked, options: trace?.options, instructions: trace?.instructions, system: record.system, session: record.name };
-    return { body, state: "done", text: turn.answer, answer: trace, number: trace?.number };
+    return { body, state: "done", text: turn.answer, answer: trace, number: trace?.id };
   });
 }
 

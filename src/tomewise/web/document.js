@@ -1,6 +1,6 @@
 // The text of a document in parts: quotations are highlighted, and places of passages stand beside them.
 // Offsets of the server count characters (code points); JavaScript counts UTF-16 units.
-import { Button, ErrorNotice, Head, Loading, Missing, Notice, count, formatCount, html, link, useEffect, useGet, useKeys, useLayoutEffect, useRef, useState } from "./parts.js";
+import { Button, ErrorNotice, Head, Loading, Missing, Notice, count, formatCount, formatPlace, html, link, useEffect, useGet, useKeys, useLayoutEffect, useRef, useState } from "./parts.js";
 import { get, tomePath } from "./api.js";
 
 const PART = 12000; // characters in one request
@@ -24,8 +24,9 @@ export function cutPieces(part, spans, current) {
   const places = new Map();
   let last = null;
   for (const passage of part.passages) {
-    if (passage.start >= part.start && passage.place && passage.place !== last) places.set(passage.start, passage.place);
-    last = passage.place;
+    const place = formatPlace(passage.place);
+    if (passage.start >= part.start && place && place !== last) places.set(passage.start, place);
+    last = place;
   }
   const edges = [...new Set([part.start, ...[...spans.flatMap((span) => [span.start, span.end]), current?.start ?? part.start, ...places.keys()].filter(inside), part.end])].sort((a, b) => a - b);
   const units = edges.map((edge) => findUnit(part.text, edge - part.start));
@@ -41,14 +42,15 @@ export function DocumentView({ tome, query, navigate }) {
   const start = Number(query.start) || 0;
   const end = Number(query.end) || 0;
   const trace = useGet(query.trace ? tomePath(tome, "traces", query.trace) : null);
-  const stops = trace.data?.citations ?? (end > start ? [{ document: query.id, start, end }] : []);
-  const at = stops.findIndex((stop) => stop.document === query.id && stop.start === start && stop.end === end);
-  const spans = stops.filter((stop) => stop.document === query.id);
   const text = useText(tome, query.id, start, end);
+  const own = text.id || query.id; // a link may name the document otherwise than the server does now
+  const stops = trace.data?.citations ?? (end > start ? [{ document: own, start, end }] : []);
+  const at = stops.findIndex((stop) => stop.document === own && stop.start === start && stop.end === end);
+  const spans = stops.filter((stop) => stop.document === own);
   const current = at >= 0 ? stops[at] : start ? { start, end: start } : undefined;
   const box = useRef(null);
   const go = (id, place, to = 0) => {
-    if (id === query.id && place === start && to === end) text.show(); // the address stays, so it moves nothing
+    if (id === own && place === start && to === end) text.show(); // the address stays, so it moves nothing
     else navigate(link(tome, "doc", { id, start: place, end: to, trace: query.trace }));
   };
   const step = (by) => {
@@ -56,14 +58,14 @@ export function DocumentView({ tome, query, navigate }) {
     const stop = stops.at(at < 0 ? Math.min(by, 0) : (at + by) % stops.length);
     go(stop.document, stop.start, stop.end);
   };
-  useKeys("Document", [["n", "next quotation", () => step(1)], ["p", "previous quotation", () => step(-1)], ["Home", "beginning of the text", () => go(query.id, 0)], ["End", "end of the text", () => go(query.id, Math.max(0, text.characters - 1))]]);
+  useKeys("Document", [["n", "next quotation", () => step(1)], ["p", "previous quotation", () => step(-1)], ["Home", "beginning of the text", () => go(own, 0)], ["End", "end of the text", () => go(own, Math.max(0, text.characters - 1))]]);
   useEffect(() => { if (text.parts.length) showCurrent(box.current, start === 0 && text.parts[0].start === 0); }, [text.turn, query.start, query.end, at]);
 
-  const title = text.title || query.id?.replace(/\/$/, "").split("/").pop() || "Document";
+  const title = text.title || own?.replace(/\/$/, "").split("/").pop() || "Document";
   const place = current && findPlace(text.parts, current.start);
   const isMoved = current?.quote && text.isHere && readSpan(text.parts, current) !== current.quote;
   return html`
-    <${Head} title=${title}>${title === query.id ? null : html`<span class="path">${query.id}</span>`}</${Head}>
+    <${Head} title=${title}>${title === own ? null : html`<span class="path">${own}</span>`}</${Head}>
     <${Missing} error=${text.error} title="No document of this name is here" back=${link(tome)} words=${`See the documents of ${tome}`}>It may have been removed, or added under another name.</${Missing}>
     ${text.error ? null : html`<${ErrorNotice} error=${trace.error} />`}
     ${isMoved ? html`<${Notice} kind="warn" title="The document has changed since this answer.">The quotation no longer stands here: “${current.quote}”</${Notice}>` : null}
@@ -74,7 +76,7 @@ export function DocumentView({ tome, query, navigate }) {
         <${Button} small aria-label="Next quotation" onClick=${() => step(1)}>→ <kbd>n</kbd></${Button}>
         ${query.trace ? html`<a href=${link(tome, "history", {}, query.trace)}>the answer</a>` : null}</div>` : null}
       ${text.characters ? html`<label class="reader-place"><span class="soft number">${formatCount(Math.round((100 * (text.parts[0]?.start ?? 0)) / text.characters))} % of ${count(text.characters, "character")}</span>
-        <input type="range" min="0" max=${text.characters - 1} step=${Math.max(1, Math.round(text.characters / 200))} value=${start} aria-label="Place in the text" onChange=${(event) => go(query.id, Number(event.target.value))} /></label>` : null}
+        <input type="range" min="0" max=${text.characters - 1} step=${Math.max(1, Math.round(text.characters / 200))} value=${start} aria-label="Place in the text" onChange=${(event) => go(own, Number(event.target.value))} /></label>` : null}
     </div>`}
     ${text.parts.length || text.error ? null : html`<${Loading} what="Reading" />`}
     <${Text} box=${box} text=${text} spans=${spans} current=${current} />`;
@@ -102,7 +104,7 @@ function Text({ box, text, spans, current }) {
   </div>`;
 }
 
-const NO_TEXT = { parts: [], characters: 0, title: "", error: null };
+const NO_TEXT = { parts: [], characters: 0, id: "", title: "", error: null };
 
 /**
  * The parts of a text that are here: those around a place, and more at each end when they are wanted. `isHere` says whether they
@@ -129,7 +131,7 @@ function useText(tome, id, start, end) {
     const from = Math.max(0, start - BEFORE);
     return read(from, Math.max(from + PART, Math.min(end, from + 4 * PART)), (part) => {
       held.current = null;
-      setState((now) => ({ parts: [part], characters: part.characters, title: part.title, key, turn: now.turn + 1, error: null }));
+      setState((now) => ({ parts: [part], characters: part.characters, id: part.document, title: part.title, key, turn: now.turn + 1, error: null }));
     });
   };
   const show = () => (isHere ? setState((now) => ({ ...now, turn: now.turn + 1 })) : open());
@@ -164,7 +166,7 @@ function hold(box, part) {
 
 /** The place that the source states for a character, such as its chapter. */
 function findPlace(parts, character) {
-  return parts.flatMap((part) => part.passages).find((passage) => passage.start <= character && passage.end > character)?.place;
+  return formatPlace(parts.flatMap((part) => part.passages).find((passage) => passage.start <= character && passage.end > character)?.place);
 }
 
 /** Whether the parts hold a whole span, or as much of it as the text still has. */

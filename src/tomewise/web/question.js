@@ -291,14 +291,14 @@ export function CompareView({ tome, query, info }) {
 
 function collectEvidence(turn) {
   const found = new Map();
-  for (const event of turn.events) for (const piece of listPieces(event)) if (!found.has(piece.node)) found.set(piece.node, piece);
+  for (const event of turn.events) for (const piece of listPieces(event)) if (!found.has(piece.id)) found.set(piece.id, piece);
   return found;
 }
 
 /** Cost and evidence of both, side by side, and what both found. */
 function Comparison({ turns, tome }) {
   const [first, second] = turns.map(collectEvidence);
-  const common = [...first.values()].filter((piece) => second.has(piece.node));
+  const common = [...first.values()].filter((piece) => second.has(piece.id));
   const cited = turns.map((turn) => new Set(turn.answer.citations.map((citation) => citation.passage)));
   const both = [...cited[0]].filter((passage) => cited[1].has(passage)).length;
   const rows = [

@@ -23,22 +23,22 @@ function TraceList({ tome, navigate, info }) {
   const compare = () => chosen.length === 2 && navigate(link(tome, "history", { first: Math.min(...chosen), second: Math.max(...chosen) }));
   useKeys("History", [["c", "compare the two chosen questions", compare]]);
   const columns = [
-    { key: "chosen", label: html`<span class="hidden">Compare</span>`, cell: (row) => html`<input type="checkbox" aria-label=${`Choose question ${row.number} to compare`} checked=${chosen.includes(row.number)} onChange=${() => choose(row.number)} />` },
-    { key: "question", label: "Question", wide: true, cell: (row) => html`<a href=${link(tome, "history", {}, String(row.number))} dir="auto">${row.question}</a><p class="soft one-line" dir="auto">${describeAnswer(row)}</p>` },
+    { key: "chosen", label: html`<span class="hidden">Compare</span>`, cell: (row) => html`<input type="checkbox" aria-label=${`Choose question ${row.id} to compare`} checked=${chosen.includes(row.id)} onChange=${() => choose(row.id)} />` },
+    { key: "question", label: "Question", wide: true, cell: (row) => html`<a href=${link(tome, "history", {}, String(row.id))} dir="auto">${row.question}</a><p class="soft one-line" dir="auto">${describeAnswer(row)}</p>` },
     { key: "system", label: "System" },
     { key: "calls", label: "Calls", number: true, extra: true, cell: (row) => formatCount(row.usage.calls) },
     { key: "cost", label: "Cost", number: true, extra: true, cell: (row) => html`<${Money} value=${row.usage.cost} />` },
     { key: "asked", label: "Asked", extra: true, cell: (row) => html`<${Time} value=${row.asked} />` },
-    info.read_only ? null : { key: "delete", label: html`<span class="hidden">Delete</span>`, cell: (row) => html`<${Button} small kind="quiet" aria-label=${`Delete question ${row.number}`} onClick=${() => setLeaving(row)}>×</${Button}>` },
+    info.read_only ? null : { key: "delete", label: html`<span class="hidden">Delete</span>`, cell: (row) => html`<${Button} small kind="quiet" aria-label=${`Delete question ${row.id}`} onClick=${() => setLeaving(row)}>×</${Button}>` },
   ].filter(Boolean);
   return html`
     <${Head} title="History" actions=${rows?.length > 1 ? html`<${Button} disabled=${chosen.length < 2} onClick=${compare}>Compare two</${Button}>` : null}>Every question is kept with the way it was answered.${rows?.length > 1 ? " Tick two to compare them." : ""}</${Head}>
     <${ErrorNotice} error=${error} retry=${read} />
     ${rows || error ? null : html`<${Loading} />`}
     ${rows && !rows.length && !next ? html`<${Empty} title="No questions yet" actions=${html`<${Button} kind="primary" href=${link(tome, "ask")}>Ask</${Button}>`}>Questions and their answers appear here as soon as one is asked.</${Empty}>` : null}
-    ${rows?.length ? html`<${Table} caption="Questions, newest first" columns=${columns} rows=${rows} rowKey=${(row) => row.number} />` : null}
+    ${rows?.length ? html`<${Table} caption="Questions, newest first" columns=${columns} rows=${rows} rowKey=${(row) => row.id} />` : null}
     ${next ? html`<${Button} disabled=${busy} onClick=${read}>Show older ones</${Button}>` : null}
-    ${leaving ? html`<${DeleteTrace} tome=${tome} trace=${leaving} onClose=${() => setLeaving(null)} onDone=${() => { setLeaving(null); setChosen([]); drop(leaving.number); }} />` : null}`;
+    ${leaving ? html`<${DeleteTrace} tome=${tome} trace=${leaving} onClose=${() => setLeaving(null)} onDone=${() => { setLeaving(null); setChosen([]); drop(leaving.id); }} />` : null}`;
 }
 
 /** The stored questions, newest first: `rows` so far, `next` while there are older ones, which `read` appends. */
@@ -52,19 +52,19 @@ function useTraces(tome) {
     );
   };
   useEffect(read, []);
-  const drop = (number) => setState((now) => ({ ...now, rows: now.rows.filter((row) => row.number !== number) }));
+  const drop = (number) => setState((now) => ({ ...now, rows: now.rows.filter((row) => row.id !== number) }));
   return { ...state, read, drop };
 }
 
 function describeAnswer(row) {
   const marks = listMarks(row).map(([words]) => words);
-  return [marks.join(", "), row.answer || row.missing].filter(Boolean).join(": ");
+  return [marks.join(", "), row.text || row.missing].filter(Boolean).join(": ");
 }
 
 function DeleteTrace({ tome, trace, onClose, onDone }) {
   const [error, setError] = useState(null);
-  const remove = () => send("DELETE", tomePath(tome, "traces", String(trace.number))).then(onDone, setError);
-  return html`<${Dialog} title=${`Delete question ${trace.number}?`} onClose=${onClose} actions=${html`<${Button} onClick=${onClose}>Keep it</${Button}><${Button} kind="danger" onClick=${remove}>Delete</${Button}>`}>
+  const remove = () => send("DELETE", tomePath(tome, "traces", String(trace.id))).then(onDone, setError);
+  return html`<${Dialog} title=${`Delete question ${trace.id}?`} onClose=${onClose} actions=${html`<${Button} onClick=${onClose}>Keep it</${Button}><${Button} kind="danger" onClick=${remove}>Delete</${Button}>`}>
     <p dir="auto">${trace.question}</p><p class="soft">Its answer and its trace go with it. The documents stay as they are.</p><${ErrorNotice} error=${error} /></${Dialog}>`;
 }
 
@@ -123,7 +123,7 @@ function NoTrace({ error, tome }) {
 
 function TwoTraces({ tome, numbers }) {
   const sides = numbers.map((number) => useGet(tomePath(tome, "traces", number)));
-  const shown = sides.map(({ data }) => new Set((data?.events ?? []).flatMap(listPieces).map((piece) => piece.node)));
+  const shown = sides.map(({ data }) => new Set((data?.events ?? []).flatMap(listPieces).map((piece) => piece.id)));
   const both = [...shown[0]].filter((node) => shown[1].has(node)).length;
   const [first, second] = sides.map(({ data }) => data);
   const isSame = Boolean(first && first.question === second?.question);

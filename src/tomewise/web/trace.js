@@ -122,7 +122,7 @@ export function EvidenceList({ evidence, tome, number }) {
   const found = useSources(tome, number);
   return html`<ol class="evidence">${evidence.map((piece, place) => {
     const source = [piece.layer, piece.title, formatPlace(piece.place)].filter(Boolean).join(" · ");
-    const { text = piece.text, document, start, end } = found?.[piece.node] ?? {};
+    const { text = piece.text, document, start, end } = found?.[piece.id] ?? {};
     const words = String(text ?? "").replaceAll(/\s+/g, " ");
     return html`<li key=${place}><details><summary><span class="number score">${piece.score?.toFixed?.(3) ?? ""}</span>
       <span class="source">${source}</span><span class="words" dir="auto">${words ? shorten(words, SHORT) : found ? "(its text is not here any more)" : "…"}</span>
@@ -138,7 +138,7 @@ function Rewrite({ rewrite, evidence }) {
   const { text, name, source } = rewrite;
   const start = typeof name === "string" && name ? text.indexOf(name) : -1;
   const words = start < 0 ? text : html`${text.slice(0, start)}<b>${name}</b>${text.slice(start + name.length)}`;
-  const giver = source ? evidence.findIndex((piece) => piece.node === source) : -1;
+  const giver = source ? evidence.findIndex((piece) => piece.id === source) : -1;
   return html`<span class="rewrite">asked again: “<span dir="auto">${words}</span>”${giver < 0 ? null : html`, with a name from <span dir="auto">${evidence[giver].title || `piece ${giver + 1}`}</span>`}</span>`;
 }
 
@@ -156,7 +156,7 @@ export function listMarks(answer) {
 
 /** Where the quotations of a document are, for the document view to go from one to the next. */
 export function linkCitation(tome, answer, citation) {
-  return link(tome, "doc", { id: citation.document, start: citation.start, end: citation.end, trace: answer.trace ?? answer.number });
+  return link(tome, "doc", { id: citation.document, start: citation.start, end: citation.end, trace: answer.trace ?? answer.id });
 }
 
 /** An answer as `tome ask --json` or a stored trace has it: text, marks, what is missing, numbered quotations. */
@@ -166,9 +166,9 @@ export function AnswerView({ answer, tome }) {
   const isDeclined = !answer.resolved && !answer.forced;
   return html`<div class="answer">
     ${marks.length ? html`<p class="marks">${marks.map(([words, kind]) => html`<${Tag} key=${words} kind=${kind}>${words}</${Tag}>`)}</p>` : null}
-    ${isDeclined && !answer.answer
+    ${isDeclined && !answer.text
       ? html`<p class="answer-text">The documents do not hold the answer.</p>`
-      : html`<p class="answer-text" dir="auto">${answer.choice ? html`<b class="choice">${answer.choice}</b> ` : null}${answer.answer}
+      : html`<p class="answer-text" dir="auto">${answer.choice ? html`<b class="choice">${answer.choice}</b> ` : null}${answer.text}
           ${citations.map((citation, place) => html` <a key=${place} class="reference" href=${linkCitation(tome, answer, citation)} aria-label=${`Quotation ${place + 1}`}>${place + 1}</a>`)}</p>`}
     ${answer.missing ? html`<p class="missing"><b>Missing:</b> <span dir="auto">${answer.missing}</span></p>` : null}
     ${citations.length ? html`<ol class="quotes">${citations.map((citation, place) => html`<li key=${place}>
@@ -214,12 +214,12 @@ export function Understood({ answer, asked }) {
 
 /** What can be done with an answer that has a trace. */
 export function AnswerActions({ answer, tome, question, onGuess }) {
-  const number = answer.trace ?? answer.number;
+  const number = answer.trace ?? answer.id;
   const trace = link(tome, "history", {}, String(number));
   const [copied, setCopied] = useState("Copy");
   const copy = async () => {
     const quotes = answer.citations.map((citation, place) => `[${place + 1}] “${citation.quote}” (${describeSource(citation)})`);
-    const text = [answer.answer || "The documents do not hold the answer.", ...quotes].join("\n");
+    const text = [answer.text || "The documents do not hold the answer.", ...quotes].join("\n");
     await navigator.clipboard.writeText(text).then(() => setCopied("Copied"), () => setCopied("The browser did not copy it"));
   };
   return html`<span class="actions">

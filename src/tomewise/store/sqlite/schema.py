@@ -42,6 +42,7 @@ documents = Table(
     Column("characters", RowWhole("documents"), nullable=False),
     Column("text", RowText("documents"), nullable=False),
     Column("metadata", RowObject("documents"), nullable=False),
+    Column("folder", RowText("documents"), nullable=False),  # that was given to `add`; empty if none was
 )
 
 # Every text of every layer. A key is never used again, so a value cached under a key stays correct.
@@ -80,6 +81,7 @@ vectors = Table(
 )
 
 # A random number for each space of vectors or edges, new with every change. Cached arrays are checked against it.
+# `documents` has such a number too, for the ids, sources and folders of the documents.
 spaces = Table(
     "spaces",
     TABLES,
@@ -191,7 +193,12 @@ UPDATE builds SET record = json_set(record, '$.writes', json_array('entities:' |
   WHERE layer LIKE 'graph:%';
 """
 
-MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4)
+# Documents keep the folder that was given to `add`. Those of before have none.
+_VERSION_5 = """
+ALTER TABLE documents ADD COLUMN folder TEXT NOT NULL DEFAULT '';
+"""
+
+MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5)
 LATEST = len(MIGRATIONS)
 
 

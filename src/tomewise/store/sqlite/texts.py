@@ -52,6 +52,12 @@ class StoredTexts(Session):
             found = connection.execute(select(documents.c.id, documents.c.source)).all()
         return {row[0]: row[1] for row in found}
 
+    def folders(self) -> dict[DocumentId, str]:
+        """The folder that each document was added with, by the document's id; empty where there was none."""
+        with self.read() as connection:
+            found = connection.execute(select(documents.c.id, documents.c.folder)).all()
+        return {row[0]: row[1] for row in found}
+
     def digest(self, document: DocumentId) -> str | None:
         """The digest of the document's content when it was added, or None if it does not exist."""
         with self.read() as connection:

@@ -50,14 +50,16 @@ class Write(BuildRecords):
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection)
         self._changes: dict[str, Changes] = defaultdict(Changes)
+        self._changes_documents = False  # their ids, sources or folders
 
     # ------------------------------------------------------------ documents
 
     def put_document(self, document: Document, digest: str, passages: Sequence[Passage]) -> list[int]:
         """Add a document; it replaces a document of the same id. Returns the keys of its passages."""
         self.remove_document(document.id)
+        self._changes_documents = True
         row = {"id": document.id, "title": document.title, "source": document.source, "text": document.text}
-        row |= {"metadata": encode_json(document.metadata)}
+        row |= {"metadata": encode_json(document.metadata), "folder": ""}
         statement = insert(documents).values(**row, digest=digest, characters=len(document.text))
         added = self._connection.execute(statement).inserted_primary_key
         assert added is not None
@@ -85,6 +87,7 @@ class Write(BuildRecords):
         lexical.forget(self._connection, [(key, join_indexed_text(row.title, data, text)) for key, data, text in found])
         removed = self.remove_nodes([key for key, _, _ in found])
         self._connection.execute(delete(documents).where(documents.c.key == row.key))
+        self._changes_documents = True
         return removed
 
     def move_document(self, former: DocumentId, document: Document, digest: str) -> None:
@@ -98,6 +101,7 @@ class Write(BuildRecords):
         row = self._connection.execute(select(documents.c.key).where(documents.c.id == former)).one()
         values = {"id": document.id, "source": document.source, "digest": digest}
         self._connection.execute(update(documents).where(documents.c.key == row.key).values(**values))
+        self._changes_documents = True
         if former == document.id:
             return
         ids = _find_moved_ids(self._connection, row.key, document.id)
@@ -106,6 +110,13 @@ class Write(BuildRecords):
         renamed_data = func.json_set(nodes.c.data, "$.document", document.id)
         change = update(nodes).where(nodes.c.key.in_(select_values(ids)), names_document)
         self._connection.execute(change.values(data=renamed_data))
+
+    def set_folders(self, folders: Mapping[DocumentId, str]) -> None:
+        """Record the folders that documents were added with. Ids without a document are passed over."""
+        if folders:
+            statement = update(documents).where(documents.c.id == bindparam("document")).values(folder=bindparam("to"))
+            self._connection.execute(statement, [{"document": id, "to": folder} for id, folder in folders.items()])
+            self._changes_documents = True
 
     def _rename_nodes(self, ids: Mapping[int, str]) -> None:
         """Give nodes other ids. Their spaces get new versions, so that nobody uses ids that were read before."""
@@ -395,17 +406,18 @@ class Write(BuildRecords):
         """Give each changed space a new version. Returns, by space, the old version, the new one, and the changes."""
         deltas: dict[str, tuple[int, int, Delta]] = {}
         for space, changes in sorted(self._changes.items()):
-            if not changes:
-                continue
-            before = read_space_version(self._connection, space)
-            # A random number: a counter would repeat numbers after a tome is restored from a copy.
-            after = secrets.randbits(62) + 1
-            row = {"space": space, "version": after}
-            self._connection.execute(
-                insert(spaces).values(row).on_conflict_do_update(index_elements=["space"], set_=row)
-            )
-            deltas[space] = (before, after, changes.make_delta())
+            if changes:
+                before = read_space_version(self._connection, space)
+                deltas[space] = (before, self._renew_version(space), changes.make_delta())
+        if self._changes_documents:
+            self._renew_version("documents")
         return deltas
+
+    def _renew_version(self, space: str) -> int:
+        version = secrets.randbits(62) + 1  # a counter would repeat numbers after a tome is restored from a copy
+        row = {"space": space, "version": version}
+        self._connection.execute(insert(spaces).values(row).on_conflict_do_update(index_elements=["space"], set_=row))
+        return version
 
 
 def _find_moved_ids(connection: Connection, key: int, name: DocumentId) -> dict[int, str]:

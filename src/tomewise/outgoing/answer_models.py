@@ -1,0 +1,200 @@
+"""Answers as they go out, with their events, their cost, their traces and their sessions."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import AliasChoices, BeforeValidator, Field, model_validator
+
+from tomewise.outgoing.form import DocumentName, Outgoing, Place, Sorted, read_fields, repeat, sort_set
+from tomewise.outgoing.passage_models import Passage
+
+
+def _write_detail(detail: Any) -> Any:
+    """Plain data, whatever a loop from outside put into it. A piece of evidence says its `id`, as elsewhere.
+
+    What JSON has no form for becomes its `repr`. Keys that are no text are left out, as is a detail that holds itself.
+    """
+    try:
+        plain = json.loads(json.dumps(dict(detail), default=repr, skipkeys=True))
+    except (ValueError, RecursionError):
+        return {}
+    if isinstance(pieces := plain.get("evidence"), list):
+        plain["evidence"] = [
+            {"id": piece["node"], **piece} if isinstance(piece, dict) and "node" in piece else piece for piece in pieces
+        ]
+    return plain
+
+
+class Event(Outgoing):
+    """One thing that happened while a question was answered; `types.Event` says what its `detail` may hold."""
+
+    name: str
+    step: int = 0
+    summary: str = ""
+    detail: Annotated[dict[str, Any], BeforeValidator(_write_detail)] = {}
+
+
+class Spent(Outgoing):
+    """What model calls used. `cost` is in dollars, null where a price is unknown."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+    cost: float | None = 0.0
+    model_seconds: float = Field(0.0, validation_alias=AliasChoices("model_seconds", "seconds"))
+
+
+class Usage(Spent):
+    """The cost of an answer or a build, whole and by role; `depth` is the longest chain of calls that waited."""
+
+    own_seconds: float = 0.0
+    depth: int = 0
+    roles: dict[str, Spent] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _flatten(cls, used: Any) -> Any:
+        values = read_fields(used)
+        total, roles = values.pop("total", {}), values.pop("roles", {})
+        return {**read_fields(total), **values, "roles": dict(sorted(roles.items()))}
+
+
+class Citation(Outgoing):
+    """A verified quotation: characters `start` to `end` of the document, inside the passage."""
+
+    document: DocumentName
+    passage: str
+    position: int = Field(description="The number of the passage in its document, from 0.")
+    start: int
+    end: int
+    quote: str
+    title: str = ""
+    place: Annotated[Place, Field(description="Where the quotation begins.")] = {}
+
+
+class Condition(Outgoing):
+    """A test of one field of metadata."""
+
+    field: str
+    operator: str
+    value: Any
+
+
+class Scope(Outgoing):
+    """What a question was narrowed to."""
+
+    documents: Annotated[list[DocumentName], BeforeValidator(sort_set)] | None = None
+    where: list[Condition] = []
+    entities: Sorted | None = None
+    without_entities: Sorted = []
+
+
+class FromSession(Outgoing):
+    """What an answer took from its session."""
+
+    name: str
+    number: int
+    question: str
+    notes: list[str] = []
+    passages: list[str] = []
+    dropped: list[str] = []
+
+
+class Answer(Outgoing):
+    """An answer with its citations and its cost."""
+
+    text: str = Field(validation_alias=AliasChoices("text", "answer"), description="Empty if it was declined.")
+    choice: str | None = Field(None, description="The letter of the chosen option.")
+    resolved: bool = Field(True, description="False if the memory does not hold the answer.")
+    forced: bool = Field(False, description="Whether the model had to guess.")
+    supported: Literal["full", "partly", "none"] = Field("full", description="How far the evidence holds the answer.")
+    missing: str = Field("", description="What the evidence lacks.")
+    system: str = ""
+    model: str = ""
+    citations: list[Citation] = []
+    dropped_quotes: int = Field(0, description="Quotations that were found nowhere.")
+    derived_quotes: int = Field(0, description="Quotations of what was made from passages, such as a summary.")
+    usage: Usage
+    session: FromSession | None = None
+
+    answer = repeat("text")
+
+    def list_remarks(self) -> list[str]:
+        """What a reader must know of the answer besides its text, in sentences."""
+        remarks = {
+            "The evidence supports only a part of this answer.": self.resolved and self.supported == "partly",
+            "A guess: no evidence supports it.": self.resolved and self.supported == "none",
+            "The model would have declined; it was forced to answer.": self.resolved and self.forced,
+            "The model was asked for a guess too, and gave none.": not self.resolved and self.forced,
+            f"{self.dropped_quotes} quotation(s) of the model are in no passage and were dropped.": self.dropped_quotes,
+            f"{self.derived_quotes} quotation(s) are from summaries and in no passage: not cited.": self.derived_quotes,
+        }
+        return [remark for remark, holds in remarks.items() if holds]
+
+
+class Asked(Answer):
+    """An answer as it is replied: what `tome ask --json` prints."""
+
+    within: Scope | None = None
+    nearest: list[Passage] = Field([], description="Where the question was declined, the passages nearest to it.")
+
+
+class TracedAnswer(Asked):
+    """An answer with what happened on the way: what `tome ask --trace --json` prints."""
+
+    events: list[Event]
+
+    trace = repeat("events", list[Event])
+
+
+class NumberedAnswer(Asked):
+    """An answer, and the number of the trace that the tome keeps of it."""
+
+    trace: int | None = None
+
+
+class TraceRow(Answer):
+    """A question that was asked at a time (ISO 8601, UTC), with its answer."""
+
+    id: int = Field(validation_alias=AliasChoices("id", "number"))
+    asked: str
+    question: str
+    options: list[str] = []
+    instructions: str = ""
+    force: bool = False
+    within: Scope | None = None
+    cut: list[str] = Field([], description="What was left out to keep the trace small.")
+
+    number = repeat("id", int)
+
+
+class Trace(TraceRow):
+    """A trace, whole: what `tome log N --json` prints."""
+
+    events: list[Event]
+
+
+class Turn(Outgoing):
+    """A question of a session: as it was asked, as it was answered, and the answer."""
+
+    asked: str
+    question: str
+    answer: str
+    passages: list[str] = []
+
+
+class Session(Outgoing):
+    """A session, whole: what `tome sessions NAME --json` prints."""
+
+    name: str
+    system: str
+    within: Scope | None = None
+    count: int
+    turns: list[Turn]
+    memory_kind: str = Field("", validation_alias=AliasChoices("memory_kind", "kind"))
+    memory: Any = None
+    notes: list[str] = []

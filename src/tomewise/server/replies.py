@@ -1,0 +1,238 @@
+"""What the endpoints reply where it is more than one thing that goes out: lists in pages, jobs, the server itself."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+from pydantic import Field
+
+from tomewise.outgoing.answer_models import TraceRow, Usage
+from tomewise.outgoing.form import DocumentName, Outgoing, SourceName
+from tomewise.outgoing.passage_models import DocumentEntry, Evidence, Passage
+from tomewise.outgoing.report_models import AddReport, BuildReport, Contents, Removal
+
+State: TypeAlias = Literal["queued", "waiting", "running", "done", "failed", "cancelled", "interrupted"]
+Kind: TypeAlias = Literal["add", "build"]
+
+
+class TomeList(Outgoing):
+    """Tomes by name; `next` is the `after` of the following page."""
+
+    tomes: list[str]
+    total: int
+    next: str | None
+
+
+class DocumentList(Outgoing):
+    """Documents by id; `next` is the `after` of the following page."""
+
+    documents: list[DocumentEntry]
+    total: int
+    next: str | None
+
+
+class TomeReply(Contents, DocumentList):
+    """What a tome holds, with its first documents, the systems that are ready, and the layers that lag."""
+
+    ready: list[str]
+    lag: dict[str, int] = Field(description="By built layer, how many nodes it has yet to take in.")
+
+
+class DocumentReply(Outgoing):
+    """A document with a part of its passages; `next` is the `start` of the following page."""
+
+    id: DocumentName
+    title: str
+    source: SourceName
+    digest: str
+    characters: int
+    metadata: dict[str, Any]
+    passages: list[Passage]
+    total: int
+    next: int | None
+
+
+class RemovalReply(Removal):
+    """What would go with a document, answers of sessions too."""
+
+    session_answers: int
+
+
+class SearchReply(Outgoing):
+    """The evidence that a system finds, best first."""
+
+    evidence: list[Evidence]
+
+
+class ListedTrace(TraceRow):
+    """A trace in a list; `drawable` says whether its system has a working memory to draw."""
+
+    drawable: bool
+
+
+class TraceList(Outgoing):
+    """Traces, newest first; `next` is the `before` of the following page."""
+
+    traces: list[ListedTrace]
+    next: int | None
+
+
+class EvidenceText(Outgoing):
+    """The text of a piece of evidence; a passage stands at `start` to `end` of its document."""
+
+    text: str
+    document: DocumentName
+    start: int
+    end: int
+
+
+class EvidenceTexts(Outgoing):
+    """The texts of evidence by its id."""
+
+    evidence: dict[str, EvidenceText]
+
+
+class SessionRow(Outgoing):
+    """A session in a list."""
+
+    name: str
+    system: str
+    count: int
+
+
+class SessionList(Outgoing):
+    """Sessions by name; `next` is the `after` of the following page."""
+
+    sessions: list[SessionRow]
+    total: int
+    next: str | None
+
+
+class Deleted(Outgoing):
+    """What was deleted."""
+
+    deleted: int | str
+
+
+class LayerList(Outgoing):
+    """The layers that can be drawn."""
+
+    layers: list[str]
+
+
+class JobProgress(Outgoing):
+    """How much of a task is done; `total` is 0 while it is unknown."""
+
+    label: str
+    done: int
+    total: int
+
+
+class JobReply(Outgoing):
+    """A job: an addition or a build that goes on after its request."""
+
+    id: str
+    tome: str
+    kind: Kind
+    state: State
+    progress: list[JobProgress]
+    note: str | None = Field(description="Why it waits, while it does.")
+    usage: Usage | None
+    report: BuildReport | AddReport | None
+    error: dict[str, Any] | None
+    created: str
+    started: str | None
+    ended: str | None
+    system: str | None
+    files: int
+
+
+class JobReplies(Outgoing):
+    """Jobs, the newest first."""
+
+    jobs: list[JobReply]
+    total: int
+
+
+class EvaluationList(Outgoing):
+    """Experiments, the latest first."""
+
+    evaluations: list[dict[str, Any]]
+    total: int
+
+
+class EvaluationReply(Outgoing):
+    """The table of an experiment, a page of its rows, and the names of its slices."""
+
+    table: dict[str, Any]
+    rows: list[dict[str, Any]]
+    total: int
+    slices: list[str]
+
+
+class AskedQuestion(Outgoing):
+    """A question of an experiment, with the score of every system."""
+
+    id: str
+    question: str
+    scores: dict[str, float | None]
+
+
+class QuestionList(Outgoing):
+    """The questions of an experiment by id, scored in its first metric."""
+
+    metric: str | None
+    systems: list[str]
+    questions: list[AskedQuestion]
+    total: int
+
+
+class ComparedAnswers(Outgoing):
+    """A question with its gold, and the answers of two systems."""
+
+    id: str
+    question: str
+    options: list[str]
+    answers: list[str]
+    correct: str | None
+    systems: list[dict[str, Any]]
+
+
+class SampleQuestion(Outgoing):
+    """A question about the sample."""
+
+    question: str
+    options: list[str]
+
+
+class Sample(Outgoing):
+    """The bundled story as a document to add, and questions about it."""
+
+    id: str
+    text: str
+    questions: list[SampleQuestion]
+
+
+class Limits(Outgoing):
+    """The limits of the server; null for what it does not limit."""
+
+    calls: int | None
+    tokens: int | None
+    cost: float | None
+    questions: int
+    waiting: int
+    seconds: float
+    upload_bytes: int
+    body_bytes: int
+
+
+class Info(Outgoing):
+    """The version, the model, the systems with their settings, the limits, and what was spent since the start."""
+
+    version: str
+    model: str
+    systems: list[dict[str, Any]] = Field([], description="What each needs, costs and can be set to.")
+    limits: Limits
+    read_only: bool
+    makes_tomes: bool
+    spent: dict[str, float | None]

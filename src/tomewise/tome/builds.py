@@ -1,0 +1,100 @@
+"""The memory layers of a tome: estimated, and brought up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from tomewise.concurrency import run_in_thread
+from tomewise.errors import UsageError
+from tomewise.memory.building import Provide, build, estimate
+from tomewise.memory.imports.extraction_file import ImportsExtractions, read_extractions
+from tomewise.memory.neighbours import note_sizes
+from tomewise.memory.renewal import forget_memory
+from tomewise.run import open_run
+from tomewise.store.contract import Store
+from tomewise.systems.kit import Kit
+from tomewise.systems.layers import make_layers
+from tomewise.systems.registry import Variant
+from tomewise.tome.inputs import check_type, read_texts
+from tomewise.tome.reports import BuildReport
+from tomewise.types import Estimate, Layer, LayerReport, Report
+
+_Records: TypeAlias = Mapping[str, Mapping[str, Any]]  # the build records by layer
+
+
+class Builds:
+    """Builds the layers of a tome."""
+
+    def __init__(self, kit: Kit) -> None:
+        self._kit = kit
+
+    def wire_layers(self, variant: Variant, names: str | Sequence[str]) -> list[Layer]:
+        """The layers of a system and those of these names; of two with one name, the system's. Raises UnknownName."""
+        further = make_layers(self._kit, *read_names("layers", names))
+        return list({layer.name: layer for layer in (*further, *variant.wire(self._kit).layers)}.values())
+
+    async def build(
+        self, layers: Sequence[Layer], report: Report, *, extractions: str | Path | None, again: str | Sequence[str]
+    ) -> BuildReport:
+        """Bring the layers up to date. See `Tome.build`."""
+        store, names = self._kit.store, read_names("again", again)
+        check_type("extractions", extractions, str | Path | None, "a path")
+        with store.alone("build"), open_run() as used:
+            provide = None
+            if extractions:
+                provide = await run_in_thread(provide_extractions, layers, Path(extractions), store, report)
+            await run_in_thread(forget_memory, names, layers, store)
+            before = store.builds()
+            reports = await build(layers, store, report, provide=provide)
+            after = store.builds()
+            noted = (_note_model(each, self._kit.model.name, before, after) for each in reports)
+            return BuildReport(tuple(note_sizes(noted, layers, after)), used.usage())
+
+    async def estimate(self, layers: Sequence[Layer], report: Report) -> list[Estimate]:
+        """What `build` would use, layer by layer."""
+        return await estimate(layers, self._kit.store, report)
+
+
+def read_names(argument: str, names: str | Sequence[str]) -> tuple[str, ...]:
+    """The names that an argument gives, one or several. Raises UsageError for another type."""
+    return (names,) if isinstance(names, str) else read_texts(argument, names)
+
+
+def _note_model(report: LayerReport, model: str, before: _Records, after: _Records) -> LayerReport:
+    """The report, with a note if another model than this one built the layer before."""
+    former, latest = (builds.get(report.layer, {}).get("model") for builds in (before, after))
+    current_names = model.replace("=", " ").split()
+    if former is None or (former == latest and set(former.split(", ")) <= set(current_names)):
+        return report
+    name = model if former == latest else latest
+    note = f"{former} built what was there, and it stays; to use {name} for all, add to a new tome"
+    return replace(report, notes=(*report.notes, note))
+
+
+def provide_extractions(layers: Sequence[Layer], path: Path, store: Store, report: Report) -> Provide:
+    """A function that fills the graphs among the layers with the extractions of a file.
+
+    Raises ReadingError for a bad file, UsageError if a graph cannot take them (see `ImportsExtractions.check_import`).
+    """
+    extractions = read_extractions(path, store)
+    graphs = {
+        layer.name: layer
+        for layer in layers
+        if isinstance(layer, ImportsExtractions) and layer.style == extractions.style
+    }
+    if not graphs:
+        kind = extractions.style
+        raise UsageError(f"{path} holds {kind} of passages, which this system has no layer for: leave it out")
+    for graph in graphs.values():
+        graph.check_import(extractions)
+
+    async def provide(layer: Layer) -> LayerReport | None:
+        if (graph := graphs.get(layer.name)) is None:
+            return None
+        filled = await graph.import_extractions(extractions, report)
+        return replace(filled, notes=(f"{path.name}: {extractions.coverage}", *filled.notes))
+
+    return provide

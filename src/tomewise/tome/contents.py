@@ -1,0 +1,107 @@
+"""The documents of a tome: added, removed, and shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tomewise.concurrency import run_in_thread
+from tomewise.memory.passages import PassagesLayer
+from tomewise.notebook_display import write_table
+from tomewise.reading.bounds import Bounds
+from tomewise.reading.process import ReaderProcess
+from tomewise.reading.read import NamedFile, SourceReader
+from tomewise.store.records import DocumentRecord
+from tomewise.systems.kit import Kit
+from tomewise.tome.embedder_address import remember_address
+from tomewise.tome.exact_names import find_exactly
+from tomewise.tome.fixed_settings import fix_settings, make_splitter
+from tomewise.tome.inputs import Claims, read_documents, remember_folders
+from tomewise.tome.moved_files import MovedFiles
+from tomewise.tome.reports import AddReport, RemoveReport
+from tomewise.tome.session_memory import forget_in_all
+from tomewise.types import Change, Document, DocumentId, Report
+
+if TYPE_CHECKING:
+    from tomewise.store.contract import Store
+
+_MOST_SHOWN = 20  # documents
+
+
+class Contents:
+    """Adds documents to a tome and removes them.
+
+    `size` is that of its passages, and of their overlap, in tokens. `bounds` limit the reading of one file.
+    """
+
+    def __init__(self, kit: Kit, size: tuple[int, int], bounds: Bounds) -> None:
+        self._kit = kit
+        self._size = size
+        self._bounds = bounds
+
+    async def add(
+        self,
+        sources: Sequence[str | Path | Document | NamedFile],
+        report: Report,
+        *,
+        prefix: str,
+        follow: bool,
+        sync: bool,
+        keep_going: bool,
+    ) -> AddReport:
+        """Read the sources and remember them. See `Tome.add`."""
+        store, embedder = self._kit.store, self._kit.embedder
+        skipped: dict[str, str] = {}
+        failed: dict[str, str] = {}
+        with store.alone("add"), ReaderProcess(self._bounds) as process:
+            # Check again: another process may have fixed other settings since this tome was opened.
+            size, overlap = fix_settings(store, embedder, *self._size)
+            remember_address(store, embedder)
+            splitter = make_splitter(store, embedder, size, overlap)
+            files = await run_in_thread(MovedFiles, store, sources if sync else ())
+            claims = Claims({name: source for name, source in store.origins().items() if name not in files.gone})
+            reader = SourceReader(process, check=claims.check, prefix=prefix, follow=follow)
+            noted = failed if keep_going else None
+            folders: dict[DocumentId, str] = {}
+            documents = read_documents(sources, reader, claims, skipped, noted, folders, prefix=prefix)
+            layer = PassagesLayer(store, embedder, splitter, files.follow(documents))
+            try:
+                await layer.update(Change(), report)
+            finally:  # also for what was kept before an error
+                remember_folders(store, folders)
+            await run_in_thread(forget_in_all, self._kit)
+        return AddReport.of(layer.outcomes, skipped, files.moved, failed)
+
+    async def remove(self, document: str | DocumentRecord) -> RemoveReport:
+        """Forget documents, and everything derived from them alone. See `Tome.remove`."""
+        with self._kit.store.alone("remove"):
+            return await run_in_thread(self._remove, document)
+
+    def _remove(self, document: str | DocumentRecord) -> RemoveReport:
+        store = self._kit.store
+        if isinstance(document, str):
+            records: Sequence[DocumentRecord] = find_exactly(document, store).records
+        else:
+            records = (store.record(document.id),)
+        with store.write() as change:
+            removed = sum(len(change.remove_document(record.id)) for record in records)
+        forget_in_all(self._kit)
+        passages = sum(record.passages for record in records)
+        ids = tuple(record.id for record in records)
+        return RemoveReport(ids[0] if len(ids) == 1 else str(document), passages, removed - passages, ids)
+
+
+def write_overview(store: Store, model: str) -> str:
+    """A tome as a notebook shows it: two tables as HTML, of its layers and of its first documents."""
+    layers = [(name, f"{layer['nodes']:,}", layer["failed"] or "") for name, layer in store.layers().items()]
+    records = store.documents()
+    shown = records[:_MOST_SHOWN]
+    rows = [(record.title or record.id, f"{record.passages:,}", f"{record.characters:,}") for record in shown]
+    more = len(records) - len(rows)
+    title = f"{len(records):,} document{'' if len(records) == 1 else 's'}"
+    title += f", of which {more:,} are not shown" if more else ""
+    origin = f"{store.address} · {store.meta('embedder')} · {model}"
+    return write_table(("layer", "nodes", "failed"), layers, origin) + write_table(
+        ("document", "passages", "characters"), rows, title
+    )

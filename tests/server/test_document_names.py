@@ -1,0 +1,146 @@
+"""Nothing that a server replies holds the path of a folder that was added; ids of before are accepted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from tests.mcp_server.mcp_tomes import connect
+from tests.server.served import Served, serve
+from tests.texts import prose
+
+from tomewise.tome.tome import Tome
+
+QUESTION = "What did the clerk forge in May?"
+TEXT = "The clerk forged the letter in May. The doctor was away and knew nothing of it."
+SYSTEMS = ("naive", "raptor", "hipporag2", "comorag", "hybrid+probe")
+
+
+@pytest.fixture(scope="module", name="notes")
+def make_notes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder, and beside it a server's folder with a tome that the folder was added to."""
+    home = tmp_path_factory.mktemp("p\xe4th-of-home")
+    notes = home / "notes"
+    (notes / "sub").mkdir(parents=True)
+    (home / "lib").mkdir()
+    (notes / "letter.txt").write_text(TEXT)
+    (notes / "sub" / "long.txt").write_text("\n\n".join(prose(number, 60) for number in range(4)))
+    (notes / "sub" / "gone.txt").write_text("The keeper forged the map.")
+    (notes / "rows.jsonl").write_text('{"text": "The widow sold the boat."}\n{"id": "row", "text": "A named row."}\n')
+    with Tome.open(home / "lib" / "novel.tome", embedder="hash", passage_tokens=32) as tome:
+        tome.add(notes)
+        tome.build("comorag")
+        tome.build("hipporag2")
+        tome.ask("Who forged the map?", system="naive")
+        tome.remove(str(notes / "sub" / "gone.txt"))
+    return notes
+
+
+@pytest.fixture(scope="module", name="named")
+def serve_notes(notes: Path) -> Iterator[Served]:
+    with serve(notes.parent, "--root", "lib") as running:
+        yield running
+
+
+def find_all(data: object, key: str) -> Iterator[str]:
+    """All texts under this key in plain data."""
+    if isinstance(data, dict):
+        for name, value in data.items():
+            if name == key and isinstance(value, str):
+                yield value
+            yield from find_all(value, key)
+    elif isinstance(data, list):
+        for value in data:
+            yield from find_all(value, key)
+
+
+def holds(text: str, notes: Path) -> bool:
+    return any(part in text for part in (str(notes), json.dumps(str(notes))[1:-1], notes.parent.name))
+
+
+def test_no_reply_of_http_holds_the_folder(named: Served, notes: Path) -> None:
+    replies = []
+
+    def get(path: str, **query: object) -> dict:
+        reply = named.http.get(path, params=query)
+        replies.append((path, reply))
+        return reply.json()
+
+    def post(path: str, body: object, **headers: str) -> None:
+        replies.append((path, named.http.post(path, json=body, headers=headers)))
+
+    base = "/api/tomes/novel"
+    for system in SYSTEMS:
+        for question in (QUESTION, "How many moons has Jupiter?"):
+            post(f"{base}/ask", {"question": question, "system": system})
+        post(f"{base}/ask", {"question": QUESTION, "system": system}, accept="text/event-stream")
+        post(f"{base}/search", {"query": QUESTION, "system": system})
+        chat = {"model": f"novel/{system}", "messages": [{"role": "user", "content": QUESTION}]}
+        post("/v1/chat/completions", chat)
+        post("/v1/chat/completions", {**chat, "stream": True})
+    post(f"{base}/ask", {"question": QUESTION, "session": "talk", "system": "naive"})
+    post(f"{base}/ask", {"question": QUESTION, "session": "talk"})
+    for path in ("", "/documents", "/traces", "/sessions", "/sessions/talk", "/pictures"):
+        get(base + path)
+    for row in named.http.get(f"{base}/traces", params={"limit": 200}).json()["traces"]:
+        for part in ("", "/evidence", "/picture"):
+            get(f"{base}/traces/{row['number']}{part}")
+    for layer in named.http.get(f"{base}/pictures").json()["layers"]:
+        get(f"{base}/pictures/{layer}", limit=100)
+    for name in ("letter.txt", str(notes / "letter.txt"), "sub/long.txt", "rows.jsonl#1"):
+        for part in ("document", "text", "removal"):
+            get(f"{base}/{part}", id=name)
+    for wrong in ("notes/letter.txt", str(notes / "lette.txt"), "letter", "The letter"):
+        assert get(f"{base}/document", id=wrong)["error"]["code"] == "unknown_name"
+    statuses = {path: reply.status_code for path, reply in replies if reply.status_code not in (200, 404, 409)}
+    assert not {path for path, status in statuses.items() if status >= 500}, statuses
+    for path, reply in replies:
+        assert not holds(reply.text, notes), (path, reply.text[:2000])
+    listed = named.http.get(f"{base}/documents").json()["documents"]
+    assert [entry["id"] for entry in listed] == ["letter.txt", "row", "rows.jsonl#1", "sub/long.txt"]
+
+
+def test_documents_are_found_by_name_and_by_their_old_id(named: Served, notes: Path) -> None:
+    for name in ("letter.txt", str(notes / "letter.txt")):
+        for part in ("document", "text"):
+            reply = named.http.get(f"/api/tomes/novel/{part}", params={"id": name}).json()
+            assert reply["id"] == "letter.txt"
+        assert reply["text"] == TEXT
+    chat = {"model": "novel/naive", "messages": [{"role": "user", "content": QUESTION}]}
+    whole = named.post("/v1/chat/completions", chat).json()
+    address = whole["choices"][0]["message"]["annotations"][0]["url_citation"]["url"]
+    query = parse_qs(urlsplit(urlsplit(address).fragment).query)
+    part = {"id": query["id"][0], "start": query["start"][0], "end": query["end"][0]}
+    assert query["id"] == ["letter.txt"]
+    read = named.http.get("/api/tomes/novel/text", params=part).json()["text"]
+    assert read == next(find_all(whole["tomewise"]["citations"], "quote"))
+
+
+def test_a_message_names_the_file_that_owns_an_id_without_its_folder(named: Served, notes: Path) -> None:
+    row = json.dumps({"id": "row", "text": "Another one."})
+    files = {"files": ("other.jsonl", row)}
+    job = named.wait_for_job(named.http.post("/api/tomes/novel/documents", files=files).json()["id"])
+    assert job["state"] == "failed"
+    assert not holds(json.dumps(job, ensure_ascii=False), notes)
+    assert "rows.jsonl" in job["error"]["message"]
+
+
+async def test_no_reply_of_mcp_holds_the_folder(notes: Path) -> None:
+    calls = (
+        *(("ask", {"question": question, "system": "comorag"}) for question in (QUESTION, "How many moons?")),
+        *(("search", {"query": QUESTION, **within}) for within in ({}, {"documents": ["letter.txt"]})),
+        ("search", {"query": QUESTION, "documents": [str(notes / "letter.txt")]}),
+        *(("read", {"document": name}) for name in ("letter.txt", "long.txt", str(notes / "sub" / "long.txt"))),
+        *(("read", {"document": name}) for name in ("notes/letter.txt", ".txt", "lettr.txt", "nothing")),
+        *(("list_documents", {}), ("overview", {}), ("entity", {"name": "clerk"}), ("entity", {"name": "nobody"})),
+        *(("remove_document", {"document": name}) for name in ("lette", "long.txt")),
+    )
+    async with connect(notes.parent / "lib" / "novel.tome", write=True) as client:
+        for tool, arguments in calls:
+            result = await client.call_tool(tool, arguments)
+            assert not holds(result.model_dump_json(), notes), (tool, arguments)
+        completed = await client.list_resources()
+        assert not holds(completed.model_dump_json(), notes)

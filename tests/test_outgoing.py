@@ -1,0 +1,178 @@
+"""Whatever goes out, by the command, by HTTP or by MCP, is what the models of `outgoing` say."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+from pydantic import BaseModel
+from starlette.testclient import TestClient
+from tests.conftest import Ran
+
+from tomewise.outgoing import answer_models, passage_models, report_models
+from tomewise.outgoing.form import Outgoing
+from tomewise.sample import STORY
+from tomewise.server import mcp_results, replies
+from tomewise.server.app import make_app
+from tomewise.server.library import Library
+from tomewise.server.mcp_library import FixedLibrary
+from tomewise.server.mcp_server import make_server
+from tomewise.server.serve_options import ServerOptions
+from tomewise.settings import Settings
+from tomewise.tome.tome import Tome
+from tomewise.types import Answer, Citation, Place
+
+QUESTION = "Who wrote the Slack Water Book?"
+DECLINED = "What did Napoleon eat at Waterloo?"
+
+
+def check(model: type[Outgoing], reply: Any) -> None:
+    """The reply has what the model has, and no key or value besides."""
+    assert model.model_validate(reply).write() == reply
+
+
+@pytest.fixture
+def story(here: Path, command: Callable[..., Ran]) -> Path:
+    """A tome of the sample with a graph."""
+    path = here / "novel.tome"
+    (here / "story.md").write_bytes(STORY.read_bytes())
+    assert command("-m", path, "add", here / "story.md").code == 0
+    assert command("-m", path, "build", "--system", "hipporag2").code == 0
+    return path
+
+
+def test_the_command(here: Path, story: Path, command: Callable[..., Ran]) -> None:
+    def run(*words: object) -> Any:
+        return json.loads(command("-m", story, *words, "--json").out)
+
+    for question in (QUESTION, DECLINED):
+        check(answer_models.Asked, run("ask", question, "--session", "talk"))
+        check(answer_models.TracedAnswer, run("ask", question, "--trace", "--document", "story.md"))
+    for piece in run("search", QUESTION):
+        check(passage_models.Evidence, piece)
+    check(answer_models.Trace, run("log", 1))
+    check(answer_models.Session, run("sessions", "talk"))
+    check(report_models.Contents, run("show"))
+    check(passage_models.Document, run("show", "story.md"))
+    check(report_models.Entity, run("show", "--entity", "Slack Water Book"))
+    check(report_models.BuildCosts, run("build", "--system", "raptor", "--estimate"))
+    check(report_models.BuildReport, run("build", "--system", "raptor"))
+    check(report_models.AddReport, run("add", here / "story.md"))
+    check(report_models.RemoveReport, run("remove", "story.md", "--yes"))
+
+
+@pytest.fixture
+def client(story: Path) -> Iterator[TestClient]:
+    app = make_app(Library(Settings(), (story,), story.parent), ServerOptions())
+    with TestClient(app, base_url="http://127.0.0.1:8765") as made:
+        yield made
+
+
+def test_http(client: TestClient, story: Path) -> None:
+    document = {"id": str(story.parent / "story.md")}
+
+    def ask(path: str, **body: Any) -> Any:
+        return client.post(f"/api/{path}", json=body).json()
+
+    def get(path: str, **more: Any) -> Any:
+        return client.get(f"/api/{path}", params=more).json()
+
+    def finish(job: dict[str, Any]) -> dict[str, Any]:
+        while (now := get(f"jobs/{job['id']}"))["state"] in ("queued", "waiting", "running"):
+            time.sleep(0.05)
+        assert now["state"] == "done"
+        return now
+
+    for question in (QUESTION, DECLINED):
+        check(answer_models.NumberedAnswer, ask("tomes/novel/ask", question=question, session="talk"))
+    check(replies.SearchReply, ask("tomes/novel/search", query=QUESTION))
+    check(report_models.BuildCosts, ask("tomes/novel/estimate", system="raptor"))
+    check(replies.TomeReply, get("tomes/novel"))
+    check(replies.DocumentList, get("tomes/novel/documents"))
+    check(replies.DocumentReply, get("tomes/novel/document", **document))
+    check(passage_models.Slice, get("tomes/novel/text", end=5000, **document))
+    check(replies.RemovalReply, get("tomes/novel/removal", **document))
+    check(replies.TraceList, get("tomes/novel/traces"))
+    check(answer_models.Trace, get("tomes/novel/traces/1"))
+    check(replies.EvidenceTexts, get("tomes/novel/traces/1/evidence"))
+    check(replies.SessionList, get("tomes/novel/sessions"))
+    check(answer_models.Session, get("tomes/novel/sessions/talk"))
+    check(replies.Info, get("info"))
+    check(replies.JobReply, finish(ask("tomes/novel/documents", id="note", text="Ada put out the light.")))
+    check(replies.JobReply, finish(ask("tomes/novel/builds", system="raptor", accept={"calls": 1000})))
+    check(replies.JobReplies, get("jobs"))
+    check(report_models.RemoveReport, client.delete("/api/tomes/novel/document", params=document).json())
+
+
+def test_every_json_reply_of_http_is_typed(client: TestClient) -> None:
+    described = client.get("/openapi.json").json()
+    for path, methods in described["paths"].items():
+        for method, operation in methods.items():
+            for status, reply in operation["responses"].items():
+                schema = reply.get("content", {}).get("application/json", {}).get("schema", {})
+                if path.startswith("/api/") and status.startswith("2") and path != "/api/jobs/{id}/events":
+                    assert "$ref" in schema or path == "/api/health", (method, path)
+    shown = described["components"]["schemas"]
+    assert shown["NumberedAnswer"]["properties"]["answer"]["deprecated"]
+
+
+def test_mcp(story: Path) -> None:
+    asyncio.run(call_tools(story))
+
+
+async def call_tools(story: Path) -> None:
+    with Tome.open(story) as tome:
+        async with Client(make_server(FixedLibrary({"novel": tome}), write=True)) as client:
+
+            async def call(model: type[Outgoing], tool: str, **arguments: Any) -> None:
+                result = await client.call_tool(tool, arguments)
+                assert not result.is_error, result.content
+                check(model, result.structured_content)
+
+            for question in (QUESTION, DECLINED):
+                await call(mcp_results.AnswerResult, "ask", question=question)
+            await call(mcp_results.SearchResult, "search", query=QUESTION)
+            await call(mcp_results.TextResult, "read", document="story.md", end=3000)
+            await call(mcp_results.DocumentsResult, "list_documents")
+            await call(mcp_results.OverviewResult, "overview")
+            await call(mcp_results.EntityResult, "entity", name="Slack Water Book")
+            await call(mcp_results.BuildResult, "build", system="raptor")
+            await call(mcp_results.BuildResult, "build", system="raptor", accept_calls=1000)
+            await call(mcp_results.AddResult, "add_text", id="note", text="Ada put out the light.")
+            await call(mcp_results.RemoveResult, "remove_document", document="note")
+
+
+def test_an_answer_as_plain_data_is_what_the_command_prints(story: Path, command: Callable[..., Ran]) -> None:
+    printed = json.loads(command("-m", story, "ask", QUESTION, "--json").out)
+    with Tome.open(story) as tome:
+        made = tome.ask(QUESTION).to_dict()
+    assert printed.keys() - made.keys() == {"within", "nearest"}
+    assert {**printed, "usage": 0} == {**printed, **made, "usage": 0}
+    assert made["answer"] == made["text"]
+
+
+def test_a_naming_gives_each_document_the_name_to_show() -> None:
+    place = Place(chapter=("One",), page=3)
+    citation = Citation(
+        document="/far/away.md", passage="p", position=0, start=0, end=1, quote="a", title="", place=place
+    )
+    shown = answer_models.Answer.of(Answer(text="a", citations=(citation,)), lambda id: id.rsplit("/", 1)[-1]).write()
+    assert shown["citations"][0]["document"] == "away.md"
+    assert shown["citations"][0]["place"] == {"chapter": ["One"], "page": 3}
+    record = {"id": "/far/away.md", "source": "/far/away.md", "characters": 1, "passages": 1}
+    entry = passage_models.DocumentEntry.of(record, lambda _: "away.md")
+    assert (entry.id, entry.source) == ("away.md", "away.md")
+
+
+def test_each_model_says_what_it_is() -> None:
+    for module in (answer_models, passage_models, report_models, replies, mcp_results):
+        for name, model in inspect.getmembers(module, inspect.isclass):
+            if issubclass(model, BaseModel) and model.__module__ == module.__name__:
+                assert inspect.getdoc(model), name

@@ -1,0 +1,103 @@
+"""Arguments of a wrong type: an error that names the argument, says its value, and what it should be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+
+from tomewise import Document, Tome
+from tomewise.errors import ReadingError, UsageError
+from tomewise.settings import DEFAULTS, SETTINGS, Settings, Stated
+from tomewise.testing.scripted import ScriptedModel
+from tomewise.types import Question
+
+LOG = Document(id="log", text="The keeper, Ada Marsh, put out the light at nine.")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"passage_tokens": "x"}, "passage_tokens must be a whole number from 8 up, not 'x'"),
+        ({"passage_tokens": 4}, "passage_tokens must be a whole number from 8 up, not 4"),
+        ({"limit": True}, "limit must be a whole number from 1 up, not True"),
+        ({"timeout": "30"}, "timeout must be a number from 0.1 up, not '30'"),
+        ({"max_failures": None}, "max_failures must be a whole number from 1 up, not None"),
+        ({"trace_bytes": 10}, "trace_bytes must be a whole number from 4000 up, not 10"),
+        ({"system": 3}, "system must be a text in quotation marks, not 3"),
+        ({"prompts": 3}, "prompts must be a text in quotation marks, not 3"),
+        ({"model": 3}, "model must be a name or a LanguageModel, not 3"),
+        ({"models": {"answer": 3}}, r"models\['answer'\] must be a name or a LanguageModel, not 3"),
+        ({"models": {"anwser": ScriptedModel({})}}, "did you mean 'answer'"),
+        ({"models": ["openai:a"]}, "models must be a table of roles"),
+        ({"embedder": 3}, "embedder must be a name or an Embedder, not 3"),
+        ({"passge_tokens": 64}, "'passge_tokens' is not an argument: did you mean 'passage_tokens'"),
+    ],
+)
+def test_settings_are_checked_before_a_file_is_opened(here, given, message):
+    for open_tome in (Tome.open, Tome.from_settings):
+        with pytest.raises(UsageError, match=message):
+            open_tome(**given)
+    assert list(here.iterdir()) == []
+
+
+def test_settings_check_themselves():
+    with pytest.raises(UsageError, match="limit must be a whole number from 1 up, not 0"):
+        Settings(limit=0)
+    assert Settings(timeout=5).timeout == 5.0
+    assert all(SETTINGS[name].check(value) == value for name, value in DEFAULTS.models.items())
+
+
+def test_what_type_checkers_see_is_the_schema():
+    declared, stated = get_type_hints(Settings), get_type_hints(Stated)
+    assert stated == {name: declared[name] for name in stated}
+    assert SETTINGS.keys() - stated.keys() == {"tome", "model", "models", "embedder", "prompts"}
+
+
+def test_objects_stand_in_place_of_names(here):
+    model = ScriptedModel({"answer": lambda _: {"answer": "Ada"}})
+    with Tome.open(Path("a.tome"), model="extractive", models={"answer": model}, embedder="hash") as tome:
+        tome.add(LOG)
+        assert tome.ask("Who?", system="naive").text == "Ada"
+
+
+@pytest.mark.parametrize(
+    ("method", "positional", "named", "message"),
+    [
+        ("ask", (3,), {}, "question must be a text or a Question, not 3"),
+        ("ask", (Question(text=3),), {}, "question must be a text, not 3"),
+        ("ask", ("x",), {"options": "ab"}, 'options must be a list of texts such as \\["a", "b"\\], not \'ab\''),
+        ("ask", ("x",), {"instructions": 3}, "instructions must be a text, not 3"),
+        ("ask", ("x",), {"force": "no"}, "force must be True or False, not 'no'"),
+        ("ask", ("x",), {"fresh": "no"}, "fresh must be True or False, not 'no'"),
+        ("ask", ("x",), {"on_event": 3}, "on_event must be a function of an event, not 3"),
+        ("ask", ("x",), {"documents": 3}, "documents must be a list of texts"),
+        ("ask", ("x",), {"where": [3]}, "where must be a condition such as"),
+        ("ask", ("x",), {"within": "log"}, "within must be a Scope, not 'log'"),
+        ("ask_many", ("x",), {}, "put this one into a list"),
+        ("ask_many", (3,), {}, "put this one into a list"),
+        ("search", (3,), {}, "query must be a text, not 3"),
+        ("search", ("x",), {"limit": "3"}, "limit must be a whole number from 1 up, not '3'"),
+        ("add", ({"text": "x"},), {}, "a source must be a path or a Document"),
+        ("add", (Document(id=3, text="x"),), {}, "the id of a document must be a text, not 3"),
+        ("add", (LOG,), {"prefix": 3}, "prefix must be a text, not 3"),
+        ("remove", (3,), {}, "document must be a name"),
+        ("build", ("naive",), {"layers": 3}, "layers must be a list of texts"),
+        ("build", ("naive",), {"extractions": 3}, "extractions must be a path, not 3"),
+        ("trace", ("1",), {}, "number must be the number of a trace, not '1'"),
+        ("session", (3,), {}, "a session cannot be named 3"),
+    ],
+)
+def test_an_argument_of_another_type_is_named(here, method: str, positional: Any, named: Any, message: str):
+    with Tome.open(embedder="hash") as tome:
+        with pytest.raises(UsageError, match=message):
+            getattr(tome, method)(*positional, **named)
+        if method == "ask":
+            with pytest.raises(UsageError, match=message):
+                tome.session("s").ask(*positional, **named)
+
+
+def test_a_text_in_place_of_a_path_is_told_of_documents(here):
+    with Tome.open(embedder="hash") as tome, pytest.raises(ReadingError, match=r"pass a text as Document\(id="):
+        tome.add("The keeper put out the light.")
