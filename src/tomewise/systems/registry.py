@@ -11,7 +11,7 @@ from shlex import quote, split
 from typing import Any, TypeAlias
 
 from tomewise.errors import MissingDependency, UnknownName, UsageError, suggest
-from tomewise.plugins import KINDS, find_plugin, list_names, refuse_hidden
+from tomewise.plugins import KINDS, find_plugin, list_names, name_faults, refuse_hidden
 from tomewise.settings import DEFAULTS
 from tomewise.systems import auto, cam, comorag, cosmir, from_passages, graph_walk, hgmem, raptor, readers
 from tomewise.systems.compose import compose
@@ -104,7 +104,8 @@ class Variant:
 
     def wire(self, kit: Kit) -> System:
         """The system. The settings were checked when the variant was made."""
-        system = self.declaration.recipe(kit, **self.settings)
+        with name_faults():
+            system = self.declaration.recipe(kit, **self.settings)
         if not isinstance(system, System):
             raise UsageError(f"the recipe {self.system} returned {system!r}: a recipe returns a System")
         return system
