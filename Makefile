@@ -13,13 +13,14 @@ test: $(READY)  ## all tests, offline, without keys
 test-wheel: $(READY)  ## the wheel in clean environments, as new users get it; needs the package registry
 	$(BIN)/python tools/test_wheel.py
 
-check: $(READY)  ## style, types, imports and their picture, wording, the README's snippets
+check: $(READY)  ## style, types, imports and their picture, rooms, wording, the README's snippets
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/draw_architecture.py --check
 	$(BIN)/python tools/check_words.py
+	$(BIN)/python tools/check_rooms.py
 	$(BIN)/python -m pytest tests/test_readme.py --deselect tests/test_readme.py::test_lines_of_experiments_run
 
 bench: $(READY)  ## what bench/RESULTS.md reports

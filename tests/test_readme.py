@@ -185,7 +185,7 @@ def test_the_keys_of_an_answer_are_those_that_are_printed(capsys):
     for key in (*answer, *answer["citations"][0], *answer["usage"]):
         assert f"`{key}`" in table, key
     top = [name for row in ROW.findall(table) for name in row.replace("`", "").split(", ")]
-    assert set(top) == set(answer) - {"trace"}
+    assert set(top) == set(answer) - {"answer", "events", "trace"}
 
 
 def test_exit_codes():

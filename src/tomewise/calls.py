@@ -23,9 +23,9 @@ class CallCount:
             return NO_CALLS
         if times == 1:
             return self
-        if self.formula.isdecimal():
-            return CallCount(str(times * int(self.formula)), None if self.most is None else self.most * times)
-        return CallCount(f"{times} × ({self.formula})", None if self.most is None else self.most * times)
+        is_number = self.formula.isdecimal()
+        formula = str(times * int(self.formula)) if is_number else f"{times} × ({self.formula})"
+        return CallCount(formula, None if self.most is None else times * self.most)
 
 
 NO_CALLS = CallCount("0", 0)
@@ -33,21 +33,21 @@ NOT_STATED = CallCount("not stated")
 
 
 def read_calls(part: object) -> CallCount:
-    """What a part states in its attribute `calls`, a `CallCount`; `NOT_STATED` without one."""
+    """The `CallCount` in the attribute `calls` of a part; `NOT_STATED` if it has none."""
     stated = getattr(part, "calls", None)
     return stated if isinstance(stated, CallCount) else NOT_STATED
 
 
 def sum_calls(counts: Iterable[CallCount]) -> CallCount:
     """All calls together; without an upper limit if one of the counts has none."""
-    used = [count for count in counts if count != NO_CALLS]
-    if not used:
+    summands = [count for count in counts if count != NO_CALLS]
+    if not summands:
         return NO_CALLS
-    limits = [count.most for count in used if count.most is not None]
-    most = sum(limits) if len(limits) == len(used) else None
-    return CallCount(" + ".join(count.formula for count in used), most)
+    limits = [count.most for count in summands if count.most is not None]
+    most = sum(limits) if len(limits) == len(summands) else None
+    return CallCount(" + ".join(count.formula for count in summands), most)
 
 
 def write_number(number: float) -> str:
-    """A number without a needless fraction."""
+    """A number for people, to six digits: 1200.0 as `1,200`, from a million as `1e+06`."""
     return f"{number:,g}"

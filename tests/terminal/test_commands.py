@@ -85,8 +85,8 @@ def test_from_a_file_to_a_cited_answer(command, log):
     asked = command("ask", "Who put out the light?", "--json")
     answer = json.loads(asked.out)
     assert list(answer) == [
-        "answer", "choice", "resolved", "forced", "supported", "missing", "system", "model", "citations",
-        "dropped_quotes", "derived_quotes", "usage", "session", "within", "nearest",
+        "text", "choice", "resolved", "forced", "supported", "missing", "system", "model", "citations",
+        "dropped_quotes", "derived_quotes", "usage", "session", "within", "nearest", "answer",
     ]  # fmt: skip
     assert "Ada Marsh" in answer["answer"]
     assert (answer["system"], answer["model"], answer["resolved"]) == ("hybrid", "extractive", True)
@@ -121,7 +121,7 @@ def test_a_declined_question_shows_the_nearest_passages(command, log_in_tome):
     assert (declined["answer"], declined["resolved"], declined["forced"]) == ("", False, False)
     assert (declined["supported"], declined["citations"]) == ("none", [])
     assert [(near["position"], near["text"]) for near in declined["nearest"]] == [(0, LOG)]
-    where = {"document", "passage", "position", "start", "end", "title", "place"}
+    where = {"id", "document", "passage", "position", "start", "end", "title", "place"}
     assert set(declined["nearest"][0]) == {*where, "text"}
     forced = json.loads(command("ask", question, "--json", "--force").out)
     assert (forced["resolved"], forced["forced"], forced["nearest"]) == (True, False, [])

@@ -31,11 +31,11 @@ def test_it_prints_evidence_for_people(command, log_in_tome):
 def test_it_prints_json_for_programs(command, log_in_tome):
     pieces = json.loads(command("search", "put out the light", "-s", "naive", "--json").out)
     assert [set(piece) for piece in pieces] == [
-        {"node", "layer", "score", "title", "place", "text", "sources", "rewrite"}
+        {"id", "node", "kind", "layer", "score", "title", "place", "text", "sources", "rewrite"}
     ] * 2
     assert pieces[0]["text"] == LOG
     assert pieces[0]["score"] > pieces[1]["score"]
-    source = {"document": str(log_in_tome.resolve()), "passage": pieces[0]["node"], "position": 0}
+    source = {"document": str(log_in_tome.resolve()), "passage": pieces[0]["id"], "position": 0}
     assert pieces[0]["sources"] == [source]
     assert pieces[0]["rewrite"] is None
 

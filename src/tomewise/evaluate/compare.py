@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from tomewise.errors import UnknownName, suggest
 from tomewise.evaluate.items import Item
 from tomewise.evaluate.metrics.span_overlap import finds
-from tomewise.evaluate.results import Results, score_rows
+from tomewise.evaluate.results import Results, score_row
 from tomewise.evaluate.rows import Row, make_question_record
+from tomewise.events import shorten
 from tomewise.language.fences import get_letter
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-_BRIEF = 300  # characters to show of a piece of evidence
-_IDS = 10  # ids of questions to list in a message
+_MOST_CHARACTERS = 300  # of a piece of evidence, on a terminal
+_MOST_IDS = 10  # of questions, in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One system's answer."""
+    """One system's answer. `scores` lacks the columns for which the question has no gold; None: it was not judged."""
 
     row: Row
     scores: Mapping[str, float | None]
@@ -58,10 +58,11 @@ def compare(results: Results, first: str, second: str, question: str) -> Compari
     rows = {(row.system, row.item.id): row for row in results.select([first, second]).rows}
     for system in (first, second):
         if (system, question) not in rows:
-            ids = [id for of, id in rows if of == system]
+            ids = [row.item.id for row in rows.values() if row.system == system]
+            more = f" and {len(ids) - _MOST_IDS:,} more" if len(ids) > _MOST_IDS else ""
+            asked = ", ".join(map(repr, ids[:_MOST_IDS])) + more
             hint = suggest(question, ids)
-            names = ", ".join(map(repr, ids[:_IDS])) + (f" and {len(ids) - _IDS:,} more" if len(ids) > _IDS else "")
-            raise UnknownName(f"{system} was not asked the question {question!r}: {hint}it was asked {names}")
+            raise UnknownName(f"{system} was not asked the question {question!r}: {hint}it was asked {asked}")
     left, right = rows[first, question], rows[second, question]
     shared = {piece["node"] for piece in left.evidence} & {piece["node"] for piece in right.evidence}
     return Comparison(left.item, (_make_side(left, results, shared), _make_side(right, results, shared)))
@@ -80,11 +81,7 @@ def _make_side(row: Row, results: Results, shared: set[str]) -> Side:
         )
         for piece in row.evidence
     )
-    about = results.about
-    columns = {name: score_rows([row], name, name in about.judges) for name in (*about.metrics, *about.judges)}
-    values = {name: float(column[0]) if column is not None else None for name, column in columns.items()}
-    with_gold = {name: value for name, value in values.items() if value is None or not isnan(value)}
-    return Side(row, with_gold, pieces)
+    return Side(row, score_row(row, results.about), pieces)
 
 
 def _find_gold(row: Row) -> set[str]:
@@ -159,7 +156,6 @@ def _write_side(side: Side) -> tuple[str, ...]:
 def _write_piece(number: int, piece: Piece) -> str:
     from rich.markup import escape
 
-    text = " ".join(piece.text.split())
-    text = text if len(text) <= _BRIEF else text[: _BRIEF - 1] + "…"
     title = f"[bold]{escape(piece.title)}[/bold] " if piece.title else ""
-    return f"{number} {'◆' if piece.gold else ' '}{'=' if piece.shared else ' '} {title}{escape(text)}"
+    marks = f"{'◆' if piece.gold else ' '}{'=' if piece.shared else ' '}"
+    return f"{number} {marks} {title}{escape(shorten(piece.text, _MOST_CHARACTERS))}"

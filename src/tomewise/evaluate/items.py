@@ -1,4 +1,4 @@
-"""The nouns of an evaluation: datasets and their items, predictions of systems, outcomes."""
+"""What an evaluation reads and scores: datasets and their items, and the predictions of systems."""
 
 from __future__ import annotations
 

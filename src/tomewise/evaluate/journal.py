@@ -14,7 +14,7 @@ from filelock import FileLock, Timeout
 
 from tomewise.errors import Locked, StoreError
 
-_SYNC_SECONDS = 1.0  # a killed program loses nothing; a power cut loses at most the records of this time
+_SYNC_SECONDS = 1.0  # `append` syncs no more often; a power cut loses what came since, a killed program nothing
 
 
 class Journal:
@@ -23,7 +23,7 @@ class Journal:
     def __init__(self, path: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._path = path
         self._clock = clock
-        self._synced = 0.0
+        self._synced_at = 0.0
         self._file: IO[bytes] | None = None
 
     @contextmanager
@@ -33,7 +33,7 @@ class Journal:
         try:
             with FileLock(str(self._path.with_suffix(".lock")), timeout=0), self._path.open("a+b") as file:
                 _cut_torn_line(file)
-                self._file, self._synced = file, self._clock()
+                self._file, self._synced_at = file, self._clock()
                 try:
                     yield
                 finally:
@@ -48,12 +48,15 @@ class Journal:
             raise RuntimeError("`append` works inside `open_to_append` only")
         self._file.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
         self._file.flush()
-        if self._clock() - self._synced >= _SYNC_SECONDS:
+        if self._clock() - self._synced_at >= _SYNC_SECONDS:
             _sync(self._file)
-            self._synced = self._clock()
+            self._synced_at = self._clock()
 
     def read(self) -> list[dict[str, Any]]:
-        """All records in order; an empty list without a file. Raises StoreError naming a damaged line."""
+        """All records in order; an empty list without a file.
+
+        Raises StoreError naming the first line that is not an object with the field `kind`.
+        """
         try:
             lines = self._path.read_bytes().split(b"\n")
         except FileNotFoundError:

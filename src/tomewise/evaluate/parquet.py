@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from math import isnan
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tomewise.errors import MissingDependency
-from tomewise.evaluate.results import Results, score_rows
+from tomewise.evaluate.results import Results, score_row
 from tomewise.evaluate.rows import Row, make_question_record
 
 _NESTED = ("citations", "evidence", "events", "texts", "versions", "fallbacks")
@@ -21,13 +21,10 @@ def list_records(results: Results) -> list[dict[str, Any]]:
     """
     about = results.about
     names = (*about.metrics, *about.judges)
-    return [
-        _make_record(row, {name: score_rows([row], name, name in about.judges) for name in names})
-        for row in results.rows
-    ]
+    return [_make_record(row, names, score_row(row, about)) for row in results.rows]
 
 
-def _make_record(row: Row, columns: dict[str, Any]) -> dict[str, Any]:
+def _make_record(row: Row, columns: Sequence[str], scores: Mapping[str, float | None]) -> dict[str, Any]:
     item, prediction, usage = row.item, row.prediction, dict(row.usage)
     roles = usage.pop("roles", {})
     return {
@@ -48,10 +45,7 @@ def _make_record(row: Row, columns: dict[str, Any]) -> dict[str, Any]:
         "error": row.error,
         "asked": row.asked,
         "characters": row.characters,
-        **{
-            f"score:{name}": None if column is None or isnan(column[0]) else column[0]
-            for name, column in columns.items()
-        },
+        **{f"score:{name}": scores.get(name) for name in columns},
         **usage,
         "roles": json.dumps(roles),
         "slices": json.dumps(dict(item.slices)),

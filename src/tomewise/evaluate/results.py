@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import isnan
 from pathlib import Path
 from typing import TypeAlias
 
@@ -151,9 +152,20 @@ def split_results(results: Results, name: str) -> dict[str, Results]:
 
 def score_rows(rows: Sequence[Row], name: str, judged: bool) -> Scores | None:
     """The score of each row, NaN where its item lacks the gold; None when a row was not judged."""
-    column = _make_judge_column(name) if judged else _make_metric_column(name)
+    column = _make_column(name, judged)
     values = [column(row) for row in rows]
     return None if None in values else np.array(values, dtype=np.float64)
+
+
+def score_row(row: Row, about: About) -> dict[str, float | None]:
+    """The scores of one row by column, None where it was not judged. Columns whose gold its item lacks are left out."""
+    names = (*about.metrics, *about.judges)
+    scores = {name: _make_column(name, name in about.judges)(row) for name in names}
+    return {name: score if score is None else float(score) for name, score in scores.items() if not _lacks_gold(score)}
+
+
+def _lacks_gold(score: float | None) -> bool:
+    return score is not None and isnan(score)
 
 
 def _is_judge(name: str, about: About) -> bool:
@@ -162,6 +174,10 @@ def _is_judge(name: str, about: About) -> bool:
         return True
     find_metric(name)
     return False
+
+
+def _make_column(name: str, judged: bool) -> Column:
+    return _make_judge_column(name) if judged else _make_metric_column(name)
 
 
 def _make_metric_column(name: str) -> Column:

@@ -168,10 +168,10 @@ def _read_passages(records: Iterable[Sequence[Any]]) -> tuple[RankedPassage, ...
 
 def _make_event_record(event: Event, texts: dict[str, str]) -> dict[str, Any]:
     """The event; the texts of the evidence in its detail move to `texts`, which all events of a row share."""
-    plain = answer_models.Event.of(event).write()
-    if isinstance(pieces := plain["detail"].get("evidence"), list):
-        plain["detail"]["evidence"] = [_move_text(piece, texts) for piece in pieces]
-    return plain
+    detail = answer_models.write_plain(event.detail)
+    if isinstance(pieces := detail.get("evidence"), list):
+        detail["evidence"] = [_move_text(piece, texts) for piece in pieces]
+    return {"name": event.name, "step": event.step, "summary": event.summary, "detail": detail}
 
 
 def _move_text(piece: Any, texts: dict[str, str]) -> Any:

@@ -11,15 +11,21 @@ from tomewise.outgoing.form import DocumentName, Outgoing, Place, Sorted, read_f
 from tomewise.outgoing.passage_models import Passage
 
 
-def _write_detail(detail: Any) -> Any:
-    """Plain data, whatever a loop from outside put into it. A piece of evidence says its `id`, as elsewhere.
+def write_plain(detail: Any) -> dict[str, Any]:
+    """The detail of an event as plain data, whatever a loop from outside put into it.
 
     What JSON has no form for becomes its `repr`. Keys that are no text are left out, as is a detail that holds itself.
     """
     try:
-        plain = json.loads(json.dumps(dict(detail), default=repr, skipkeys=True))
+        plain: dict[str, Any] = json.loads(json.dumps(dict(detail), default=repr, skipkeys=True))
     except (ValueError, RecursionError):
         return {}
+    return plain
+
+
+def _write_detail(detail: Any) -> dict[str, Any]:
+    """The detail as plain data, in which each piece of evidence also says its `id`, as everywhere else."""
+    plain = write_plain(detail)
     if isinstance(pieces := plain.get("evidence"), list):
         plain["evidence"] = [
             {"id": piece["node"], **piece} if isinstance(piece, dict) and "node" in piece else piece for piece in pieces

@@ -1,4 +1,4 @@
-"""The command `tome remove`."""
+"""The commands `tome remove` and `tome clean`."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from tomewise.store.records import DocumentRecord
     from tomewise.tome.foresight import Foresight
 
-
-_LISTED = 50  # documents that a question names
+_LISTED = 50  # documents that the question before a removal lists
 
 
 @app.command(epilog="Example: tome remove old.txt notes/ '*.draft.md'")
@@ -51,10 +50,10 @@ def remove(
         if not yes:
             foresight = foresee_removal([record.id for record in records], book.store)
             if sys.stdin.isatty():
-                _ask(records, foresight)
+                _confirm(records, foresight)
             elif foresight.paid or not all(each.single for each in named):
-                what = _describe(records, foresight)
-                raise UsageError(f"this would remove {what}: give --yes if all of this is meant")
+                loss = _describe_loss(records, foresight)
+                raise UsageError(f"this would remove {loss}: give --yes if all of this is meant")
         for record in records:
             report = book.remove(record)
             if as_json:
@@ -65,18 +64,19 @@ def remove(
             console().print(f"[bold]removed[/bold] {escape(report.document)}: {passages}{derived}")
 
 
-def _ask(records: Sequence[DocumentRecord], foresight: Foresight) -> None:
+def _confirm(records: Sequence[DocumentRecord], foresight: Foresight) -> None:
     """Say what goes, and ask on the terminal. Ends the command after a no."""
     err = console(stderr=True)
     for record in records[:_LISTED]:
         err.print(f"  {escape(record.id)}")
     if len(records) > _LISTED:
         err.print(f"  … and {len(records) - _LISTED:,} more")
-    err.print(escape(f"This removes {_describe(records, foresight)}."))
+    err.print(escape(f"This removes {_describe_loss(records, foresight)}."))
     typer.confirm(f"Remove {'it' if len(records) == 1 else 'them'}?", abort=True, err=True)
 
 
-def _describe(records: Sequence[DocumentRecord], foresight: Foresight) -> str:
+def _describe_loss(records: Sequence[DocumentRecord], foresight: Foresight) -> str:
+    """The documents and what goes with them, in numbers; of derived nodes also the layers and what was paid for."""
     parts = [count_noun(len(records), "document"), count_noun(foresight.passages, "passage")]
     if foresight.derived:
         layers = ", ".join(f"{count:,} of {layer}" for layer, count in sorted(foresight.layers.items()))

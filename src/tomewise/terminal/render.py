@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from tomewise.events import Chosen, read_common
+from tomewise.events import Chosen, read_common, shorten
 from tomewise.memory.schemata.network import describe_network
 from tomewise.outgoing import answer_models
 from tomewise.place import describe_place, describe_source, name_document, read_plain_data
@@ -52,14 +52,14 @@ def print_answer(answer: Answer, nearest: Sequence[Passage], out: Console, scope
     """Print the answer, its citations and its cost; or what is missing, and the passages nearest to the question."""
     if not answer.resolved:
         missing = answer.missing or "the evidence does not say"
-        out.print(f"[yellow]not answered:[/yellow] {escape(_brief(missing))}")
+        out.print(f"[yellow]not answered:[/yellow] {escape(shorten(missing))}")
         for passage in nearest:
             out.print(_passage_lines(passage))
     else:
         choice = f"[bold cyan]{answer.choice}.[/bold cyan] " if answer.choice else ""
         out.print(f"{choice}[bold]{escape(answer.text)}[/bold]")
         if answer.missing:
-            out.print(f"[yellow]missing:[/yellow] {escape(_brief(answer.missing))}")
+            out.print(f"[yellow]missing:[/yellow] {escape(shorten(answer.missing))}")
     for remark in answer_models.Answer.of(answer).list_remarks():
         out.print(f"[yellow]{remark}[/yellow]")
     for number, citation in enumerate(answer.citations, start=1):
@@ -70,7 +70,7 @@ def print_answer(answer: Answer, nearest: Sequence[Passage], out: Console, scope
         out.print(f"[dim]{escape(describe_origin(answer.session))}[/dim]")
     for line in describe_choices(answer):
         out.print(f"[dim]{escape(line)}[/dim]")
-    within = f"within {_brief(describe_scope(scope))} · " if scope else ""
+    within = f"within {shorten(describe_scope(scope))} · " if scope else ""
     made_with = f"{answer.system} · {within}{answer.model}"
     out.print(f"[dim]{escape(made_with)} · {usage_line(answer.usage)}[/dim]")
 
@@ -83,10 +83,10 @@ def describe_choices(answer: Answer) -> list[str]:
     choices = [event for event in answer.events if isinstance(event, Chosen)]
     if not choices:
         return []
-    lines = ["chosen: " + ", then ".join(f"{each.chosen} ({_brief(each.because)})" for each in choices)]
+    lines = ["chosen: " + ", then ".join(f"{each.chosen} ({shorten(each.because)})" for each in choices)]
     reasons = {name: why for each in choices if each.chosen == "none" for name, why in each.passed_over.items()}
     if reasons:
-        lines.append("passed over: " + _brief("; ".join(f"{name} ({why})" for name, why in reasons.items())))
+        lines.append("passed over: " + shorten("; ".join(f"{name} ({why})" for name, why in reasons.items())))
     if helpful := choices[-1].build_would_help:
         lines.append(f"a build would let it choose {', '.join(helpful)}: tome build --system {quote(helpful[0])}")
     return lines
@@ -94,7 +94,7 @@ def describe_choices(answer: Answer) -> list[str]:
 
 def describe_origin(origin: FromSession) -> str:
     """What an answer took from its session, in one line."""
-    asked = f", asked as “{_brief(origin.question)}”" if origin.number > 1 else ""
+    asked = f", asked as “{shorten(origin.question)}”" if origin.number > 1 else ""
     dropped = f", {len(origin.dropped)} dropped" if origin.dropped else ""
     taken = f"taken from it: {_count(origin.notes, 'note')}, {_count(origin.passages, 'passage')}{dropped}"
     return f"session {origin.name}, question {origin.number}{asked}; {taken}"
@@ -105,23 +105,23 @@ def list_sessions(sessions: Sequence[SessionRecord]) -> Table:
     table = Table("session", "system", "questions", "last question", box=None, pad_edge=False)
     for record in sessions:
         last = record.turns[-1].asked if record.turns else "—"
-        table.add_row(*map(escape, (record.name, record.system, str(record.count), _brief(last, 100))))
+        table.add_row(*map(escape, (record.name, record.system, str(record.count), shorten(last, 100))))
     return table
 
 
 def print_session(record: SessionRecord, notes: Sequence[str], out: Console) -> None:
     """What `tome sessions NAME` prints: the turns, and the notes of the working memory."""
-    within = f", within {_brief(describe_scope(record.within))}" if record.within else ""
+    within = f", within {shorten(describe_scope(record.within))}" if record.within else ""
     out.print(f"[bold]{escape(record.name)}[/bold] [dim]{escape(record.system + within)}[/dim]")
     left = record.count - len(record.turns)
     if left:
         out.print(f"[dim]earlier questions that are no longer kept: {left}[/dim]")
     for number, turn in enumerate(record.turns, start=left + 1):
-        meant = f" [dim]({escape(_brief(turn.question))})[/dim]" if turn.question != turn.asked else ""
+        meant = f" [dim]({escape(shorten(turn.question))})[/dim]" if turn.question != turn.asked else ""
         out.print(f"[green]{number}[/green] {escape(turn.asked)}{meant}")
-        out.print(f"    {escape(_brief(turn.answer or '—'))}")
+        out.print(f"    {escape(shorten(turn.answer or '—'))}")
     for note in notes:
-        out.print(f"  [dim]note[/dim] {escape(_brief(note))}")
+        out.print(f"  [dim]note[/dim] {escape(shorten(note))}")
 
 
 def _count(items: Sequence[str], noun: str) -> str:
@@ -130,7 +130,7 @@ def _count(items: Sequence[str], noun: str) -> str:
 
 def _passage_lines(passage: Passage) -> str:
     where = f"[dim]{escape(describe_source(passage))}[/dim]"
-    return f"  {where} {escape(_brief(passage.text, _BEGINNING))}"
+    return f"  {where} {escape(shorten(passage.text, _BEGINNING))}"
 
 
 def cut_notes(answer: Answer) -> list[str]:
@@ -161,16 +161,16 @@ def usage_line(usage: Usage) -> str:
 def print_event(event: Event, out: Console) -> None:
     """Print one step of a trace: its summary, and below it the fields of its detail that `Event` names."""
     out.print(
-        f"[magenta]{event.step}[/magenta] [bold]{escape(event.name)}[/bold] {escape(_brief(event.summary, _LINE))}"
+        f"[magenta]{event.step}[/magenta] [bold]{escape(event.name)}[/bold] {escape(shorten(event.summary, _LINE))}"
     )
     common = read_common(event)
     for note in common.notes:
-        out.print(f"    [dim]note[/dim] {escape(_brief(note, 100))}")
+        out.print(f"    [dim]note[/dim] {escape(shorten(note, 100))}")
     for row in common.pool:
         out.print(f"    {escape(_describe_row(row))}")
     for piece in common.evidence[:_PIECES]:
         kind = ", ".join(filter(None, (piece.layer, describe_place(piece.place))))
-        out.print(f"    [dim]{piece.score:.3f} {escape(kind)}[/dim] {escape(_brief(piece.text, 100))}")
+        out.print(f"    [dim]{piece.score:.3f} {escape(kind)}[/dim] {escape(shorten(piece.text, 100))}")
         if piece.rewrite:
             _print_rewrite(piece.rewrite.text, "", out)
     if (more := len(common.evidence) - _PIECES) > 0:
@@ -181,19 +181,14 @@ def _describe_row(row: Mapping[str, Any]) -> str:
     """Plain values in one line: texts as they are, numbers with their names."""
     values = {name: value for name, value in row.items() if value not in (None, "")}
     return ", ".join(
-        _brief(value, 100) if isinstance(value, str) else f"{name}: {value}" for name, value in values.items()
+        shorten(value, 100) if isinstance(value, str) else f"{name}: {value}" for name, value in values.items()
     )
-
-
-def _brief(value: object, length: int = 300) -> str:
-    text = " ".join(str(value).split())
-    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def print_evidence(pieces: Sequence[passage_models.Evidence], out: Console, scope: Scope | None = None) -> None:
     """What `tome search` prints: each piece of evidence with its score, its layer and the passages it rests on."""
     if scope:
-        out.print(f"[dim]within {escape(_brief(describe_scope(scope)))}[/dim]")
+        out.print(f"[dim]within {escape(shorten(describe_scope(scope)))}[/dim]")
     if not pieces:
         out.print("[yellow]nothing found[/yellow]")
     numbers = {piece.id: number for number, piece in enumerate(pieces, start=1)}
@@ -203,7 +198,7 @@ def print_evidence(pieces: Sequence[passage_models.Evidence], out: Console, scop
         place = describe_place(read_plain_data(piece.place), sources[0].position + 1) if sources else ""
         where = f"{piece.title or name_document(sources[0].document)}, {place}{more}" if sources else ""
         out.print(f"[green]{number}[/green] [dim]{piece.score:.3f} {escape(piece.layer)}[/dim] {escape(where)}")
-        out.print(f"    {escape(_brief(piece.text, _BEGINNING))}")
+        out.print(f"    {escape(shorten(piece.text, _BEGINNING))}")
         if rewrite := piece.rewrite:
             giver = numbers.get(rewrite.source)  # the piece that gave the name in it
             _print_rewrite(rewrite.text, f", “{rewrite.name}” from {giver}" if giver else "", out)
@@ -211,7 +206,7 @@ def print_evidence(pieces: Sequence[passage_models.Evidence], out: Console, scop
 
 def _print_rewrite(text: str, origin: str, out: Console) -> None:
     """The rewritten question that brought a piece, and where the name in it comes from."""
-    out.print(f"    [dim]asked again: “{escape(_brief(text))}”{escape(_brief(origin))}[/dim]")
+    out.print(f"    [dim]asked again: “{escape(shorten(text))}”{escape(shorten(origin))}[/dim]")
 
 
 def print_costs(costs: report_models.BuildCosts, out: Console) -> None:
@@ -248,7 +243,7 @@ def print_build(report: BuildReport, variant: Variant, options: str | None, out:
         for note in layer.notes:
             out.print(f"  [dim]{escape(note)}[/dim]")
         for reason, count in Counter(layer.failed.values()).most_common(3):
-            out.print(f"  [yellow]failed for {count}[/yellow] {escape(_brief(reason, 200))}")
+            out.print(f"  [yellow]failed for {count}[/yellow] {escape(shorten(reason, 200))}")
         if layer.failed:
             out.print("  [dim]the next build tries these again; you can use the rest[/dim]")
     out.print(f"[dim]{usage_line(report.usage)}[/dim]")
@@ -275,8 +270,8 @@ def print_contents(contents: report_models.Contents, out: Console) -> None:
         out.print(f"[dim]{escape(name)}: {describe_network([network])}[/dim]")
     for failed in contents.failed[:_FAILURES]:
         places = ", ".join(map(str, failed.passages))
-        where = f"{escape(failed.layer)} lacks {escape(failed.document)}, passage {_brief(places, 60)}"
-        out.print(f"[yellow]{where}[/yellow]: {escape(_brief(failed.reason, 200))}")
+        where = f"{escape(failed.layer)} lacks {escape(failed.document)}, passage {shorten(places, 60)}"
+        out.print(f"[yellow]{where}[/yellow]: {escape(shorten(failed.reason, 200))}")
     if contents.failed:
         more = max(0, len(contents.failed) - _FAILURES)
         rest = f"… and {more:,} more (tome show --json lists all); " if more else ""
@@ -286,7 +281,7 @@ def print_contents(contents: report_models.Contents, out: Console) -> None:
         name = f"{escape(record.title)}  [dim]{escape(record.id)}[/dim]" if record.title else escape(record.id)
         if record.metadata:
             fields = ", ".join(f"{field}={_join_values(value)}" for field, value in record.metadata.items())
-            name += f"\n  [dim]{escape(_brief(fields))}[/dim]"
+            name += f"\n  [dim]{escape(shorten(fields))}[/dim]"
         documents.add_row(name, f"{record.passages:,}", f"{record.characters:,}")
     out.print(documents)
     if len(contents.documents) > 50:
@@ -308,7 +303,7 @@ def list_traces(traces: Sequence[Trace]) -> Table:
     table = Table("", "asked", "system", "question", "answer", "calls", box=None, pad_edge=False)
     for trace in traces:
         answer = trace.answer
-        texts = (_show_time(trace), answer.system, _brief(trace.question.text, 100), _brief(answer.text or "—", 100))
+        texts = (_show_time(trace), answer.system, shorten(trace.question.text, 100), shorten(answer.text or "—", 100))
         table.add_row(f"[bold]{trace.number}[/bold]", *map(escape, texts), str(answer.usage.total.calls))
     return table
 
@@ -342,15 +337,10 @@ def print_entity(found: FoundEntity, out: Console) -> None:
     for graph, facts in by_graph.items():
         out.print(f"[dim]{len(facts):,} {'fact' if len(facts) == 1 else 'facts'} of graph:{escape(graph)}[/dim]")
         for text in facts:
-            out.print(f"  {escape(_shorten(text))}")
+            out.print(f"  {escape(shorten(text, _BEGINNING))}")
     for passage in found.passages[:_PASSAGES]:
-        out.print(f"[green]{escape(describe_source(passage))}[/green] {escape(_shorten(passage.text))}")
+        out.print(f"[green]{escape(describe_source(passage))}[/green] {escape(shorten(passage.text, _BEGINNING))}")
         if gist := found.gists.get(passage.id):
-            out.print(f"  [dim]gist[/dim] {escape(_shorten(gist))}")
+            out.print(f"  [dim]gist[/dim] {escape(shorten(gist, _BEGINNING))}")
     if len(found.passages) > _PASSAGES:
         out.print(f"[dim]… and {len(found.passages) - _PASSAGES:,} more passages (--json shows them)[/dim]")
-
-
-def _shorten(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _BEGINNING else line[: _BEGINNING - 1] + "…"

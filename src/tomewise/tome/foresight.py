@@ -5,22 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from tomewise.language.choose_model import EXTRACTIVE
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Store
-    from tomewise.types import DocumentId
-
-
-from itertools import chain
-from typing import TYPE_CHECKING
-
 from tomewise.store.lifetimes import name_source_space
 
 if TYPE_CHECKING:
-    from tomewise.store.contract import Texts
+    from tomewise.store.contract import Store, Texts
+    from tomewise.types import DocumentId
 
 
 @dataclass(frozen=True, slots=True)

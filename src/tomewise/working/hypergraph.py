@@ -240,7 +240,7 @@ class Hypergraph:
         except ValidationError as error:
             problem = error.errors()[0]
             path = ".".join(map(str, problem["loc"]))
-            raise _report_damage(f"{path}: {problem['msg']}") from None
+            raise _make_damage_error(f"{path}: {problem['msg']}") from None
         loaded = cls()
         loaded._vertices = {vertex.id: vertex for vertex in sorted(dumped.vertices, key=lambda vertex: vertex.id)}
         loaded._points = {point.id: point for point in dumped.points}
@@ -254,19 +254,19 @@ def _check(loaded: Hypergraph, dumped: _Dumped) -> None:
     """Raise StoreError unless ids are different, all that is named exists, and each point has a history of its own."""
     points = {point.id: point for point in (*dumped.points, *dumped.former)}
     if len(points) < len(dumped.points) + len(dumped.former):
-        raise _report_damage("two points have the same id")
+        raise _make_damage_error("two points have the same id")
     if not all(_is_issued(point, dumped.issued) for point in points):
-        raise _report_damage(f"a point has an id that was never issued (the last one is {LETTER}{dumped.issued})")
+        raise _make_damage_error(f"a point has an id that was never issued (the last one is {LETTER}{dumped.issued})")
     for point in points.values():
         earlier = [part for step in point.history for part in step.earlier]
         if not point.vertices or not point.vertices <= loaded.vertices.keys():
-            raise _report_damage(f"{point.id} has a vertex that is missing, or none")
+            raise _make_damage_error(f"{point.id} has a vertex that is missing, or none")
         if not point.history or point.history[-1].description != point.description:
-            raise _report_damage(f"the history of {point.id} does not end with what it says")
+            raise _make_damage_error(f"the history of {point.id} does not end with what it says")
         if not all(part in points and points[part].order < point.order for part in earlier):
-            raise _report_damage(f"the history of {point.id} names a point that is missing or not part of it")
+            raise _make_damage_error(f"the history of {point.id} names a point that is missing or not part of it")
     if frozenset[VertexId]().union(*(point.vertices for point in points.values())) < loaded.vertices.keys():
-        raise _report_damage("a vertex belongs to no point")
+        raise _make_damage_error("a vertex belongs to no point")
 
 
 def _is_issued(point: PointId, issued: int) -> bool:
@@ -274,7 +274,7 @@ def _is_issued(point: PointId, issued: int) -> bool:
     return point == f"{LETTER}{number}" and number.isdecimal() and len(number) < 10 and 0 < int(number) <= issued
 
 
-def _report_damage(problem: str) -> StoreError:
+def _make_damage_error(problem: str) -> StoreError:
     return StoreError(f"this working memory is damaged ({problem}): begin a new one")
 
 

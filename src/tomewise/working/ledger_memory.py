@@ -27,6 +27,7 @@ class LedgerMemory:
 
     @property
     def ledger(self) -> Ledger:
+        """The ledger from which the next question starts."""
         return self._ledger
 
     @property
@@ -37,7 +38,7 @@ class LedgerMemory:
         return tuple(dict.fromkeys(each.note if isinstance(each, Fact) else each.text for each in ordered))
 
     def keep(self, ledger: Ledger) -> None:
-        """Hold what outlives a question of this ledger."""
+        """Hold what may outlive a question of this ledger, instead of what is held now."""
         facts = (fact for fact in ledger.facts if fact.passage)
         inferences = (each for each in ledger.inferences if all(each.passages))
         self._ledger = replace(
@@ -59,17 +60,19 @@ class LedgerMemory:
         return self._replace(facts, (each for each in self._ledger.inferences if gone.isdisjoint(each.passages)))
 
     def shrink(self, most: int) -> tuple[str, ...]:
-        """Keep so many entries: first inferences, which hold what they rest on, then facts; of each the newest."""
+        """Keep `most` entries: first inferences, which hold what they rest on, then facts; of each the newest.
+
+        Returns the notes of the others.
+        """
         inferences = self._ledger.inferences[max(0, len(self._ledger.inferences) - most) :]
         room = most - len(inferences)
         return self._replace(self._ledger.facts[max(0, len(self._ledger.facts) - room) :], inferences)
 
     def _replace(self, facts: Iterable[Fact], inferences: Iterable[Inference]) -> tuple[str, ...]:
+        """Hold these entries instead. Returns the notes that are held no more."""
         before = self.notes
         self._ledger = replace(self._ledger, facts=tuple(facts), inferences=tuple(inferences))
         return tuple(note for note in before if note not in self.notes)
-
-    # ------------------------------------------------------------ plain data
 
     def dump(self) -> dict[str, Any]:
         """The ledger as plain JSON data."""
@@ -81,7 +84,7 @@ class LedgerMemory:
         try:
             ledger = load(data)
         except UsageError as error:
-            raise _report_damage(str(error)) from None
+            raise _make_damage_error(str(error)) from None
         _check_labels(ledger)
         loaded = cls()
         loaded.keep(ledger)
@@ -96,14 +99,14 @@ def _read_number(entry: Fact | Inference) -> int:
 def _check_labels(ledger: Ledger) -> None:
     """Raise StoreError unless each entry has a label of its own that was given before."""
     labels = [(_FACT, fact.label) for fact in ledger.facts] + [(_INFERENCE, each.label) for each in ledger.inferences]
+    if not all(label.startswith(letter) for letter, label in labels):
+        raise _make_damage_error("an entry has a label of another kind")
     numbers = [label.removeprefix(letter) for letter, label in labels]
-    if any(label != f"{letter}{number}" for (letter, label), number in zip(labels, numbers, strict=True)):
-        raise _report_damage("an entry has a label of another kind")
     if not all(number.isdecimal() and len(number) < 10 and 0 < int(number) <= ledger.made for number in numbers):
-        raise _report_damage(f"an entry has a label that was never given (the last one is {ledger.made})")
+        raise _make_damage_error(f"an entry has a label that was never given (the last one is {ledger.made})")
     if len(set(labels)) < len(labels):
-        raise _report_damage("two entries have the same label")
+        raise _make_damage_error("two entries have the same label")
 
 
-def _report_damage(problem: str) -> StoreError:
+def _make_damage_error(problem: str) -> StoreError:
     return StoreError(f"this working memory is damaged ({problem}): begin a new one")

@@ -20,9 +20,11 @@ def read_options(record: Record, *names: str) -> tuple[str, ...]:
     if isinstance(value, str):
         value = value.strip().splitlines()
     if not isinstance(value, list) or not value:
-        raise record.describe_wrong_field(names[0], value, "a list of options, or a mapping from letters to options")
+        raise record.make_wrong_field_error(names[0], value, "a list of options, or a mapping from letters to options")
     if len(value) > len(ascii_uppercase):
-        raise record.describe_wrong_field(names[0], f"{len(value)} options", f"{len(ascii_uppercase)} options at most")
+        raise record.make_wrong_field_error(
+            names[0], f"{len(value)} options", f"{len(ascii_uppercase)} options at most"
+        )
     return _strip_letters([str(wording).strip() for wording in value])
 
 
@@ -38,7 +40,7 @@ def read_correct_letter(record: Record, options: Sequence[str], *names: str) -> 
             return named
         if (match := _LETTERED.match(answer)) and match.group(1) in letters:
             return match.group(1)
-    raise record.describe_wrong_field(
+    raise record.make_wrong_field_error(
         names[0], " / ".join(answers), f"one of the options or one of the letters {', '.join(letters)}"
     )
 

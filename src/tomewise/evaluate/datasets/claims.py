@@ -14,17 +14,17 @@ from tomewise.evaluate.items import Dataset, Item
 from tomewise.types import Question
 
 TRUE_FALSE = ("True", "False")
-_JUDGE = "Decide whether this claim about the book is true or false."
+_INSTRUCTIONS = "Decide whether this claim about the book is true or false."
 
-# FABLES labels how far the book supports a claim. CAM does not state how it maps the four labels to two classes. Ours:
-# a claim that the book supports only in part is not faithful, and one that nobody can judge has no class.
-_FABLES = {"Yes": "A", "PartialSupport": "B", "No": "B", "Inapplicable": None}
-_FABLES_STRICT = _FABLES | {"PartialSupport": None}
+# FABLES labels how far the book supports a claim. CAM (see `systems.cam`), which scores two classes, does not state how
+# it maps the four labels to them. Here a claim that the book supports only in part is not faithful, and one that nobody
+# can judge has no class.
+_FABLES_CLASSES = {"Yes": "A", "PartialSupport": "B", "No": "B", "Inapplicable": None}
+_STRICT_FABLES_CLASSES = _FABLES_CLASSES | {"PartialSupport": None}
 
 
 def read_nocha(folder: Path) -> Dataset:
-    """The sample of NoCha (Karpinska et al. 2024): [{book_title, claim, type, index}], two claims for each
-    index.
+    """The sample of NoCha (Karpinska et al. 2024): [{book_title, claim, type, index}], two claims for each index.
 
     Its books come in a pickle, which we never open: put each as `<book_title>.txt` under the folder.
     """
@@ -39,10 +39,10 @@ def _make_nocha_item(record: Record, books: Books) -> Item:
     book, pair, label = record.text("book_title"), record.text("index", "pair_id"), record.text("type", "label")
     correct = {"true": "A", "false": "B"}.get(label.strip().lower())
     if correct is None:
-        raise record.describe_wrong_field("type", label, "True or False")
+        raise record.make_wrong_field_error("type", label, "True or False")
     slices = record.slices("length", "length_bucket", "genre") | {"pair": f"{book}/{pair}"}
     text = record.text("claim")
-    return _make_claim(f"{book}/{pair}/{label}", text, _JUDGE, TRUE_FALSE, correct, books.add(book), slices)
+    return _make_claim(f"{book}/{pair}/{label}", text, _INSTRUCTIONS, TRUE_FALSE, correct, books.add(book), slices)
 
 
 def read_prelude(folder: Path) -> Dataset:
@@ -64,7 +64,7 @@ def _make_prelude_item(record: Record, number: str, books: Books) -> Item:
     label = record.text("label", "answer", "gold").strip().lower()
     correct = "A" if label.startswith("consist") else "B" if label.startswith("contradict") else None
     if correct is None:
-        raise record.describe_wrong_field("label", label, "consistent or contradict")
+        raise record.make_wrong_field_error("label", label, "consistent or contradict")
     return _make_claim(
         str(record.find("id", "qid") or number),
         record.text("content", "prequel", "backstory", "statement", "question"),
@@ -86,7 +86,7 @@ def read_fables(folder: Path, *, strict: bool = False) -> Dataset:
     root = read_records(path)[0]
     root = root.make_inner("FABLES", root.values["FABLES"]) if "FABLES" in root.values else root
     corpus = Corpus(path)
-    books, classes = Books(folder, corpus), _FABLES_STRICT if strict else _FABLES
+    books, classes = Books(folder, corpus), _STRICT_FABLES_CLASSES if strict else _FABLES_CLASSES
     items = [
         _make_fables_item(claim, f"{book}/{summariser}/{number}", book, summariser, books, classes)
         for book, by_summariser in root.values.items()
@@ -103,12 +103,12 @@ def _make_fables_item(
 ) -> Item | None:
     label, text = record.text("label"), record.text("claim")
     if label not in classes:
-        raise record.describe_wrong_field("label", label, f"one of {', '.join(classes)}")
+        raise record.make_wrong_field_error("label", label, f"one of {', '.join(classes)}")
     correct = classes[label]
     if correct is None:
         return None
     slices = {"label": label, "summariser": summariser}
-    return _make_claim(id, text, _JUDGE, TRUE_FALSE, correct, books.add(book, title=book), slices)
+    return _make_claim(id, text, _INSTRUCTIONS, TRUE_FALSE, correct, books.add(book, title=book), slices)
 
 
 def _make_claim(
@@ -120,6 +120,7 @@ def _make_claim(
     document: str,
     slices: Mapping[str, str | int],
 ) -> Item:
+    """A claim about one book; `labels` has the positive one first, and `correct` is A or B."""
     return Item(
         id=id,
         question=Question(text=text, options=labels, instructions=instructions),

@@ -32,7 +32,7 @@ class Record:
         """Like `find`, but raises ReadingError naming the field when it finds nothing."""
         value = self.find(*names)
         if value is None:
-            raise self.describe_missing_field(*names)
+            raise self.make_missing_field_error(*names)
         return value
 
     def text(self, *names: str) -> str:
@@ -40,7 +40,7 @@ class Record:
         value = self.take(*names)
         if isinstance(value, str | int | float):
             return str(value)
-        raise self.describe_wrong_field(names[0], value, "text")
+        raise self.make_wrong_field_error(names[0], value, "text")
 
     def texts(self, *names: str) -> tuple[str, ...]:
         """The field as texts: it holds one text, a list of texts, or a list of objects with `text`."""
@@ -49,7 +49,7 @@ class Record:
         texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
         if all(isinstance(text, str | int | float) for text in texts):
             return tuple(str(text) for text in texts)
-        raise self.describe_wrong_field(names[0], value, "a list of texts")
+        raise self.make_wrong_field_error(names[0], value, "a list of texts")
 
     def rows(self, *names: str) -> list[Record]:
         """The objects of a field that holds a list of them or maps keys to them; `place` has the number or key."""
@@ -59,13 +59,13 @@ class Record:
         elif isinstance(value, list):
             pairs = [(str(at), part) for at, part in enumerate(value, 1)]
         else:
-            raise self.describe_wrong_field(names[0], value, "a list of objects")
+            raise self.make_wrong_field_error(names[0], value, "a list of objects")
         return [self.make_inner(f"{names[0]} {key}", part) for key, part in pairs]
 
     def make_inner(self, place: str, part: object) -> Record:
         """An object inside this row. Raises ReadingError when it is not an object."""
         if not isinstance(part, dict):
-            raise self.describe_wrong_field(place, part, "an object")
+            raise self.make_wrong_field_error(place, part, "an object")
         return Record(self.source, f"{self.place}, {place}", part)
 
     def slices(self, *names: str) -> dict[str, str | int]:
@@ -73,7 +73,7 @@ class Record:
         values = {name.rpartition(".")[2].lower(): self.find(name) for name in names}
         return {name: value for name, value in values.items() if isinstance(value, str | int)}
 
-    def describe_missing_field(self, *names: str) -> ReadingError:
+    def make_missing_field_error(self, *names: str) -> ReadingError:
         """The error for a field that is missing under all its names."""
         others = f" (or {', '.join(map(repr, names[1:]))})" if names[1:] else ""
         has = ", ".join(map(str, self.values)) or "nothing"
@@ -81,7 +81,7 @@ class Record:
             f"the field {names[0]!r}{others} is missing; it has {has}. Add it, or name another layout"
         )
 
-    def describe_wrong_field(self, name: str, value: object, wanted: str) -> ReadingError:
+    def make_wrong_field_error(self, name: str, value: object, wanted: str) -> ReadingError:
         """The error for a field with a wrong value."""
         return self.make_error(f"the field {name!r} should be {wanted}, but is {str(value)[:60]!r}. Fix that row")
 

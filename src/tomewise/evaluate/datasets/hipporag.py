@@ -64,7 +64,7 @@ def _parse_aliases(record: Record, name: str, text: str) -> list[str]:
     try:
         return [str(alias) for alias in json.loads(text)]
     except json.JSONDecodeError as error:
-        raise record.describe_wrong_field(name, text, "a list of texts in JSON") from error
+        raise record.make_wrong_field_error(name, text, "a list of texts in JSON") from error
 
 
 def _make_key(title: str, text: str) -> tuple[str, str]:

@@ -76,7 +76,7 @@ def _read_gold_titles(record: Record, facts: Any) -> list[str]:
         return [str(title) for title in facts["title"]]
     if isinstance(facts, list) and all(isinstance(fact, list) and fact for fact in facts):
         return [str(fact[0]) for fact in facts]
-    raise record.describe_wrong_field("supporting_facts", facts, "a list of [title, sentence number]")
+    raise record.make_wrong_field_error("supporting_facts", facts, "a list of [title, sentence number]")
 
 
 def _read_context(record: Record) -> list[TitledText]:
@@ -84,7 +84,7 @@ def _read_context(record: Record) -> list[TitledText]:
     if isinstance(context, dict) and {"title", "sentences"} <= set(context):
         context = list(zip(context["title"], context["sentences"], strict=True))
     if not isinstance(context, list) or not all(isinstance(part, list | tuple) and len(part) == 2 for part in context):
-        raise record.describe_wrong_field("context", context, "a list of [title, sentences]")
+        raise record.make_wrong_field_error("context", context, "a list of [title, sentences]")
     return [(str(title), _join_sentences(sentences)) for title, sentences in context]
 
 

@@ -18,7 +18,8 @@ def read_multihop_rag(folder: Path) -> Dataset:
     do not contain the answer.
     """
     corpus_file = find_file(folder, "corpus.json*", "**/corpus.json*")
-    corpus, ids = Corpus(corpus_file), dict[str, str]()
+    corpus = Corpus(corpus_file)
+    ids: dict[str, str] = {}  # by url and by title
     for record in read_records(corpus_file):
         title, url = record.text("title"), str(record.find("url") or "")
         ids[title] = ids[url or title] = corpus.add(record.text("body", "text"), title=title, id=url or title)
@@ -30,8 +31,8 @@ def read_multihop_rag(folder: Path) -> Dataset:
 def _make_item(record: Record, id: str, ids: dict[str, str], corpus: Corpus) -> Item:
     evidence = record.rows("evidence_list")
     articles = [_find_article(row, ids) for row in evidence]
-    facts = [corpus.find_spans(article, [row.text("fact")]) for article, row in zip(articles, evidence, strict=True)]
-    spans: list[Span] = [span for places in facts for span in places] if all(facts) else []
+    by_fact = [corpus.find_spans(article, [row.text("fact")]) for article, row in zip(articles, evidence, strict=True)]
+    spans: list[Span] = [span for fact_spans in by_fact for span in fact_spans] if all(by_fact) else []
     return Item(
         id=id,
         question=Question(text=record.text("query")),
@@ -42,11 +43,12 @@ def _make_item(record: Record, id: str, ids: dict[str, str], corpus: Corpus) -> 
     )
 
 
-def _find_article(record: Record, ids: dict[str, str]) -> str:
-    names = [str(record.find(field)) for field in ("url", "title") if record.find(field)]
+def _find_article(evidence: Record, ids: dict[str, str]) -> str:
+    """The id of the article that holds the evidence, by its url, else by its title. Raises ReadingError."""
+    names = [str(evidence.find(field)) for field in ("url", "title") if evidence.find(field)]
     article = next((ids[name] for name in names if name in ids), None)
     if article is None:
-        raise record.make_error(
+        raise evidence.make_error(
             f"the corpus has no article {' or '.join(names) or 'without url and title'}: give the corpus of this file"
         )
     return article

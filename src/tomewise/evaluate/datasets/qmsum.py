@@ -42,7 +42,7 @@ def _read_meeting(record: Record, meeting: str, corpus: Corpus) -> list[Item]:
 def _make_item(record: Record, id: str, kind: str, meeting: str, places: list[tuple[int, int]], turns: int) -> Item:
     pairs = record.take("relevant_text_span") if kind == "specific" else []
     if not isinstance(pairs, list):
-        raise record.describe_wrong_field("relevant_text_span", pairs, "a list of pairs of turns")
+        raise record.make_wrong_field_error("relevant_text_span", pairs, "a list of pairs of turns")
     return Item(
         id=id,
         question=Question(text=record.text("query")),
@@ -59,5 +59,5 @@ def _make_span(record: Record, pair: Any, meeting: str, places: list[tuple[int, 
     except (TypeError, ValueError):
         first = last = -1
     if not 0 <= first <= last < len(places):
-        raise record.describe_wrong_field("relevant_text_span", pair, f"[first, last] turn below {len(places)}")
+        raise record.make_wrong_field_error("relevant_text_span", pair, f"[first, last] turn below {len(places)}")
     return Span(document=meeting, start=places[first][0], end=places[last][1])
