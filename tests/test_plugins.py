@@ -139,6 +139,14 @@ def test_a_broken_reader_names_its_package(command, package, here):
         assert message in ran.err
 
 
+def test_a_fault_in_a_reader_names_its_package(command, package, here):
+    (package / "mine_parts.py").write_text("def read(path):\n    return {}['read']\n")
+    about = package / "mine_parts-1.0.dist-info" / "entry_points.txt"
+    about.write_text("[tomewise.readers]\nodd = mine_parts:read\n")
+    (here / "a.odd").write_text("Ada kept the light.")
+    assert "the reader 'odd' of mine-parts failed: KeyError: 'read'" in command("add", "a.odd").err
+
+
 def test_two_packages_of_one_name_are_refused(package):
     about = package / "more_parts-1.0.dist-info"
     about.mkdir()

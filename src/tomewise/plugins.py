@@ -20,7 +20,7 @@ from tomewise.errors import MissingDependency, PartError, TomewiseError, Unknown
 
 KINDS: Mapping[str, str] = MappingProxyType(
     {
-        "systems": "a recipe: a function of a Kit that returns a System",
+        "systems": "a recipe, a function of a Kit that returns a System, or a SystemDeclaration of one",
         "recalls": "a function of a Kit that returns a Recall, to name before the + of RECALL+LOOP",
         "loops": "a function of a Kit, a Recall and keyword settings that returns a System, to name after the +",
         "layers": "a MappedLayer, or another class or function of a store, a model and an embedder that makes a Layer",

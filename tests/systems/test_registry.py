@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -45,6 +48,13 @@ def test_every_system_says_where_it_comes_from_and_what_its_settings_do(name):
     assert declared.paper
     assert declared.kind
     assert all(setting.help for setting in read_declared(declared.recipe).values())
+
+
+def test_python_without_docstrings_shows_the_same():
+    command = [sys.executable, "-OO", "-m", "tomewise", "systems", "--json"]
+    rows = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=120).stdout)
+    declared = {name: (each.summary, each.deviations) for name, each in registry.SYSTEMS.items()}
+    assert {row["name"]: (row["description"], row["deviations"]) for row in rows} == declared
 
 
 @pytest.mark.parametrize(

@@ -143,4 +143,7 @@ def test_the_command_shows_one_system(command):
     settings = {setting["name"]: setting for setting in shown["settings"]}
     alpha = {"name": "alpha", "type": "number from 0", "default": 2.0, "required": False, "value": 2.0}
     assert alpha.items() <= settings["alpha"].items()
+    assert shown["kind"] == "one search"
+    limit = {"help": "pieces of evidence that a search finds at most", "multiplies": "evidence", "most": 1000}
+    assert limit.items() <= settings["limit"].items()
     assert command("systems", "comorga").code == 2
