@@ -49,7 +49,7 @@ def _check_setting(setting: DeclaredSetting, value: Any) -> None:
     for number in list_numbers(value):
         if not abs(number) <= setting.most:
             raise UsageError(
-                f"settings.{setting.name} is {number}: this server allows {setting.most:g} at most"
+                f"settings.{setting.name} is {number}: this server allows {setting.most:,.10g} at most"
                 + ("" if setting.declares_most else _DECLARE)
             )
     if isinstance(value, str):

@@ -148,7 +148,7 @@ def _describe_setting(setting: Setting) -> str:
 def _describe_most(setting: Setting) -> str:
     if not setting.multiplies:
         return ""
-    return f"; multiplies {escape(setting.multiplies)}, a server allows {setting.most:g} at most"
+    return f"; multiplies {escape(setting.multiplies)}, a server allows {setting.most:,.10g} at most"
 
 
 def _write(value: Any) -> str:
