@@ -28,7 +28,6 @@ Imports: TypeAlias = dict[str, set[str]]
 APART: dict[str, str] = {
     "terminal/clean_console.py": "imports Rich, which takes a while: it is imported when something is printed",
     "server/mcp_stdio.py": "imports the package mcp, which takes half a second",
-    "systems/raptor.py": "a family of systems",
 }
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import json
+import logging
+import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,6 +16,7 @@ from starlette.types import Send
 from tomewise import errors
 from tomewise.credentials import hide_credentials
 
+_logger = logging.getLogger(__name__)
 # The first kind that fits decides.
 _KINDS: tuple[tuple[type[BaseException], int, str], ...] = (
     (errors.UnknownName, 404, "unknown_name"),
@@ -75,6 +78,9 @@ def explain_error(error: BaseException) -> HttpError:
     for kind, status, code in _KINDS:
         if isinstance(error, kind):
             return HttpError(status, code, _shorten(hide_credentials(str(error))))
+    if isinstance(error, errors.PartError):  # what it raised may hold anything
+        _logger.error("%s", hide_credentials("".join(traceback.format_exception(error))))
+        return HttpError(500, "part", f"{error.part} failed: see the server's log")
     return HttpError(500, "internal", f"an error of Tomewise itself, {type(error).__name__}: see the server's log")
 
 

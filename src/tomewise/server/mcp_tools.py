@@ -15,7 +15,7 @@ from mcp.types import CallToolResult
 from pydantic import Field
 
 from tomewise.credentials import hide_credentials
-from tomewise.errors import TomewiseError, UsageError
+from tomewise.errors import PartError, TomewiseError, UsageError
 from tomewise.language.fences import fence
 from tomewise.loops.answer_parts import answer_whole
 from tomewise.outgoing.passage_models import DocumentEntry
@@ -72,6 +72,9 @@ def report_errors(tool: Tool) -> Tool:
     async def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         try:
             return await tool(self, *args, **kwargs)
+        except PartError as error:  # what it raised may hold anything
+            _logger.error("%s", hide_credentials("".join(traceback.format_exception(error))))
+            message = f"{error.part} failed: the log of the server says where"
         except TomewiseError as error:
             message = str(error)
         except TimeoutError:
