@@ -26,14 +26,15 @@ from tomewise.loops.evidence import make_token_counter
 from tomewise.memory.building import build
 from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.systems.kit import Kit
-from tomewise.systems.registry import ABLATIONS, assemble
+from tomewise.systems.registry import assemble, list_ablations
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, Document, Event, Question
 
 PASSAGES = 30
 STEM = "When did the tide turn?"
-PUBLISHED = ABLATIONS["comorag"]["as published"]
+ABLATIONS = list_ablations("comorag")
+PUBLISHED = ABLATIONS["as published"]
 DECLINED = {"answer": "*"}
 ANSWERED = {"answer": "at nine"}
 
@@ -329,9 +330,9 @@ def test_row_13_no_text_is_lost_and_equal_passages_stay_apart(tmp_path):
     assert len({source for piece in answer.evidence for source in piece.sources}) == 2
 
 
-@pytest.mark.parametrize("label", sorted(ABLATIONS["comorag"]))
+@pytest.mark.parametrize("label", sorted(ABLATIONS))
 async def test_row_13_no_part_is_needed_for_the_others_to_run(store, label):
-    _, answer = await ask_question(store, make_model([ANSWERED] * 2), **ABLATIONS["comorag"][label])
+    _, answer = await ask_question(store, make_model([ANSWERED] * 2), **ABLATIONS[label])
     assert answer.text == "at nine"
 
 

@@ -20,7 +20,7 @@ from tomewise.language.prompts import Prompts
 from tomewise.language.roles import ANSWER, AnswerIn, Shown
 from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.systems.kit import Kit
-from tomewise.systems.registry import RECIPES, assemble
+from tomewise.systems.registry import SYSTEMS, assemble
 from tomewise.testing import (
     check_embedder,
     check_language_model,
@@ -128,4 +128,4 @@ async def test_systems_over_passages_need_no_layer_of_their_own(tmp_path):
         )
     for store in made:
         store.close()
-    assert set(FLAT) <= set(RECIPES)
+    assert set(FLAT) <= set(SYSTEMS)

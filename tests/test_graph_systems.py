@@ -21,7 +21,7 @@ from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.systems.answer import answer_question
 from tomewise.systems.graph_walk import Carrier
 from tomewise.systems.kit import Kit
-from tomewise.systems.registry import ABLATIONS, assemble
+from tomewise.systems.registry import assemble, list_ablations
 from tomewise.testing import check_layer, check_loop, check_retriever, document_of, put_document
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.tome import Tome
@@ -30,7 +30,7 @@ from tomewise.types import Document, Event, Progress, Question
 EMBEDDER = HashEmbedder()
 SYSTEMS = ("hipporag2", "cogitorag", "associative")
 VARIANTS = [(name, "", {}) for name in SYSTEMS] + [
-    (name, label, dict(options)) for name in SYSTEMS for label, options in ABLATIONS.get(name, {}).items()
+    (name, label, dict(options)) for name in SYSTEMS for label, options in list_ablations(name).items()
 ]
 VARIANTS += [(name, "relations", {"extraction": "relations"}) for name in SYSTEMS]
 TEXTS = (
@@ -81,8 +81,8 @@ async def test_from_texts_to_an_answer(store, name, label, options):
 
 
 def test_every_graph_system_has_its_ablations_named():
-    assert {"without diffusion", "without cognirank", "without decomposition"} <= set(ABLATIONS["cogitorag"])
-    assert {"graph from passages", "graph from summaries"} <= set(ABLATIONS["cogitorag"])
+    assert {"without diffusion", "without cognirank", "without decomposition"} <= set(list_ablations("cogitorag"))
+    assert {"graph from passages", "graph from summaries"} <= set(list_ablations("cogitorag"))
 
 
 @pytest.mark.parametrize("name", SYSTEMS)

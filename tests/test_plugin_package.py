@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from itertools import count
@@ -79,6 +80,9 @@ def test_the_command_uses_the_package(site, logbook, here):
     assert [layer["layer"] for layer in built["layers"]] == ["graph:passages-triples", "retold"]
     asked = run_command(site, "ask", "Who put out the light?", "--system", "harbour limit=3", "--json")
     assert json.loads(asked.stdout)["system"] == "harbour limit=3"
+    shown = json.loads(run_command(site, "systems", "harbour:briefly", "--json").stdout)
+    assert (shown["kind"], shown["ablations"]) == ("one search", {"briefly": {"words": 5}})
+    assert [setting["help"] for setting in shown["settings"]][1] == "words of a passage that count"
     (here / "corpus.jsonl").write_text('{"id": "a", "text": "Ada put out the light at nine."}\n')
     (here / "questions.jsonl").write_text('{"id": "q", "question": "When?", "answers": ["at nine"]}\n')
     systems = ("harbour", "opening+doubted first=1")
@@ -232,6 +236,12 @@ def test_a_recall_needs_a_loop(site):
         find_recipe("opening")
     with pytest.raises(UnknownName, match="did you mean 'doubted'"):
         find_recipe("opening+doubte")
+
+
+def test_its_files_import_what_is_promised():
+    text = "".join(path.read_text("utf-8") for path in SOURCES.rglob("*.py"))
+    rooms = set(re.findall(r"(?:from|import) (tomewise[.\w]*)", text))
+    assert {room for room in rooms if not room.startswith("tomewise_harbour")} == {"tomewise.parts"}
 
 
 def test_a_reader_comes_with_a_package_only():

@@ -11,13 +11,14 @@ import tomewise
 from tomewise import plugins
 from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.embedding.hash import HashEmbedder
-from tomewise.errors import MissingDependency, UnknownName, UsageError
+from tomewise.errors import MissingDependency, PartError, UnknownName, UsageError
 from tomewise.evaluate.datasets import read_dataset
 from tomewise.evaluate.datasets.layouts import list_layouts
 from tomewise.evaluate.judges import find_judge
 from tomewise.evaluate.metrics import find_metric
 from tomewise.language.choose_model import check_models, choose_model
 from tomewise.language.roles import find_outside_roles
+from tomewise.parts import CallCount, Event, MappedLayer, PassageIn, Recall, Role, System
 from tomewise.systems.registry import find_recipe
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.tome import Tome
@@ -138,6 +139,14 @@ def test_a_broken_reader_names_its_package(command, package, here):
         assert message in ran.err
 
 
+def test_a_fault_in_a_reader_names_its_package(command, package, here):
+    (package / "mine_parts.py").write_text("def read(path):\n    return {}['read']\n")
+    about = package / "mine_parts-1.0.dist-info" / "entry_points.txt"
+    about.write_text("[tomewise.readers]\nodd = mine_parts:read\n")
+    (here / "a.odd").write_text("Ada kept the light.")
+    assert "the reader 'odd' of mine-parts failed: KeyError: 'read'" in command("add", "a.odd").err
+
+
 def test_two_packages_of_one_name_are_refused(package):
     about = package / "more_parts-1.0.dist-info"
     about.mkdir()
@@ -206,3 +215,130 @@ def test_a_part_of_the_wrong_kind_is_named(kind, use, here, monkeypatch):
     tomewise.register(kind, "odd", 3)
     with pytest.raises(UsageError, match=r"'odd'.*3"):
         use("odd")
+
+
+class Broken:
+    """A retriever, an embedder and a layer whose methods fail."""
+
+    name, dimensions, max_tokens, tokenizer = "broken:", 8, 100, None
+    calls = CallCount("0", 0)
+    needs = ()
+
+    async def retrieve(self, query, limit, *, within=None):
+        return {}["retrieved"]
+
+    def embed(self, texts):
+        raise OSError("no network")
+
+
+def find_broken(kit):
+    return Recall(retriever=Broken())
+
+
+def recall_nothing(kit):
+    return {}["wired"]
+
+
+def loop_once(kit, recall, *, turns: int = 1):
+    class Loop:
+        calls = CallCount("0", 0)
+
+        async def run(self, question):
+            yield Event(name="turn", step=1, summary="one turn")
+            raise RuntimeError("looped")
+
+    return System(loop=Loop())
+
+
+class BrokenLayer(MappedLayer):
+    name = "broken"
+    role = Role("retitle", PassageIn, PassageIn, prompt="Retitle {{ text }}", play=lambda given: given)
+
+    def make_input(self, passage):
+        return passage.nothing
+
+    def make_nodes(self, passage, reply):
+        return []
+
+
+def refuse(kit):
+    raise UsageError("the light is out")
+
+
+@pytest.fixture
+def faulty(here, monkeypatch):
+    """A tome, and parts that fail when they are used."""
+    monkeypatch.setattr(plugins, "_imported", {})
+    tomewise.register("recalls", "empty", find_broken)
+    tomewise.register("recalls", "unwired", recall_nothing)
+    tomewise.register("loops", "turning", loop_once)
+    tomewise.register("layers", "broken", BrokenLayer)
+    tomewise.register("systems", "refusing", refuse)
+    with Tome.open(here / "m.tome", embedder="hash") as tome:
+        tome.add(Document(id="log", text="Ada kept the light. Nobody asked her why."))
+        yield tome
+
+
+@pytest.mark.parametrize(
+    ("use", "named", "cause"),
+    [
+        (lambda tome: tome.ask("Who?", system="empty+once"), "the recall 'empty' failed", KeyError),
+        (lambda tome: tome.search("Who?", system="empty+once"), "the recall 'empty' failed", KeyError),
+        (lambda tome: tome.ask_many(["Who?"], system="empty+once"), "the recall 'empty' failed", KeyError),
+        (lambda tome: tome.ask("Who?", system="unwired+once"), "the recall 'unwired' failed", KeyError),
+        (lambda tome: tome.ask("Who?", system="naive+turning"), "the loop 'turning' failed", RuntimeError),
+        (lambda tome: tome.build(layers="broken"), "the layer 'broken' failed", AttributeError),
+    ],
+)
+def test_a_fault_in_a_part_names_the_part(faulty, use, named, cause):
+    with pytest.raises(PartError, match=named) as caught:
+        use(faulty)
+    assert isinstance(caught.value.__cause__, cause)
+
+
+def test_an_error_of_ours_in_a_part_stays_as_it_is(faulty):
+    with pytest.raises(UsageError, match="the light is out"):
+        faulty.ask("Who?", system="refusing")
+
+
+def test_the_command_names_a_part_of_a_package(command, package, here):
+    (package / "mine_parts.py").write_text(MODULE + "\ndef few(kit):\n    return kit.nothing\n")
+    (here / "log.txt").write_text("Ada kept the light of the tower.")
+    command("add", "log.txt")
+    for words in (("ask", "Who?", "--system", "few"), ("systems", "few")):
+        ran = command(*words)
+        assert (ran.code, ran.err.count("\n")) == (5, 1)
+        assert (
+            "the system 'few' of mine-parts failed (AttributeError: 'Kit' object has no attribute 'nothing'" in ran.err
+        )
+
+
+@pytest.mark.parametrize(
+    ("kind", "make", "error", "message"),
+    [
+        ("models", lambda name: 3, UsageError, "must take 1 by position, and by keyword embedder, limit, timeout"),
+        ("models", lambda name, **settings: 3, UsageError, "made 3, which is not a LanguageModel"),
+        ("models", lambda name, **settings: {}[name], PartError, "the model 'odd' failed"),
+        ("embedders", lambda: 3, UsageError, "must take 1 by position"),
+        ("embedders", lambda name: 3, UsageError, "made 3, which is not an Embedder"),
+    ],
+)
+def test_a_wrong_model_or_embedder_is_named(kind, make, error, message):
+    tomewise.register(kind, "odd", make)
+    with pytest.raises(error, match=message):
+        choose_model("odd:x", embedder=HashEmbedder()) if kind == "models" else choose_embedder("odd:x")
+
+
+def test_a_model_gets_what_the_readme_says():
+    got = {}
+
+    def make(name, **settings):
+        got.update(settings, name=name)
+        return ScriptedModel({})
+
+    tomewise.register("models", "odd", make)
+    choose_model("odd:x", embedder=HashEmbedder())
+    readme = Path("README.md").read_text(encoding="utf-8")
+    (row,) = [line for line in readme.splitlines() if line.startswith("| `tomewise.models`")]
+    assert got.pop("name") == "x"
+    assert all(f"`{name}`" in row for name in got)

@@ -16,7 +16,7 @@ from tests.texts import REPOSITORY, prose
 from tomewise import errors
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.settings import Settings
-from tomewise.systems.registry import DEFAULT, RECIPES
+from tomewise.systems.registry import DEFAULT, SYSTEMS
 from tomewise.terminal import commands, program
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
@@ -165,7 +165,7 @@ def test_every_command_and_option_has_help(name):
 
 def test_the_table_of_systems_names_what_there_is():
     named = set(ROW.findall(section("Systems")))
-    assert named == set(RECIPES)
+    assert named == set(SYSTEMS)
     assert f"`{DEFAULT}` (default)" in section("Systems")
 
 

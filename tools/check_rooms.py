@@ -27,7 +27,6 @@ Imports: TypeAlias = dict[str, set[str]]
 # Files that are small, have one importer, and stay by themselves for a reason.
 APART: dict[str, str] = {
     "terminal/clean_console.py": "imports Rich, which takes a while: it is imported when something is printed",
-    "systems/raptor.py": "a family of systems",
 }
 
 

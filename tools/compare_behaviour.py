@@ -26,7 +26,7 @@ from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.forwarding import Forwarding
 from tomewise.language.prompts import Prompts
 from tomewise.outgoing.answer_models import TracedAnswer
-from tomewise.systems.registry import RECIPES
+from tomewise.systems.registry import SYSTEMS
 from tomewise.types import Answer, Embedder, In, Out, Role
 
 QUESTIONS = 10
@@ -56,12 +56,12 @@ def write() -> Iterator[tuple[str, str]]:
         model = NotingModel(embedder)
         with Tome.open(Path(folder) / "sample.tome", model=model, embedder=embedder) as tome:
             tome.add(copy_story())
-            for system in RECIPES:
+            for system in SYSTEMS:
                 tome.build(system=system)
             for line in tome.export():
                 yield f"export {digest(line)}", ""
             yield from write_prompts("build", model)
-            for system in RECIPES:
+            for system in SYSTEMS:
                 for item in sample.read_questions()[:QUESTIONS]:
                     yield f"answer {system} {item.id}", write_answer(tome, item.question, system)
                 yield from write_prompts(system, model)

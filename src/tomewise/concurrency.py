@@ -92,7 +92,8 @@ async def run_side_by_side() -> AsyncIterator[asyncio.TaskGroup]:
         # Up to Python 3.12 a group whose task fails leaves its caller as one that is being cancelled.
         if caller and caller.cancelling() > requests:
             caller.uncancel()
-        raise failures.exceptions[0] from failures
+        first = failures.exceptions[0]
+        raise first from first.__cause__ or failures
 
 
 async def gather_calls(calls: Iterable[Coroutine[Any, Any, A]]) -> list[A]:

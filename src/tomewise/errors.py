@@ -58,6 +58,16 @@ class MissingDependency(TomewiseError):
     exit_code = 5
 
 
+class PartError(TomewiseError):
+    """A part from outside failed: mend it, or use another one. `part` names it; the cause is what it raised."""
+
+    exit_code = 5
+
+    def __init__(self, message: str, part: str = "") -> None:
+        super().__init__(message)
+        self.part = part
+
+
 class ModelError(TomewiseError):
     """A model call failed for good, after its retries."""
 

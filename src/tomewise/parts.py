@@ -14,6 +14,7 @@ from __future__ import annotations
 import warnings
 
 from tomewise.calls import CallCount, read_calls, sum_calls
+from tomewise.errors import PartError, ReadingError, UsageError
 from tomewise.evaluate.items import Dataset, Item, Outcome
 from tomewise.evaluate.judges import Judge, Judgement
 from tomewise.evaluate.metrics import Metric
@@ -36,7 +37,25 @@ from tomewise.recall.derived import DenseDerived
 from tomewise.recall.flat import Dense, Everything, Fused, Lexical
 from tomewise.recall.tree_search import CollapsedTree, TreeTraversal
 from tomewise.systems.comorag import probe
-from tomewise.systems.kit import Count, Kit, Recall, Recipe, System, Weight, answer_once, once
+from tomewise.systems.declaration import SystemDeclaration
+from tomewise.systems.kit import (
+    Above0,
+    Context,
+    Count,
+    Kit,
+    Limit,
+    Multiplies,
+    Neighbours,
+    Positive,
+    Recall,
+    Recipe,
+    Share,
+    System,
+    Together,
+    Weight,
+    answer_once,
+    once,
+)
 from tomewise.systems.layers import make_layers
 from tomewise.types import (
     Answer,
@@ -52,6 +71,7 @@ from tomewise.types import (
     Loop,
     Node,
     Passage,
+    Place,
     Question,
     Report,
     Retriever,
@@ -62,6 +82,7 @@ from tomewise.types import (
 )
 
 __all__ = [
+    "Above0",
     "Answer",
     "AnswerPart",
     "Ask",
@@ -69,6 +90,7 @@ __all__ = [
     "CallCount",
     "Change",
     "CollapsedTree",
+    "Context",
     "Count",
     "Dataset",
     "Dense",
@@ -93,19 +115,26 @@ __all__ = [
     "Layer",
     "LayerReport",
     "Lexical",
+    "Limit",
     "Loop",
     "LoopState",
     "MappedLayer",
     "Metric",
+    "Multiplies",
+    "Neighbours",
     "Node",
     "Once",
     "Outcome",
+    "PartError",
     "Passage",
     "PassageIn",
+    "Place",
     "Plan",
     "PlanResult",
+    "Positive",
     "Prepared",
     "Question",
+    "ReadingError",
     "Recall",
     "Recipe",
     "Report",
@@ -114,13 +143,17 @@ __all__ = [
     "Rewrite",
     "Role",
     "Scope",
+    "Share",
     "Skipped",
     "Stopped",
     "SummariesLayer",
     "System",
+    "SystemDeclaration",
+    "Together",
     "TreeLayer",
     "TreeTraversal",
     "Typical",
+    "UsageError",
     "Weight",
     "Window",
     "answer_once",

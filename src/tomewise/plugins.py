@@ -6,16 +6,21 @@ first used. Names of Tomewise's own parts come first: a plugin cannot replace th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass
+from functools import partial
 from importlib.metadata import EntryPoint, entry_points
-from types import MappingProxyType
+from inspect import isfunction, signature, unwrap
+from traceback import walk_tb
+from types import CodeType, MappingProxyType
+from typing import Any
 
-from tomewise.errors import MissingDependency, UnknownName, UsageError, suggest
+from tomewise.errors import MissingDependency, PartError, TomewiseError, UnknownName, UsageError, suggest
 
 KINDS: Mapping[str, str] = MappingProxyType(
     {
-        "systems": "a recipe: a function of a Kit that returns a System",
+        "systems": "a recipe, a function of a Kit that returns a System, or a SystemDeclaration of one",
         "recalls": "a function of a Kit that returns a Recall, to name before the + of RECALL+LOOP",
         "loops": "a function of a Kit, a Recall and keyword settings that returns a System, to name after the +",
         "layers": "a MappedLayer, or another class or function of a store, a model and an embedder that makes a Layer",
@@ -24,11 +29,13 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "layouts": "a function of a folder (a Path) that returns a Dataset",
         "metrics": "a Metric",
         "judges": "a Judge",
-        "models": "a function of the text after the colon, an embedder and keyword settings, to a LanguageModel",
+        "models": "a function of the text after the colon and keywords (`embedder`, `limit`, ...) to a LanguageModel",
         "embedders": "a function of the text after the colon that returns an Embedder",
     }
 )
 _registered: dict[tuple[str, str], object] = {}
+_imported: dict[tuple[str, str], tuple[object, str]] = {}  # the parts of packages that were used, with their packages
+_OURS = "tomewise"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +89,87 @@ def find_plugin(kind: str, name: str) -> object | None:
     return plugins[0].load() if plugins else None
 
 
+def call_part(kind: str, name: str, part: object, *given: object, **named: object) -> Any:
+    """Call a part that is a function, see `KINDS`. Raises UsageError if it cannot be called so, and PartError."""
+    says = f"the plugin {name!r} is not {KINDS[kind]}"
+    if not callable(part):
+        raise UsageError(f"{says}: it is {part!r}")
+    try:
+        signature(part).bind(*given, **named)
+    except TypeError as error:
+        keywords = f", and by keyword {', '.join(named)}" if named else ""
+        raise UsageError(f"{says}: it must take {len(given)} by position{keywords} ({error})") from None
+    except ValueError:
+        pass  # a function without a signature, as of C
+    with name_faults():
+        return part(*given, **named)
+
+
+@contextmanager
+def name_faults() -> Iterator[None]:
+    """Turn an error that a part from outside raised inside into a PartError, which names the part."""
+    try:
+        yield
+    except Exception as error:
+        if fault := find_fault(error):
+            raise fault from error
+        raise
+
+
+def find_fault(error: BaseException) -> PartError | None:
+    """The error that names the part from outside whose code raised this one, by its traceback; None for other errors.
+
+    An error of Tomewise is as it was meant, and so stays.
+    """
+    if isinstance(error, TomewiseError):
+        return None
+    used = {key: (part, "") for key, part in _registered.items()} | _imported
+    for frame, line in reversed(list(walk_tb(error.__traceback__))):
+        module = str(frame.f_globals.get("__name__"))
+        sureness = {key: _own_code(part, frame.f_code, module) for key, (part, _) in used.items()}
+        most = max(sureness.values(), default=0)
+        if not most:
+            continue
+        owners = [key for key, value in sureness.items() if value == most]
+        package = used[owners[0]][1]
+        part = " or ".join(f"the {kind[:-1]} {name!r}" for kind, name in owners)
+        part += f" of {package}" if package else ""
+        what = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        return PartError(f"{part} failed ({what}; {module}, line {line}): mend it, or use another one", part)
+    return None
+
+
+def _own_code(part: object, code: CodeType, module: str) -> int:
+    """How surely the part has this code: 3 for its functions, 2 for a class that they name, 1 for one beside them."""
+    sureness = 0
+    for function in _list_functions(part):
+        name = function.__qualname__
+        if function.__module__ != module or module.partition(".")[0] == _OURS:
+            continue
+        if code.co_qualname == name or code.co_qualname.startswith(f"{name}."):
+            return 3
+        if code.co_varnames[:1] == ("self",):
+            owner = code.co_qualname.rpartition(".")[0].rpartition(".")[2]
+            own_code = getattr(function, "__code__", None)
+            sureness = max(sureness, 2 if own_code and owner in own_code.co_names else 1)
+    return sureness
+
+
+def _list_functions(part: object) -> Iterator[Any]:
+    """The functions and classes of a part: itself, or what the fields of its declaration hold."""
+    while isinstance(part, partial):
+        part = part.func
+    if isfunction(part) or isinstance(part, type):
+        yield unwrap(part)
+    elif is_dataclass(part):
+        for field in fields(part):
+            value = getattr(part, field.name)
+            if callable(value):
+                yield from _list_functions(value)
+    else:
+        yield type(part)
+
+
 def list_names(kind: str) -> list[str]:
     """The names of all parts of that kind, without importing them."""
     return list(dict.fromkeys(plugin.name for plugin in list_plugins(kind)))
@@ -105,7 +193,7 @@ def list_plugins(kind: str) -> list[Plugin]:
 def _make_loader(kind: str, point: EntryPoint) -> Callable[[], object]:
     def load() -> object:
         try:
-            return point.load()
+            part = point.load()
         except Exception as error:  # a plugin may raise anything when it is imported
             package = point.dist.name if point.dist else point.value
             reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
@@ -113,5 +201,7 @@ def _make_loader(kind: str, point: EntryPoint) -> Callable[[], object]:
                 f"the plugin {point.name!r} of {package} (tomewise.{kind}) cannot be imported ({reason}): "
                 f"update or uninstall {package}"
             ) from error
+        _imported[kind, point.name] = part, point.dist.name if point.dist else ""
+        return part
 
     return load

@@ -19,7 +19,7 @@ from tomewise.store.contract import Store
 from tomewise.store.export import export
 from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.systems.kit import Kit
-from tomewise.systems.registry import RECIPES, assemble
+from tomewise.systems.registry import SYSTEMS, assemble
 from tomewise.testing import check_layer, check_loop, check_retriever, document_of, put_document
 from tomewise.types import Document, Layer, Progress, Question
 
@@ -57,7 +57,7 @@ def quiet(_: Progress) -> None:
     pass
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", SYSTEMS)
 async def test_every_system_gives_equal_memories_and_answers_from_both(stores: tuple[Store, Store], name: str) -> None:
     for store in stores:
         system = assemble(name, make_kit(store))
@@ -83,7 +83,7 @@ def make_layers(name: str, store: Store) -> Sequence[Layer]:
 
 
 # The schemata are a state, see tests/memory/schemata.
-@pytest.mark.parametrize("name", [*sorted(set(RECIPES) - {"cam"}), "relations"])
+@pytest.mark.parametrize("name", [*sorted(set(SYSTEMS) - {"cam"}), "relations"])
 async def test_every_layer_is_a_pure_function_of_the_documents_in_a_plain_store(name: str) -> None:
     if make_layers(name, PlainStore()):
         await check_layer(lambda store: make_layers(name, store), PlainStore, EMBEDDER)

@@ -13,10 +13,11 @@ from tomewise.recall.tree_search import TreeTraversal
 from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.systems.comorag import probe
 from tomewise.systems.compose import compose
+from tomewise.systems.declaration import read_declaration
 from tomewise.systems.from_passages import naive
 from tomewise.systems.kit import Kit, once
 from tomewise.systems.recipe_settings import list_settings
-from tomewise.systems.registry import assemble, describe, find_recipe, list_ablations, parse_variant
+from tomewise.systems.registry import assemble, find_declaration, find_recipe, list_ablations, parse_variant
 from tomewise.testing.scripted import ScriptedModel
 
 
@@ -54,7 +55,12 @@ def test_the_settings_of_both_reach_their_parts(kit):
         parse_variant("raptor+probe cycles=-1")
     assert parse_variant("raptor+probe:traversal").settings == {"search": "traversal"}
     assert list_ablations("hipporag2+probe") == {"without recognition": {"recognition": "none"}}
-    assert describe("raptor+once").startswith("One answer")
+    assert find_declaration("raptor+once").summary.startswith("One answer")
+
+
+def compose_parts(name, recall, loop):
+    """The recipe of two functions."""
+    return compose(name, read_declaration(recall), read_declaration(loop), lambda kit: kit).recipe
 
 
 def test_a_setting_that_both_have_is_an_error(kit):
@@ -63,10 +69,10 @@ def test_a_setting_that_both_have_is_an_error(kit):
     def loop(kit, system, *, depth=1): ...
 
     with pytest.raises(UsageError, match="both have the setting 'depth'"):
-        compose("own+loop", recall, loop, lambda kit: kit)
-    settings = list_settings(compose("own+once", recall, once, lambda kit: kit))
+        compose_parts("own+loop", recall, loop)
+    settings = list_settings(compose_parts("own+once", recall, once))
     assert list(settings) == ["depth", "neighbours", "limit", "context"]
-    of_probe = list_settings(compose("naive+probe", naive, probe, lambda kit: kit))
+    of_probe = list_settings(compose_parts("naive+probe", naive, probe))
     assert "neighbours" not in of_probe, "a loop that cannot show them does not take the setting"
 
 
@@ -76,8 +82,8 @@ def test_a_loop_takes_a_kit_and_a_recall():
     def by_position(kit, recall, /, *, depth=1): ...
 
     with pytest.raises(UsageError, match="it must take a Kit and a Recall by position"):
-        compose("naive+loop", naive, of_kit_alone, lambda kit: kit)
-    assert "depth" in list_settings(compose("naive+loop", naive, by_position, lambda kit: kit))
+        compose_parts("naive+loop", naive, of_kit_alone)
+    assert "depth" in list_settings(compose_parts("naive+loop", naive, by_position))
 
 
 @pytest.mark.parametrize(

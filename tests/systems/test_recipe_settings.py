@@ -8,6 +8,7 @@ from pydantic import Field
 
 from tomewise.errors import UnknownName, UsageError
 from tomewise.systems import registry
+from tomewise.systems.declaration import read_declaration
 from tomewise.systems.recipe_settings import validate_settings
 from tomewise.systems.registry import name_variant, parse_variant
 
@@ -86,7 +87,7 @@ def test_a_type_that_the_module_does_not_hold_is_named():
 
 
 def test_settings_of_any_name_and_type_in_a_text(monkeypatch):
-    monkeypatch.setattr(registry, "RECIPES", {**registry.RECIPES, "own": recipe})
+    monkeypatch.setattr(registry, "SYSTEMS", {**registry.SYSTEMS, "own": read_declaration(recipe)})
     variant = parse_variant("""own name=2026-01 deep=true 'json={"a": [1]}' most=null""")
     settings = {"name": "2026-01", "deep": True, "json": {"a": [1]}, "most": None}
     assert variant.settings == settings

@@ -1,9 +1,15 @@
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
 import pytest
 
 from tomewise.errors import UnknownName, UsageError
 from tomewise.systems import registry
+from tomewise.systems.recipe_settings import read_declared
 from tomewise.systems.registry import name_variant, parse_variant, parse_variants
 
 
@@ -15,12 +21,13 @@ def test_systems_settings_and_all():
         "hybrid",
         {"limit": 3, "context": 100},
     )
-    assert [variant.name for variant in parse_variants(["all"])] == list(registry.RECIPES)
+    assert [variant.name for variant in parse_variants(["all"])] == list(registry.SYSTEMS)
 
 
 def test_ablations_are_settings_under_a_name(monkeypatch):
-    table = {"hybrid": {"with less": {"limit": 2}, "with least": {"limit": 1}}}
-    monkeypatch.setattr(registry, "ABLATIONS", table)
+    ablations = {"with less": {"limit": 2}, "with least": {"limit": 1}}
+    hybrid = replace(registry.SYSTEMS["hybrid"], ablations=ablations)
+    monkeypatch.setattr(registry, "SYSTEMS", {**registry.SYSTEMS, "hybrid": hybrid})
     (found,) = parse_variants(["hybrid:with less context=50"])
     assert (found.name, found.settings) == ("hybrid:with less context=50", {"limit": 2, "context": 50})
     assert [variant.name for variant in parse_variants(["hybrid:all"])] == ["hybrid:with less", "hybrid:with least"]
@@ -29,8 +36,25 @@ def test_ablations_are_settings_under_a_name(monkeypatch):
 
 
 def test_every_ablation_there_is_can_be_named():
-    named = parse_variants([f"{system}:all" for system in registry.ABLATIONS])
-    assert len({variant.name for variant in named}) == sum(map(len, registry.ABLATIONS.values()))
+    ablations = {name: declared.ablations for name, declared in registry.SYSTEMS.items()}
+    named = parse_variants([f"{system}:all" for system in ablations])
+    assert len({variant.name for variant in named}) == sum(map(len, ablations.values()))
+
+
+@pytest.mark.parametrize("name", registry.SYSTEMS)
+def test_every_system_says_where_it_comes_from_and_what_its_settings_do(name):
+    declared = registry.SYSTEMS[name]
+    assert declared.summary.endswith(".")
+    assert declared.paper
+    assert declared.kind
+    assert all(setting.help for setting in read_declared(declared.recipe).values())
+
+
+def test_python_without_docstrings_shows_the_same():
+    command = [sys.executable, "-OO", "-m", "tomewise", "systems", "--json"]
+    rows = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=120).stdout)
+    declared = {name: (each.summary, each.deviations) for name, each in registry.SYSTEMS.items()}
+    assert {row["name"]: (row["description"], row["deviations"]) for row in rows} == declared
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tomewise.errors import UnknownName, UsageError, suggest
-from tomewise.plugins import find_plugin
+from tomewise.plugins import call_part, find_plugin
 from tomewise.types import Embedder
 
 BUNDLED = ("bundled", "all-MiniLM-L6-v2")
@@ -42,8 +42,9 @@ def choose_embedder(name: str, *, base_url: str | None = None, loopback_only: bo
         model, dimensions = _split_dimensions(model)
         return OpenAIEmbedder(model, base_url=base_url, dimensions=dimensions, loopback_only=loopback_only)
     if (make := find_plugin("embedders", kind)) is not None:
-        if not callable(make) or not isinstance(embedder := make(model), Embedder):
-            raise UsageError(f"the plugin {kind!r} is not a function that returns an Embedder: it is {make!r}")
+        embedder = call_part("embedders", kind, make, model)
+        if not isinstance(embedder, Embedder):
+            raise UsageError(f"the plugin {kind!r} made {embedder!r}, which is not an Embedder")
         return embedder
     raise UnknownName(f"no embedder has the name {name!r}: {suggest(kind, NAMES)}known are {', '.join(NAMES)}")
 

@@ -24,6 +24,7 @@ from tomewise.evaluate.table import Table
 from tomewise.language.choose_model import check_model_settings, choose_model
 from tomewise.language.prompts import Prompts
 from tomewise.notebook_display import show_bars
+from tomewise.plugins import name_faults
 from tomewise.settings import DEFAULTS, Settings
 from tomewise.systems.registry import Choice, choose_variant, choose_variants
 from tomewise.tome.sync import LoopThread
@@ -117,7 +118,7 @@ class Experiment:
     async def arun(self, *, on_progress: OnProgress | None = None, retry_failed: bool = False) -> Results:
         """See `run`."""
         try:
-            with show_bars(on_progress) as report:
+            with show_bars(on_progress) as report, name_faults():
                 self._results = await running.run(self.design, self.out, on_progress=report, retry_failed=retry_failed)
             return self._results
         finally:

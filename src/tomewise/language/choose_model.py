@@ -7,7 +7,7 @@ from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tomewise.errors import UnknownName, UsageError, suggest
-from tomewise.plugins import find_plugin, list_names
+from tomewise.plugins import call_part, find_plugin, list_names
 from tomewise.settings import DEFAULTS
 
 if TYPE_CHECKING:
@@ -120,9 +120,11 @@ def _make_model(name: str, embedder: Embedder, **settings: Any) -> LanguageModel
         return ExtractiveModel(embedder)
     kind, _, rest = name.partition(":")
     if (make := find_plugin("models", kind)) is not None:
-        if not callable(make):
-            raise UsageError(f"the plugin {kind!r} is not a function that returns a LanguageModel: it is {make!r}")
-        model: LanguageModel = make(rest, embedder=embedder, **settings)
+        from tomewise.types import LanguageModel
+
+        model = call_part("models", kind, make, rest, embedder=embedder, **settings)
+        if not isinstance(model, LanguageModel):
+            raise UsageError(f"the plugin {kind!r} made {model!r}, which is not a LanguageModel")
         return model
     from tomewise.language.chat import ChatModel
 

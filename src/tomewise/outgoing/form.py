@@ -24,7 +24,7 @@ Naming: TypeAlias = Callable[[str], str]  # from the id of a document to the nam
 class Outgoing(BaseModel):
     """What all models share. Unknown keys are ignored, so a model reads what a later version wrote."""
 
-    model_config = ConfigDict(from_attributes=True, defer_build=True)
+    model_config = ConfigDict(from_attributes=True, defer_build=True, ser_json_inf_nan="constants")
 
     @classmethod
     def of(cls, thing: object, naming: Naming | None = None, **more: Any) -> Self:

@@ -20,6 +20,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from tomewise.errors import MissingDependency, ReadingError
+from tomewise.plugins import find_fault
 from tomewise.reading.decode import unify_newlines
 from tomewise.reading.formats import Reader, load_reader
 from tomewise.reading.lengths import cut_document
@@ -88,7 +89,8 @@ def _make_reply(request: Request, reader: Reader | MissingDependency, memory: _M
     except MemoryError:
         failure = ("memory", "")
     except Exception as error:  # noqa: BLE001 - whatever error a file causes, the next files are read
-        failure = ("error", f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
+        what = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        failure = ("error", f"{fault.part} failed: {what}" if (fault := find_fault(error)) else what)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
     return Reply(failure=failure[0], message=failure[1])

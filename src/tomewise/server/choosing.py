@@ -8,30 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 from tomewise.errors import TomewiseError, UsageError
 from tomewise.outgoing.form import Naming
+from tomewise.systems.recipe_settings import DeclaredSetting, list_numbers, read_declared
 from tomewise.systems.registry import Variant, choose_variant, parse_variant
 
 if TYPE_CHECKING:
     from tomewise.tome.tome import Tome
 
-# What multiplies the calls of one question, or the evidence of one search.
-_MOST: Mapping[str, float] = {
-    **dict.fromkeys(("cycles", "probes", "rounds", "runs", "hops", "subqueries"), 20),
-    **dict.fromkeys(("steps", "thoughts", "neighbours", "recovery"), 50),
-    **dict.fromkeys(("pages", "questions"), 200),
-    "wave": 64,
-    "limit": 1000,
-}
-_MOST_OTHER = 1_000_000  # of any other number, such as tokens of context
-_LONGEST = 2000  # characters of a text
+_LONGEST = 2000  # characters of a value
+# What follows where the recipe declares no bound: its author may set one.
+_DECLARE = '; its recipe may declare more, as Annotated[int, Multiplies("calls of a question", most=N)]'
 
 
 def choose_bounded(system: str, settings: Mapping[str, Any]) -> Variant:
     """The variant that a request names. Raises UnknownName, and UsageError for a setting that is out of bounds."""
     for name, value in settings.items():  # before the message of another check repeats a long value
-        _check_setting(name[:100], value)
+        _check_length(name, value)
     variant = choose_variant(system, settings)
-    for name, value in variant.settings.items():
-        _check_setting(name, value)
+    _check_variant(variant)
     return variant
 
 
@@ -40,12 +33,25 @@ def choose_naming(tome: Tome) -> Naming:
     return tome.document_names.read().name
 
 
-def _check_setting(name: str, value: Any) -> None:
-    most = _MOST.get(name, _MOST_OTHER)
-    if isinstance(value, int | float) and not abs(value) <= most:
-        raise UsageError(f"settings.{name} is {value}: this server allows {most:g} at most")
-    if isinstance(value, str | list | tuple | dict) and len(str(value)) > _LONGEST:
-        raise UsageError(f"settings.{name} is too long: this server allows {_LONGEST:,} characters")
+def _check_variant(variant: Variant) -> None:
+    declared = read_declared(variant.declaration.recipe)
+    for name, value in variant.settings.items():
+        _check_setting(declared[name], value)
+
+
+def _check_length(name: str, value: Any) -> None:
+    if len(str(value)) > _LONGEST:
+        raise UsageError(f"settings.{name[:100]} is too long: this server allows {_LONGEST:,} characters")
+
+
+def _check_setting(setting: DeclaredSetting, value: Any) -> None:
+    _check_length(setting.name, value)
+    for number in list_numbers(value):
+        if not abs(number) <= setting.most:
+            raise UsageError(
+                f"settings.{setting.name} is {number}: this server allows {setting.most:,.10g} at most"
+                + ("" if setting.declares_most else _DECLARE)
+            )
     if isinstance(value, str):
         _check_systems(value)
 
@@ -53,12 +59,8 @@ def _check_setting(name: str, value: Any) -> None:
 def _check_systems(text: str) -> None:
     """Check the settings of systems inside a text, such as the ladder of `auto`."""
     for part in text.split(","):
-        for name, value in _read_settings(part).items():
-            _check_setting(name, value)
-
-
-def _read_settings(text: str) -> Mapping[str, Any]:
-    try:
-        return parse_variant(text).settings
-    except TomewiseError:  # most texts name no system
-        return {}
+        try:
+            variant = parse_variant(part)
+        except TomewiseError:  # most texts name no system
+            continue
+        _check_variant(variant)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import json
+import logging
+import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,6 +16,7 @@ from starlette.types import Send
 from tomewise import errors
 from tomewise.credentials import hide_credentials
 
+_logger = logging.getLogger(__name__)
 # The first kind that fits decides.
 _KINDS: tuple[tuple[type[BaseException], int, str], ...] = (
     (errors.UnknownName, 404, "unknown_name"),
@@ -40,6 +43,7 @@ STATUSES: Mapping[str, int] = {
     "host": 421,
     "busy": 429,
     "internal": 500,
+    "part": 500,
     "stopping": 503,
     "timeout": 504,
     "disk_full": 507,
@@ -92,6 +96,9 @@ def explain_error(error: BaseException) -> HttpError:
     for kind, _, code in _KINDS:
         if isinstance(error, kind):
             return HttpError(code, hide_credentials(str(error)))
+    if isinstance(error, errors.PartError):  # what it raised may hold anything
+        _logger.error("%s", hide_credentials("".join(traceback.format_exception(error))))
+        return HttpError("part", f"{error.part} failed: see the server's log")
     return HttpError("internal", f"an error of Tomewise itself, {type(error).__name__}: see the server's log")
 
 

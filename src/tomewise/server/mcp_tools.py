@@ -16,7 +16,7 @@ from pydantic import Field
 
 from tomewise.concurrency import run_side_by_side
 from tomewise.credentials import hide_credentials
-from tomewise.errors import TomewiseError, UsageError
+from tomewise.errors import PartError, TomewiseError, UsageError
 from tomewise.language.fences import fence, oneline
 from tomewise.loops.answer_parts import answer_whole
 from tomewise.outgoing.passage_models import DocumentEntry
@@ -93,6 +93,9 @@ def report_errors(tool: Call) -> Call:
     async def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         try:
             return await tool(self, *args, **kwargs)
+        except PartError as error:  # what it raised may hold anything
+            _logger.error("%s", hide_credentials("".join(traceback.format_exception(error))))
+            message = f"{error.part} failed: the log of the server says where"
         except TomewiseError as error:
             message = str(error)
         except TimeoutError:

@@ -21,7 +21,7 @@ Method: TypeAlias = Literal["GET", "POST", "DELETE"]
 Function = TypeVar("Function", bound=Callable[..., Any])
 # Codes of errors (see `error_replies.STATUSES`) that several operations can give, beside those of `find_errors`.
 BUSY = ("busy", "timeout", "stopping")
-ASKING = (*BUSY, "not_built", "locked", "budget", "missing_dependency", "model")
+ASKING = (*BUSY, "not_built", "locked", "budget", "missing_dependency", "model", "part")
 _EVERY = ("origin", "host", "internal")
 _GUARDED = ("token", "usage")
 _SENDING = ("media_type", "too_large", "slow", "usage")

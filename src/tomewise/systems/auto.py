@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
 
 from tomewise.errors import UsageError
 from tomewise.loops.escalate import Escalate, Way
 from tomewise.memory.building import find_lag
-from tomewise.systems.kit import Count, Kit, Recipe, System
+from tomewise.systems.declaration import OURS, SystemDeclaration
+from tomewise.systems.kit import Count, Kit, Multiplies, System
 
 if TYPE_CHECKING:
     from tomewise.types import Layer
@@ -18,8 +21,10 @@ _LADDER = "comorag, hipporag2+probe, raptor+probe, hybrid+probe"
 _WHOLE = "cosmir"
 
 
-def make_recipe(wire: Callable[[str, Kit], tuple[str, System]], list_systems: Callable[[], list[str]]) -> Recipe:
-    """The recipe. It chooses among all systems and is one of them, so it is given the functions that know them.
+def declare_auto(
+    wire: Callable[[str, Kit], tuple[str, System]], list_systems: Callable[[], list[str]]
+) -> SystemDeclaration:
+    """The declaration. It chooses among all systems and is one of them, so it is given the functions that know them.
 
     `wire` gives the label and the system of a name; `list_systems` gives all names.
     """
@@ -33,17 +38,20 @@ def make_recipe(wire: Callable[[str, Kit], tuple[str, System]], list_systems: Ca
         return name.split()[0].partition(":")[0] in list_systems() or "+" in name
 
     def auto(
-        kit: Kit, *, first: str = "hybrid", ladder: str = _LADDER, whole: str = _WHOLE, budget: Count = 0
+        kit: Kit,
+        *,
+        first: Annotated[str, Field(description="the system of the first answer; it needs no layer")] = "hybrid",
+        ladder: Annotated[
+            str, Field(description="the systems that go on, the most thorough first, separated by commas")
+        ] = _LADDER,
+        whole: Annotated[str, Field(description="the systems for questions that ask for the whole text")] = _WHOLE,
+        budget: Annotated[
+            Count,
+            Field(description="calls of a question at most, by what the systems state; 0: no limit"),
+            Multiplies("calls of a question", most=1_000_000),
+        ] = 0,
     ) -> System:
-        """One answer from one search; where that declines or is in doubt, the longest loop whose memory is built.
-
-        Ours: `loops.escalate`. Needs no layer; what is built is used, and the trace says which build would help.
-        `ladder` are the systems that go on, the most thorough first, separated by commas; the first whose layers are
-        up to date is taken. `whole` are those for questions that ask for the whole text ("summarise", "how often",
-        "list all"); names that are not systems here are passed over, and the trace says so. `budget` is the most
-        calls of one question by the upper limits that the systems state, 0 for no limit; a system that states none is
-        then passed over.
-        """
+        """The recipe of `auto`: `loops.escalate`."""
         label, start = wire(first, kit)
         if start.layers:
             raise UsageError(
@@ -57,7 +65,20 @@ def make_recipe(wire: Callable[[str, Kit], tuple[str, System]], list_systems: Ca
         )
         return System(loop=loop, retriever=start.retriever)
 
-    return auto
+    return SystemDeclaration(
+        recipe=auto,
+        kind="chooses a system",
+        summary=(
+            "One answer from one search; where that declines or is in doubt, the longest loop whose memory is built."
+        ),
+        paper=OURS,
+        about=(
+            "It needs no layer; what is built is used, and the trace says which build would help. The first system of "
+            "`ladder` whose layers are up to date is taken. `whole` are those for questions that ask for the whole "
+            'text ("summarise", "how often", "list all"); names that are not systems here are passed over, and the '
+            "trace says so. With a `budget` a system that states no upper limit is passed over."
+        ),
+    )
 
 
 def _split(names: str) -> list[str]:

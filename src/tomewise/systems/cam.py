@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -13,41 +13,54 @@ from tomewise.memory.schemata.schemata_layer import SchemataLayer
 from tomewise.recall.prune_and_grow import PruneAndGrow
 from tomewise.recall.schemata_nodes import SchemataNodes
 from tomewise.recall.schemata_search import GlobalSchemata, HierarchicalSchemata
-from tomewise.systems.kit import CONTEXT, Count, Kit, Positive, Recipe, Share, System, answer_once
+from tomewise.systems.declaration import SystemDeclaration
+from tomewise.systems.kit import (
+    CONTEXT,
+    Above0,
+    Context,
+    Count,
+    Kit,
+    Limit,
+    Multiplies,
+    Positive,
+    Share,
+    System,
+    answer_once,
+)
 from tomewise.types import Layer, Retriever
-
-Width: TypeAlias = Annotated[float, Field(gt=0)]
-Retrieval: TypeAlias = Literal["prune and grow", "hierarchical", "global"]
 
 
 def cam(
     kit: Kit,
     *,
-    alpha: Share = 0.7,
-    sigma: Width = 1.0,
-    k: Positive = 10,
-    theta: float | None = None,
-    levels: Literal["all", "links"] = "all",
-    clusters: Literal["overlapping", "disjoint"] = "overlapping",
-    foundations: Literal["passages", "passages and entities"] = "passages",
-    retrieval: Retrieval = "prune and grow",
-    seeds: Positive = 5,
-    selections: Count = 5,
-    limit: Count = 20,
-    context: Count = CONTEXT,
+    alpha: Annotated[Share, Field(description="share of the cosine in the score of two passages, equation 2")] = 0.7,
+    sigma: Annotated[Above0, Field(description="passages within which the distance counts, equation 2")] = 1.0,
+    k: Annotated[Positive, Field(description="other passages with which a passage is linked at most")] = 10,
+    theta: Annotated[
+        float | None,
+        Field(
+            description="least score of two linked passages; without it, the passages set it so that 9 of 10 are linked"
+        ),
+    ] = None,
+    levels: Annotated[Literal["all", "links"], Field(description="links: there are no summaries")] = "all",
+    clusters: Annotated[
+        Literal["overlapping", "disjoint"], Field(description="whether a passage may be in several clusters")
+    ] = "overlapping",
+    foundations: Annotated[
+        Literal["passages", "passages and entities"],
+        Field(description="with entities, passages that have the same rare entity are linked too"),
+    ] = "passages",
+    retrieval: Annotated[
+        Literal["prune and grow", "hierarchical", "global"], Field(description="how nodes are searched")
+    ] = "prune and grow",
+    seeds: Annotated[Positive, Field(description="nearest nodes from which a search begins")] = 5,
+    selections: Annotated[
+        Count, Field(description="times that a model selects nodes at most"), Multiplies("calls of a question", most=50)
+    ] = 5,
+    limit: Limit = 20,
+    context: Context = CONTEXT,
 ) -> System:
-    """Group passages in overlapping clusters that grow with every batch; prune and grow along their links, then answer.
-
-    CAM: `recall.prune_and_grow` over `memory.schemata`. A passage is linked with at most `k` others whose score
-    (equation 2, with `alpha` and `sigma`) is at least `theta`. Without `theta`, the similarities of the passages set it
-    so that 9 of 10 have a link, and set it again when there are 4 times as many. A model selects at most `selections`
-    times. With `levels` "links" there are no summaries; with the foundations "passages and entities" passages that see
-    the same rare entity are linked too.
-
-    Deviations: across documents the score is the cosine alone; `theta` is set from the passages, not by hand; two
-    linked passages without a common neighbour, each in a triangle, make no cluster; a pool holds at most 4,000 tokens,
-    and no node is offered twice; a large cluster is summarised in parts.
-    """
+    """The recipe of `cam`: `recall.prune_and_grow` over `memory.schemata`."""
     rules = LinkRules(alpha=alpha, sigma=sigma, k=k, theta=theta)
     with_entities = foundations == "passages and entities"
     graph = GraphLayer(kit.store, kit.model, kit.embedder)
@@ -70,17 +83,27 @@ def cam(
     return answer_once(kit, retrievals[retrieval], limit, context, layers)
 
 
-RECIPES: Mapping[str, Recipe] = {
-    "cam": cam,
-}
-
-# Named variations of a recipe: the rows of the papers' ablation tables.
-ABLATIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
-    "cam": {
-        "without hierarchy": {"levels": "links"},
-        "without flexibility": {"clusters": "disjoint"},
-        "with entities": {"foundations": "passages and entities"},
-        "hierarchical retrieval": {"retrieval": "hierarchical"},
-        "global retrieval": {"retrieval": "global"},
-    },
+SYSTEMS: Mapping[str, SystemDeclaration] = {
+    "cam": SystemDeclaration(
+        recipe=cam,
+        kind="one search",
+        summary=(
+            "Group passages in overlapping clusters that grow with every batch; prune and grow along their links, then "
+            "answer."
+        ),
+        paper="CAM, arXiv 2510.05520",
+        about="Where no `theta` is given, it is set again when there are 4 times as many passages.",
+        deviations=(
+            "across documents the score is the cosine alone; `theta` is set from the passages, not by hand; two linked "
+            "passages without a common neighbour, each in a triangle, make no cluster; a pool holds at most 4,000 "
+            "tokens, and no node is offered twice; a large cluster is summarised in parts."
+        ),
+        ablations={
+            "without hierarchy": {"levels": "links"},
+            "without flexibility": {"clusters": "disjoint"},
+            "with entities": {"foundations": "passages and entities"},
+            "hierarchical retrieval": {"retrieval": "hierarchical"},
+            "global retrieval": {"retrieval": "global"},
+        },
+    ),
 }

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import Field
 
 from tomewise.embedding.cached_embedder import CachedEmbedder
 from tomewise.errors import UsageError
@@ -19,44 +21,72 @@ from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.derived import DenseDerived
 from tomewise.recall.layered import LayeredRecall
+from tomewise.systems.declaration import SystemDeclaration
 from tomewise.systems.graph_walk import associative, make_hippo_recall
-from tomewise.systems.kit import CONTEXT, Count, Kit, Recall, Recipe, System, Together, Weight, find_recall
+from tomewise.systems.kit import (
+    CONTEXT,
+    Context,
+    Count,
+    Kit,
+    Limit,
+    Multiplies,
+    Recall,
+    System,
+    Together,
+    Weight,
+    find_recall,
+)
 from tomewise.types import Layer, Retriever
+
+Probes: TypeAlias = Annotated[
+    Count, Field(description="probing questions of a cycle at most"), Multiplies("calls of a question", most=20)
+]
+Cycles: TypeAlias = Annotated[
+    Count, Field(description="cycles after the first attempt at most"), Multiplies("calls of a question", most=20)
+]
 
 
 def comorag(
     kit: Kit,
     *,
     together: Together = 1,
-    veridical: Count = 8,
-    semantic: Count = 2,
-    episodic: Count = 2,
-    history: Count = 1,
-    consolidation: Literal["cues", "none"] = "cues",
-    regulation: Literal["probes", "none"] = "probes",
-    probes: Count = 3,
-    cycles: Count = 5,
-    fuse: Weight = 0.5,
-    workspace: Literal["best so far", "as published"] = "best so far",
-    recall: Literal["hipporag2", "associative"] = "hipporag2",
-    on_exhaustion: Literal["decline", "force"] = "decline",
-    stride: Count = 0,
-    levels: Count = 1,
-    limit: Count = 20,
-    context: Count = CONTEXT,
+    veridical: Annotated[Count, Field(description="share of the graph in the context; 0 leaves it out")] = 8,
+    semantic: Annotated[Count, Field(description="share of the summary tree in the context; 0 leaves it out")] = 2,
+    episodic: Annotated[Count, Field(description="share of the episodes in the context; 0 leaves them out")] = 2,
+    history: Annotated[Count, Field(description="share of earlier notes in the context")] = 1,
+    consolidation: Annotated[
+        Literal["cues", "none"], Field(description="whether notes are taken of what a cycle found")
+    ] = "cues",
+    regulation: Annotated[
+        Literal["probes", "none"], Field(description="whether a cycle asks probing questions, or the same one again")
+    ] = "probes",
+    probes: Probes = 3,
+    cycles: Cycles = 5,
+    fuse: Annotated[Weight, Field(description="share of the notes that is fused to one text, from 0 to 1")] = 0.5,
+    workspace: Annotated[
+        Literal["best so far", "as published"],
+        Field(
+            description="what an attempt sees first: the best evidence of all cycles, or new evidence as in the paper"
+        ),
+    ] = "best so far",
+    recall: Annotated[
+        Literal["hipporag2", "associative"], Field(description="the system whose recall searches the graph")
+    ] = "hipporag2",
+    on_exhaustion: Annotated[
+        Literal["decline", "force"], Field(description="what follows the last cycle without an answer")
+    ] = "decline",
+    stride: Annotated[
+        Count, Field(description="passages from one window of the episodes to the next; 0: to the end of the window")
+    ] = 0,
+    levels: Annotated[
+        Count, Field(description="levels of the episodes: the windows, and summaries of the level below")
+    ] = 1,
+    limit: Limit = 20,
+    context: Context = CONTEXT,
 ) -> System:
-    """Recall from a graph, a summary tree and the story's course; probe, note and fuse until the question is answered.
+    """The recipe of `comorag`, section 2: `loops.probe` over `memory.graph`, `memory.tree` and `memory.episodes`.
 
-    ComoRAG, section 2: `loops.probe` over `memory.graph`, `memory.tree` and `memory.episodes`. Those modules say what
-    they do where the paper leaves a choice open. Shares of the context are 8:2:2:1 (appendix B.4); a share of 0 leaves
-    a layer out. Windows of the episodes begin every `stride` passages (0: where the previous window ends). `levels` is
-    the number of levels: 1 has the windows alone, each further level summarises the level below. With the `workspace`
-    as published, an attempt sees new evidence first, each layer has its own cue, and no role sees earlier cues or what
-    the last attempt lacked, and a first answer that is only partly supported ends the loop. One call reads the facts of
-    `together` neighbouring passages.
-
-    Deviations: the veridical recall is HippoRAG 2's without its recognition of facts by a model. With `recall`
-    "associative" it is that of our own system, which asks again with names from the first passages.
+    Those modules say what they do where the paper leaves a choice open.
     """
     kit = with_query_cache(kit)
     desk = kit.desk
@@ -111,10 +141,10 @@ def probe(
     kit: Kit,
     recall: Recall | System,
     *,
-    probes: Count = 3,
-    cycles: Count = 5,
-    limit: Count = 20,
-    context: Count = CONTEXT,
+    probes: Probes = 3,
+    cycles: Cycles = 5,
+    limit: Limit = 20,
+    context: Context = CONTEXT,
 ) -> System:
     """ComoRAG's loop."""
     recall = find_recall("this System", recall)
@@ -137,20 +167,37 @@ def probe_loop(
     return System(loop=loop, retriever=alone, layers=layers)
 
 
-RECIPES: Mapping[str, Recipe] = {
-    "comorag": comorag,
+SYSTEMS: Mapping[str, SystemDeclaration] = {
+    "comorag": SystemDeclaration(
+        recipe=comorag,
+        kind="loop",
+        summary=(
+            "Recall from a graph, a summary tree and the story's course; probe, note and fuse until the question is "
+            "answered."
+        ),
+        paper="ComoRAG, arXiv 2508.10419",
+        about=(
+            "Shares of the context are 8:2:2:1 (appendix B.4). With the `workspace` as published, an attempt sees new "
+            "evidence first, each layer has its own cue, no role sees earlier cues or what the last attempt lacked, "
+            "and a first answer that is only partly supported ends the loop."
+        ),
+        deviations=(
+            "the veridical recall is HippoRAG 2's without its recognition of facts by a model. With `recall` "
+            '"associative" it is that of our own system, which asks again with names from the first passages.'
+        ),
+        no_recall="searches several layers at once",
+        ablations={
+            "without veridical": {"veridical": 0},
+            "without semantic": {"semantic": 0},
+            "without episodic": {"episodic": 0},
+            "without metacognition": {"consolidation": "none"},
+            "without regulation": {"regulation": "none"},
+            "without both": {"consolidation": "none", "regulation": "none", "cycles": 0},
+            "as published": {"workspace": "as published", "on_exhaustion": "force"},
+        },
+    ),
 }
 
-# Named variations of a recipe: the rows of the papers' ablation tables.
-ABLATIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
-    "comorag": {
-        "without veridical": {"veridical": 0},
-        "without semantic": {"semantic": 0},
-        "without episodic": {"episodic": 0},
-        "without metacognition": {"consolidation": "none"},
-        "without regulation": {"regulation": "none"},
-        "without both": {"consolidation": "none", "regulation": "none", "cycles": 0},
-        "as published": {"workspace": "as published", "on_exhaustion": "force"},
-    },
-    "hipporag2+probe": {"without recognition": {"recognition": "none"}},
+LOOPS: Mapping[str, SystemDeclaration] = {
+    "probe": SystemDeclaration(recipe=probe, kind="loop", summary="ComoRAG's loop.", paper="ComoRAG, arXiv 2508.10419"),
 }

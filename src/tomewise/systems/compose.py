@@ -8,21 +8,23 @@ from functools import partial
 from typing import Any
 
 from tomewise.errors import UsageError
+from tomewise.systems.declaration import SystemDeclaration
 from tomewise.systems.kit import Kit, Recipe, System, find_recall
 from tomewise.systems.recipe_settings import list_settings, read_types
 
 # Recipes have these for their own loop. In a composed system the loop's values go to both.
 _OF_ANSWERS = frozenset(("limit", "context", "neighbours"))
-Loop = Callable[..., System]  # a function of a kit, the `Recall` that it searches, and settings
 
 
-def compose(name: str, recall: Callable[..., object], loop: Loop, prepare: Callable[[Kit], Kit]) -> Recipe:
-    """The recipe of `recall` inside `loop`, with the settings of both; `prepare` makes the kit that both use.
+def compose(
+    name: str, recall: SystemDeclaration, loop: SystemDeclaration, prepare: Callable[[Kit], Kit]
+) -> SystemDeclaration:
+    """The system of `recall` inside `loop`, with the settings of both; `prepare` makes the kit that both use.
 
     Raises UsageError for a setting that both have, except `limit`, `context` and `neighbours`, which are the loop's.
     """
-    _check_loop(name, loop)
-    of_recall, of_loop = _list_typed(recall), _list_typed(partial(loop, None))
+    _check_loop(name, loop.recipe)
+    of_recall, of_loop = _list_typed(recall.recipe), _list_typed(partial(loop.recipe, None))
     both = of_recall.keys() & of_loop.keys() - _OF_ANSWERS
     if both:
         raise UsageError(f"{name}: recall and loop both have the setting {sorted(both)[0]!r}: rename it in one of them")
@@ -30,19 +32,24 @@ def compose(name: str, recall: Callable[..., object], loop: Loop, prepare: Calla
     def recipe(kit: Kit, **settings: Any) -> System:
         kit = prepare(kit)
         own = {key: value for key, value in settings.items() if key in of_recall}
-        found = find_recall(name.partition("+")[0], recall(kit, **own))
-        return loop(kit, found, **{key: settings[key] for key in settings.keys() & of_loop.keys()})
+        found = find_recall(name.partition("+")[0], recall.recipe(kit, **own))
+        return loop.recipe(kit, found, **{key: settings[key] for key in settings.keys() & of_loop.keys()})
 
     settings = {key: each for key, each in of_recall.items() if key not in _OF_ANSWERS} | of_loop
     kit = inspect.Parameter("kit", inspect.Parameter.POSITIONAL_ONLY)
     recipe.__signature__ = inspect.Signature([kit, *settings.values()])  # type: ignore[attr-defined]
     recipe.__name__ = recipe.__qualname__ = name
-    recall_line, loop_line = ((inspect.getdoc(part) or "").partition("\n")[0] for part in (recall, loop))
-    recipe.__doc__ = f"{loop_line} Recall of `{name.partition('+')[0]}`: {recall_line[:1].lower()}{recall_line[1:]}"
-    return recipe
+    of_both = f"Recall of `{name.partition('+')[0]}`: {recall.summary[:1].lower()}{recall.summary[1:]}"
+    return SystemDeclaration(
+        recipe=recipe,
+        summary=f"{loop.summary} {of_both}",
+        paper="; ".join(dict.fromkeys(paper for paper in (recall.paper, loop.paper) if paper)),
+        kind=loop.kind,
+        ablations=recall.ablations,
+    )
 
 
-def _check_loop(name: str, loop: Loop) -> None:
+def _check_loop(name: str, loop: Recipe) -> None:
     try:
         inspect.signature(loop).bind_partial(None, None)
     except (TypeError, ValueError):

@@ -4,34 +4,56 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import Field
 
 from tomewise.language.roles import CARRY_NOTE, EXTRACT_NOTES
 from tomewise.loops.chunking import Chunking, Order
 from tomewise.loops.ledger_notes import Cycle, LedgerParts, LedgerReading
 from tomewise.loops.relay import LedgerRelay, Relay
 from tomewise.loops.single_note import NoteReading
+from tomewise.systems.declaration import SystemDeclaration
 from tomewise.systems.from_passages import hybrid
-from tomewise.systems.kit import Count, Kit, Positive, Recall, Recipe, Share, System, Weight, find_recall
+from tomewise.systems.kit import Count, Kit, Multiplies, Positive, Recall, Share, System, Weight, find_recall
 
 CHUNK = 64_000  # tokens
+ChunkSize: TypeAlias = Annotated[
+    Positive,
+    Field(description="tokens of a chunk, fewer where the model's window is smaller"),
+    Multiplies("tokens of a call", most=1_000_000),
+]
 
 
 def relay(
     kit: Kit,
     recall: Recall | System,
     *,
-    chunk: Positive = CHUNK,
-    memory: Weight = 0.125,
-    wave: Positive = 1,
-    questions: Count = 10,
-    order: Order = "document",
-    inference: Literal["facts", "none"] = "facts",
-    refinement: Literal["questions", "none"] = "questions",
-    recovery: Share = 0.2,
-    limit: Count = 40,
+    chunk: ChunkSize = CHUNK,
+    memory: Annotated[Weight, Field(description="fraction of a chunk that the ledger holds; 0: no limit")] = 0.125,
+    wave: Annotated[
+        Positive, Field(description="chunks that are read side by side"), Multiplies("calls at once", most=64)
+    ] = 1,
+    questions: Annotated[
+        Count,
+        Field(description="questions that are open at a time at most"),
+        Multiplies("calls of a question", most=200),
+    ] = 10,
+    order: Annotated[Order, Field(description="order in which chunks are read")] = "document",
+    inference: Annotated[Literal["facts", "none"], Field(description="whether facts are inferred")] = "facts",
+    refinement: Annotated[
+        Literal["questions", "none"], Field(description="whether open questions are refined")
+    ] = "questions",
+    recovery: Annotated[
+        Share, Field(description="share of the text that is read again at the end for open questions; 0: none")
+    ] = 0.2,
+    limit: Annotated[
+        Count,
+        Field(description="passages that are read again for an open question at most"),
+        Multiplies("evidence", most=1000),
+    ] = 40,
 ) -> System:
-    """COSMIR's loop: read everything in order with a ledger, then search for what is still open."""
+    """COSMIR's loop: `loops.relay` with a ledger."""
     recall = find_recall("this System", recall)
     desk = kit.desk
     chunking = Chunking(desk, EXTRACT_NOTES, size=chunk, order=order, recall=recall.retriever)
@@ -49,16 +71,7 @@ def relay(
 
 
 def cosmir(kit: Kit, **settings: Any) -> System:
-    """Read everything in order with a ledger of questions, facts and inferences; answer from the ledger alone.
-
-    COSMIR, section 4.2: `loops.relay` with a ledger, and `hybrid` recall for what is read again. `chunk` is in tokens,
-    smaller where the model's window is. `memory` is the fraction of a chunk that the ledger holds (0: no limit). `wave`
-    chunks are read side by side. `recovery` is the share of the text that is read again for questions still open at the
-    end, up to `limit` passages a question (0: none).
-
-    Deviations: the ledger forgets after the inference, not before it. A wave without a new fact has neither inference
-    nor refinement. Waves, order by relevance and recovery are ours.
-    """
+    """The recipe of `cosmir`, section 4.2: `relay` with `hybrid` recall for what is read again."""
     return relay(kit, hybrid(kit), **settings)
 
 
@@ -71,20 +84,18 @@ cosmir.__signature__ = _of_relay.replace(  # type: ignore[attr-defined]
 def chain_of_agents(
     kit: Kit,
     *,
-    chunk: Positive = CHUNK,
-    words: Positive = 400,
-    direction: Literal["forwards", "both"] = "forwards",
-    runs: Positive = 1,
+    chunk: ChunkSize = CHUNK,
+    words: Annotated[Positive, Field(description="words of a note at most")] = 400,
+    direction: Annotated[
+        Literal["forwards", "both"], Field(description="both: the text is read backwards too, and both notes count")
+    ] = "forwards",
+    runs: Annotated[
+        Positive,
+        Field(description="runs, of which the most frequent answer counts; needs a model with a temperature above 0"),
+        Multiplies("calls of a question", most=20),
+    ] = 1,
 ) -> System:
-    """Read everything in order with one note that each reader hands on; answer from the last note alone.
-
-    Chain of Agents (Zhang et al. 2024): `loops.relay` with a note of at most `words` words. With `direction="both"` the
-    text is also read backwards and the answer sees both notes. The answer of most `runs` is taken (self-consistency);
-    that needs a model with a temperature above 0.
-
-    Deviations: a chunk is made of whole passages, not of sentences. No model judges between answers: both notes are
-    shown to the answering role, and runs vote.
-    """
+    """The recipe of `chain_of_agents`: `loops.relay` with a note."""
     desk = kit.desk
     chunking = Chunking(desk, CARRY_NOTE, size=chunk)
     reading = NoteReading(desk, words=words)
@@ -92,15 +103,49 @@ def chain_of_agents(
     return System(loop=Relay(desk, chunking, reading, both_ways=both_ways, runs=runs))
 
 
-RECIPES: Mapping[str, Recipe] = {"cosmir": cosmir, "chain_of_agents": chain_of_agents}
+SYSTEMS: Mapping[str, SystemDeclaration] = {
+    "cosmir": SystemDeclaration(
+        recipe=cosmir,
+        kind="reads in order",
+        summary=(
+            "Read everything in order with a ledger of questions, facts and inferences; answer from the ledger alone."
+        ),
+        paper="COSMIR, arXiv 2510.04568",
+        about="What is read again at the end is found with the recall of `hybrid`.",
+        deviations=(
+            "the ledger forgets after the inference, not before it. A wave without a new fact has neither "
+            "inference nor "
+            "refinement. Waves, order by relevance and recovery are ours."
+        ),
+        no_recall="reads everything in order",
+        ablations={
+            "extraction alone": {"inference": "none", "refinement": "none", "recovery": 0.0},
+            "without inference": {"inference": "none"},
+            "without refinement": {"refinement": "none"},
+            "without recovery": {"recovery": 0.0},
+            "unbounded ledger": {"memory": 0.0},
+        },
+    ),
+    "chain_of_agents": SystemDeclaration(
+        recipe=chain_of_agents,
+        kind="reads in order",
+        summary="Read everything in order with one note that each reader hands on; answer from the last note alone.",
+        paper="Chain of Agents (Zhang et al. 2024), arXiv 2406.02818",
+        deviations=(
+            "a chunk is made of whole passages, not of sentences. No model judges between answers: both "
+            "notes are shown "
+            "to the answering role, and runs vote."
+        ),
+        no_recall="reads everything in order",
+        ablations={"bidirectional": {"direction": "both"}, "self-consistent": {"runs": 5}},
+    ),
+}
 
-ABLATIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
-    "cosmir": {
-        "extraction alone": {"inference": "none", "refinement": "none", "recovery": 0.0},
-        "without inference": {"inference": "none"},
-        "without refinement": {"refinement": "none"},
-        "without recovery": {"recovery": 0.0},
-        "unbounded ledger": {"memory": 0.0},
-    },
-    "chain_of_agents": {"bidirectional": {"direction": "both"}, "self-consistent": {"runs": 5}},
+LOOPS: Mapping[str, SystemDeclaration] = {
+    "relay": SystemDeclaration(
+        recipe=relay,
+        kind="reads in order",
+        summary="COSMIR's loop: read everything in order with a ledger, then search for what is still open.",
+        paper="COSMIR, arXiv 2510.04568",
+    ),
 }

@@ -3,53 +3,73 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import Field
 
 from tomewise.recall.comparing import ComparedRecall
 from tomewise.recall.flat import Dense, Everything, Fused, Lexical
 from tomewise.recall.leads import TitleLeads
 from tomewise.recall.rewriting import Rewriter, Rewriting
 from tomewise.recall.summed import Summed
-from tomewise.systems.kit import CONTEXT, Above0, Count, Kit, Recipe, System, Weight, answer_once
+from tomewise.systems.declaration import OURS, SystemDeclaration
+from tomewise.systems.kit import (
+    CONTEXT,
+    Above0,
+    Context,
+    Count,
+    Kit,
+    Limit,
+    Neighbours,
+    System,
+    Weight,
+    answer_once,
+)
 from tomewise.types import Retriever
 
 _UNLIMITED = 10**9  # passages
 Fusion: TypeAlias = Literal["scores", "ranks"]
 Comparisons: TypeAlias = Literal["apart", "whole"]
+# Settings of the rewriting, which `associative` has as well.
+Rewritten: TypeAlias = Annotated[Count, Field(description="first passages whose names go into questions")]
+Names: TypeAlias = Annotated[Count, Field(description="names of one passage that go into questions")]
+RewritingWeight: TypeAlias = Annotated[
+    Weight, Field(description="weight of what the questions with these names find; 0: none is asked")
+]
+Temperature: TypeAlias = Annotated[
+    Above0, Field(description="difference of cosines at which a passage gets e times less of the weight")
+]
+Drop: TypeAlias = Annotated[
+    Weight, Field(description="taken off a cosine for each rank of the passage that gave the name")
+]
+Comparing: TypeAlias = Annotated[
+    Comparisons, Field(description="apart: each of the things that a question compares is searched by itself too")
+]
 
 
-def naive(kit: Kit, *, neighbours: Count = 0, limit: Count = 20, context: Count = CONTEXT) -> System:
-    """Retrieve the passages nearest to the question, then answer.
-
-    `neighbours` passages before and after each are shown as well.
-    """
+def naive(kit: Kit, *, neighbours: Neighbours = 0, limit: Limit = 20, context: Context = CONTEXT) -> System:
+    """The recipe of `naive`."""
     return answer_once(kit, Dense(kit.store, kit.embedder), limit, context, neighbours=neighbours)
 
 
 def hybrid(
     kit: Kit,
     *,
-    fusion: Fusion = "scores",
-    words: Weight = 0.2,
-    rewriting: Weight = 0.8,
-    rewritten: Count = 2,
-    names: Count = 8,
-    temperature: Above0 = 0.05,
-    drop: Weight = 0.02,
-    comparisons: Comparisons = "apart",
-    neighbours: Count = 0,
-    limit: Count = 20,
-    context: Count = CONTEXT,
+    fusion: Annotated[
+        Fusion, Field(description="scores: cosine and BM25 added up; ranks: reciprocal ranks of both, no rewriting")
+    ] = "scores",
+    words: Annotated[Weight, Field(description="weight of BM25 beside the cosine")] = 0.2,
+    rewriting: RewritingWeight = 0.8,
+    rewritten: Rewritten = 2,
+    names: Names = 8,
+    temperature: Temperature = 0.05,
+    drop: Drop = 0.02,
+    comparisons: Comparing = "apart",
+    neighbours: Neighbours = 0,
+    limit: Limit = 20,
+    context: Context = CONTEXT,
 ) -> System:
-    """Retrieve by meaning and by words, and by the question with names from the first passages in it, then answer.
-
-    Ours: `recall.summed` adds up cosine and BM25 (`words` is the weight of the latter). `recall.rewriting` asks a
-    question of several steps again with `names` names of each of the first `rewritten` passages that it names by their
-    titles; `rewriting` is the weight of what these questions find. It calls no model. `fusion` "ranks" joins both
-    rankings by reciprocal ranks instead, without rewriting. With `comparisons` "apart" each of the things that a
-    question compares is also searched by itself (`recall.comparing`). `neighbours` passages before and after each hit
-    are shown as well.
-    """
+    """The recipe of `hybrid`: `recall.summed` with `recall.rewriting`, and `recall.comparing` around it."""
     rewriter = make_rewriter(kit, rewriting, rewritten, names, temperature, drop)
     summed = Summed(kit.store, kit.embedder, TitleLeads(), rewriter, words=words)
     ranked = Fused([Dense(kit.store, kit.embedder), Lexical(kit.store)])
@@ -59,7 +79,7 @@ def hybrid(
 
 
 def full_context(kit: Kit) -> System:
-    """Show the documents from the beginning, as much as the model's window holds, then answer."""
+    """The recipe of `full_context`."""
     return answer_once(kit, Everything(kit.store), _UNLIMITED, None)
 
 
@@ -75,16 +95,35 @@ def make_rewriter(kit: Kit, weight: float, passages: int, names: int, temperatur
     return Rewriter(kit.store, kit.embedder, rewriting)
 
 
-RECIPES: Mapping[str, Recipe] = {
-    "naive": naive,
-    "hybrid": hybrid,
-    "full_context": full_context,
-}
-
-ABLATIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
-    "hybrid": {
-        "without rewriting": {"rewriting": 0.0},
-        "without comparisons": {"comparisons": "whole"},
-        "as before": {"fusion": "ranks", "comparisons": "whole"},
-    },
+SYSTEMS: Mapping[str, SystemDeclaration] = {
+    "naive": SystemDeclaration(
+        recipe=naive,
+        kind="one search",
+        summary="Retrieve the passages nearest to the question, then answer.",
+        paper=OURS,
+    ),
+    "hybrid": SystemDeclaration(
+        recipe=hybrid,
+        kind="one search",
+        summary=(
+            "Retrieve by meaning and by words, and by the question with names from the first passages in it, "
+            "then answer."
+        ),
+        paper=OURS,
+        about=(
+            "Cosine and BM25 are added up. A question of several steps is asked again with names of each of the first "
+            "passages that it names by their titles. It calls no model."
+        ),
+        ablations={
+            "without rewriting": {"rewriting": 0.0},
+            "without comparisons": {"comparisons": "whole"},
+            "as before": {"fusion": "ranks", "comparisons": "whole"},
+        },
+    ),
+    "full_context": SystemDeclaration(
+        recipe=full_context,
+        kind="no search",
+        summary="Show the documents from the beginning, as much as the model's window holds, then answer.",
+        paper=OURS,
+    ),
 }

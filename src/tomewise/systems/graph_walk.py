@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import Field
 
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
@@ -26,8 +28,31 @@ from tomewise.recall.seeding import (
     SumOfSeeds,
 )
 from tomewise.recall.title_links import TitleLinks
-from tomewise.systems.from_passages import Comparisons, compare, make_rewriter
-from tomewise.systems.kit import CONTEXT, Above0, Count, Kit, Positive, Recipe, System, Together, Weight, answer_once
+from tomewise.systems.declaration import OURS, SystemDeclaration
+from tomewise.systems.from_passages import (
+    Comparing,
+    Drop,
+    Names,
+    RewritingWeight,
+    Rewritten,
+    Temperature,
+    compare,
+    make_rewriter,
+)
+from tomewise.systems.kit import (
+    CONTEXT,
+    Context,
+    Count,
+    Kit,
+    Limit,
+    Multiplies,
+    Neighbours,
+    Positive,
+    System,
+    Together,
+    Weight,
+    answer_once,
+)
 from tomewise.types import Layer, Retriever
 
 # How many pieces of another carrier use about as many tokens as a passage with its gist.
@@ -38,31 +63,37 @@ _KINDS: Mapping[Extraction, tuple[Style, Calls]] = {
     "entities then triples": ("triples", 2),
     "relations": ("relations", 1),
 }
-Recognition: TypeAlias = Literal["none", "model"]
 Carrier: TypeAlias = Literal["passages and gists", "passages and what gists add", "passages", "triples"]
+# Settings that several of these systems have.
+Extracting: TypeAlias = Annotated[
+    Extraction,
+    Field(description="calls that read a passage: one for facts, two as in the paper, or one for the graph of HGMem"),
+]
+Recognition: TypeAlias = Annotated[
+    Literal["none", "model"], Field(description="model: one call of each question picks the facts that help")
+]
+Facts: TypeAlias = Annotated[
+    Count, Field(description="facts nearest to the question from which the walk starts"), Multiplies("facts", most=1000)
+]
+PassageWeight: TypeAlias = Annotated[Weight, Field(description="weight of passages among the seeds of the walk")]
+Seeded: TypeAlias = Annotated[Count, Field(description="best passages that are seeds of the walk")]
+Restart: TypeAlias = Annotated[Weight, Field(description="probability that the walk starts again at a seed")]
 
 
 def hipporag2(
     kit: Kit,
     *,
-    extraction: Extraction = "facts",
+    extraction: Extracting = "facts",
     together: Together = 1,
     recognition: Recognition = "model",
-    facts: Count = 5,
-    passage_weight: Weight = 0.05,
-    seeded: Count = 200,
-    neighbours: Count = 0,
-    limit: Count = 20,
-    context: Count = CONTEXT,
+    facts: Facts = 5,
+    passage_weight: PassageWeight = 0.05,
+    seeded: Seeded = 200,
+    neighbours: Neighbours = 0,
+    limit: Limit = 20,
+    context: Context = CONTEXT,
 ) -> System:
-    """Walk a graph of entities and passages from the facts that a model recognises as useful, then answer.
-
-    HippoRAG 2 (arXiv 2502.14802): `recall.diffusion.Diffusion` over `memory.graph`, with one model call for each
-    question to recognise facts. `neighbours` passages before and after each hit are shown as well.
-
-    Deviations: only the best `seeded` passages are seeds, not all; entities and triples are extracted in one call
-    unless `extraction` is "entities then triples"; "relations" takes the graph of HGMem instead.
-    """
+    """The recipe of `hipporag2`: `recall.diffusion.Diffusion` over `memory.graph`."""
     graph = make_graph(kit, extraction, together)
     recall = make_hippo_recall(kit, graph, recognition, facts, passage_weight, seeded)
     return answer_once(kit, recall, limit, context, (graph,), neighbours)
@@ -71,33 +102,34 @@ def hipporag2(
 def cogitorag(
     kit: Kit,
     *,
-    source: Literal["gists", "passages", "summaries"] = "gists",
-    extraction: Extraction = "facts",
+    source: Annotated[
+        Literal["gists", "passages", "summaries"], Field(description="texts from which the graph is extracted")
+    ] = "gists",
+    extraction: Extracting = "facts",
     together: Together = 1,
     recognition: Recognition = "none",
-    facts: Count = 5,
-    alpha: Weight = 2.0,
-    beta: Weight = 1.0,
-    restart: Weight = 0.5,
-    blend: Weight = 0.95,
-    passage_weight: Weight = 0.05,
-    spreading: Literal["walk", "one step"] = "walk",
-    ranking: Literal["cognirank", "diffusion"] = "cognirank",
-    asking: Literal["parts", "whole"] = "parts",
-    carrier: Carrier = "passages and gists",
-    limit: Count = 20,
-    context: Count = CONTEXT,
+    facts: Facts = 5,
+    alpha: Annotated[Weight, Field(description="reward for entities of several facts: how much of it")] = 2.0,
+    beta: Annotated[Weight, Field(description="reward for entities of several facts: how soon it is full")] = 1.0,
+    restart: Restart = 0.5,
+    blend: Annotated[Weight, Field(description="share of the diffusion in CogniRank; the rest is similarity")] = 0.95,
+    passage_weight: PassageWeight = 0.05,
+    spreading: Annotated[
+        Literal["walk", "one step"], Field(description="how far the seeds spread through the graph")
+    ] = "walk",
+    ranking: Annotated[Literal["cognirank", "diffusion"], Field(description="what ranks the passages")] = "cognirank",
+    asking: Annotated[
+        Literal["parts", "whole"], Field(description="parts: one call cuts the question in parts, each is searched")
+    ] = "parts",
+    carrier: Annotated[Carrier, Field(description="what the answering role sees")] = "passages and gists",
+    limit: Limit = 20,
+    context: Context = CONTEXT,
 ) -> System:
-    """Understand passages as gists, diffuse through their graph, rank with CogniRank, answer from passages and gists.
+    """The recipe of `cogitorag`: sections 4.1 to 4.3, equations 11 to 19.
 
-    CogitoRAG, sections 4.1 to 4.3, equations 11 to 19. The paper leaves some choices open (which walk, how many
-    candidates); `recall.walk` and `recall.diffusion` state ours. Each `carrier` is compared at
-    equal tokens: `context` counts a pair as a whole, and carriers with shorter pieces retrieve more than `limit` of
-    them, so that `context` is the limit for each. One call restates, or reads, `together` neighbouring passages.
-
-    Deviations: passages are seeds too, as in the released code, because that improves recall; the paper seeds entities
-    alone, which is `passage_weight=0` and an ablation here. Entities and triples are extracted in one call unless
-    `extraction` is "entities then triples". A gist equal to its passage is not shown.
+    The paper leaves some choices open (which walk, how many candidates); `recall.walk` and `recall.diffusion` state
+    ours. Each `carrier` is compared at equal tokens: `context` counts a pair as a whole, and carriers with shorter
+    pieces retrieve more than `limit` of them, so that `context` is the limit for each.
     """
     graph = make_graph(kit, extraction, together, source)
     indexes = GraphIndexes(kit.store, graph.names.instance, restart=restart)
@@ -131,38 +163,35 @@ def cogitorag(
 def associative(
     kit: Kit,
     *,
-    extraction: Extraction = "facts",
+    extraction: Extracting = "facts",
     together: Together = 1,
-    facts: Count = 3,
-    mention_weight: Weight = 8.0,
-    passage_weight: Weight = 0.05,
-    seeded: Count = 200,
-    expanded: Count = 0,
-    restart: Weight = 0.3,
-    links: Literal["by title", "equal"] = "by title",
-    rewriting: Weight = 0.7,
-    rewritten: Count = 3,
-    names: Count = 8,
-    temperature: Above0 = 0.05,
-    drop: Weight = 0.02,
-    coverage: Weight = 1.0,
-    covering: Positive = 30,
-    comparisons: Comparisons = "apart",
-    neighbours: Count = 0,
-    limit: Count = 20,
-    context: Count = CONTEXT,
+    facts: Facts = 3,
+    mention_weight: Annotated[Weight, Field(description="weight of the entities that the question names")] = 8.0,
+    passage_weight: PassageWeight = 0.05,
+    seeded: Seeded = 200,
+    expanded: Annotated[
+        Count, Field(description="facts whose entities are put before the question to find seeds among passages")
+    ] = 0,
+    restart: Restart = 0.3,
+    links: Annotated[
+        Literal["by title", "equal"],
+        Field(description="by title: links from a passage are stronger to entities that its title has"),
+    ] = "by title",
+    rewriting: RewritingWeight = 0.7,
+    rewritten: Rewritten = 3,
+    names: Names = 8,
+    temperature: Temperature = 0.05,
+    drop: Drop = 0.02,
+    coverage: Annotated[
+        Weight, Field(description="weight of the question's words that passages together hold; 0: none")
+    ] = 1.0,
+    covering: Annotated[Positive, Field(description="first passages that are ranked again by these words")] = 30,
+    comparisons: Comparing = "apart",
+    neighbours: Neighbours = 0,
+    limit: Limit = 20,
+    context: Context = CONTEXT,
 ) -> System:
-    """Walk the graph from facts and names, ask again with the names that the first passages hold, then answer.
-
-    Our own system; it calls no model before the answer. It adds to HippoRAG 2: seeds for entities that the question
-    names; links from a passage to every entity extracted from it, stronger where its title has the entity; the question
-    asked again with `names` entities of each of the first `rewritten` passages (`recall.rewriting`), where `rewriting`
-    is the weight of what these questions find; and of the first `covering` passages, those earlier that together hold
-    more of the question's words (`recall.coverage`). With `comparisons` "apart" each of the things that a question
-    compares is also searched by itself (`recall.comparing`). `expanded` facts also seed the passages near to the
-    question with their entities before it. `neighbours` passages before and after each hit are shown as well. One call
-    reads `together` neighbouring passages.
-    """
+    """The recipe of `associative`: `recall.rewritten_walk` with `recall.coverage`, and `recall.comparing` around it."""
     graph = make_graph(kit, extraction, together)
     weighings: Mapping[str, Weigh | None] = {"by title": TitleLinks(kit.store, graph.names).weigh, "equal": None}
     indexes = GraphIndexes(
@@ -213,39 +242,74 @@ def list_source_layers(kit: Kit, together: int) -> Mapping[str, tuple[Layer, ...
     return {"gists": (gists,), "passages": (), "summaries": (summaries,)}
 
 
-RECIPES: Mapping[str, Recipe] = {
-    "hipporag2": hipporag2,
-    "cogitorag": cogitorag,
-    "associative": associative,
-}
-
-# Named variations of a recipe: the rows of the papers' ablation tables.
-ABLATIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
-    "hipporag2": {"without recognition": {"recognition": "none"}},
-    "cogitorag": {
-        "without diffusion": {"spreading": "one step"},
-        "without cognirank": {"ranking": "diffusion"},
-        "without decomposition": {"asking": "whole"},
-        "without passage seeds": {"passage_weight": 0.0},
-        "graph from passages": {"source": "passages", "carrier": "passages"},
-        "graph from summaries": {"source": "summaries", "carrier": "passages"},
-        "answer from passages": {"carrier": "passages"},
-        "answer from what gists add": {"carrier": "passages and what gists add"},
-        "answer from triples": {"carrier": "triples"},
-    },
-    "associative": {
-        "without rewriting": {"rewriting": 0.0},
-        "without coverage": {"coverage": 0.0},
-        "without comparisons": {"comparisons": "whole"},
-        "as before": {
-            "facts": 5,
-            "mention_weight": 1.0,
-            "expanded": 3,
-            "restart": 0.5,
-            "links": "equal",
-            "rewriting": 0.0,
-            "coverage": 0.0,
-            "comparisons": "whole",
+SYSTEMS: Mapping[str, SystemDeclaration] = {
+    "hipporag2": SystemDeclaration(
+        recipe=hipporag2,
+        kind="one search",
+        summary="Walk a graph of entities and passages from the facts that a model recognises as useful, then answer.",
+        paper="HippoRAG 2, arXiv 2502.14802",
+        deviations=(
+            "only the best `seeded` passages are seeds, not all; entities and triples are extracted in one call unless "
+            '`extraction` is "entities then triples"; "relations" takes the graph of HGMem instead.'
+        ),
+        ablations={"without recognition": {"recognition": "none"}},
+    ),
+    "cogitorag": SystemDeclaration(
+        recipe=cogitorag,
+        kind="one search",
+        summary=(
+            "Understand passages as gists, diffuse through their graph, rank with CogniRank, answer from "
+            "passages and gists."
+        ),
+        paper="CogitoRAG, arXiv 2602.15895",
+        about=(
+            "Each `carrier` is compared at equal tokens: `context` counts a pair as a whole, and carriers with shorter "
+            "pieces retrieve more than `limit` of them."
+        ),
+        deviations=(
+            "passages are seeds too, as in the released code, because that improves recall; the paper seeds entities "
+            "alone, which is `passage_weight=0` and an ablation here. Entities and triples are extracted in one call "
+            'unless `extraction` is "entities then triples". A gist equal to its passage is not shown.'
+        ),
+        ablations={
+            "without diffusion": {"spreading": "one step"},
+            "without cognirank": {"ranking": "diffusion"},
+            "without decomposition": {"asking": "whole"},
+            "without passage seeds": {"passage_weight": 0.0},
+            "graph from passages": {"source": "passages", "carrier": "passages"},
+            "graph from summaries": {"source": "summaries", "carrier": "passages"},
+            "answer from passages": {"carrier": "passages"},
+            "answer from what gists add": {"carrier": "passages and what gists add"},
+            "answer from triples": {"carrier": "triples"},
         },
-    },
+    ),
+    "associative": SystemDeclaration(
+        recipe=associative,
+        kind="one search",
+        summary=(
+            "Walk the graph from facts and names, ask again with the names that the first passages hold, then answer."
+        ),
+        paper=OURS,
+        about=(
+            "It calls no model before the answer. It adds to HippoRAG 2: seeds for entities that the question names; "
+            "links from a passage to every entity extracted from it, stronger where its title has the entity; the "
+            "question asked again with entities of the first passages; and of the first passages, those earlier that "
+            "together hold more of the question's words."
+        ),
+        ablations={
+            "without rewriting": {"rewriting": 0.0},
+            "without coverage": {"coverage": 0.0},
+            "without comparisons": {"comparisons": "whole"},
+            "as before": {
+                "facts": 5,
+                "mention_weight": 1.0,
+                "expanded": 3,
+                "restart": 0.5,
+                "links": "equal",
+                "rewriting": 0.0,
+                "coverage": 0.0,
+                "comparisons": "whole",
+            },
+        },
+    ),
 }

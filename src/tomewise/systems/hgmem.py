@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, TypeAlias
+
+from pydantic import Field
 
 from tomewise.loops.evolve import Evolve, Limits
 from tomewise.loops.exploring import Exploring
@@ -20,36 +22,47 @@ from tomewise.recall.investigation import (
     RecallWithoutGraph,
 )
 from tomewise.systems.comorag import with_query_cache
-from tomewise.systems.kit import CONTEXT, Count, Kit, Recall, Recipe, System, find_recall
+from tomewise.systems.declaration import SystemDeclaration
+from tomewise.systems.kit import CONTEXT, Context, Count, Kit, Limit, Multiplies, Recall, System, find_recall
+
+Rounds: TypeAlias = Annotated[
+    Count, Field(description="rounds of searches at most"), Multiplies("calls of a question", most=20)
+]
+Subqueries: TypeAlias = Annotated[
+    Count, Field(description="subqueries of a round at most"), Multiplies("calls of a question", most=20)
+]
+SearchRegions: TypeAlias = Annotated[
+    Regions, Field(description="where searches go: near the points, anywhere, or as the plan says")
+]
 
 
 def hgmem(
     kit: Kit,
     *,
-    rounds: Count = 4,
-    subqueries: Count = 3,
-    places: Regions = "either",
-    updates: bool = True,
-    merges: bool = True,
-    hops: Count = 1,
-    replaces_vertices: bool = False,
-    keeps_merged: bool = False,
-    entities: Count = 5,
-    relations: Count = 5,
-    limit: Count = 5,
-    context: Count = CONTEXT,
+    rounds: Rounds = 4,
+    subqueries: Subqueries = 3,
+    places: SearchRegions = "either",
+    updates: Annotated[bool, Field(description="whether points are changed by new evidence")] = True,
+    merges: Annotated[bool, Field(description="whether points are merged")] = True,
+    hops: Annotated[
+        Count,
+        Field(description="steps in the graph that are near to a point; 2 is the neighbourhood of the released code"),
+        Multiplies("evidence", most=20),
+    ] = 1,
+    replaces_vertices: Annotated[bool, Field(description="whether an update changes the entities of a point")] = False,
+    keeps_merged: Annotated[bool, Field(description="whether points that were merged stay")] = False,
+    entities: Annotated[
+        Count, Field(description="entities that a subquery finds (n_v)"), Multiplies("evidence", most=1000)
+    ] = 5,
+    relations: Annotated[
+        Count,
+        Field(description="relations of these entities that a subquery finds (n_e)"),
+        Multiplies("evidence", most=1000),
+    ] = 5,
+    limit: Limit = 5,
+    context: Context = CONTEXT,
 ) -> System:
-    """Gather what a question needs as points over the entities of a graph, until they suffice; then answer.
-
-    HGMem, section 3: `loops.evolve` over a `memory.graph` of relations. Each subquery finds `entities` entities (n_v),
-    `relations` of their relations (n_e) and `limit` of their passages (n_d), and `limit` passages from anywhere. A
-    search is local or global, as the plan says, or always the one that `places` names. With `hops=2` the neighbourhood
-    of a point is that of the released code; with `replaces_vertices` an update changes the entities of a point too;
-    with `keeps_merged` points that were merged stay.
-
-    Deviations: one call plans and gives the subqueries, and global searches leave out what is known, as in the paper
-    but not in the released code. Entities that the graph does not know belong to the working memory alone.
-    """
+    """The recipe of `hgmem`, section 3: `loops.evolve` over a `memory.graph` of relations."""
     kit = with_query_cache(kit)
     desk = kit.desk
     layer = GraphLayer(kit.store, kit.model, kit.embedder, style="relations")
@@ -79,11 +92,11 @@ def evolve(
     kit: Kit,
     recall: Recall | System,
     *,
-    rounds: Count = 4,
-    subqueries: Count = 3,
-    places: Regions = "either",
-    limit: Count = 5,
-    context: Count = CONTEXT,
+    rounds: Rounds = 4,
+    subqueries: Subqueries = 3,
+    places: SearchRegions = "either",
+    limit: Limit = 5,
+    context: Context = CONTEXT,
 ) -> System:
     """HGMem's loop."""
     found, desk = find_recall("this System", recall), kit.desk
@@ -102,19 +115,32 @@ def evolve(
     return System(loop=loop, retriever=retriever, layers=found.layers)
 
 
-RECIPES: Mapping[str, Recipe] = {
-    "hgmem": hgmem,
+SYSTEMS: Mapping[str, SystemDeclaration] = {
+    "hgmem": SystemDeclaration(
+        recipe=hgmem,
+        kind="loop",
+        summary="Gather what a question needs as points over the entities of a graph, until they suffice; then answer.",
+        paper="HGMem, arXiv 2512.23959",
+        about=(
+            "Each subquery finds entities (n_v), their relations (n_e), `limit` of their passages (n_d), and `limit` "
+            "passages from anywhere."
+        ),
+        deviations=(
+            "one call plans and gives the subqueries, and global searches leave out what is known, as in the paper but "
+            "not in the released code. Entities that the graph does not know belong to the working memory alone."
+        ),
+        ablations={
+            "global only": {"places": "global"},
+            "local only": {"places": "local"},
+            "without update": {"updates": False},
+            "without merging": {"merges": False},
+            "two-hop neighbourhood": {"hops": 2},
+            "update replaces vertices": {"replaces_vertices": True},
+            "merged points stay": {"keeps_merged": True},
+        },
+    ),
 }
 
-# Named variations of a recipe: the rows of the paper's ablation table, then what the released code does differently.
-ABLATIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
-    "hgmem": {
-        "global only": {"places": "global"},
-        "local only": {"places": "local"},
-        "without update": {"updates": False},
-        "without merging": {"merges": False},
-        "two-hop neighbourhood": {"hops": 2},
-        "update replaces vertices": {"replaces_vertices": True},
-        "merged points stay": {"keeps_merged": True},
-    },
+LOOPS: Mapping[str, SystemDeclaration] = {
+    "evolve": SystemDeclaration(recipe=evolve, kind="loop", summary="HGMem's loop.", paper="HGMem, arXiv 2512.23959"),
 }

@@ -24,8 +24,36 @@ Positive: TypeAlias = Annotated[int, Field(ge=1)]  # a setting: a whole number f
 Weight: TypeAlias = Annotated[float, Field(ge=0)]  # a setting: a number from 0 up
 Above0: TypeAlias = Annotated[float, Field(gt=0)]  # a setting: a number above 0
 Share: TypeAlias = Annotated[float, Field(ge=0, le=1)]  # a setting: a number from 0 to 1
-Together: TypeAlias = Annotated[int, Field(ge=1, le=MOST_TOGETHER)]  # a setting: neighbouring passages in one call
 CONTEXT = 6000  # tokens of evidence shown to the answering role; the default of every system
+
+
+@dataclass(frozen=True, slots=True)
+class Multiplies:
+    """A mark on a setting: what a larger number makes more of, and the `most` that a server lets others ask for.
+
+    `depth: Annotated[Count, Multiplies("calls of a question", most=20)] = 3`. A server holds a number without a mark
+    or an upper bound (`Field(le=...)`) to a careful limit of its own.
+    """
+
+    what: str
+    most: float
+
+
+# Settings that many systems have. `Field` gives bounds and the help that `tome systems NAME` shows.
+Limit: TypeAlias = Annotated[
+    Count, Field(description="pieces of evidence that a search finds at most"), Multiplies("evidence", most=1000)
+]
+Context: TypeAlias = Annotated[
+    Count,
+    Field(description="tokens of evidence that the answering role sees at most"),
+    Multiplies("tokens of the answering call", most=1_000_000),
+]
+Neighbours: TypeAlias = Annotated[
+    Count, Field(description="passages shown before and after each hit"), Multiplies("evidence", most=50)
+]
+Together: TypeAlias = Annotated[
+    int, Field(ge=1, le=MOST_TOGETHER, description="neighbouring passages that one call of a build reads")
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +105,9 @@ def find_recall(name: str, found: object) -> Recall:
 
 
 def once(
-    kit: Kit, recall: Recall | System, *, neighbours: Count = 0, limit: Count = 20, context: Count = CONTEXT
+    kit: Kit, recall: Recall | System, *, neighbours: Neighbours = 0, limit: Limit = 20, context: Context = CONTEXT
 ) -> System:
-    """One answer from what was retrieved once; `neighbours` passages before and after each hit are shown as well."""
+    """The loop that retrieves once and then answers."""
     recall = find_recall("this System", recall)
     return answer_once(kit, recall.retriever, limit, context, recall.layers, neighbours)
 
@@ -88,15 +116,12 @@ def rewrite(
     kit: Kit,
     recall: Recall | System,
     *,
-    shown: Positive = 5,
-    neighbours: Count = 0,
-    limit: Count = 20,
-    context: Count = CONTEXT,
+    shown: Annotated[Positive, Field(description="pieces of evidence from which the model rewrites the question")] = 5,
+    neighbours: Neighbours = 0,
+    limit: Limit = 20,
+    context: Context = CONTEXT,
 ) -> System:
-    """A second search with a question that the model writes from the first `shown` pieces found; then the answer.
-
-    `recall.follow_up`: one call before the answer. `neighbours` passages before and after each hit are shown as well.
-    """
+    """The loop that searches again with a rewritten question (`recall.follow_up`), and then answers."""
     recall = find_recall("this System", recall)
     retriever = FollowedUp(recall.retriever, kit.model, shown=shown)
     return answer_once(kit, retriever, limit, context, recall.layers, neighbours)

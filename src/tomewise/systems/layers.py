@@ -11,7 +11,7 @@ from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.memory.schemata.schemata_layer import SchemataLayer
 from tomewise.memory.schemata.schemata_names import SCHEMATA
 from tomewise.memory.tree import tree_layer
-from tomewise.plugins import find_plugin, list_names, refuse_hidden
+from tomewise.plugins import call_part, find_plugin, list_names, refuse_hidden
 from tomewise.systems.kit import Kit
 from tomewise.types import Layer
 
@@ -63,7 +63,7 @@ def _make_layer(name: str, kit: Kit) -> Layer | None:
     make = find_plugin("layers", name)
     if make is None:
         return None
-    layer = make(kit.store, kit.model, kit.embedder) if callable(make) else make
+    layer = call_part("layers", name, make, kit.store, kit.model, kit.embedder) if callable(make) else make
     if not isinstance(layer, Layer) or layer.name != name:
         raise UsageError(f"the plugin {name!r} made {layer!r}, which is not a layer of that name")
     return layer

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.tree_search import CollapsedTree, TreeTraversal
-from tomewise.systems.kit import CONTEXT, Count, Kit, Recipe, System, answer_once
+from tomewise.systems.declaration import SystemDeclaration
+from tomewise.systems.kit import CONTEXT, Context, Kit, Limit, System, answer_once
 from tomewise.types import Retriever
 
 
 def raptor(
-    kit: Kit, *, search: Literal["collapsed", "traversal"] = "collapsed", limit: Count = 20, context: Count = CONTEXT
+    kit: Kit,
+    *,
+    search: Annotated[
+        Literal["collapsed", "traversal"],
+        Field(description="over all nodes of the tree at once, or level by level from its top"),
+    ] = "collapsed",
+    limit: Limit = 20,
+    context: Context = CONTEXT,
 ) -> System:
-    """Retrieve passages and the summaries above them from one tree, then answer.
-
-    RAPTOR (arXiv 2401.18059): `recall.tree_search` over `memory.tree`. The search is over all nodes of the tree at once
-    (collapsed) or level by level from its top (traversal).
-    """
+    """The recipe of `raptor`: `recall.tree_search` over `memory.tree`."""
     tree = TreeLayer(kit.store, kit.model, kit.embedder)
     searches: Mapping[str, Retriever] = {
         "collapsed": CollapsedTree(kit.store, kit.embedder),
@@ -27,11 +33,12 @@ def raptor(
     return answer_once(kit, searches[search], limit, context, (tree,))
 
 
-RECIPES: Mapping[str, Recipe] = {
-    "raptor": raptor,
-}
-
-# Named variations of a recipe: the rows of the papers' ablation tables.
-ABLATIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
-    "raptor": {"traversal": {"search": "traversal"}},
+SYSTEMS: Mapping[str, SystemDeclaration] = {
+    "raptor": SystemDeclaration(
+        recipe=raptor,
+        kind="one search",
+        summary="Retrieve passages and the summaries above them from one tree, then answer.",
+        paper="RAPTOR, arXiv 2401.18059",
+        ablations={"traversal": {"search": "traversal"}},
+    ),
 }

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated
+
+from pydantic import Field
 
 from tomewise.loops.interleave import COLLECTED, THOUGHTS, Interleave
 from tomewise.loops.look_up import PAGES, LookUp, LookUpOrder
 from tomewise.loops.stepwise import STEPS, Stepwise
 from tomewise.memory.pages import WORDS, PagesLayer
 from tomewise.recall.derived import DenseDerived
-from tomewise.systems.kit import CONTEXT, Count, Kit, Positive, Recall, Recipe, System, find_recall
+from tomewise.systems.declaration import SystemDeclaration
+from tomewise.systems.kit import CONTEXT, Context, Count, Kit, Limit, Multiplies, Positive, Recall, System, find_recall
 
 _SEARCHED = 6  # pieces of evidence a search of `interleave`
 
@@ -19,15 +22,16 @@ def interleave(
     kit: Kit,
     recall: Recall | System,
     *,
-    thoughts: Count = THOUGHTS,
-    collected: Count = COLLECTED,
-    limit: Count = _SEARCHED,
-    context: Count = CONTEXT,
+    thoughts: Annotated[
+        Count, Field(description="sentences of thought at most"), Multiplies("calls of a question", most=50)
+    ] = THOUGHTS,
+    collected: Annotated[
+        Count, Field(description="pieces of evidence of all searches at most"), Multiplies("evidence", most=1000)
+    ] = COLLECTED,
+    limit: Limit = _SEARCHED,
+    context: Context = CONTEXT,
 ) -> System:
-    """A sentence of thought, a search with it, and so on until a thought concludes; then the answer (IRCoT).
-
-    `loops.interleave`: Trivedi et al., ACL 2023. Each search adds up to `limit` pieces of evidence, `collected` in all.
-    """
+    """The loop of IRCoT: `loops.interleave`."""
     recall = find_recall("this System", recall)
     loop = Interleave(
         recall.retriever,
@@ -41,12 +45,16 @@ def interleave(
 
 
 def stepwise(
-    kit: Kit, recall: Recall | System, *, steps: Count = STEPS, limit: Count = 20, context: Count = CONTEXT
+    kit: Kit,
+    recall: Recall | System,
+    *,
+    steps: Annotated[
+        Count, Field(description="smaller questions at most"), Multiplies("calls of a question", most=50)
+    ] = STEPS,
+    limit: Limit = 20,
+    context: Context = CONTEXT,
 ) -> System:
-    """At each step a smaller question, answered from memory or by a search, until they suffice; then the answer.
-
-    `loops.stepwise`: after DeepRAG (arXiv 2502.01142), without its training.
-    """
+    """The loop after DeepRAG: `loops.stepwise`."""
     recall = find_recall("this System", recall)
     loop = Stepwise(recall.retriever, kit.desk, limit=limit, budget=context, steps=steps)
     return System(loop=loop, retriever=recall.retriever, layers=recall.layers)
@@ -55,31 +63,52 @@ def stepwise(
 def read_agent(
     kit: Kit,
     *,
-    words: Positive = WORDS,
-    pages: Count = PAGES,
-    order: LookUpOrder = "parallel",
-    context: Count = CONTEXT,
+    words: Annotated[Positive, Field(description="words of a page at most")] = WORDS,
+    pages: Annotated[
+        Count, Field(description="pages that are looked up at most"), Multiplies("evidence", most=200)
+    ] = PAGES,
+    order: Annotated[
+        LookUpOrder, Field(description="whether pages are looked up all at once, or one after another")
+    ] = "parallel",
+    context: Context = CONTEXT,
 ) -> System:
-    """Remember the gist of every page, look up the pages that the question needs, then answer.
-
-    ReadAgent (Lee et al., arXiv 2402.09727): `loops.look_up` over `memory.pages`. At most `pages` pages of at most
-    `words` words are looked up, in parallel (all at once) or sequentially (one after another).
-
-    Deviations: pages pause at chapters, blank lines and ends of sentences, which needs no call; the paper asks a model.
-    What the answering role sees has the same budget as in every other system, so gists that are far from the question
-    may be left out.
-    """
+    """The recipe of `read_agent`: `loops.look_up` over `memory.pages`."""
     layer = PagesLayer(kit.store, kit.model, kit.embedder, words=words)
     ranked = DenseDerived(kit.store, kit.embedder, layer)
     loop = LookUp(ranked, kit.desk, budget=context, pages=pages, order=order)
     return System(loop=loop, retriever=ranked, layers=(layer,))
 
 
-RECIPES: Mapping[str, Recipe] = {
-    "read_agent": read_agent,
+SYSTEMS: Mapping[str, SystemDeclaration] = {
+    "read_agent": SystemDeclaration(
+        recipe=read_agent,
+        kind="loop",
+        summary="Remember the gist of every page, look up the pages that the question needs, then answer.",
+        paper="ReadAgent, arXiv 2402.09727",
+        deviations=(
+            "pages pause at chapters, blank lines and ends of sentences, which needs no call; the paper asks a model. "
+            "What the answering role sees has the same budget as in every other system, so gists that are far from the "
+            "question may be left out."
+        ),
+        ablations={"sequential": {"order": "sequential"}, "without look-up": {"pages": 0}},
+    ),
 }
 
-# Named variations of a recipe.
-ABLATIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
-    "read_agent": {"sequential": {"order": "sequential"}, "without look-up": {"pages": 0}},
+LOOPS: Mapping[str, SystemDeclaration] = {
+    "interleave": SystemDeclaration(
+        recipe=interleave,
+        kind="loop",
+        summary=(
+            "A sentence of thought, a search with it, and so on until a thought concludes; then the answer (IRCoT)."
+        ),
+        paper="IRCoT, ACL 2023",
+    ),
+    "stepwise": SystemDeclaration(
+        recipe=stepwise,
+        kind="loop",
+        summary=(
+            "At each step a smaller question, answered from memory or by a search, until they suffice; then the answer."
+        ),
+        paper="after DeepRAG, arXiv 2502.01142, without its training",
+    ),
 }

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache, partial
+from itertools import chain
 from types import SimpleNamespace
-from typing import Any, NotRequired, Required, get_type_hints
+from typing import Annotated, Any, Literal, NotRequired, Required, get_args, get_origin, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
 from typing_extensions import TypedDict
 
 from tomewise.errors import UnknownName, UsageError, suggest
-from tomewise.systems.kit import Recipe
+from tomewise.systems.kit import Multiplies, Recipe
 
+_CAREFUL, _CAREFUL_TIMES = 100.0, 10  # a server allows a number that declares nothing this, or so often its default
 _STRICT = ConfigDict(strict=True, arbitrary_types_allowed=True, allow_inf_nan=False, extra="forbid")
 
 
@@ -37,6 +41,41 @@ def list_settings(recipe: Recipe) -> Mapping[str, inspect.Parameter]:
     return {setting.name: setting for setting in settings if setting.kind in by_keyword}
 
 
+@dataclass(frozen=True, slots=True)
+class DeclaredSetting:
+    """A setting as a recipe's signature declares it.
+
+    `multiplies` says what a larger number makes more of; empty if the recipe does not say it. `most` is the largest
+    number that a server lets others ask for: the one declared, by `Multiplies` or as an upper bound, or a careful one.
+    """
+
+    name: str
+    type: Any
+    default: Any
+    required: bool
+    help: str
+    multiplies: str
+    most: float
+    declares_most: bool
+
+
+def read_declared(recipe: Recipe) -> Mapping[str, DeclaredSetting]:
+    """The settings of a recipe by name, with what their types say of them. Raises UsageError, see `list_settings`."""
+    parameters = list_settings(recipe)
+    types = read_types(recipe, parameters)
+    return {name: _read_setting(name, each, types.get(name, Any)) for name, each in parameters.items()}
+
+
+def list_numbers(value: object) -> Iterator[float]:
+    """The numbers in a value, also those in its lists and objects. True and False are none."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from chain.from_iterable(map(list_numbers, value.values()))
+    elif isinstance(value, list | tuple | set | frozenset):
+        yield from chain.from_iterable(map(list_numbers, value))
+
+
 def validate_settings(name: str, recipe: Recipe, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings as the recipe's signature types them; a setting without an annotation takes any value.
 
@@ -58,6 +97,37 @@ def validate_settings(name: str, recipe: Recipe, settings: Mapping[str, Any]) ->
         problem = first["msg"].removeprefix("Input should be ")
         raise UsageError(f"{name}: {setting} must be {problem}, not {settings[setting]!r}") from None
     return {setting: checked[setting] for setting in settings}  # in the order of the caller
+
+
+def _read_setting(name: str, parameter: inspect.Parameter, type_: Any) -> DeclaredSetting:
+    required = parameter.default is parameter.empty
+    default = None if required else parameter.default
+    marks = list(_list_marks(type_))
+    help = next((mark.description for mark in marks if isinstance(mark, FieldInfo) and mark.description), "")
+    multiplies = next((mark for mark in marks if isinstance(mark, Multiplies)), None)
+    if multiplies:
+        declared: float | None = multiplies.most
+    else:
+        bounds = [getattr(mark, key, None) for mark in marks for key in ("le", "lt")]
+        declared = min((bound for bound in bounds if isinstance(bound, int | float)), default=None)
+    careful = max(_CAREFUL, *(_CAREFUL_TIMES * abs(number) for number in list_numbers(default)), 0)
+    most = careful if declared is None else declared
+    what = multiplies.what if multiplies else ""
+    return DeclaredSetting(name, type_, default, required, help, what, most, declared is not None)
+
+
+def _list_marks(type_: Any) -> Iterator[Any]:
+    """What the `Annotated` parts of a type say, the outermost first; the bounds of a `Field` are among them."""
+    type_ = getattr(type_, "__value__", type_)  # of a `type` statement
+    parts = get_args(type_)
+    if get_origin(type_) is Annotated:
+        parts, marks = parts[:1], parts[:0:-1]
+        for mark in marks:
+            yield mark
+            yield from getattr(mark, "metadata", ())
+    if get_origin(type_) is not Literal:
+        for part in parts:
+            yield from _list_marks(part)
 
 
 @cache

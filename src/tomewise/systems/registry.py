@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -11,11 +10,12 @@ from functools import cache
 from shlex import quote, split
 from typing import Any, TypeAlias
 
-from tomewise.errors import UnknownName, UsageError, suggest
-from tomewise.plugins import find_plugin, list_names, refuse_hidden
+from tomewise.errors import MissingDependency, UnknownName, UsageError, suggest
+from tomewise.plugins import KINDS, find_plugin, list_names, name_faults, refuse_hidden
 from tomewise.settings import DEFAULTS
 from tomewise.systems import auto, cam, comorag, cosmir, from_passages, graph_walk, hgmem, raptor, readers
-from tomewise.systems.compose import Loop, compose
+from tomewise.systems.compose import compose
+from tomewise.systems.declaration import OURS, SystemDeclaration, read_declaration
 from tomewise.systems.kit import Kit, Recipe, System, once, rewrite
 from tomewise.systems.recipe_settings import name_recipe, validate_settings
 
@@ -23,49 +23,53 @@ _SYSTEM_AND_ABLATION = re.compile(r"(?P<system>[^\s:=]+)(?::(?P<ablation>[^=]*))
 _SETTING = re.compile(r"\w+=.+", re.DOTALL)
 ALL = "all"
 DEFAULT = DEFAULTS.system
-_DEVIATIONS = "Deviations:"  # first word of the paragraph of a recipe's docstring that `tome systems` shows
-_SINGLE: Mapping[str, Recipe] = {
-    **from_passages.RECIPES,
-    **graph_walk.RECIPES,
-    **raptor.RECIPES,
-    **cam.RECIPES,
-    **comorag.RECIPES,
-    **hgmem.RECIPES,
-    **readers.RECIPES,
-    **cosmir.RECIPES,
-    "auto": auto.make_recipe(lambda name, kit: _wire_way(name, kit), lambda: list_systems()),
-}
 # Each goes around the recall of any system.
-LOOPS: Mapping[str, Loop] = {
-    "once": once,
-    "rewrite": rewrite,
-    "probe": comorag.probe,
-    "evolve": hgmem.evolve,
-    "relay": cosmir.relay,
-    "interleave": readers.interleave,
-    "stepwise": readers.stepwise,
+LOOPS: Mapping[str, SystemDeclaration] = {
+    "once": SystemDeclaration(
+        recipe=once,
+        kind="one search",
+        summary=(
+            "One answer from what was retrieved once; `neighbours` passages before and after each hit are shown as "
+            "well."
+        ),
+        paper=OURS,
+    ),
+    "rewrite": SystemDeclaration(
+        recipe=rewrite,
+        kind="two searches",
+        summary=(
+            "A second search with a question that the model writes from the first `shown` pieces found; then the "
+            "answer."
+        ),
+        paper=OURS,
+    ),
+    **comorag.LOOPS,
+    **hgmem.LOOPS,
+    **cosmir.LOOPS,
+    **readers.LOOPS,
+}
+_SINGLE: Mapping[str, SystemDeclaration] = {
+    **from_passages.SYSTEMS,
+    **graph_walk.SYSTEMS,
+    **raptor.SYSTEMS,
+    **cam.SYSTEMS,
+    **comorag.SYSTEMS,
+    **hgmem.SYSTEMS,
+    **readers.SYSTEMS,
+    **cosmir.SYSTEMS,
+    "auto": auto.declare_auto(lambda name, kit: _wire_way(name, kit), lambda: list_systems()),
 }
 # The pairs that papers and our tables compare.
 _NAMED = (
     *("raptor+probe", "hipporag2+probe", "hybrid+probe"),
     *("associative+rewrite", "raptor+interleave", "hipporag2+interleave", "hybrid+interleave", "hybrid+stepwise"),
 )
-RECIPES: Mapping[str, Recipe] = {
+SYSTEMS: Mapping[str, SystemDeclaration] = {
     **_SINGLE,
     **{
         f"{recall}+{loop}": compose(f"{recall}+{loop}", _SINGLE[recall], LOOPS[loop], comorag.with_query_cache)
         for recall, _, loop in (name.partition("+") for name in _NAMED)
     },
-}
-ABLATIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
-    **from_passages.ABLATIONS,
-    **graph_walk.ABLATIONS,
-    **raptor.ABLATIONS,
-    **cam.ABLATIONS,
-    **comorag.ABLATIONS,
-    **hgmem.ABLATIONS,
-    **readers.ABLATIONS,
-    **cosmir.ABLATIONS,
 }
 
 
@@ -93,10 +97,15 @@ class Variant:
             return _join_settings(self.system, self.settings)
         return name_variant(self.system, self.settings)
 
+    @property
+    def declaration(self) -> SystemDeclaration:
+        """What the system declares; a recipe that was passed has its docstring alone. Raises UnknownName."""
+        return read_declaration(self.recipe) if self.recipe else find_declaration(self.system)
+
     def wire(self, kit: Kit) -> System:
         """The system. The settings were checked when the variant was made."""
-        recipe = self.recipe or find_recipe(self.system)
-        system = recipe(kit, **self.settings)
+        with name_faults():
+            system = self.declaration.recipe(kit, **self.settings)
         if not isinstance(system, System):
             raise UsageError(f"the recipe {self.system} returned {system!r}: a recipe returns a System")
         return system
@@ -172,12 +181,15 @@ def name_variant(system: str, settings: Mapping[str, Any]) -> str:
 
 def list_ablations(system: str) -> Mapping[str, Mapping[str, Any]]:
     """The name of each ablation of a system, and the settings that it changes."""
-    return ABLATIONS.get(system) or ABLATIONS.get(system.partition("+")[0], {})
+    try:
+        return find_declaration(system).ablations
+    except (UsageError, MissingDependency):  # a name that is gone, as a trace may hold it, or a broken plugin
+        return {}
 
 
 def _parse_text(text: str) -> list[Variant]:
     if text == ALL:
-        return [Variant(name, name) for name in RECIPES]
+        return [Variant(name, name) for name in SYSTEMS]
     try:
         words = split(text)
     except ValueError:
@@ -229,17 +241,24 @@ def _write_value(value: Any) -> str:
 
 
 def find_recipe(name: str) -> Recipe:
-    """The recipe of a system. Raises UnknownName, which suggests the nearest name."""
-    if name in RECIPES:
+    """The recipe of a system, see `find_declaration`."""
+    return find_declaration(name).recipe
+
+
+def find_declaration(name: str) -> SystemDeclaration:
+    """What a system declares. Raises UnknownName, which suggests the nearest name."""
+    if name in SYSTEMS:
         refuse_hidden("systems", name)
-    if recipe := RECIPES.get(name) or find_outside_recipe(name):
-        return recipe
+        return SYSTEMS[name]
+    if declaration := _find_outside("systems", name):
+        return declaration
     recall, plus, loop = name.partition("+")
     if plus:
-        around = find_loop(loop)
-        if recall in comorag.RECIPES:
-            raise UsageError(f"{name!r}: {recall} searches several layers at once, so no other loop can use its recall")
-        return _compose(name, _find_recall(recall), around)
+        around = _find_loop(loop)
+        inner = _find_recall(recall)
+        if inner.no_recall:
+            raise UsageError(f"{name!r}: {recall} {inner.no_recall}, so no other loop can use its recall")
+        return _compose(name, inner, around)
     names = list_systems()
     if name in list_names("recalls"):
         raise UsageError(f"{name!r} is a recall and needs a loop: write '{name}+once', or another loop")
@@ -253,48 +272,34 @@ def list_loops() -> list[str]:
     return list(dict.fromkeys([*LOOPS, *list_names("loops")]))
 
 
-def find_outside_recipe(name: str) -> Recipe | None:
-    """The recipe that a plugin brings under this name. Raises MissingDependency if it cannot be imported."""
-    recipe = None if name in RECIPES else find_plugin("systems", name)
-    if recipe is not None and not callable(recipe):
-        raise UsageError(f"the plugin {name!r} is not a recipe: it is {recipe!r}, not a function of a Kit")
-    return recipe
-
-
 def find_outside_parts(name: str) -> list[Callable[..., object]]:
     """The functions of plugins that make the system of that name: its recipe, or its recall and its loop."""
     recall, _, loop = name.partition("+")
-    parts = [None if recall in RECIPES else find_outside_recipe(recall) or find_plugin("recalls", recall)]
-    parts += [None if loop in LOOPS else find_plugin("loops", loop)]
-    return [part for part in parts if callable(part)]
+    parts = [] if recall in SYSTEMS else [_find_outside("systems", recall) or _find_outside("recalls", recall)]
+    parts += [] if loop in LOOPS or not loop else [_find_outside("loops", loop)]
+    return [part.recipe for part in parts if part]
 
 
-def _find_recall(name: str) -> Callable[..., object]:
-    """What stands before `+`: the recipe of a system, or a recall that a plugin brings."""
-    is_system = name in RECIPES or name in list_names("systems")
-    recall = None if is_system else find_plugin("recalls", name)
-    if recall is None:
-        return find_recipe(name)
-    if not callable(recall):
-        raise UsageError(f"the plugin {name!r} is not a recall: it is {recall!r}, not a function of a Kit")
-    return recall
+def _find_outside(kind: str, name: str) -> SystemDeclaration | None:
+    """What a plugin brings under this name. Raises MissingDependency if it cannot be imported, and UsageError."""
+    part: Any = find_plugin(kind, name)
+    if part is None:
+        return None
+    if not isinstance(part, SystemDeclaration) and not callable(part):
+        raise UsageError(f"the plugin {name!r} is not {KINDS[kind]}: it is {part!r}")
+    return read_declaration(part)
+
+
+def _find_recall(name: str) -> SystemDeclaration:
+    """What stands before `+`: a system, or a recall that a plugin brings."""
+    is_system = name in SYSTEMS or name in list_names("systems")
+    recall = None if is_system else _find_outside("recalls", name)
+    return recall or find_declaration(name)
 
 
 def list_systems() -> list[str]:
     """The names of all systems: Tomewise's own, then those of plugins."""
-    return list(dict.fromkeys([*RECIPES, *list_names("systems")]))
-
-
-def describe(name: str) -> str:
-    """The first line of a recipe's docstring."""
-    return (inspect.getdoc(find_recipe(name)) or "").partition("\n")[0]
-
-
-def describe_deviations(name: str) -> str:
-    """The deviations of a recipe from its paper, from its docstring; empty if the docstring names none."""
-    paragraphs = (inspect.getdoc(find_recipe(name)) or "").split("\n\n")
-    paragraph = next((text for text in paragraphs if text.startswith(_DEVIATIONS)), "")
-    return " ".join(paragraph.removeprefix(_DEVIATIONS).split())
+    return list(dict.fromkeys([*SYSTEMS, *list_names("systems")]))
 
 
 def assemble(system: str | Recipe, kit: Kit, /, **settings: Any) -> System:
@@ -312,21 +317,19 @@ def check_settings(system: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     return validate_settings(system, find_recipe(system), settings)
 
 
-def find_loop(name: str) -> Loop:
+def _find_loop(name: str) -> SystemDeclaration:
     """The loop of that name, ours or a plugin's. Raises UnknownName."""
     if name in LOOPS:
         refuse_hidden("loops", name)
-    loop = LOOPS.get(name) or find_plugin("loops", name)
+    loop = LOOPS.get(name) or _find_outside("loops", name)
     if loop is None:
         names = list_loops()
         raise UnknownName(f"{name!r} is not a loop: {suggest(name, names)}known are {', '.join(names)}")
-    if not callable(loop):
-        raise UsageError(f"the plugin {name!r} is not a loop: it is {loop!r}, not a function of a Kit and a Recall")
     return loop
 
 
 @cache  # the types of a recipe's settings are read once
-def _compose(name: str, recall: Callable[..., object], loop: Loop) -> Recipe:
+def _compose(name: str, recall: SystemDeclaration, loop: SystemDeclaration) -> SystemDeclaration:
     return compose(name, recall, loop, comorag.with_query_cache)
 
 

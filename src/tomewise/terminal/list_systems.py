@@ -104,25 +104,23 @@ def _describe_pairs() -> str:
 
 
 def _describe_row(name: str, default: str) -> dict[str, Any]:
-    from tomewise.systems.registry import RECIPES, describe, describe_deviations, list_ablations
+    from tomewise.systems.registry import SYSTEMS, find_declaration
 
+    row: dict[str, Any] = {"name": name, "description": "", "default": name == default, "ablations": []}
+    row |= {"deviations": "", "paper": "", "kind": ""}
     try:
-        description, deviations = describe(name), describe_deviations(name)
+        declaration = find_declaration(name)
     except (MissingDependency, UsageError) as error:
-        if name in RECIPES:
+        if name in SYSTEMS:
             raise
-        description, deviations = str(error), ""  # a broken plugin does not hide the other systems
-    return {
-        "name": name,
-        "description": description,
-        "default": name == default,
-        "ablations": list(list_ablations(name)),
-        "deviations": deviations,
-    }
+        return row | {"description": str(error)}  # a broken plugin does not hide the other systems
+    row |= {"description": declaration.summary, "ablations": list(declaration.ablations)}
+    return row | {key: getattr(declaration, key) for key in ("deviations", "paper", "kind")}
 
 
 def _print_summary(summary: SystemSummary, out: Console) -> None:
-    out.print(f"[bold]{escape(summary.name)}[/bold]\n{escape(summary.description)}")
+    kind = f" [dim]({escape(summary.kind)})[/dim]" if summary.kind else ""
+    out.print(f"[bold]{escape(summary.name)}[/bold]{kind}\n{escape(summary.description)}")
     out.print("\n[bold]model calls[/bold]")
     out.print(f"  index: {escape(summary.index.formula)}\n  ask: {escape(summary.ask.formula)}")
     if summary.layers:
@@ -143,7 +141,14 @@ def _print_summary(summary: SystemSummary, out: Console) -> None:
 def _describe_setting(setting: Setting) -> str:
     default = "required" if setting.required else f"default {_write(setting.default)}"
     changed = "" if setting.value == setting.default else f", here {_write(setting.value)}"
-    return f"{escape(setting.name)} [dim]({escape(setting.type)})[/dim] {escape(default + changed)}"
+    help = f"\n    [dim]{escape(setting.help)}{_describe_most(setting)}[/dim]" if setting.help else ""
+    return f"{escape(setting.name)} [dim]({escape(setting.type)})[/dim] {escape(default + changed)}{help}"
+
+
+def _describe_most(setting: Setting) -> str:
+    if not setting.multiplies:
+        return ""
+    return f"; multiplies {escape(setting.multiplies)}, a server allows {setting.most:,.10g} at most"
 
 
 def _write(value: Any) -> str:

@@ -16,6 +16,7 @@ import typer
 
 from tomewise.credentials import hide_credentials
 from tomewise.errors import BudgetExceeded, TomewiseError, UsageError
+from tomewise.plugins import find_fault
 from tomewise.terminal import (  # noqa: F401 - they add their commands to the app
     config,
     demo,
@@ -100,6 +101,8 @@ def _run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except Exception as error:  # noqa: BLE001 - a bug of ours, printed without the keys that it may hold
+        if fault := find_fault(error):
+            return _report_error(error, str(fault), fault.exit_code, debug)
         message = f"an error of Tomewise itself, {type(error).__name__}: {error}; --debug says where"
         return _report_error(error, message, 1, debug)
     if code == INTERRUPTED:

@@ -10,6 +10,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from tomewise.errors import StoreError, TomewiseError
+from tomewise.plugins import find_fault
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
@@ -25,23 +26,23 @@ class _HasStore(Protocol):
 
 
 Owner = TypeVar("Owner", bound=_HasStore)
-_FORESEEN = (TomewiseError, OSError)
 
 
 @contextmanager
 def explain_damage(store: Store) -> Iterator[None]:
-    """Turn an error that nobody foresaw into a StoreError, if the tome is damaged; otherwise it is a bug, and stays.
+    """Turn an error that nobody foresaw into a StoreError, if the tome is damaged, or else into one that names a part.
 
     Parts may rely on what a tome holds: that an edge has two nodes, a passage a document. Only after such an error is
-    the whole tome searched for a row that breaks this.
+    the whole tome searched for a row that breaks this. What a part from outside raises becomes a PartError; another
+    error is a bug, and stays.
     """
     try:
         yield
-    except _FORESEEN:
+    except TomewiseError:
         raise
     except Exception as error:
-        if damage := store.find_damage():
-            raise StoreError(damage) from error
+        if cause := _find_cause(error, store):
+            raise cause from error
         raise
 
 
@@ -54,14 +55,20 @@ def names_damage(
     async def work_and_explain(self: Owner, /, *given: P.args, **named: P.kwargs) -> T:
         try:
             return await work(self, *given, **named)
-        except _FORESEEN:
+        except TomewiseError:
             raise
         except Exception as error:
-            if damage := await asyncio.to_thread(self.store.find_damage):
-                raise StoreError(damage) from error
+            if cause := await asyncio.to_thread(_find_cause, error, self.store):
+                raise cause from error
             raise
 
     return work_and_explain
+
+
+def _find_cause(error: Exception, store: Store) -> TomewiseError | None:
+    if not isinstance(error, OSError) and (damage := store.find_damage()):
+        return StoreError(damage)
+    return find_fault(error)
 
 
 def skip_damaged(items: Iterable[Item], read: Callable[[Item], T | None]) -> list[T]:

@@ -16,9 +16,9 @@ from pydantic.errors import PydanticUserError
 from tomewise.calls import CallCount, read_calls, sum_calls, write_number
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.language.extractive import ExtractiveModel
-from tomewise.systems.kit import Kit
-from tomewise.systems.recipe_settings import list_settings, read_types
-from tomewise.systems.registry import Variant, find_recipe, list_ablations
+from tomewise.systems.kit import Kit, Recipe
+from tomewise.systems.recipe_settings import read_declared
+from tomewise.systems.registry import Variant
 from tomewise.tome.open_store import open_store
 
 _RANGES = {
@@ -27,17 +27,25 @@ _RANGES = {
     "maximum": "to {:g}",
     "exclusiveMaximum": "below {:g}",
 }
+_NUMBERS = ("integer", "number")
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting of a recipe: its type in words, and its default or `required`. `value` is what the variant sets."""
+    """A setting of a recipe: its type in words, and its default or `required`. `value` is what the variant sets.
+
+    `multiplies` says what a larger number makes more of. `most` is the largest number that a server allows; None for a
+    setting that is not a number.
+    """
 
     name: str
     type: str
     default: Any
     required: bool
     value: Any
+    help: str
+    multiplies: str
+    most: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +68,10 @@ class SystemSummary:
     layers: tuple[LayerSummary, ...]
     index: CallCount
     ask: CallCount
+    summary: str
+    paper: str
+    deviations: str
+    kind: str
 
 
 def summarise_system(variant: Variant) -> SystemSummary:
@@ -67,7 +79,7 @@ def summarise_system(variant: Variant) -> SystemSummary:
 
     Raises UsageError and MissingDependency if it cannot be wired.
     """
-    recipe = variant.recipe or find_recipe(variant.system)
+    declaration = variant.declaration
     with TemporaryDirectory() as folder:
         embedder = HashEmbedder()
         store = open_store(Path(folder) / "empty.tome")
@@ -78,12 +90,16 @@ def summarise_system(variant: Variant) -> SystemSummary:
             store.close()
     return SystemSummary(
         name=variant.name,
-        description=inspect.getdoc(recipe) or "",
-        settings=_list_settings(variant),
-        ablations=list_ablations(variant.system),
+        description=declaration.description,
+        settings=_list_settings(variant, declaration.recipe),
+        ablations=declaration.ablations,
         layers=layers,
         index=_sum_layers(layers),
         ask=read_calls(system.loop),
+        summary=declaration.summary,
+        paper=declaration.paper,
+        deviations=declaration.deviations,
+        kind=declaration.kind,
     )
 
 
@@ -105,16 +121,13 @@ def _describe_schema(schema: Mapping[str, Any]) -> str:
     return " ".join([schema.get("type", "any value"), *ranges])
 
 
-def _list_settings(variant: Variant) -> tuple[Setting, ...]:
-    recipe = variant.recipe or find_recipe(variant.system)
-    parameters = list_settings(recipe)
-    types = read_types(recipe, parameters)
+def _list_settings(variant: Variant, recipe: Recipe) -> tuple[Setting, ...]:
     settings = []
-    for name, parameter in parameters.items():
-        required = parameter.default is parameter.empty
-        default = None if required else parameter.default
-        value = variant.settings.get(name, default)
-        settings.append(Setting(name, describe_type(types.get(name, Any)), default, required, value))
+    for each in read_declared(recipe).values():
+        type_ = describe_type(each.type)
+        most = each.most if type_.startswith(_NUMBERS) else None
+        value = variant.settings.get(each.name, each.default)
+        settings.append(Setting(each.name, type_, each.default, each.required, value, each.help, each.multiplies, most))
     return tuple(settings)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tomewise.errors import ReadingError, UnknownName, UsageError, suggest
 from tomewise.evaluate.items import Dataset
-from tomewise.plugins import find_plugin, list_names
+from tomewise.plugins import find_plugin, list_names, name_faults
 
 _PACKAGE = "tomewise.evaluate.datasets"
 
@@ -28,7 +28,8 @@ def read_dataset(name: str = "auto", folder: Path = Path()) -> Dataset:
         raise ReadingError(f"{folder} does not exist: give the folder that holds the files of the dataset")
     if name == "auto":
         reader = _READERS[detect_layout(folder)]
-    dataset = reader(folder) if callable(reader) else reader
+    with name_faults():
+        dataset = reader(folder) if callable(reader) else reader
     if not isinstance(dataset, Dataset):
         raise UsageError(
             f"the layout {name!r} of a plugin gave {dataset!r}: a layout is a function that returns a Dataset"

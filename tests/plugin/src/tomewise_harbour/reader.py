@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from tomewise.errors import ReadingError
-from tomewise.parts import Document
+from tomewise.parts import Document, ReadingError
 
 
 def read_logbook(path: Path) -> Iterator[Document]:

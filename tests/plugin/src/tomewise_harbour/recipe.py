@@ -4,32 +4,35 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tomewise.parts import CallCount, Count, Evidence, Kit, Retriever, Scope, System, answer_once, make_layers
-from tomewise_harbour.retriever import find_openings
+import tomewise.parts as tw
+from tomewise_harbour.retriever import Words, find_openings
 
 
 class WithRetold:
     """Adds to each passage what was retold from its facts."""
 
-    calls = CallCount("0", 0)
+    calls = tw.CallCount("0", 0)
 
-    def __init__(self, retriever: Retriever, kit: Kit) -> None:
-        self._retriever = retriever
-        self._store = kit.store
+    def __init__(self, retriever: tw.Retriever, kit: tw.Kit) -> None:
+        self._retriever, self._store = retriever, kit.store
 
-    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
+    async def retrieve(self, query: str, limit: int, *, within: tw.Scope | None = None) -> list[tw.Evidence]:
         """The passages that the other retriever finds."""
         found = await self._retriever.retrieve(query, limit, within=within)
         return [replace(piece, text="\n".join([piece.text, *self._find_sentences(piece)])) for piece in found]
 
-    def _find_sentences(self, piece: Evidence) -> list[str]:
+    def _find_sentences(self, piece: tw.Evidence) -> list[str]:
         keys = self._store.keys_of([piece.node]).values()
         for space in ("seen-in:facts:passages-triples", "made-of:retold"):
             keys = {key for derived in self._store.find_derived(keys, space).values() for key in derived}
         return sorted(node.text for node in self._store.nodes_at(keys).values())
 
 
-def harbour(kit: Kit, *, limit: Count = 5, words: Count = 50) -> System:
-    """Answer from passages and from what was retold of their facts."""
+def harbour(kit: tw.Kit, *, limit: tw.Limit = 5, words: Words = 50) -> tw.System:
+    """The recipe of `harbour`."""
     recall = WithRetold(find_openings(kit, words=words).retriever, kit)
-    return answer_once(kit, recall, limit, 6000, make_layers(kit, "retold"))
+    return tw.answer_once(kit, recall, limit, 6000, tw.make_layers(kit, "retold"))
+
+
+SUMMARY = "Answer from passages and from what was retold of their facts."
+HARBOUR = tw.SystemDeclaration(recipe=harbour, summary=SUMMARY, kind="one search", ablations={"briefly": {"words": 5}})

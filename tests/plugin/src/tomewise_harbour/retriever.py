@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Annotated, TypeAlias
+
+from pydantic import Field
+
 from tomewise.parts import CallCount, Count, Everything, Evidence, Kit, Recall, Retriever, Scope
+
+Words: TypeAlias = Annotated[Count, Field(description="words of a passage that count")]
 
 
 class Openings:
@@ -20,18 +27,11 @@ class Openings:
         found = await self._passages.retrieve(query, 10_000, within=within)
         scores = {piece.node: len(wanted.intersection(piece.text.lower().split()[: self._words])) for piece in found}
         return [
-            Evidence(
-                node=piece.node,
-                layer=piece.layer,
-                text=piece.text,
-                title=piece.title,
-                sources=piece.sources,
-                score=scores[piece.node],
-            )
+            replace(piece, score=scores[piece.node])
             for piece in sorted(found, key=lambda piece: (-scores[piece.node], piece.node))[:limit]
         ]
 
 
-def find_openings(kit: Kit, *, words: Count = 50) -> Recall:
+def find_openings(kit: Kit, *, words: Words = 50) -> Recall:
     """Passages whose openings share words with the question."""
     return Recall(retriever=Openings(Everything(kit.store), words))
