@@ -30,7 +30,7 @@ from tomewise import Tome, sample
 
 FOLDER = Path(tempfile.gettempdir()) / "tomewise-replies"  # equal for every source tree, since ids derive from paths
 SYSTEMS = ("naive", "hybrid", "comorag", "hipporag2", "hgmem")
-QUESTIONS = [item.question for item in sample.questions()[:9]] + ["What did Napoleon eat at Waterloo?"]
+QUESTIONS = [item.question for item in sample.read_questions()[:9]] + ["What did Napoleon eat at Waterloo?"]
 ENTITY = "Slack Water Book"
 _TIMES = re.compile(r"(.*_)?seconds|depth|asked|created|started|ended|digest|bytes|cache_bytes")
 
