@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-import re
 import sqlite3
 import threading
 import time
 from collections.abc import Sequence
 from contextlib import closing
 
-import mypy.api
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -670,18 +668,3 @@ def test_plain_methods_have_the_parameters_and_the_words_of_their_asynchronous_t
                 assert plain.__doc__ == work.__doc__
             assert not inspect.iscoroutinefunction(plain)
     assert {"ask", "ask_many", "add", "remove", "build", "estimate", "search"} <= vars(Tome).keys()
-
-
-def test_type_checkers_see_the_parameters_of_plain_methods(tmp_path):
-    (tmp_path / "seen.py").write_text(
-        "from tomewise import Tome\n"
-        "def look(tome: Tome) -> None:\n"
-        "    reveal_type(tome.ask)\n"
-        "    reveal_type(tome.ask_many([], return_exceptions=True))\n"
-        "    tome.add('a.txt', prefx='b')\n"
-    )
-    words, _, code = mypy.api.run(["--strict", "--no-error-summary", str(tmp_path / "seen.py")])
-    assert code == 1
-    assert re.search(r"def \(question: str \| [\w.]+\.Question, \*, options:", words)
-    assert re.search(r'Revealed type is "list\[[\w.]+\.Answer \| Exception\]"', words)
-    assert 'Unexpected keyword argument "prefx"' in words
