@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 
 from tomewise import parts
+from tomewise.errors import UsageError
 from tomewise.language.forwarding import SharedModel
 from tomewise.loops.citing import Citer
 from tomewise.loops.steps import LoopState
@@ -37,8 +42,17 @@ async def test_old_methods_warn():
         def reckon(self, role: object, given: object) -> int:
             return 7
 
-    with pytest.warns(DeprecationWarning, match="old: rename its method `reckon`"):
-        assert SharedModel(OldModel()).count_input_tokens(None, None) == 7  # type: ignore[arg-type]
+    old = SharedModel(OldModel())  # type: ignore[arg-type]
+    with pytest.warns(FutureWarning, match="old: rename its method `reckon`"):
+        assert old.count_input_tokens(None, None) == 7  # type: ignore[arg-type]
+    assert old.count_input_tokens(None, None) == 7, "warns once"  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="give it a method `count_input_tokens`"):
+        SharedModel(SimpleNamespace(name="none")).count_input_tokens(None, None)  # type: ignore[arg-type]
+
+
+def test_type_checkers_find_a_misspelt_name():
+    tree = ast.parse(Path(parts.__file__).read_text(encoding="utf-8"))
+    assert "__getattr__" not in [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
 
 
 def test_a_recipe_is_written_from_parts_alone(here):

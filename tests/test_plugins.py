@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -18,11 +20,22 @@ from tomewise.evaluate.judges import find_judge
 from tomewise.evaluate.metrics import find_metric
 from tomewise.language.choose_model import check_models, choose_model
 from tomewise.language.roles import find_outside_roles
-from tomewise.parts import CallCount, Event, MappedLayer, PassageIn, Recall, Role, System
+from tomewise.parts import (
+    CallCount,
+    Dense,
+    Event,
+    LayerReport,
+    MappedLayer,
+    PassageIn,
+    Recall,
+    Role,
+    System,
+    answer_once,
+)
 from tomewise.systems.registry import find_recipe
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.tome import Tome
-from tomewise.types import Document
+from tomewise.types import Document, Progress
 
 MODULE = '''
 from tomewise.embedding.hash import HashEmbedder
@@ -77,6 +90,7 @@ small = mine_parts:embed
 @pytest.fixture(autouse=True)
 def forget_parts(monkeypatch):
     monkeypatch.setattr(plugins, "_registered", {})
+    monkeypatch.setattr(plugins, "_imported", {})
 
 
 @pytest.fixture
@@ -89,6 +103,7 @@ def package(tmp_path, monkeypatch) -> Path:
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: mine-parts\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text(POINTS)
     monkeypatch.syspath_prepend(folder)
+    monkeypatch.delitem(sys.modules, "mine_parts", raising=False)  # of an earlier test
     return folder
 
 
@@ -266,9 +281,8 @@ def refuse(kit):
 
 
 @pytest.fixture
-def faulty(here, monkeypatch):
+def faulty(here):
     """A tome, and parts that fail when they are used."""
-    monkeypatch.setattr(plugins, "_imported", {})
     tomewise.register("recalls", "empty", find_broken)
     tomewise.register("recalls", "unwired", recall_nothing)
     tomewise.register("loops", "turning", loop_once)
@@ -294,6 +308,65 @@ def test_a_fault_in_a_part_names_the_part(faulty, use, named, cause):
     with pytest.raises(PartError, match=named) as caught:
         use(faulty)
     assert isinstance(caught.value.__cause__, cause)
+
+
+class Listener:
+    def fail(self, _):
+        raise KeyError("heard")
+
+
+class FailingModel(ScriptedModel):
+    async def ask(self, role, given):
+        raise KeyError("asked")
+
+
+class Shared:
+    def __init__(self, kit):
+        self.retriever = Dense(kit.store, kit.embedder)
+
+    async def retrieve(self, query, limit, *, within=None):
+        found = await self.retriever.retrieve(query, limit, within=within)
+        return found if query == "Who?" else {}[query]
+
+
+def share(kit):
+    return answer_once(kit, Shared(kit), 3, 500)
+
+
+def share_too(kit):
+    return answer_once(kit, Shared(kit), 3, 600)
+
+
+class ReportingLayer(BrokenLayer):
+    name = "reporting"
+
+    async def update(self, change, report):
+        report(Progress(label="made", done=1))
+        return LayerReport(layer=self.name)
+
+
+def test_a_part_is_not_blamed_for_what_others_raise(faulty, here, monkeypatch):
+    tomewise.register("systems", "shared", share)
+    tomewise.register("layers", "reporting", ReportingLayer)
+    with pytest.raises(PartError, match="the system 'shared' failed"):
+        faulty.ask("What?", system="shared")
+    with pytest.raises(KeyError, match="heard"):
+        faulty.ask("Who?", system="shared", on_event=Listener().fail)
+    with pytest.raises(KeyError, match="heard"):
+        faulty.build(layers="reporting", on_progress=Listener().fail)
+    with (
+        Tome.open(here / "m.tome", model=FailingModel({}), embedder="hash") as tome,
+        pytest.raises(KeyError, match="asked"),
+    ):
+        tome.ask("Who?", system="shared")
+    tomewise.register("systems", "too", share_too)
+    with pytest.raises(KeyError, match="What"):  # of which of the two cannot be told
+        faulty.ask("What?", system="shared")
+    for error in (OSError(28, "No space left on device"), TypeError("a bug of ours")):
+        monkeypatch.setattr(HashEmbedder, "embed", Mock(side_effect=error))
+        with pytest.raises(type(error)) as caught:
+            faulty.ask("Who?", system="shared")
+        assert caught.value is error
 
 
 def test_an_error_of_ours_in_a_part_stays_as_it_is(faulty):

@@ -12,6 +12,7 @@ layer that asks about passages or nodes is a `MappedLayer`. A metric or a judge 
 from __future__ import annotations
 
 import warnings
+from typing import TYPE_CHECKING
 
 from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.errors import PartError, ReadingError, UsageError
@@ -176,9 +177,15 @@ _OLD_NAMES = {
 }
 
 
-def __getattr__(name: str) -> object:
-    if name not in _OLD_NAMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    part, remedy = _OLD_NAMES[name]
-    warnings.warn(f"`tomewise.parts.{name}` is deprecated: {remedy}", DeprecationWarning, stacklevel=2)
-    return part
+if TYPE_CHECKING:  # with `__getattr__`, type checkers would find every name, also a misspelt one
+    Citer = _Citer
+    Course = LoopState
+    Taken = PlanResult
+else:
+
+    def __getattr__(name: str) -> object:
+        if name not in _OLD_NAMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        part, remedy = _OLD_NAMES[name]
+        warnings.warn(f"`tomewise.parts.{name}` is deprecated: {remedy}", DeprecationWarning, stacklevel=2)
+        return part

@@ -36,6 +36,7 @@ KINDS: Mapping[str, str] = MappingProxyType(
 _registered: dict[tuple[str, str], object] = {}
 _imported: dict[tuple[str, str], tuple[object, str]] = {}  # the parts of packages that were used, with their packages
 _OURS = "tomewise"
+_SURE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,18 +120,22 @@ def name_faults() -> Iterator[None]:
 def find_fault(error: BaseException) -> PartError | None:
     """The error that names the part from outside whose code raised this one, by its traceback; None for other errors.
 
-    An error of Tomewise is as it was meant, and so stays.
+    A part is named if its code raised the error, or called the library that did. Where code of Tomewise is nearer to
+    the error, the part has no share in it: that code failed, or a callback or a model that it called. An error of
+    Tomewise is as it was meant, and so stays; so does one of the system, such as a full disk.
     """
-    if isinstance(error, TomewiseError):
+    if isinstance(error, TomewiseError | OSError):
         return None
     used = {key: (part, "") for key, part in _registered.items()} | _imported
     for frame, line in reversed(list(walk_tb(error.__traceback__))):
         module = str(frame.f_globals.get("__name__"))
+        if module.partition(".")[0] == _OURS:
+            return None
         sureness = {key: _own_code(part, frame.f_code, module) for key, (part, _) in used.items()}
         most = max(sureness.values(), default=0)
-        if not most:
-            continue
         owners = [key for key, value in sureness.items() if value == most]
+        if not most or (most < _SURE and len(owners) > 1):  # a class that several parts use tells nothing
+            continue
         package = used[owners[0]][1]
         part = " or ".join(f"the {kind[:-1]} {name!r}" for kind, name in owners)
         part += f" of {package}" if package else ""
@@ -140,19 +145,28 @@ def find_fault(error: BaseException) -> PartError | None:
 
 
 def _own_code(part: object, code: CodeType, module: str) -> int:
-    """How surely the part has this code: 3 for its functions, 2 for a class that they name, 1 for one beside them."""
+    """How surely the part has this code: `_SURE` for its functions and methods, 1 for a class that they name, or 0."""
     sureness = 0
     for function in _list_functions(part):
         name = function.__qualname__
-        if function.__module__ != module or module.partition(".")[0] == _OURS:
+        if function.__module__ != module:
             continue
         if code.co_qualname == name or code.co_qualname.startswith(f"{name}."):
-            return 3
-        if code.co_varnames[:1] == ("self",):
-            owner = code.co_qualname.rpartition(".")[0].rpartition(".")[2]
-            own_code = getattr(function, "__code__", None)
-            sureness = max(sureness, 2 if own_code and owner in own_code.co_names else 1)
+            return _SURE
+        own_code = getattr(function, "__code__", None)
+        if own_code and _names_class(own_code, name, code.co_qualname):
+            sureness = 1
     return sureness
+
+
+def _names_class(own_code: CodeType, function: str, method: str) -> bool:
+    """Whether a function names the class of this method, which stands beside the function or in the module."""
+    beside = method.removeprefix(function.rpartition(".")[0] + ".")
+    for place in (beside, method):
+        owner, _, rest = place.partition(".")
+        if rest and not rest.startswith("<locals>") and owner in own_code.co_names + own_code.co_freevars:
+            return True
+    return False
 
 
 def _list_functions(part: object) -> Iterator[Any]:

@@ -10,7 +10,7 @@ from pydantic import Field
 from tomewise import plugins, register
 from tomewise.errors import UsageError
 from tomewise.parts import Context, Count, Kit, Multiplies, System, SystemDeclaration
-from tomewise.server.choosing import choose_bounded
+from tomewise.server.choosing import choose_bounded, choose_stated
 from tomewise.systems.recipe_settings import read_declared
 from tomewise.systems.registry import SYSTEMS
 
@@ -33,7 +33,9 @@ def deep(
 def strangers(monkeypatch):
     monkeypatch.setattr(plugins, "_registered", {})
     register("systems", "plain", deep)
+    deeper = {"deeper": {"depth": 500}}
     register("systems", "declared", SystemDeclaration(recipe=deep, summary="Deep."))
+    register("systems", "ablated", SystemDeclaration(recipe=deep, summary="Deep.", ablations=deeper))
 
 
 @pytest.mark.parametrize("system", ["plain", "declared"])
@@ -68,3 +70,23 @@ def test_our_defaults_are_within_the_bounds():
     for name, declared in SYSTEMS.items():
         settings = {setting.name: setting.default for setting in read_declared(declared.recipe).values()}
         assert choose_bounded(name, {key: value for key, value in settings.items() if value is not None})
+
+
+def test_what_an_author_declares_is_allowed():
+    assert choose_bounded("ablated:deeper", {}).settings == {"depth": 500}
+    with pytest.raises(UsageError, match="allows 500 at most"):
+        choose_bounded("ablated", {"depth": 501})
+
+
+def test_only_the_author_of_a_recipe_from_outside_is_told_to_declare_more():
+    with pytest.raises(UsageError, match="server allows [0-9,]+ at most$"):
+        choose_bounded("hipporag2", {"seeded": 1_000_000})
+
+
+def test_the_default_of_the_operator_is_not_bounded():
+    default = "plain depth=5000"
+    for stated in (None, "", default):
+        assert choose_stated(stated, {"turns": 7}, default).settings == {"depth": 5000, "turns": 7}
+    for system, settings in ((None, {"depth": 101}), (None, {"turns": 8}), ("plain depth=5001", {})):
+        with pytest.raises(UsageError, match="this server allows"):
+            choose_stated(system, settings, default)

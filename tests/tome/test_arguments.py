@@ -101,3 +101,11 @@ def test_an_argument_of_another_type_is_named(here, method: str, positional: Any
 def test_a_text_in_place_of_a_path_is_told_of_documents(here):
     with Tome.open(embedder="hash") as tome, pytest.raises(ReadingError, match=r"pass a text as Document\(id="):
         tome.add("The keeper put out the light.")
+
+
+@pytest.mark.parametrize("path", ["word " * 2000, "x" * 5000, "a\0b"])
+def test_a_path_that_cannot_be_is_refused_by_name(here, path):
+    with Tome.open(here / "a.tome", embedder="hash") as tome:
+        with pytest.raises(ReadingError, match=path[:1]):
+            tome.add(path)
+        assert list(tome.add(path, LOG, keep_going=True).failed) == [path]

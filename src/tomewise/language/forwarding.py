@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
+from tomewise.errors import UsageError
 from tomewise.language.per_role import find_name, find_window
 from tomewise.types import Closable, LanguageModel, MeasuresReplies, Sampling
 
 if TYPE_CHECKING:
     from tomewise.types import In, Out, Role
+
+_warned: WeakSet[type] = WeakSet()  # classes of models with a method of an earlier version
 
 
 class Forwarding:
@@ -34,10 +38,8 @@ class Forwarding:
     def count_input_tokens(self, role: Role[In, Out], given: In) -> int:
         """As the model."""
         model: Any = self._find(role)
-        if not hasattr(model, "count_input_tokens"):  # it was written for an earlier version
-            warnings.warn(f"{model.name}: rename its method `reckon` to `count_input_tokens`", DeprecationWarning, 2)
-            return int(model.reckon(role, given))
-        return int(model.count_input_tokens(role, given))
+        count = getattr(model, "count_input_tokens", None) or _find_old_count(model)
+        return int(count(role, given))
 
     async def measure_reply(self, role: Role[In, Out], given: In) -> int | None:
         """As the model; None for a model that cannot say."""
@@ -61,6 +63,17 @@ class Forwarding:
         """Close the model, if it has something to close."""
         if isinstance(self._model, Closable):
             await self._model.close()
+
+
+def _find_old_count(model: Any) -> Callable[[Any, Any], int]:
+    """The method of a model that was written for an earlier version; warns once for each class. Raises UsageError."""
+    count: Callable[[Any, Any], int] | None = getattr(model, "reckon", None)
+    if count is None:
+        raise UsageError(f"the model {model.name!r} cannot count tokens: give it a method `count_input_tokens`")
+    if type(model) not in _warned:
+        _warned.add(type(model))
+        warnings.warn(f"{model.name}: rename its method `reckon` to `count_input_tokens`", FutureWarning, stacklevel=3)
+    return count
 
 
 class SharedModel(Forwarding):

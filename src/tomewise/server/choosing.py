@@ -3,28 +3,40 @@ documents."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tomewise.errors import TomewiseError, UsageError
 from tomewise.outgoing.form import Naming
-from tomewise.systems.recipe_settings import DeclaredSetting, list_numbers, read_declared
+from tomewise.systems.recipe_settings import DeclaredSetting, is_ours, list_numbers, list_settings, read_declared
 from tomewise.systems.registry import Variant, choose_variant, parse_variant
 
 if TYPE_CHECKING:
     from tomewise.tome.tome import Tome
 
 _LONGEST = 2000  # characters of a value
-# What follows where the recipe declares no bound: its author may set one.
+# What follows where a recipe from outside declares no bound: its author may set one.
 _DECLARE = '; its recipe may declare more, as Annotated[int, Multiplies("calls of a question", most=N)]'
 
 
 def choose_bounded(system: str, settings: Mapping[str, Any]) -> Variant:
     """The variant that a request names. Raises UnknownName, and UsageError for a setting that is out of bounds."""
-    for name, value in settings.items():  # before the message of another check repeats a long value
-        _check_length(name, value)
+    _check_lengths(settings)
     variant = choose_variant(system, settings)
-    _check_variant(variant)
+    _check_variant(variant, variant.settings)
+    return variant
+
+
+def choose_stated(system: str | None, settings: Mapping[str, Any], default: str) -> Variant:
+    """The variant of a request that may leave the system out. The bounds hold for what the request itself states.
+
+    `default` is the system of the tome, which its operator chose, or of the session. Raises as `choose_bounded`.
+    """
+    if system and system != default:
+        return choose_bounded(system, settings)
+    _check_lengths(settings)
+    variant = choose_variant(default, settings)
+    _check_variant(variant, settings)
     return variant
 
 
@@ -33,10 +45,24 @@ def choose_naming(tome: Tome) -> Naming:
     return tome.document_names.read().name
 
 
-def _check_variant(variant: Variant) -> None:
-    declared = read_declared(variant.declaration.recipe)
-    for name, value in variant.settings.items():
-        _check_setting(declared[name], value)
+def _check_variant(variant: Variant, names: Iterable[str]) -> None:
+    """Check the settings of these names."""
+    declaration = variant.declaration
+    declared = read_declared(declaration.recipe, declaration.ablations)
+    for name in names:
+        _check_setting(declared[name], variant.settings[name], _takes_mark(variant, name))
+
+
+def _takes_mark(variant: Variant, name: str) -> bool:
+    """Whether a part from outside has this setting: its author may declare a bound."""
+    recipes = [part for part in variant.outside_parts if not is_ours(part)]
+    return any(name in list_settings(recipe) for recipe in recipes)
+
+
+def _check_lengths(settings: Mapping[str, Any]) -> None:
+    """Check all, before the message of another check repeats a long value."""
+    for name, value in settings.items():
+        _check_length(name, value)
 
 
 def _check_length(name: str, value: Any) -> None:
@@ -44,13 +70,13 @@ def _check_length(name: str, value: Any) -> None:
         raise UsageError(f"settings.{name[:100]} is too long: this server allows {_LONGEST:,} characters")
 
 
-def _check_setting(setting: DeclaredSetting, value: Any) -> None:
+def _check_setting(setting: DeclaredSetting, value: Any, takes_mark: bool) -> None:
     _check_length(setting.name, value)
     for number in list_numbers(value):
         if not abs(number) <= setting.most:
             raise UsageError(
                 f"settings.{setting.name} is {number}: this server allows {setting.most:,.10g} at most"
-                + ("" if setting.declares_most else _DECLARE)
+                + (_DECLARE if takes_mark and not setting.declares_most else "")
             )
     if isinstance(value, str):
         _check_systems(value)
@@ -63,4 +89,4 @@ def _check_systems(text: str) -> None:
             variant = parse_variant(part)
         except TomewiseError:  # most texts name no system
             continue
-        _check_variant(variant)
+        _check_variant(variant, variant.settings)

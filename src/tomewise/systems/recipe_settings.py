@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import chain
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Annotated, Any, Literal, NotRequired, Required, get_args, get_origin, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -59,11 +59,25 @@ class DeclaredSetting:
     declares_most: bool
 
 
-def read_declared(recipe: Recipe) -> Mapping[str, DeclaredSetting]:
-    """The settings of a recipe by name, with what their types say of them. Raises UsageError, see `list_settings`."""
+def read_declared(
+    recipe: Recipe, ablations: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
+) -> Mapping[str, DeclaredSetting]:
+    """The settings of a recipe by name, with what their types say of them. Raises UsageError, see `list_settings`.
+
+    A careful bound covers what the `ablations` of a system set, as it does the default.
+    """
     parameters = list_settings(recipe)
     types = read_types(recipe, parameters)
-    return {name: _read_setting(name, each, types.get(name, Any)) for name, each in parameters.items()}
+    own = {name: [each[name] for each in ablations.values() if name in each] for name in parameters}
+    return {name: _read_setting(name, each, types.get(name, Any), own[name]) for name, each in parameters.items()}
+
+
+def is_ours(recipe: Recipe) -> bool:
+    """Whether it is a function of Tomewise."""
+    function: Any = recipe
+    while isinstance(function, partial):
+        function = function.func
+    return str(getattr(function, "__module__", "")).partition(".")[0] == "tomewise"
 
 
 def list_numbers(value: object) -> Iterator[float]:
@@ -99,7 +113,7 @@ def validate_settings(name: str, recipe: Recipe, settings: Mapping[str, Any]) ->
     return {setting: checked[setting] for setting in settings}  # in the order of the caller
 
 
-def _read_setting(name: str, parameter: inspect.Parameter, type_: Any) -> DeclaredSetting:
+def _read_setting(name: str, parameter: inspect.Parameter, type_: Any, own_values: list[Any]) -> DeclaredSetting:
     required = parameter.default is parameter.empty
     default = None if required else parameter.default
     marks = list(_list_marks(type_))
@@ -110,7 +124,8 @@ def _read_setting(name: str, parameter: inspect.Parameter, type_: Any) -> Declar
     else:
         bounds = [getattr(mark, key, None) for mark in marks for key in ("le", "lt")]
         declared = min((bound for bound in bounds if isinstance(bound, int | float)), default=None)
-    careful = max(_CAREFUL, *(_CAREFUL_TIMES * abs(number) for number in list_numbers(default)), 0)
+    times_default = [_CAREFUL_TIMES * abs(number) for number in list_numbers(default)]
+    careful = max([_CAREFUL, *times_default, *(abs(number) for number in list_numbers(own_values))])
     most = careful if declared is None else declared
     what = multiplies.what if multiplies else ""
     return DeclaredSetting(name, type_, default, required, help, what, most, declared is not None)

@@ -105,11 +105,14 @@ def _take_document(item: Document, claims: Claims, prefix: str) -> Document:
 
 
 def _find_folder(source: str | Path | NamedFile) -> str:
-    """The full path of a folder, or of the folder of a file; empty for what is read under another name."""
+    """The full path of a folder, or of the folder of a file; empty for what has none or is read under another name."""
     if isinstance(source, NamedFile) or str(source) == STDIN:
         return ""
-    path = Path(os.path.realpath(source))
-    return (path if path.is_dir() else path.parent).as_posix()
+    try:
+        path = Path(os.path.realpath(source))
+        return (path if path.is_dir() else path.parent).as_posix()
+    except (OSError, ValueError):  # the path is too long, or not allowed: reading says so
+        return ""
 
 
 def remember_folders(store: Store, folders: Mapping[DocumentId, str]) -> None:

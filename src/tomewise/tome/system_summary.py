@@ -16,7 +16,7 @@ from pydantic.errors import PydanticUserError
 from tomewise.calls import CallCount, read_calls, sum_calls, write_number
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.language.extractive import ExtractiveModel
-from tomewise.systems.kit import Kit, Recipe
+from tomewise.systems.kit import Kit
 from tomewise.systems.recipe_settings import read_declared
 from tomewise.systems.registry import Variant
 from tomewise.tome.open_store import open_store
@@ -91,7 +91,7 @@ def summarise_system(variant: Variant) -> SystemSummary:
     return SystemSummary(
         name=variant.name,
         description=declaration.description,
-        settings=_list_settings(variant, declaration.recipe),
+        settings=_list_settings(variant, declaration),
         ablations=declaration.ablations,
         layers=layers,
         index=_sum_layers(layers),
@@ -121,9 +121,9 @@ def _describe_schema(schema: Mapping[str, Any]) -> str:
     return " ".join([schema.get("type", "any value"), *ranges])
 
 
-def _list_settings(variant: Variant, recipe: Recipe) -> tuple[Setting, ...]:
+def _list_settings(variant: Variant, declaration: SystemDeclaration) -> tuple[Setting, ...]:
     settings = []
-    for each in read_declared(recipe).values():
+    for each in read_declared(declaration.recipe, declaration.ablations).values():
         type_ = describe_type(each.type)
         most = each.most if type_.startswith(_NUMBERS) else None
         value = variant.settings.get(each.name, each.default)
