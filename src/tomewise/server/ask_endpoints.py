@@ -103,8 +103,8 @@ async def _offer_build(service: Service, name: str, body: Ask) -> AsyncIterator[
         records = await asyncio.to_thread(tome.store.documents)
         if sum(record.passages for record in records) <= _MOST_ESTIMATED:
             variant = await find_variant(tome, body)
-            with suppress(TomewiseError, HttpError):  # what was asked for matters more than its price
-                refusal.more = {"estimate": (await service.estimate(name, variant.label, {})).write()}
+            with suppress(TomewiseError, HttpError, TimeoutError):  # what was asked for matters more than its price
+                refusal.more = {"estimate": (await service.price(name, variant.label)).write()}
         raise refusal from None
 
 

@@ -115,8 +115,17 @@ class Service:
                     yield
 
     async def estimate(self, name: str, system: str | None, settings: dict[str, Any]) -> BuildCosts:
-        """What a build would use."""
-        async with self.queue.run(), asyncio.timeout(self.options.seconds):
+        """What a build would use, when its turn comes."""
+        async with self.queue.run():
+            return await self._estimate(name, system, settings)
+
+    async def price(self, name: str, system: str) -> BuildCosts:
+        """The same at once: it takes a place in the queue, but does not wait for its turn."""
+        with self.queue.admit():
+            return await self._estimate(name, system, {})
+
+    async def _estimate(self, name: str, system: str | None, settings: dict[str, Any]) -> BuildCosts:
+        async with asyncio.timeout(self.options.seconds):
             tome = await self.library.open(name)
             variant = choose_bounded(system or tome.default_system, settings)
             variant = replace(variant, name=variant.label)
