@@ -5,16 +5,25 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.testclient import TestClient
 from tests.language.openai_server import OpenAIServer, reply_with
 from tests.patience import NEVER, wait_until
 from tests.server.conftest import make_tome
 from tests.server.served import Served, ask_streamed, serve
+
+from tomewise.server import service
+from tomewise.server.app import make_app
+from tomewise.server.library import Library
+from tomewise.server.serve_options import ServerOptions
+from tomewise.settings import Settings
+from tomewise.tome.tome import Tome
 
 ASK = "/api/tomes/novel/ask"
 CHAT = "/v1/chat/completions"
@@ -41,6 +50,7 @@ def chat(model: str, question: str = QUESTION) -> dict[str, Any]:
         (ASK, {"question": " "}, 400, "usage"),
         (ASK, {"question": QUESTION, "system": "comorag"}, 409, "not_built"),
         (ASK, {"question": QUESTION, "documents": ["nothing"]}, 404, "unknown_name"),
+        (ASK, {"question": QUESTION, "documents": ["ligh"]}, 404, "unknown_name"),  # a part of an id finds nothing
         (ASK, {"question": QUESTION, "where": ["year"]}, 400, "usage"),
         (CHAT, chat("novle/hybrid"), 404, "unknown_name"),
         (CHAT, chat("novel"), 404, "unknown_name"),
@@ -55,6 +65,32 @@ def test_what_is_refused_is_refused_before_the_stream(
 ):
     reply = served.http.request("POST" if body else "GET", path, json=body, headers=EVENTS)
     assert (reply.status_code, reply.json()["error"]["code"]) == (status, code)
+
+
+@pytest.mark.parametrize("more", [{"system": "hybrid"}, {"documents": ["light"]}])
+def test_what_a_session_refuses_is_refused_before_the_stream(served: Served, more: dict[str, Any]):
+    body = {"question": QUESTION, "session": "begun"}
+    served.post(ASK, {**body, "system": "naive"})
+    reply = served.http.post(ASK, json={**body, **more}, headers=EVENTS)
+    assert (reply.status_code, reply.json()["error"]["code"]) == (400, "usage")
+
+
+def test_a_session_that_is_held_is_refused_before_the_stream(tmp_path: Path):
+    make_tome(tmp_path / "novel.tome")
+    path = tmp_path / "novel.tome"
+    with serve(tmp_path, "novel.tome") as served, Tome.open(path) as tome, tome.store.hold_session("held"):
+        reply = served.http.post(ASK, json={"question": QUESTION, "session": "held"}, headers=EVENTS)
+    assert (reply.status_code, reply.json()["error"]["code"]) == (409, "locked")
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
+def test_the_time_limit_holds_for_admission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, accept: str):
+    make_tome(tmp_path / "novel.tome")
+    monkeypatch.setattr(service, "find_exact_scope", lambda *_: time.sleep(2))
+    library = Library(Settings(model="extractive"), [tmp_path / "novel.tome"])
+    with TestClient(make_app(library, ServerOptions(seconds=0.5)), base_url="http://127.0.0.1:8765") as client:
+        reply = client.post(ASK, json={"question": QUESTION}, headers={"accept": accept})
+    assert (reply.status_code, reply.json()["error"]["code"]) == (504, "timeout")
 
 
 def test_a_stream_too_many_is_refused_and_one_that_is_left_gives_its_place_back(tmp_path: Path):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import nullcontext
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
 import pytest
 from tests.patience import SOON
 
 from tomewise.server import streaming
-from tomewise.server.streaming import PING, Emit, EventStream
+from tomewise.server.error_replies import HttpError
+from tomewise.server.streaming import PING, ClientLeft, Emit, EventStream, Produce
 
 
 async def read(stream: EventStream, sent: asyncio.Queue[bytes]) -> list[bytes]:
@@ -63,3 +65,32 @@ async def test_a_server_that_stops_ends_the_stream_with_its_last_words():
 
     assert await read(EventStream(nullcontext(produce), stopping, b"stopped"), sent) == [b"first", b"stopped"]
     assert cancelled.is_set()
+
+
+@pytest.mark.parametrize(("cause", "error"), [("leaving", ClientLeft), ("stopping", HttpError)])
+async def test_work_that_waits_before_the_head_ends_when_nobody_waits_for_it(cause: str, error: type[Exception]):
+    entered, left, causes = asyncio.Event(), asyncio.Event(), {"leaving": asyncio.Event(), "stopping": asyncio.Event()}
+
+    @asynccontextmanager
+    async def wait_for_turn() -> AsyncIterator[Produce]:
+        entered.set()
+        try:
+            await asyncio.Event().wait()
+            yield NotImplemented
+        finally:
+            left.set()
+
+    async def receive() -> Any:
+        await causes["leaving"].wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        raise AssertionError(message)
+
+    stream = EventStream(wait_for_turn(), causes["stopping"], b"stopped")
+    call = asyncio.create_task(stream({"type": "http"}, receive, send))  # type: ignore[arg-type]
+    await asyncio.wait_for(entered.wait(), SOON)
+    causes[cause].set()
+    with pytest.raises(error):
+        await asyncio.wait_for(call, SOON)
+    assert left.is_set()

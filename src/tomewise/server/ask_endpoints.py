@@ -17,7 +17,7 @@ from tomewise.outgoing.report_models import BuildCosts
 from tomewise.server.bodies import Ask, ChosenSystem, Search
 from tomewise.server.choosing import choose_bounded, choose_naming
 from tomewise.server.error_replies import HttpError, explain_error, make_body
-from tomewise.server.named_documents import find_named_scope
+from tomewise.server.named_documents import find_exact_scope
 from tomewise.server.operations import ASKING, BUSY, Family, Tool
 from tomewise.server.replies import SearchReply
 from tomewise.server.service import Service, Wanted, find_variant
@@ -103,8 +103,8 @@ async def _offer_build(service: Service, name: str, body: Ask) -> AsyncIterator[
         records = await asyncio.to_thread(tome.store.documents)
         if sum(record.passages for record in records) <= _MOST_ESTIMATED:
             variant = await find_variant(tome, body)
-            with suppress(TomewiseError, HttpError):  # what was asked for matters more than its price
-                refusal.more = {"estimate": (await service.estimate(name, variant.label, {})).write()}
+            with suppress(TomewiseError, HttpError, TimeoutError):  # what was asked for matters more than its price
+                refusal.more = {"estimate": (await service.price(name, variant.label)).write()}
         raise refusal from None
 
 
@@ -112,7 +112,7 @@ async def _search(service: Service, name: str, body: Search) -> SearchReply:
     async with service.queue.run(), asyncio.timeout(service.options.seconds):
         tome = await service.library.open(name)
         variant = choose_bounded(body.system or tome.default_system, body.settings)
-        scope = await asyncio.to_thread(find_named_scope, body.documents, body.where, tome)
+        scope = await asyncio.to_thread(find_exact_scope, body.documents, body.where, tome)
         with service.library.budget(service.options.bounds):
             found = await tome.asearch(body.query, system=variant, limit=body.limit, within=scope)
         return SearchReply(evidence=await asyncio.to_thread(describe_evidence, found, tome.store, choose_naming(tome)))

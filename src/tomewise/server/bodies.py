@@ -72,9 +72,11 @@ class Build(ChosenSystem):
 
 
 class Narrowed(Body):
-    """Which documents are searched, by their names, and tests of metadata such as `year>=1911`; all must hold."""
+    """Which documents are searched, and tests of metadata such as `year>=1911`; all must hold."""
 
-    documents: Annotated[list[DocumentName], Field(max_length=100)] = Field(default_factory=list)
+    documents: Annotated[list[DocumentName], Field(max_length=100)] = Field(
+        default_factory=list, description="The exact names or ids of documents, as `.../documents` lists them."
+    )
     where: Annotated[list[Name], Field(max_length=100)] = Field(default_factory=list)
 
 

@@ -135,9 +135,11 @@ class Tools:
     ) -> Annotated[CallToolResult, AnswerResult]:
         """Answer a question from a tome, with verified quotations, or decline it. May call the tome's model."""
         _, book = find_tome(tome, self.library)
-        scope = await asyncio.to_thread(find_named_scope, documents, where, book)
-        asked = Question(text=question, options=tuple(options), instructions=instructions, force=force, within=scope)
         async with send_progress(context) as notify, self._admit():
+            scope = await asyncio.to_thread(find_named_scope, documents, where, book)
+            asked = Question(
+                text=question, options=tuple(options), instructions=instructions, force=force, within=scope
+            )
             on_event = partial(_notify_event, notify)
             variant = choose_bounded(system, {}) if system else None
             with answer_whole():
@@ -158,8 +160,8 @@ class Tools:
     ) -> Annotated[CallToolResult, SearchResult]:
         """Find the passages nearest to a query, by words and by meaning. Calls no model."""
         _, book = find_tome(tome, self.library)
-        scope = await asyncio.to_thread(find_named_scope, documents, where, book)
         async with self._admit():
+            scope = await asyncio.to_thread(find_named_scope, documents, where, book)
             found = await book.asearch(query, system=DEFAULT, limit=skip + limit, within=scope)
         pieces = await asyncio.to_thread(describe_evidence, found[skip:], book.store, choose_naming(book))
         for piece in pieces:

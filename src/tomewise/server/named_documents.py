@@ -81,39 +81,96 @@ def cut_text(text: str, most_bytes: int) -> str:
     return encoded[: most_bytes - 3].decode(errors="ignore") + "…"
 
 
+def find_record(id: str, book: Tome) -> DocumentRecord:
+    """The record of the document that goes out under this id, or that has it. Raises UnknownName with the nearest."""
+    document = book.document_names.read().find(id)
+    if document is None:
+        raise UnknownName(f"no document {id!a} in {book.store.address}: {_suggest(id, book)}")
+    return book.store.record(document)
+
+
+def _suggest(name: str, book: Tome) -> str:
+    """As `tome.inputs.suggest_document`, but here only an id finds a document: a title or file name does not."""
+    records, naming = book.documents(), book.document_names.read().name
+    ids = {record.title: naming(record.id) for record in records if record.title}
+    ids |= {record.id.rsplit("/", 1)[-1]: naming(record.id) for record in records}
+    near = ids.get(name)
+    hint = f"did you mean {near!r}? " if near else suggest(name, {naming(record.id) for record in records})
+    return f"{hint}GET .../documents lists the ids"
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """A document with its name, and the forms in which its name, id and title were shown."""
+
+    record: DocumentRecord
+    own: str
+    ids: tuple[str, str]
+    titles: tuple[str, str]
+
+
 def find_document(name: str, book: Tome) -> DocumentRecord:
     """The document with this name, as it is or as it was shown, this title, or this part of its name.
 
     Its id is accepted too (see `tome.document_names`). Raises UnknownName for no match and for several.
     """
-    if not name.strip():
+    return find_documents([name], book)[0]
+
+
+def find_documents(names: Sequence[str], book: Tome) -> list[DocumentRecord]:
+    """The documents that `find_document` finds. They are listed at most once for all names."""
+    if not all(name.strip() for name in names):
         raise UsageError("the name of the document is empty: list_documents lists them")
-    names = book.document_names.read()
-    if document := names.find(name):
-        return book.store.record(document)
-    records = [(names.name(record.id), record) for record in book.documents()]
+    exact = [book.document_names.read().find(name) for name in names]
+    listed = _list_shown(book) if None in exact else []
+    return [
+        _match_name(name, listed) if document is None else book.store.record(document)
+        for name, document in zip(names, exact, strict=True)
+    ]
+
+
+def _list_shown(book: Tome) -> list[_Shown]:
+    naming = book.document_names.read().name
+    return [
+        _Shown(record, own, (show_name(own), show_name(record.id)), (record.title, show_name(record.title)))
+        for record in book.documents()
+        for own in [naming(record.id)]
+    ]
+
+
+def _match_name(name: str, listed: Sequence[_Shown]) -> DocumentRecord:
     for matches in (
-        [(own, record) for own, record in records if name in (show_name(own), show_name(record.id))],
-        [(own, record) for own, record in records if name in (record.title, show_name(record.title))],
-        [(own, record) for own, record in records if own.endswith("/" + name)],
-        [(own, record) for own, record in records if name in own],
+        [each for each in listed if name in each.ids],
+        [each for each in listed if name in each.titles],
+        [each for each in listed if each.own.endswith("/" + name)],
+        [each for each in listed if name in each.own],
     ):
         if len(matches) == 1:
-            return matches[0][1]
+            return matches[0].record
         if matches:
-            examples = ", ".join(repr(show_name(own)) for own, _ in matches[:3])
+            examples = ", ".join(repr(each.ids[0]) for each in matches[:3])
             raise UnknownName(f"{show_name(name)!r} fits {len(matches)} documents ({examples}): give the whole id")
-    near = suggest(show_name(name), {show_name(own) for own, _ in records})
+    near = suggest(show_name(name), {each.ids[0] for each in listed})
     raise UnknownName(f"no document {show_name(name)!r}: {near}list_documents lists them")
 
 
+def find_exact_scope(documents: Sequence[str], where: Sequence[str], book: Tome) -> Scope | None:
+    """The scope that a client states with the exact names or ids of documents. Raises UnknownName."""
+    return _make_scope([find_record(name, book) for name in documents], where, book)
+
+
 def find_named_scope(documents: Sequence[str], where: Sequence[str], book: Tome) -> Scope | None:
-    """The scope that a client states; see `tome.scopes.find_scope`, which looks up paths, as this does not."""
+    """The scope that a client states with names as `find_document` finds them."""
+    return _make_scope(find_documents(documents, book), where, book)
+
+
+def _make_scope(records: Sequence[DocumentRecord], where: Sequence[str], book: Tome) -> Scope | None:
+    """See `tome.scopes.find_scope`, which looks up paths, as this does not."""
     from tomewise.tome.scopes import find_scope, parse_condition
 
-    ids: frozenset[DocumentId] = frozenset(find_document(name, book).id for name in documents)
+    ids: frozenset[DocumentId] = frozenset(record.id for record in records)
     conditions = tuple(parse_condition(text) for text in where)
-    return find_scope(book.store, within=Scope(documents=ids if documents else None, where=conditions))
+    return find_scope(book.store, within=Scope(documents=ids if records else None, where=conditions))
 
 
 def find_passage(passage: str, store: Store) -> tuple[int, Passage]:

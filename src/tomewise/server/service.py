@@ -19,7 +19,7 @@ from tomewise.server.error_replies import HttpError
 from tomewise.server.jobs import JobList
 from tomewise.server.library import Library
 from tomewise.server.limits import QuestionQueue
-from tomewise.server.named_documents import find_named_scope
+from tomewise.server.named_documents import find_exact_scope
 from tomewise.server.serve_options import Bounds, ServerOptions
 from tomewise.systems.registry import Variant
 from tomewise.tome.reports import describe_costs, find_nearest
@@ -75,21 +75,13 @@ class Service:
     async def admit_question(self, name: str, body: Ask, turns: Sequence[Turn] = ()) -> AsyncIterator[AdmittedQuestion]:
         """A place in the queue for a question, until the context ends. Earlier `turns` of a chat make it stand alone.
 
-        Raises what refuses it before any call: HttpError for a full queue, UnknownName, UsageError, NotBuilt.
+        Raises what refuses it before any call: HttpError for a full queue, UnknownName, UsageError, NotBuilt, Locked.
         """
         if body.session and self.options.read_only:
             raise HttpError("read_only", "this server only reads (--read-only): ask without a session")
         with self.queue.admit() as running:
-            tome = await self.library.open(name)
-            variant = await find_variant(tome, body)
-            question = Question(
-                text=body.question,
-                options=tuple(body.options),
-                instructions=body.instructions,
-                force=body.force,
-                within=await asyncio.to_thread(find_named_scope, body.documents, body.where, tome),
-            )
-            await tome.acheck(question, system=variant)
+            async with asyncio.timeout(self.options.seconds):
+                tome, variant, question = await self._check_question(name, body)
             yield AdmittedQuestion(
                 tome=tome,
                 variant=variant,
@@ -100,6 +92,21 @@ class Service:
                 running=running,
                 service=self,
             )
+
+    async def _check_question(self, name: str, body: Ask) -> tuple[Tome, Variant, Question]:
+        tome = await self.library.open(name)
+        variant = await find_variant(tome, body)
+        question = Question(
+            text=body.question,
+            options=tuple(body.options),
+            instructions=body.instructions,
+            force=body.force,
+            within=await asyncio.to_thread(find_exact_scope, body.documents, body.where, tome),
+        )
+        if body.session:
+            await tome.session(body.session).acheck(question, system=variant)
+        await tome.acheck(question, system=variant)
+        return tome, variant, question
 
     @asynccontextmanager
     async def admit(self) -> AsyncIterator[None]:
@@ -115,8 +122,17 @@ class Service:
                     yield
 
     async def estimate(self, name: str, system: str | None, settings: dict[str, Any]) -> BuildCosts:
-        """What a build would use."""
-        async with self.queue.run(), asyncio.timeout(self.options.seconds):
+        """What a build would use, when its turn comes."""
+        async with self.queue.run():
+            return await self._estimate(name, system, settings)
+
+    async def price(self, name: str, system: str) -> BuildCosts:
+        """The same at once: it takes a place in the queue, but does not wait for its turn."""
+        with self.queue.admit():
+            return await self._estimate(name, system, {})
+
+    async def _estimate(self, name: str, system: str | None, settings: dict[str, Any]) -> BuildCosts:
+        async with asyncio.timeout(self.options.seconds):
             tome = await self.library.open(name)
             variant = choose_bounded(system or tome.default_system, settings)
             variant = replace(variant, name=variant.label)

@@ -56,7 +56,8 @@ class EventStream(Response):
 
     `work` is entered before the head is sent, so what it raises is a reply with a status; it gives the function that
     produces the stream, which must not raise, and is left when the stream ends. When the server stops, the producer is
-    cancelled too, and `last_words` end the stream.
+    cancelled too, and `last_words` end the stream. Before the head that is a refusal, and a client that leaves is
+    nobody to reply to: ClientLeft.
     """
 
     media_type = "text/event-stream"
@@ -69,24 +70,33 @@ class EventStream(Response):
         self._last_words = last_words
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async with self._work as produce:
-            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-            await self._stream(produce, receive, send)
-
-    async def _stream(self, produce: Produce, receive: Receive, send: Send) -> None:
-        emitted: asyncio.Queue[bytes] = asyncio.Queue()
-        producing = asyncio.create_task(produce(emitted.put_nowait))
+        begun = asyncio.Event()
         leaving = asyncio.create_task(_wait_for_leaving(receive))
         ending = asyncio.create_task(self._stopping.wait())
-        sending = asyncio.create_task(_send_chunks(emitted, producing, ending, send))
+        working = asyncio.create_task(self._work_and_stream(begun, ending, send))
         try:
-            await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
-            if sending.done() and not leaving.done():
-                sending.result()
+            await asyncio.wait((working, leaving, ending), return_when=asyncio.FIRST_COMPLETED)
+            if begun.is_set() and not working.done():
+                await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+            if working.done():
+                working.result()
+            elif not begun.is_set():
+                raise ClientLeft if leaving.done() else refuse_stopping()
+        finally:
+            await _cancel(working, leaving, ending)
+
+    async def _work_and_stream(self, begun: asyncio.Event, ending: asyncio.Task[Any], send: Send) -> None:
+        async with self._work as produce:
+            begun.set()
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            emitted: asyncio.Queue[bytes] = asyncio.Queue()
+            producing = asyncio.create_task(produce(emitted.put_nowait))
+            try:
+                await _send_chunks(emitted, producing, ending, send)
                 last_words = b"" if producing.done() else self._last_words
                 await send({"type": "http.response.body", "body": last_words, "more_body": False})
-        finally:
-            await _cancel(producing, leaving, ending, sending)
+            finally:
+                await _cancel(producing)
 
 
 async def _send_chunks(

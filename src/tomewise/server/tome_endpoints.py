@@ -8,18 +8,17 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Query
 
-from tomewise.errors import UnknownName, UsageError, suggest
+from tomewise.errors import UsageError
 from tomewise.outgoing.passage_models import DocumentEntry, Slice
 from tomewise.outgoing.report_models import Entity, RemoveReport
 from tomewise.server.bodies import MOST_ID, NewTome
 from tomewise.server.choosing import choose_naming
 from tomewise.server.library import OpenTome
-from tomewise.server.named_documents import find_passage, find_span
+from tomewise.server.named_documents import find_passage, find_record, find_span
 from tomewise.server.operations import Family, Tool
 from tomewise.server.paging import MOST_START, PAGE, Limit, Start, make_page
 from tomewise.server.replies import DocumentList, DocumentReply, LayerEntry, Overview, RemovalReply, TomeList, TomeReply
 from tomewise.server.service import Wanted
-from tomewise.store.records import DocumentRecord
 from tomewise.tome.entities import describe_entity, find_entity
 from tomewise.tome.foresight import foresee_removal
 from tomewise.tome.reports import describe_contents, describe_slice
@@ -188,24 +187,6 @@ def _show_document(tome: Tome, id: str, start: int, limit: int) -> DocumentReply
     following = passages[limit].position if len(passages) > limit else None
     more = {"passages": passages[:limit], "total": record.passages, "next": following}
     return DocumentReply.of(record, choose_naming(tome), **more)
-
-
-def find_record(id: str, tome: Tome) -> DocumentRecord:
-    """The record of the document that goes out under this id, or that has it. Raises UnknownName with the nearest."""
-    document = tome.document_names.read().find(id)
-    if document is None:
-        raise UnknownName(f"no document {id!a} in {tome.store.address}: {_suggest(id, tome)}")
-    return tome.store.record(document)
-
-
-def _suggest(name: str, tome: Tome) -> str:
-    """As `tome.inputs.suggest_document`, but here only an id finds a document: a title or file name does not."""
-    records, naming = tome.documents(), choose_naming(tome)
-    ids = {record.title: naming(record.id) for record in records if record.title}
-    ids |= {record.id.rsplit("/", 1)[-1]: naming(record.id) for record in records}
-    near = ids.get(name)
-    hint = f"did you mean {near!r}? " if near else suggest(name, {naming(record.id) for record in records})
-    return f"{hint}GET .../documents lists the ids"
 
 
 def _foresee(tome: Tome, id: str) -> RemovalReply:

@@ -89,6 +89,20 @@ class Session:
 
     ask = plain(aask)
 
+    @names_damage
+    async def acheck(
+        self, question: str | Question, *, system: Choice | None = None, settings: Mapping[str, Any] | None = None
+    ) -> None:
+        """Raise what `ask` would raise of this session before any call: Locked; UsageError for what must not differ.
+
+        A question that begins later may still be refused with Locked.
+        """
+        with self.store.hold_session(self.name):
+            pass
+        await self._begin(make_question(question), system, settings, {})
+
+    check = plain(acheck)
+
     async def _begin(
         self, question: Question, system: Choice | None, settings: Mapping[str, Any] | None, narrowing: Narrowing
     ) -> tuple[SessionRecord, Variant]:
