@@ -398,3 +398,9 @@ async def test_a_build_of_which_every_call_fails_is_an_error_with_the_reason(sto
             reason = await fail(client, "build", system="hipporag2", accept_calls=1_000_000)
     assert "3 calls of openai:test failed with no reply between them" in reason
     assert "gave no usable reply for 'extract_facts'" in reason
+
+
+async def test_add_text_takes_document_and_its_old_name_if_they_agree(story: Path) -> None:
+    async with connect(story, write=True) as client:
+        assert (await call(client, "add_text", document="a", id="a", text="Words."))["document"] == "a"
+        assert "document is 'a' and id is 'b'" in await fail(client, "add_text", document="a", id="b", text="Words.")

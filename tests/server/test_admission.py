@@ -83,6 +83,12 @@ def test_a_session_that_is_held_is_refused_before_the_stream(tmp_path: Path):
     assert (reply.status_code, reply.json()["error"]["code"]) == (409, "locked")
 
 
+@pytest.mark.parametrize("metadata", [{"b": ["z" * 900] * 100, "year": 1}, {"year>=": 1}, {"a\x00": 1}])
+def test_metadata_that_would_be_cut_or_cannot_be_tested_is_refused(served: Served, metadata: dict[str, Any]):
+    reply = served.post("/api/tomes/novel/documents", {"id": "m", "text": "Words.", "metadata": metadata})
+    assert (reply.status_code, reply.json()["error"]["code"]) == (400, "usage")
+
+
 @pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
 def test_the_time_limit_holds_for_admission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, accept: str):
     make_tome(tmp_path / "novel.tome")

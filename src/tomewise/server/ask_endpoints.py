@@ -17,7 +17,7 @@ from tomewise.outgoing.report_models import BuildCosts
 from tomewise.server.bodies import Ask, ChosenSystem, Search
 from tomewise.server.choosing import choose_bounded, choose_naming
 from tomewise.server.error_replies import HttpError, explain_error, make_body
-from tomewise.server.named_documents import find_exact_scope
+from tomewise.server.named_documents import find_exact_scope, name_event
 from tomewise.server.operations import ASKING, BUSY, Family, Tool
 from tomewise.server.replies import SearchReply
 from tomewise.server.service import Service, Wanted, find_variant
@@ -74,7 +74,7 @@ async def _stream(service: Service, name: str, body: Ask) -> AsyncIterator[Produ
                 if isinstance(event, AnswerPart):
                     emit(write_event(event.name, event.detail))
                     return
-                record = EventModel.of(event).write()
+                record = name_event(EventModel.of(event), admitted.tome).write()
                 emit(write_event(record.pop("name"), record))
                 emit(write_event("usage", asdict(spent)))
 

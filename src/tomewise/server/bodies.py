@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from tomewise.reading.lengths import METADATA, cut_metadata
 from tomewise.settings import SETTINGS
 
 MOST_QUESTION = 100_000  # characters
@@ -16,7 +17,7 @@ DocumentName = Annotated[str, Field(min_length=1, max_length=5000)]
 Count = Annotated[int, Field(ge=0, le=10**12)]
 Cost = Annotated[float, Field(ge=0, le=10**9)]
 
-FieldName = Annotated[str, Field(min_length=1, max_length=100)]
+FieldName = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^=!<>\x00-\x1f\x7f]+$")]
 Scalar: TypeAlias = (
     Annotated[str, Field(max_length=1000)]
     | bool
@@ -49,6 +50,17 @@ class NewDocument(Body):
     metadata: Annotated[dict[FieldName, FieldValue], Field(max_length=50)] = Field(
         default_factory=dict, description="Fields that `where` can test."
     )
+
+    @field_validator("metadata")
+    @classmethod
+    def _check_kept(cls, metadata: dict[str, Any]) -> dict[str, Any]:
+        kept = cut_metadata(metadata)
+        for name, value in metadata.items():
+            if name not in kept or kept[name] != value:
+                raise ValueError(
+                    f"{name!a} would be cut: all fields may have {METADATA:,} characters of JSON, send less"
+                )
+        return metadata
 
 
 class ChosenSystem(Body):

@@ -140,7 +140,7 @@ class Tools:
             asked = Question(
                 text=question, options=tuple(options), instructions=instructions, force=force, within=scope
             )
-            on_event = partial(_notify_event, notify)
+            on_event = partial(_notify_event, notify, book)
             variant = choose_bounded(system, {}) if system else None
             with answer_whole():
                 answer = await book.aask(asked, system=variant, on_event=on_event)
@@ -223,7 +223,7 @@ class Tools:
         self,
         text: Annotated[str, Field(max_length=MOST_ADDED)],
         context: Context[Any, Any],
-        document: Annotated[Name, Field(description="The id of the document.")] = "",
+        document: Annotated[Name, Field(description="The id of the document; it is needed.")] = "",
         title: Name = "",
         id: Annotated[
             Name,
@@ -233,8 +233,10 @@ class Tools:
     ) -> Annotated[CallToolResult, AddResult]:
         """Remember a text as a document. A document that was added so under the same id is replaced."""
         _, book = find_tome(tome, self.library)
-        if bool(document) == bool(id):
+        if not (document or id):
             raise UsageError("document is missing: give the id of the document")
+        if document and id and document != id:
+            raise UsageError(f"document is {show_name(document)!r} and id is {show_name(id)!r}: give document alone")
         own_id = document or id
         async with send_progress(context) as notify:
             added = Document(id=own_id, text=text, title=title)
@@ -309,8 +311,9 @@ class Tools:
         )
 
 
-def _notify_event(notify: Callable[[str], None], event: Event) -> None:
-    notify(f"{event.name}: {event.summary}" if event.summary else event.name)
+def _notify_event(notify: Callable[[str], None], book: Tome, event: Event) -> None:
+    summary = book.document_names.read().clean(event.summary)
+    notify(f"{event.name}: {summary}" if summary else event.name)
 
 
 def _cut_answer(whole: AnswerResult, count: int) -> CallToolResult:

@@ -17,6 +17,7 @@ from tomewise.tome.document_names import hide_paths
 from tomewise.types import Scope
 
 if TYPE_CHECKING:
+    from tomewise.outgoing.answer_models import Event as EventModel
     from tomewise.store.contract import Store
     from tomewise.store.records import DocumentRecord
     from tomewise.tome.tome import Tome
@@ -171,6 +172,12 @@ def _make_scope(records: Sequence[DocumentRecord], where: Sequence[str], book: T
     ids: frozenset[DocumentId] = frozenset(record.id for record in records)
     conditions = tuple(parse_condition(text) for text in where)
     return find_scope(book.store, within=Scope(documents=ids if records else None, where=conditions))
+
+
+def name_event(event: EventModel, book: Tome) -> EventModel:
+    """The event with names of documents in place of ids that are paths, in its detail and its summary."""
+    names = book.document_names.read()
+    return event.model_copy(update={"detail": names.rename(event.detail), "summary": names.clean(event.summary)})
 
 
 def find_passage(passage: str, store: Store) -> tuple[int, Passage]:

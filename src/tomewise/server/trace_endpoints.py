@@ -13,6 +13,7 @@ from tomewise.outgoing.answer_models import Session, Trace
 from tomewise.pictures import LIMIT, Picture, list_nodes
 from tomewise.server.bodies import MOST_ID
 from tomewise.server.choosing import choose_naming
+from tomewise.server.named_documents import name_event
 from tomewise.server.operations import Family
 from tomewise.server.paging import PAGE, Limit, make_page
 from tomewise.server.replies import (
@@ -56,7 +57,8 @@ async def show_trace(tome: str, number: int, service: Wanted) -> Trace:
     """One trace, whole: what `tome log N --json` prints."""
     opened = await service.library.open(tome)
     trace = await asyncio.to_thread(opened.trace, check_number(number))
-    return trace.describe(choose_naming(opened))
+    shown = trace.describe(choose_naming(opened))
+    return shown.model_copy(update={"events": [name_event(event, opened) for event in shown.events]})
 
 
 @family.get("/traces/{number}/evidence")
