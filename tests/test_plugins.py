@@ -360,7 +360,7 @@ def test_a_part_is_not_blamed_for_what_others_raise(faulty, here, monkeypatch):
     ):
         tome.ask("Who?", system="shared")
     tomewise.register("systems", "too", share_too)
-    with pytest.raises(KeyError, match="What"):  # of which of the two cannot be told
+    with pytest.raises(KeyError, match="What"):  # of which of the two is unknown
         faulty.ask("What?", system="shared")
     for error in (OSError(28, "No space left on device"), TypeError("a bug of ours")):
         monkeypatch.setattr(HashEmbedder, "embed", Mock(side_effect=error))

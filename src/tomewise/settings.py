@@ -17,6 +17,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
+from numbers import Integral, Real
 from pathlib import Path
 from shlex import quote
 from typing import Any, Literal, NoReturn, TypedDict
@@ -78,11 +79,12 @@ class Setting:
             return isinstance(value, Mapping) and all(isinstance(text, str) for pair in value.items() for text in pair)
         if self.kind == "str":
             return isinstance(value, str)
-        is_number = isinstance(value, int if self.kind == "int" else int | float) and not isinstance(value, bool)
-        return is_number and self.least <= value < float("inf")
+        is_number = isinstance(value, Integral if self.kind == "int" else Real) and not isinstance(value, bool)
+        return bool(is_number and self.least <= value < float("inf"))
 
     def _convert(self, value: Any) -> Any:
-        return dict(value) if self.kind == "models" else float(value) if self.kind == "float" else value
+        kinds: Mapping[str, Any] = {"models": dict, "int": int, "float": float}
+        return kinds.get(self.kind, str)(value)
 
     def _refuse(self, value: Any, source: str) -> NoReturn:
         if self.kind == "models":

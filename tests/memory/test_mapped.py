@@ -186,3 +186,9 @@ def test_a_former_name_of_a_part_still_imports_with_a_warning() -> None:
     with pytest.warns(DeprecationWarning, match="use `PlanResult`"):
         from tomewise.parts import Taken
     assert Taken is PlanResult
+
+
+@pytest.mark.parametrize(("old", "new"), [("answer", "ask_group"), ("remember", "commit"), ("cut", "make_windows")])
+def test_a_method_of_an_earlier_version_is_refused(old, new):
+    with pytest.raises(UsageError, match=f"'{old}', which nothing calls: name it '{new}'"):
+        type("Mine", (DocumentLayer,), {old: lambda self: None})

@@ -79,7 +79,7 @@ def test_what_an_author_declares_is_allowed():
 
 
 def test_only_the_author_of_a_recipe_from_outside_is_told_to_declare_more():
-    with pytest.raises(UsageError, match="server allows [0-9,]+ at most$"):
+    with pytest.raises(UsageError, match=r"server allows [0-9,]+ at most$"):
         choose_bounded("hipporag2", {"seeded": 1_000_000})
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, get_type_hints
 
+import numpy as np
 import pytest
 
 from tomewise import Document, Tome
@@ -109,3 +110,26 @@ def test_a_path_that_cannot_be_is_refused_by_name(here, path):
         with pytest.raises(ReadingError, match=path[:1]):
             tome.add(path)
         assert list(tome.add(path, LOG, keep_going=True).failed) == [path]
+
+
+def test_numbers_and_paths_of_other_libraries_are_taken(here):
+    (here / "a.txt").write_text(LOG.text)
+    given = {"passage_tokens": np.int64(64), "timeout": np.float32(9), "limit": None}
+    with Tome.open(PurePosixPath("a.tome"), embedder="hash", **given) as tome:
+        tome.add(PurePosixPath("a.txt"), LOG)
+        assert len(tome.search("light", limit=np.int64(1))) == 1
+        for _ in range(2):
+            tome.ask("Who put out the light?", system="naive")
+        assert (len(tome.traces(None)), tome.trace(np.int64(1)).number) == (2, 1)
+        assert tome.remove(tome.document("log")).document == "log"
+        with pytest.raises(UsageError, match="limit must be"):
+            tome.search("light", limit=True)
+
+
+def test_a_plain_method_calls_the_method_of_a_subclass(here):
+    class Mine(Tome):
+        async def aask(self, question, **_):
+            return "mine"
+
+    with Mine.open("a.tome", embedder="hash") as tome:
+        assert tome.ask("Who?") == "mine"

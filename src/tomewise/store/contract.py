@@ -253,7 +253,7 @@ class Records(Protocol):
         """Store the record of how a question was answered, and return its number."""
         ...
 
-    def trace_numbers(self, limit: int = 20, *, before: int | None = None) -> list[int]:
+    def trace_numbers(self, limit: int | None = 20, *, before: int | None = None) -> list[int]:
         """The numbers of the latest traces, newest first; with `before`, lower ones."""
         ...
 

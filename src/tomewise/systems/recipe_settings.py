@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import chain
@@ -29,7 +29,7 @@ def name_recipe(recipe: Recipe) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
-def list_settings(recipe: Recipe) -> Mapping[str, inspect.Parameter]:
+def list_settings(recipe: Callable[..., object]) -> Mapping[str, inspect.Parameter]:
     """The settings of a recipe by name. Raises UsageError for a callable that takes no kit."""
     try:
         kit, *settings = inspect.signature(recipe).parameters.values()
@@ -72,7 +72,7 @@ def read_declared(
     return {name: _read_setting(name, each, types.get(name, Any), own[name]) for name, each in parameters.items()}
 
 
-def is_ours(recipe: Recipe) -> bool:
+def is_ours(recipe: Callable[..., object]) -> bool:
     """Whether it is a function of Tomewise."""
     function: Any = recipe
     while isinstance(function, partial):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,8 +41,11 @@ def read_arguments(given: Mapping[str, Any], further: set[str]) -> Settings:
         models = {
             role: DEFAULTS.model if _is_object(f"models[{role!r}]", model) else model for role, model in models.items()
         }
-    if isinstance(prompts := named.get("prompts"), Path):
-        named["prompts"] = str(prompts)
+    if isinstance(prompts := named.get("prompts"), PathLike):
+        named["prompts"] = str(Path(prompts))
+    for name in ("limit", "timeout"):
+        if name in named and named[name] is None:  # the default
+            del named[name]
     settings = Settings(models={} if models is None else models, **named)
     check_settings(settings)
     return settings

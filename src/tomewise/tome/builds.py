@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -41,7 +42,7 @@ class Builds:
     ) -> BuildReport:
         """Bring the layers up to date. See `Tome.build`."""
         store, names = self._kit.store, read_names("again", again)
-        check_type("extractions", extractions, str | Path | None, "a path")
+        check_type("extractions", extractions, str | PathLike | None, "a path")
         with store.alone("build"), open_run() as used:
             provide = None
             if extractions:

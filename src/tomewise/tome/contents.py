@@ -73,12 +73,12 @@ class Contents:
             await run_in_thread(forget_in_all, self._kit)
         return AddReport.of(layer.outcomes, skipped, files.moved, failed)
 
-    async def remove(self, document: str | DocumentRecord) -> RemoveReport:
+    async def remove(self, document: str | Document | DocumentRecord) -> RemoveReport:
         """Forget documents, and everything derived from them alone. See `Tome.remove`."""
         with self._kit.store.alone("remove"):
             return await run_in_thread(self._remove, document)
 
-    def _remove(self, document: str | DocumentRecord) -> RemoveReport:
+    def _remove(self, document: str | Document | DocumentRecord) -> RemoveReport:
         store = self._kit.store
         if isinstance(document, str):
             records: Sequence[DocumentRecord] = find_exactly(document, store).records

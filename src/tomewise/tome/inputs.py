@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from numbers import Integral
 from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING
@@ -172,12 +173,23 @@ def check_asking(fresh: object, on_event: object) -> None:
         raise UsageError(f"on_event must be a function of an event, not {on_event!r:.200}")
 
 
-def check_sources(sources: Sequence[object]) -> None:
-    """Raise UsageError for what cannot be added, and where there is nothing to add."""
+def read_integer(name: str, value: object, wanted: str) -> int:
+    """A whole number, also of another library, such as NumPy. Raises UsageError, see `check_type`."""
+    check_type(name, value, int if isinstance(value, bool) else Integral, wanted)
+    return int(value)  # type: ignore[call-overload, no-any-return]
+
+
+def read_sources(
+    sources: Sequence[str | os.PathLike[str] | Document | NamedFile],
+) -> list[str | Path | Document | NamedFile]:
+    """The sources, with a Path for each object that is one. Raises UsageError for what cannot be added, or nothing."""
     if not sources:
         raise UsageError("nothing to add: name a file, a folder, or - for standard input")
     for source in sources:
-        check_type("a source", source, str | Path | Document | NamedFile, "a path or a Document(id=..., text=...)")
+        check_type(
+            "a source", source, str | os.PathLike | Document | NamedFile, "a path or a Document(id=..., text=...)"
+        )
+    return [Path(source) if isinstance(source, os.PathLike) else source for source in sources]
 
 
 def check_prefix(prefix: str) -> None:

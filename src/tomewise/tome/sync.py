@@ -41,7 +41,9 @@ def plain(work: Callable[Concatenate[Owner, P], Coroutine[Any, Any, T]]) -> Call
     @wraps(work)
     def run(self: Owner, /, *given: P.args, **named: P.kwargs) -> T:
         self.store.check()
-        return self._thread.run(work(self, *given, **named))
+        # By name: a subclass may have a method of its own.
+        begun: Coroutine[Any, Any, T] = getattr(self, work.__name__)(*given, **named)
+        return self._thread.run(begun)
 
     run.__name__ = work.__name__.removeprefix("a")
     run.__qualname__ = work.__qualname__.removesuffix(work.__name__) + run.__name__

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import asdict
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
@@ -36,10 +37,11 @@ from tomewise.tome.inputs import (
     check_asking,
     check_prefix,
     check_question,
-    check_sources,
     check_type,
     find_document,
     make_question,
+    read_integer,
+    read_sources,
 )
 from tomewise.tome.open_store import delete_empty_store, open_store
 from tomewise.tome.questions import Ask, Questions, answer_many, stream_answer
@@ -96,12 +98,12 @@ class Tome:
     @classmethod
     def open(
         cls,
-        path: str | Path = "memory.tome",
+        path: str | PathLike[str] = "memory.tome",
         *,
         model: str | LanguageModel = DEFAULTS.model,
         models: Mapping[str, str | LanguageModel] | None = None,
         embedder: str | Embedder | None = None,
-        prompts: str | Path | None = None,
+        prompts: str | PathLike[str] | None = None,
         api_key: str | None = None,
         create: bool = True,
         read_only: bool = False,
@@ -128,7 +130,7 @@ class Tome:
         given: dict[str, Any] = {"model": model, "models": models, "embedder": embedder, "prompts": prompts, **settings}
         stated = read_arguments(given, {"api_key", "create", "read_only"})
         templates = read_prompts(stated)
-        check_type("path", path, str | Path, "a path")
+        check_type("path", path, str | PathLike, "a path")
         check_type("api_key", api_key, str | None, "a text")
         path = Path(path)
         existed = path.exists()
@@ -209,7 +211,7 @@ class Tome:
     @names_damage
     async def aadd(
         self,
-        *sources: str | Path | Document | NamedFile,
+        *sources: str | PathLike[str] | Document | NamedFile,
         prefix: str = "",
         follow: bool = False,
         sync: bool = False,
@@ -226,24 +228,24 @@ class Tome:
         keeps its memory. With `keep_going`, a source that cannot be read does not stop the others (`AddReport.failed`).
         Raises ReadingError, UsageError, Locked.
         """
-        check_sources(sources)
+        paths = read_sources(sources)
         check_prefix(prefix)
         with show_bars(on_progress) as report:
             return await self._contents.add(
-                sources, report, prefix=prefix, follow=follow, sync=sync, keep_going=keep_going
+                paths, report, prefix=prefix, follow=follow, sync=sync, keep_going=keep_going
             )
 
     add = plain(aadd)
 
     @names_damage
-    async def aremove(self, document: str | DocumentRecord) -> RemoveReport:
+    async def aremove(self, document: str | Document | DocumentRecord) -> RemoveReport:
         """Forget a document, or several, and everything derived from them alone.
 
         `document` is a whole id, path or title, a folder, or a pattern (see `tome.exact_names`), or one of
         `documents()`. A part of an id removes nothing. Nobody is asked. Raises UnknownName, which suggests names;
         UsageError, Locked.
         """
-        check_type("document", document, str | DocumentRecord, "a name, or one of `documents()`")
+        check_type("document", document, str | Document | DocumentRecord, "a name, or one of `documents()`")
         return await self._contents.remove(document)
 
     remove = plain(aremove)
@@ -476,7 +478,7 @@ class Tome:
         """
         check_type("query", query, str, "a text")
         check_question(question := Question(text=query))
-        check_type("limit", limit, int, "a whole number from 1 up")
+        limit = read_integer("limit", limit, "a whole number from 1 up")
         if limit < 1:
             raise UsageError(f"a search for {limit} pieces of evidence finds nothing: ask for 1 or more")
         question = await narrow(question, self.store, **narrowing)
@@ -500,19 +502,22 @@ class Tome:
 
     # ------------------------------------------------------------ traces
 
-    def traces(self, limit: int = 20, *, before: int | None = None) -> list[Trace]:
-        """How the latest questions were answered, newest first; with `before`, those with a lower number."""
-        check_type("limit", limit, int, "a whole number")
+    def traces(self, limit: int | None = 20, *, before: int | None = None) -> list[Trace]:
+        """How the latest questions were answered, newest first; with `before`, those with a lower number.
+
+        Without a limit, all of them.
+        """
+        limit = None if limit is None else read_integer("limit", limit, "a whole number")
         return self._questions.traces.list_latest(limit, before)
 
     def trace(self, number: int) -> Trace:
         """One trace by its number. Raises UnknownName."""
-        check_type("number", number, int, "the number of a trace")
+        number = read_integer("number", number, "the number of a trace")
         return self._questions.traces.find(number)
 
     def delete_trace(self, number: int) -> None:
         """Delete a trace. Its number is not used again. Raises UnknownName, StoreError."""
-        check_type("number", number, int, "the number of a trace")
+        number = read_integer("number", number, "the number of a trace")
         self._questions.traces.delete(number)
 
     # ------------------------------------------------------------ pictures

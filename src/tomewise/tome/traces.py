@@ -104,7 +104,7 @@ class Traces:
             warnings.warn(f"the trace of this answer was not kept: {error}", stacklevel=2)
             return None
 
-    def list_latest(self, limit: int, before: int | None) -> list[Trace]:
+    def list_latest(self, limit: int | None, before: int | None) -> list[Trace]:
         """The latest traces, newest first; with `before`, those with a lower number. A damaged one is left out, with a
         warning."""
         numbers = self._store.trace_numbers(limit, before=before)

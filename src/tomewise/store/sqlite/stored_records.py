@@ -95,7 +95,7 @@ class StoredRecords(Session):
             row = insert(traces).values(asked=asked, question=question, record=json.dumps(record))
             return int(connection.execute(row.returning(traces.c.key)).scalar_one())
 
-    def trace_numbers(self, limit: int = 20, *, before: int | None = None) -> list[int]:
+    def trace_numbers(self, limit: int | None = 20, *, before: int | None = None) -> list[int]:
         """The numbers of the latest traces, newest first; with `before`, lower ones."""
         query = select(traces.c.key).order_by(traces.c.key.desc()).limit(limit)
         with self.read() as connection:
