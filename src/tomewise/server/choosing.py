@@ -30,7 +30,7 @@ def choose_bounded(system: str, settings: Mapping[str, Any]) -> Variant:
 def choose_stated(system: str | None, settings: Mapping[str, Any], default: str) -> Variant:
     """The variant of a request that may leave the system out. The bounds hold for what the request itself states.
 
-    `default` is the system of the tome, which its operator chose, or of the session. Raises as `choose_bounded`.
+    `default` is the system of the tome, which its operator chose. Raises as `choose_bounded`.
     """
     if system and system != default:
         return choose_bounded(system, settings)

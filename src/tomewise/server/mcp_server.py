@@ -23,7 +23,7 @@ from mcp.types import (
 from pydantic import Field, ValidationError
 
 from tomewise import __version__
-from tomewise.errors import TomewiseError, UsageError
+from tomewise.errors import TomewiseError, UsageError, suggest
 from tomewise.language.fences import fence, neutralise, oneline
 from tomewise.server.mcp_results import MOST_BYTES, make_overview, write_overview
 from tomewise.server.mcp_tools import Tools
@@ -75,7 +75,13 @@ class TomeServer(MCPServer[Any]):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
-        """As the package, which refuses arguments in the words of its own libraries: here it is one sentence."""
+        """As the package, but an argument that is wrong is refused in one sentence, and so is one that no tool has."""
+        for tool in await self.list_tools():
+            known = tool.input_schema.get("properties", {})
+            if tool.name == name and (strangers := sorted(set(arguments) - set(known))):
+                raise ToolError(
+                    f"{name} has no argument {strangers[0][:100]!a}: {suggest(strangers[0], known)}".rstrip(": ")
+                )
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:

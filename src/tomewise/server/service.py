@@ -14,7 +14,7 @@ from tomewise.errors import TomewiseError
 from tomewise.outgoing.answer_models import NumberedAnswer
 from tomewise.outgoing.report_models import BuildCosts
 from tomewise.server.bodies import Ask
-from tomewise.server.choosing import choose_bounded, choose_naming
+from tomewise.server.choosing import choose_naming, choose_stated
 from tomewise.server.error_replies import HttpError
 from tomewise.server.jobs import JobList
 from tomewise.server.library import Library
@@ -134,7 +134,7 @@ class Service:
     async def _estimate(self, name: str, system: str | None, settings: dict[str, Any]) -> BuildCosts:
         async with asyncio.timeout(self.options.seconds):
             tome = await self.library.open(name)
-            variant = choose_bounded(system or tome.default_system, settings)
+            variant = choose_stated(system, settings, tome.default_system)
             variant = replace(variant, name=variant.label)
             estimates = await tome.aestimate(variant)
             return await asyncio.to_thread(describe_costs, estimates, variant, tome.kit.model.name)
@@ -143,11 +143,12 @@ class Service:
 async def find_variant(tome: Tome, body: Ask) -> Variant:
     """The system that a question is for, within bounds. A session that has begun supplies what the request leaves out.
 
-    The session may have been begun elsewhere, so the bounds hold for its own settings too.
+    The session may have been begun elsewhere, so the bounds hold for its own settings too; the operator's default has
+    none.
     """
     record = await asyncio.to_thread(tome.session(body.session).read) if body.session else None
-    begun_with = record.system if record else tome.default_system
-    return choose_bounded(body.system or begun_with, body.settings)
+    stated = body.system or (record.system if record else None)
+    return choose_stated(stated, body.settings, tome.default_system)
 
 
 async def _find_service(request: Request) -> Service:  # FastAPI would call a plain function in a thread
