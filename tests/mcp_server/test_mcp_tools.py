@@ -293,6 +293,7 @@ async def test_a_name_of_a_file_is_never_looked_up(story: Path, monkeypatch: pyt
         ("ask", {"question": "Who?", "options": ["a"] * 27}, "26"),
         ("search", {"query": "x", "limit": 1_000}, "search: limit: Input should be less than or equal to 100"),
         ("search", {"query": "x", "tome": "novle"}, "did you mean 'novel'"),
+        ("search", {"query": "x", "dokuments": ["a"]}, "no argument 'dokuments': did you mean 'documents'"),
         ("read", {}, "either a document or a passage"),
         ("read", {"passage": "p-0"}, "no passage 'p-0'"),
         ("read", {"document": "story", "start": 90_000}, "hold nothing"),

@@ -112,7 +112,8 @@ def mcp(
         return
     import asyncio
 
-    from tomewise.server.mcp_app import serve_stdio
+    with _name_extra():
+        from tomewise.server.mcp_app import serve_stdio
 
     sys.stdout = find_raw(sys.stdout)  # it carries the protocol, also where a person tries it on a terminal
     with open_tome(str(path), create=write, models=models) as book:
