@@ -10,7 +10,7 @@ from pydantic import Field
 from tomewise import plugins, register
 from tomewise.errors import UsageError
 from tomewise.parts import Context, Count, Kit, Multiplies, System, SystemDeclaration
-from tomewise.server.choosing import choose_bounded, choose_stated
+from tomewise.server.choosing import choose_bounded
 from tomewise.systems.recipe_settings import read_declared
 from tomewise.systems.registry import SYSTEMS
 
@@ -86,7 +86,7 @@ def test_only_the_author_of_a_recipe_from_outside_is_told_to_declare_more():
 def test_the_default_of_the_operator_is_not_bounded():
     default = "plain depth=5000"
     for stated in (None, "", default):
-        assert choose_stated(stated, {"turns": 7}, default).settings == {"depth": 5000, "turns": 7}
+        assert choose_bounded(stated, {"turns": 7}, default).settings == {"depth": 5000, "turns": 7}
     for system, settings in ((None, {"depth": 101}), (None, {"turns": 8}), ("plain depth=5001", {})):
         with pytest.raises(UsageError, match="this server allows"):
-            choose_stated(system, settings, default)
+            choose_bounded(system, settings, default)

@@ -15,7 +15,7 @@ from tomewise.outgoing.answer_models import Event as EventModel
 from tomewise.outgoing.answer_models import NumberedAnswer
 from tomewise.outgoing.report_models import BuildCosts
 from tomewise.server.bodies import Ask, ChosenSystem, Search
-from tomewise.server.choosing import choose_naming, choose_stated
+from tomewise.server.choosing import choose_bounded, choose_naming
 from tomewise.server.error_replies import HttpError, explain_error, make_body
 from tomewise.server.named_documents import find_exact_scope, name_event
 from tomewise.server.operations import ASKING, BUSY, Family, Tool
@@ -104,14 +104,14 @@ async def _offer_build(service: Service, name: str, body: Ask) -> AsyncIterator[
         if sum(record.passages for record in records) <= _MOST_ESTIMATED:
             variant = await find_variant(tome, body)
             with suppress(TomewiseError, HttpError, TimeoutError):  # what was asked for matters more than its price
-                refusal.more = {"estimate": (await service.price(name, variant.label)).write()}
+                refusal.more = {"estimate": (await service.price(tome, variant)).write()}
         raise refusal from None
 
 
 async def _search(service: Service, name: str, body: Search) -> SearchReply:
     async with service.queue.run(), asyncio.timeout(service.options.seconds):
         tome = await service.library.open(name)
-        variant = choose_stated(body.system, body.settings, tome.default_system)
+        variant = choose_bounded(body.system, body.settings, tome.default_system)
         scope = await asyncio.to_thread(find_exact_scope, body.documents, body.where, tome)
         with service.library.budget(service.options.bounds):
             found = await tome.asearch(body.query, system=variant, limit=body.limit, within=scope)

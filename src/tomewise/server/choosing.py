@@ -19,24 +19,16 @@ _LONGEST = 2000  # characters of a value
 _DECLARE = '; its recipe may declare more, as Annotated[int, Multiplies("calls of a question", most=N)]'
 
 
-def choose_bounded(system: str, settings: Mapping[str, Any]) -> Variant:
-    """The variant that a request names. Raises UnknownName, and UsageError for a setting that is out of bounds."""
-    _check_lengths(settings)
-    variant = choose_variant(system, settings)
-    _check_variant(variant, variant.settings)
-    return variant
+def choose_bounded(system: str | None, settings: Mapping[str, Any], default: str = "") -> Variant:
+    """The variant that a request names. Raises UnknownName, and UsageError for a setting that is out of bounds.
 
-
-def choose_stated(system: str | None, settings: Mapping[str, Any], default: str) -> Variant:
-    """The variant of a request that may leave the system out. The bounds hold for what the request itself states.
-
-    `default` is the system of the tome, which its operator chose. Raises as `choose_bounded`.
+    A request may leave the system out where there is a `default`, which the operator chose: its own settings have no
+    bounds.
     """
-    if system and system != default:
-        return choose_bounded(system, settings)
-    _check_lengths(settings)
-    variant = choose_variant(default, settings)
-    _check_variant(variant, settings)
+    for name, value in settings.items():  # all, before the message of another check repeats a long value
+        _check_length(name, value)
+    variant = choose_variant(system or default, settings)
+    _check_variant(variant, settings if system in (None, "", default) else variant.settings)
     return variant
 
 
@@ -57,12 +49,6 @@ def _takes_mark(variant: Variant, name: str) -> bool:
     """Whether a part from outside has this setting: its author may declare a bound."""
     recipes = [part for part in variant.outside_parts if not is_ours(part)]
     return any(name in list_settings(recipe) for recipe in recipes)
-
-
-def _check_lengths(settings: Mapping[str, Any]) -> None:
-    """Check all, before the message of another check repeats a long value."""
-    for name, value in settings.items():
-        _check_length(name, value)
 
 
 def _check_length(name: str, value: Any) -> None:

@@ -20,7 +20,7 @@ from tomewise.beside import UnsafeFile
 from tomewise.errors import Locked, ReadingError, StoreError, UnknownName, UsageError
 from tomewise.outgoing.report_models import AddReport
 from tomewise.reading.read import NamedFile
-from tomewise.server.choosing import choose_naming, choose_stated
+from tomewise.server.choosing import choose_bounded, choose_naming
 from tomewise.server.error_replies import HttpError, explain_error, make_body
 from tomewise.server.library import Library
 from tomewise.server.ownership import UPLOADS, Ownership, delete_job, find_job, find_upload, read_id
@@ -311,7 +311,7 @@ async def _add(tome: Tome, task: dict[str, Any], folder: Path, on_progress: OnPr
 async def _build(library: Library, tome: Tome, task: dict[str, Any], on_progress: OnProgress) -> Report:
     bounds = Bounds(**task["bounds"])
     await library.import_client()
-    variant = choose_stated(task["system"], task["settings"], tome.default_system)
+    variant = choose_bounded(task["system"], task["settings"], tome.default_system)
     with library.budget(bounds):
         built = await tome.abuild(variant, on_progress=on_progress)
     report = await asyncio.to_thread(describe_build, built, tome.store, choose_naming(tome))

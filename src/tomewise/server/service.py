@@ -14,7 +14,7 @@ from tomewise.errors import TomewiseError
 from tomewise.outgoing.answer_models import NumberedAnswer
 from tomewise.outgoing.report_models import BuildCosts
 from tomewise.server.bodies import Ask
-from tomewise.server.choosing import choose_naming, choose_stated
+from tomewise.server.choosing import choose_bounded, choose_naming
 from tomewise.server.error_replies import HttpError
 from tomewise.server.jobs import JobList
 from tomewise.server.library import Library
@@ -123,21 +123,21 @@ class Service:
 
     async def estimate(self, name: str, system: str | None, settings: dict[str, Any]) -> BuildCosts:
         """What a build would use, when its turn comes."""
-        async with self.queue.run():
-            return await self._estimate(name, system, settings)
+        async with self.queue.run(), asyncio.timeout(self.options.seconds):
+            tome = await self.library.open(name)
+            return await _describe_estimate(tome, choose_bounded(system, settings, tome.default_system))
 
-    async def price(self, name: str, system: str) -> BuildCosts:
+    async def price(self, tome: Tome, variant: Variant) -> BuildCosts:
         """The same at once: it takes a place in the queue, but does not wait for its turn."""
         with self.queue.admit():
-            return await self._estimate(name, system, {})
+            async with asyncio.timeout(self.options.seconds):
+                return await _describe_estimate(tome, variant)
 
-    async def _estimate(self, name: str, system: str | None, settings: dict[str, Any]) -> BuildCosts:
-        async with asyncio.timeout(self.options.seconds):
-            tome = await self.library.open(name)
-            variant = choose_stated(system, settings, tome.default_system)
-            variant = replace(variant, name=variant.label)
-            estimates = await tome.aestimate(variant)
-            return await asyncio.to_thread(describe_costs, estimates, variant, tome.kit.model.name)
+
+async def _describe_estimate(tome: Tome, variant: Variant) -> BuildCosts:
+    variant = replace(variant, name=variant.label)
+    estimates = await tome.aestimate(variant)
+    return await asyncio.to_thread(describe_costs, estimates, variant, tome.kit.model.name)
 
 
 async def find_variant(tome: Tome, body: Ask) -> Variant:
@@ -148,7 +148,7 @@ async def find_variant(tome: Tome, body: Ask) -> Variant:
     """
     record = await asyncio.to_thread(tome.session(body.session).read) if body.session else None
     stated = body.system or (record.system if record else None)
-    return choose_stated(stated, body.settings, tome.default_system)
+    return choose_bounded(stated, body.settings, tome.default_system)
 
 
 async def _find_service(request: Request) -> Service:  # FastAPI would call a plain function in a thread
