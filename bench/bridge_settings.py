@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import matplotlib
@@ -18,7 +19,6 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from musique import CUTS, DATA, OUT, MusiqueQuestion, measure, open_tome, read_rows
-from schemata_plots import FIGURES, read_table
 from tomewise.embedding.cached_embedder import ForwardingEmbedder
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import assemble
@@ -26,6 +26,8 @@ from tomewise.systems.registry import assemble
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+HERE = Path(__file__).resolve().parent
+FIGURES = HERE.parent / "docs" / "systems"
 START = "| system | setting | values | R@5 |"  # how the table begins
 TRIED: Mapping[str, Mapping[str, Sequence[float]]] = {
     "associative": {
@@ -48,6 +50,18 @@ TRIED: Mapping[str, Mapping[str, Sequence[float]]] = {
         "drop": (0, 0.02, 0.05),
     },
 }
+
+
+def read_table(start: str) -> list[list[str]]:
+    """The cells of the table of RESULTS.md that begins so, the heading first."""
+    lines = iter((HERE / "RESULTS.md").read_text(encoding="utf-8").splitlines())
+    rows = [next(line for line in lines if line.startswith(start))]
+    next(lines)  # the rule below the heading
+    for line in lines:
+        if not line.startswith("|"):
+            break
+        rows.append(line)
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
 
 
 class EmbeddedOnce(ForwardingEmbedder):

@@ -1,10 +1,11 @@
-"""How the schemata of CAM grow: speed, calls of a batch, clusters online beside offline.
+"""How the schemata of CAM come out and what they cost: clusters, overlap, calls of a batch, speed.
 
-    python bench/schemata.py speed [--passages 100000]    an offline build and a batch of 100, without model time
-    python bench/schemata.py batches [--memory 5119]      figure 3(a): calls and time beside a rebuild, one by one
-    python bench/schemata.py overlap                      clusters against the truth, and online beside offline
+    python bench/schemata.py clusters                     sizes, coverage and overlap on three corpora and 35 meetings
+    python bench/schemata.py overlap                      against planted communities, beside other rules
+    python bench/schemata.py batches [--data wiki]        figure 3(a): calls of a batch beside a rebuild, one by one
+    python bench/schemata.py speed [--passages 100000]    a build and batches of 100, without model time
 
-Seconds are wall and processor time of this process; the machine may be shared. `batches` reads ../shared.
+Seconds are processor time of this process unless they say wall; the machine may be shared. Reads ../shared.
 """
 
 from __future__ import annotations
@@ -13,27 +14,29 @@ import argparse
 import asyncio
 import json
 import resource
-import shutil
 import tempfile
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tomewise.embedding.choose_embedder import choose_embedder
-from tomewise.language.cached import Cached
-from tomewise.language.prompts import Prompts
+from tomewise.evaluate.datasets.layouts import read_dataset
 from tomewise.memory.building import build
-from tomewise.memory.schemata.clusters import NO_LABEL, find_clusters
-from tomewise.memory.schemata.levels import FIRST_LABEL, SlotLabels, find_labels
-from tomewise.memory.schemata.network import Links, Network
+from tomewise.memory.schemata.clusters import MOST, find_clusters
+from tomewise.memory.schemata.hierarchy import Hierarchy, grow_hierarchy
+from tomewise.memory.schemata.kernels import find_components
+from tomewise.memory.schemata.network import Links, Lists, Network, Passages, complete_lists
 from tomewise.memory.schemata.schemata_layer import SchemataLayer
+from tomewise.memory.schemata.schemata_names import USUAL, SchemataRules
 from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel
-from tomewise.types import Document, In, Out, Passage, Role, content_id
+from tomewise.tome.tome import Tome
+from tomewise.types import Document, Passage, content_id
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 Cover = list[set[int]]  # overlapping clusters of vertices
@@ -104,90 +107,140 @@ async def measure_speed(passages: int) -> None:
         layer = SchemataLayer(store, model, FakeEmbedder(DIMENSIONS))
         clock = Clock()
         await build([layer], store, quiet)
-        print(f"{passages:,} passages: {clock}; {len(model.calls):,} calls; {store.builds()['schemata']['network']}")
+        network = store.builds()["schemata"]["network"]
+        print(f"{passages:,} passages: {clock}; {len(model.calls):,} calls; clusters {network['clusters']}", flush=True)
         for batch in range(3):
             rows = slice(passages + 100 * batch, passages + 100 * batch + 100)
             put_vectors(store, vectors[rows], np.arange(100) // 20, 10_000_000 + 100 * batch)
             calls, clock = len(model.calls), Clock()
             await build([layer], store, quiet)
-            visits = store.builds()["schemata"]["visits"]
-            print(f"batch of 100: {clock}; {len(model.calls) - calls} calls; {visits:,} replicas visited")
+            print(f"batch of 100: {clock}; {len(model.calls) - calls} calls", flush=True)
         print(f"memory at most {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
         store.close()
 
 
-class SlowModel(ScriptedModel):
-    """A model of fixed latency. Its summary is another one whenever a text is another one."""
-
-    def __init__(self, latency: float) -> None:
-        super().__init__({"summarise": lambda given: {"summary": content_id("summary", *given.texts)}})
-        self._latency = latency
-
-    async def ask(self, role: Role[In, Out], given: In) -> Out:
-        await asyncio.sleep(self._latency)
-        return await super().ask(role, given)
+def say_which(given: object) -> dict[str, str]:
+    """A summary that is another one whenever a text is another one."""
+    return {"summary": f"What these texts say is known as {content_id('summary', *given.texts)}."}  # type: ignore[attr-defined]
 
 
-def read_wiki(limit: int) -> list[str]:
-    lines = (SHARED / "wiki" / "corpus.jsonl").read_text(encoding="utf-8").splitlines()[:limit]
-    return [f"{row['title']}\n{row['text']}" for row in map(json.loads, lines)]
+def read_corpus(name: str) -> list[Document]:
+    """`carol`, `musique`, `wiki`, or `qmsum` with the number of a meeting."""
+    if name == "carol":
+        text = (SHARED / "novels" / "christmas_carol.txt").read_text(encoding="utf-8")
+        return [Document(id="carol", text=text)]
+    if name == "wiki":
+        rows = map(json.loads, (SHARED / "wiki" / "corpus.jsonl").read_text(encoding="utf-8").splitlines())
+        return [Document(id=f"w{row['id']:05}", title=row["title"], text=row["text"]) for row in rows]
+    if name.startswith("qmsum"):
+        return [read_dataset("qmsum", SHARED / "qmsum").documents[int(name.removeprefix("qmsum"))]]
+    return list(read_dataset("auto", SHARED / name).documents)
 
 
-async def grow(store: SqliteStore, latency: float) -> tuple[int, float]:
-    """Calls and seconds of a build of the schemata."""
-    model = SlowModel(latency)
-    clock = Clock()
-    cached = Cached(
-        model, Prompts(), store.calls
-    )  # as a tome does: unchanged parts of a cluster are not asked for again
-    await build([SchemataLayer(store, cached, FakeEmbedder(DIMENSIONS))], store, quiet)
-    return len(model.calls), clock.wall
+def embed(documents: Sequence[Document]) -> Passages:
+    """The passages of documents with the vectors of the bundled embedder, in document order."""
+    with tempfile.TemporaryDirectory() as folder, Tome.open(Path(folder) / "a.tome", model="extractive") as tome:
+        tome.add(*documents)
+        keys, homes, positions = tome.store.passage_order()
+        vectors = tome.store.rows("passages", keys.tolist())
+    return Passages(vectors, np.arange(len(keys)), np.unique(homes, return_inverse=True)[1], positions)
 
 
-async def measure_batches(memory: int, latency: float, vectors: NDArray[np.float32]) -> None:
-    """Every passage is a document of its own. A rebuild begins without a network, so it also sets the threshold."""
+def cluster(passages: Passages, rules: SchemataRules = USUAL) -> Hierarchy:
+    none = np.empty(0, np.int64)
+    lists = Lists.from_entries(len(passages.rows), rules.k, none, none, np.empty(0))
+    complete_lists(passages, lists, np.ones(len(passages.rows), np.bool_), rules)
+    return grow_hierarchy(lists.link(rules), lists.partners, rules)[0]
+
+
+def describe(hierarchy: Hierarchy) -> dict[str, float]:
+    lowest = hierarchy.children[hierarchy.heights == 1]
+    sizes = (lowest >= 0).sum(axis=1)
+    covered = len(np.unique(lowest[lowest >= 0]))
+    return {
+        "passages": hierarchy.passages,
+        "clusters": len(lowest),
+        "median": median(sizes.tolist()),
+        "largest": int(sizes.max()),
+        "pairs": int((sizes < 3).sum()),
+        "covered": covered / hierarchy.passages,
+        "overlap": int(sizes.sum()) / covered,
+        "calls a passage": len(hierarchy.children) / hierarchy.passages,
+    }
+
+
+def measure_clusters() -> None:
+    for name in ("carol", "musique", "wiki"):
+        hierarchy = cluster(embed(read_corpus(name)))
+        row = {field: round(value, 3) for field, value in describe(hierarchy).items()}
+        print(f"{name}: {row}; by level {np.bincount(hierarchy.heights)[1:].tolist()}", flush=True)
+    meetings = [describe(cluster(embed(read_corpus(f"qmsum{number}")))) for number in range(35)]
+    for field in meetings[0]:
+        values = [row[field] for row in meetings]
+        print(f"35 meetings, {field}: {median(values):.3g} ({min(values):.3g} to {max(values):.3g})")
+
+
+def put_passages(store: SqliteStore, passages: Passages, chosen: NDArray[np.int64]) -> None:
+    """Add these passages, whole documents; the number of a document is its name."""
+    with store.write() as change:
+        change.set_meta("dimensions", str(DIMENSIONS))
+        for home in np.unique(passages.documents[chosen]).tolist():
+            rows, name = chosen[passages.documents[chosen] == home], f"d{home:08}"
+            own = [
+                Passage(id=content_id("p", name, at), document=name, position=at, start=0, end=0, text=f"Part {at}.")
+                for at in passages.positions[rows].tolist()
+            ]
+            keys = change.put_document(Document(id=name, text=name), content_id("d", name, *rows), own)
+            change.put_vectors("passages", keys, passages.select(rows))
+
+
+def grow(store: SqliteStore, rules: SchemataRules) -> tuple[int, float]:
+    """Calls and processor seconds of a build of the schemata."""
+    model, start = ScriptedModel({"summarise": say_which}), time.process_time()
+    asyncio.run(build([SchemataLayer(store, model, FakeEmbedder(DIMENSIONS), rules)], store, quiet))
+    return len(model.calls), time.process_time() - start
+
+
+def add_batches(passages: Passages, batches: Sequence[NDArray[np.int64]], rules: SchemataRules) -> tuple[int, float]:
+    """Calls and seconds of building these batches of documents, one after another, into the memory of all others."""
+    is_late = np.isin(passages.documents, np.concatenate(batches))
     with tempfile.TemporaryDirectory() as folder:
-        base = SqliteStore.open(Path(folder) / "base.tome")
-        put_vectors(base, vectors[:memory], np.arange(memory), 0)
-        calls, seconds = await grow(base, latency)
-        print(f"memory of {memory:,}: {calls:,} calls, {seconds:.1f} s; {base.builds()['schemata']['network']}")
-        base.close()
-        print("| batch | calls | s | calls of a rebuild | s | share | calls one by one | s |")
-        print("| --- | --- | --- | --- | --- | --- | --- | --- |")
-        for size in (1, 10, 100, 400, 1000):
-            batch = vectors[memory : memory + size]
-            cells = [str(size)]
-            for whole in (False, True):
-                store = SqliteStore.open(Path(folder) / f"{size}-{whole}.tome")
-                if whole:
-                    put_vectors(store, vectors[:memory], np.arange(memory), 0)
-                else:
-                    store.close()
-                    shutil.copy(Path(folder) / "base.tome", store.path)
-                    store = SqliteStore.open(store.path)
-                put_vectors(store, batch, np.arange(len(batch)), memory)
-                calls, seconds = await grow(store, latency)
-                cells += [f"{calls:,}", f"{seconds:.1f}"]
-                store.close()
-            cells.append(f"{int(cells[1].replace(',', '')) / calls:.3f}")
-            cells += await measure_one_by_one(Path(folder), batch, memory, latency) if size <= 100 else ["", ""]
-            print(f"| {' | '.join(cells)} |", flush=True)
+        store = SqliteStore.open(Path(folder) / "a.tome")
+        put_passages(store, passages, np.flatnonzero(~is_late))
+        grow(store, rules)
+        taken = []
+        for homes in batches:
+            put_passages(store, passages, np.flatnonzero(np.isin(passages.documents, homes)))
+            taken.append(grow(store, rules))
+        store.close()
+    return sum(calls for calls, _ in taken), sum(seconds for _, seconds in taken)
 
 
-async def measure_one_by_one(folder: Path, batch: NDArray[np.float32], memory: int, latency: float) -> tuple[str, str]:
-    path = folder / f"one-{len(batch)}.tome"
-    shutil.copy(folder / "base.tome", path)
-    store = SqliteStore.open(path)
-    calls, seconds = 0, 0.0
-    for number in range(len(batch)):
-        put_vectors(store, batch[number : number + 1], np.zeros(1, np.int64), memory + number)
-        more, took = await grow(store, latency)
-        calls, seconds = calls + more, seconds + took
-    store.close()
-    return f"{calls:,}", f"{seconds:.1f}"
-
-
-# ---------------------------------------------------------------- overlapping communities
+def measure_batches(name: str, repeats: int) -> None:
+    """Batches are documents that follow one another, from `repeats` places of the corpus; medians and the most."""
+    passages = embed(read_corpus(name))
+    count, homes = len(passages.rows), np.unique(passages.documents)
+    whole = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for renew in (0.1, 0.0):
+            with_all = SqliteStore.open(Path(folder) / f"{renew}.tome")
+            put_passages(with_all, passages, np.arange(count))
+            whole[renew] = grow(with_all, SchemataRules(renew=renew))
+            with_all.close()
+    print(f"{name}, {count:,} passages; a rebuild takes {whole[0.1][0]:,} calls, {whole[0.1][1]:.1f} s")
+    print("| batch | renew | calls, median | most | share, median | most | s | one by one, calls | s |")
+    print("| --- " * 9 + "|")
+    for size in (1, 8, count // 50):
+        places = np.random.default_rng(size).integers(0, len(homes) - size, repeats).tolist()
+        for renew in (0.1, 0.0):
+            rules = SchemataRules(renew=renew)
+            rows = [add_batches(passages, [homes[place : place + size]], rules) for place in places]
+            late = homes[places[0] : places[0] + size]
+            single = add_batches(passages, np.split(late, size), rules) if renew and size < 10 else ("", 0.0)
+            calls, shares = [row[0] for row in rows], [row[0] / whole[renew][0] for row in rows]
+            cells = [size, renew, median(calls), max(calls), f"{median(shares):.3f}", f"{max(shares):.3f}"]
+            cells += [f"{median([row[1] for row in rows]):.2f}", single[0], f"{single[1]:.2f}" if single[1] else ""]
+            print(f"| {' | '.join(map(str, cells))} |", flush=True)
 
 
 def chain_cliques(count: int, size: int) -> tuple[Links, Cover]:
@@ -196,18 +249,18 @@ def chain_cliques(count: int, size: int) -> tuple[Links, Cover]:
     return link_pairs({pair for each in communities for pair in combinations(sorted(each), 2)}), communities
 
 
-def plant_communities(vertices: int, shared: float, mixing: float, seed: int) -> tuple[Links, Cover]:
+def plant_communities(vertices: int, shared: float, mixing: float, seed: int, largest: int = 40) -> tuple[Links, Cover]:
     """A benchmark graph in the way of Lancichinetti and Fortunato (2009), simpler: planted overlapping communities.
 
-    Sizes are drawn from 15 to 40. The share `shared` of the vertices is in two communities. A vertex has about 10
-    links in each of its communities; a share `mixing` of all links joins two random vertices.
+    Sizes are drawn from 3/8 of the largest up. The share `shared` of the vertices is in two communities. A vertex has
+    about 10 links in each of its communities; a share `mixing` of all links joins two random vertices.
     """
     random = np.random.default_rng(seed)
     places = np.concatenate((np.arange(vertices), random.choice(vertices, int(shared * vertices), replace=False)))
     order = random.permutation(len(places))
     communities, start = [], 0
     while start < len(order):
-        size = int(random.integers(15, 41))
+        size = int(random.integers(3 * largest // 8, largest + 1))
         communities.append(set(places[order[start : start + size]].tolist()))
         start += size
     pairs = set()
@@ -224,28 +277,77 @@ def link_pairs(pairs: set[tuple[int, int]]) -> Links:
     return Links.from_pairs(table[:, 0], table[:, 1], np.ones(len(table)))
 
 
-def cluster_in_batches(links: Links, vertices: int, batch: int, seed: int) -> Cover:
-    """The clusters of the lowest level when vertices come in random order, so many at a time."""
-    arrival = np.random.default_rng(seed).permutation(vertices)
-    none = np.empty(0, np.int64)
-    known, born, names = SlotLabels(none, none, none), vertices, np.arange(vertices)
-    for end in range(batch, vertices + batch, batch):
-        is_here = np.zeros(vertices, np.bool_)
-        is_here[arrival[:end]] = True
-        here = is_here[links.a] & is_here[links.b]
-        network = Network.from_links(vertices, Links(links.a[here], links.b[here], links.weights[here]))
-        labels = find_labels(known, network.owners, network.neighbours)
-        clusters = find_clusters(network, labels, names, FIRST_LABEL)
-        is_known = clusters.labels != NO_LABEL
-        fresh, places = np.unique(clusters.labels[is_known], return_inverse=True)
-        is_new = fresh >= FIRST_LABEL
-        fresh[is_new] = born + np.arange(np.count_nonzero(is_new))
-        born += int(np.count_nonzero(is_new))
-        known = SlotLabels(network.owners[is_known], network.neighbours[is_known], fresh[places])
+def find_cover(network: Network) -> Cover:
+    return [set(row[row >= 0].tolist()) for row in find_clusters(network)]
+
+
+def spread_labels(network: Network, choose: Callable[[Counter[int], int], int], *, at_once: bool) -> Cover:
+    """Clusters by the majority labels of replicas (ego-splitting as in the paper), after at most 50 sweeps.
+
+    `at_once`: replicas of one colour change together, as networkx does (Cordasco and Gargano 2010).
+    """
+    replicas = np.empty(len(network.neighbours), np.int64)
+    count = find_components(network.starts, network.neighbours, replicas)
+    ends = [set() for _ in range(count)]
+    owners = np.empty(count, np.int64)
+    owners[replicas] = network.owners
+    for own, near in zip(replicas.tolist(), replicas[network.reverse].tolist(), strict=True):
+        ends[own].add(near)
+    colours: list[list[int]] = [list(range(count))]
+    if at_once:
+        colour_of: dict[int, int] = {}
+        for own in sorted(range(count), key=lambda each: -len(ends[each])):
+            taken = {colour_of.get(near) for near in ends[own]}
+            colour_of[own] = next(number for number in range(count) if number not in taken)
+        colours = [
+            [own for own in range(count) if colour_of[own] == each] for each in range(1 + max(colour_of.values()))
+        ]
+    labels = list(range(count))
+    for _ in range(50):
+        before = list(labels)
+        for group in colours:
+            votes = {own: Counter(labels[near] for near in ends[own]) for own in group} if at_once else None
+            for own in group:
+                counted = votes[own] if votes else Counter(labels[near] for near in ends[own])
+                if counted and counted[labels[own]] != max(counted.values()):
+                    labels[own] = choose(counted, labels[own])
+        if labels == before:
+            break
     members: dict[int, set[int]] = {}
-    for label, vertex in zip(clusters.member_labels.tolist(), clusters.member_vertices.tolist(), strict=True):
-        members.setdefault(label, set()).add(vertex)
-    return list(members.values())
+    for own, label in enumerate(labels):
+        members.setdefault(label, set()).add(int(owners[own]))
+    return [set(each) for each in {frozenset(each) for each in members.values()}]
+
+
+def take_largest(counted: Counter[int], _: int) -> int:
+    return max(label for label, votes in counted.items() if votes == max(counted.values()))
+
+
+def take_smallest(counted: Counter[int], _: int) -> int:
+    return min(label for label, votes in counted.items() if votes == max(counted.values()))
+
+
+def compute_overlapping_nmi(found: Cover, wanted: Cover, vertices: int) -> float:
+    """Overlapping NMI, normalised by the larger entropy (McDaid, Greene and Hurley 2011)."""
+
+    def weigh(*counts: float) -> float:
+        return -sum(count / vertices * np.log2(count / vertices) for count in counts if count > 0)
+
+    def compute_rest(first: Cover, second: Cover) -> float:
+        rest = 0.0
+        for members in first:
+            alone, best = weigh(len(members), vertices - len(members)), np.inf
+            for others in second:
+                both = len(members & others)
+                table = (vertices - len(members | others), len(others) - both, len(members) - both, both)
+                if weigh(table[0]) + weigh(table[3]) >= weigh(table[1]) + weigh(table[2]):
+                    best = min(best, weigh(*table) - weigh(len(others), vertices - len(others)))
+            rest += min(best, alone)
+        return rest
+
+    entropies = [sum(weigh(len(members), vertices - len(members)) for members in cover) for cover in (found, wanted)]
+    shared = 0.5 * (entropies[0] - compute_rest(found, wanted) + entropies[1] - compute_rest(wanted, found))
+    return float(shared / max(entropies))
 
 
 def compute_omega(found: Cover, wanted: Cover, vertices: int) -> float:
@@ -264,46 +366,48 @@ def compute_omega(found: Cover, wanted: Cover, vertices: int) -> float:
 
 
 def measure_overlap() -> None:
-    graphs = {
-        "30 cliques of 8, neighbours share a vertex": (*chain_cliques(30, 8), 211),
-        "planted, 600 vertices, 10 % shared, mixing 0": (*plant_communities(600, 0.1, 0.0, 1), 600),
-        "planted, 600 vertices, 10 % shared, mixing 0.1": (*plant_communities(600, 0.1, 0.1, 2), 600),
-        "planted, 600 vertices, 30 % shared, mixing 0.1": (*plant_communities(600, 0.3, 0.1, 3), 600),
-        "planted, 600 vertices, 10 % shared, mixing 0.3": (*plant_communities(600, 0.1, 0.3, 4), 600),
-    }
-    batches = (1, 10, 50, 200)
-    print(f"| graph | clusters | offline and truth | {' | '.join(f'batches of {size}' for size in batches)} |")
-    print("| --- " * (3 + len(batches)) + "|")
+    graphs = {"30 cliques of 8, neighbours share a vertex": (*chain_cliques(30, 8), 211)}
+    for number, (largest, shared, mixing) in enumerate(
+        ((16, 0.1, 0.0), (16, 0.1, 0.1), (16, 0.3, 0.1), (16, 0.1, 0.3), (40, 0.1, 0.1))
+    ):
+        name = f"planted, up to {largest}, {shared:.0%} shared, mixing {mixing}"
+        graphs[name] = (*plant_communities(600, shared, mixing, number, largest), 600)
+    print("| graph | truth | here: clusters, omega, NMI | semi-synchronous | ascending sweeps, the old rule |")
+    print("| --- " * 5 + "|")
     for name, (links, truth, vertices) in graphs.items():
-        offline = cluster_in_batches(links, vertices, vertices, 0)
-        cells = [name, f"{len(offline)} (truth {len(truth)})", f"{compute_omega(offline, truth, vertices):.2f}"]
-        for size in batches:
-            online = [cluster_in_batches(links, vertices, size, seed) for seed in range(3)]
-            beside = np.mean([compute_omega(each, offline, vertices) for each in online])
-            right = np.mean([compute_omega(each, truth, vertices) for each in online])
-            cells.append(f"{beside:.2f}, {right:.2f}")
-        print(f"| {' | '.join(cells)} |")
-    print("online: omega index with offline, then with the truth; means of 3 orders of arrival")
+        network = Network.from_links(vertices, links)
+        covers = (
+            find_cover(network),
+            spread_labels(network, take_largest, at_once=True),
+            spread_labels(network, take_smallest, at_once=False),
+        )
+        cells = [name, str(len(truth))]
+        for cover in covers:
+            omega, nmi = compute_omega(cover, truth, vertices), compute_overlapping_nmi(cover, truth, vertices)
+            cells.append(f"{len(cover)}, {omega:.2f}, {nmi:.2f}")
+        print(f"| {' | '.join(cells)} |", flush=True)
+    print(f"clusters here have at most {MOST} members")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["speed", "batches", "overlap"], nargs="?", help="without it, all three")
+    parser.add_argument(
+        "what", choices=["clusters", "overlap", "batches", "speed"], nargs="?", help="without it, overlap and speed"
+    )
     parser.add_argument("--passages", type=int, default=100_000)
-    parser.add_argument("--memory", type=int, default=5_119)
-    parser.add_argument("--latency", type=float, default=0.1, help="seconds of a call of the scripted model")
-    parser.add_argument("--embedder", default="bundled")
+    parser.add_argument("--data", default="musique", help="for batches: musique or wiki")
+    parser.add_argument("--repeats", type=int, default=6, help="for batches: places of the corpus")
     options = parser.parse_args()
-    if options.what in (None, "speed"):
-        asyncio.run(measure_speed(options.passages))
-    if options.what in (None, "batches"):
-        if SHARED.exists():
-            vectors = choose_embedder(options.embedder).embed(read_wiki(options.memory + 1000))
-            asyncio.run(measure_batches(options.memory, options.latency, vectors))
-        else:
-            print("batches are skipped: ../shared/data is absent")
     if options.what in (None, "overlap"):
         measure_overlap()
+    if options.what in (None, "speed"):
+        asyncio.run(measure_speed(options.passages))
+    if options.what in ("clusters", "batches") and not SHARED.exists():
+        print("skipped: ../shared/data is absent")
+    elif options.what == "clusters":
+        measure_clusters()
+    elif options.what == "batches":
+        measure_batches(options.data, options.repeats)
 
 
 if __name__ == "__main__":

@@ -6,9 +6,10 @@
     python bench/strong.py table rows                               # after `verdict` was written into the rows
 
 `ask` puts one question, without its options, to each system in turn. One reader plays the model for one question: give
-each question a mail box and a port of its own (`../shared/tools/README.md`). Without questions it asks the 16 of the
-types narrative and inferential that are not in the folder yet. A verdict is "right", "partly" or "wrong"; a declined
-question needs none.
+each question a mail box and a port of its own (`../shared/tools/README.md`). Questions are the 16 open ones of the
+story, and of `bench/strong/questions.jsonl` 8 of two meetings and 6 that need the whole story. What one reader
+extracted from each text for `hgmem` is in `bench/strong/relations-*.jsonl` (`tome build hgmem --extractions`). A
+verdict is "right", "partly" or "wrong"; a declined question needs none.
 
 To measure the prompts of another commit, copy this file into the `bench` of its checkout, run it there with its `src`
 in `PYTHONPATH`, and give other folders.
@@ -19,6 +20,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from statistics import fmean
@@ -26,16 +28,35 @@ from typing import Any
 
 from loop import MEMORY, build_memory
 from tomewise.embedding.choose_embedder import choose_embedder
-from tomewise.sample import SampleQuestion, read_questions
+from tomewise.sample import read_questions
 from tomewise.tome.tome import Tome
 
 SYSTEMS = ("hybrid context=1200", "comorag context=1200")
-OPEN = [question for question in read_questions() if question.type != "factoid"]
+QUESTIONS = Path(__file__).resolve().parent / "strong" / "questions.jsonl"  # of two meetings of QMSum, and of the story
 VERDICTS = ("right", "partly", "wrong")
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """An open question with its reference answers."""
+
+    id: str
+    question: str
+    answers: tuple[str, ...]
+
+
+def list_open() -> dict[str, Open]:
+    """The open questions of the story (n1, i1, ...), those of the meetings (m16/..., m34/...) and w1 to w6, by id."""
+    story = [Open(each.id, each.question, tuple(each.answers)) for each in read_questions() if each.type != "factoid"]
+    lines = QUESTIONS.read_text(encoding="utf-8").splitlines()
+    meetings = [Open(row["id"], row["question"], tuple(row["answers"])) for row in map(json.loads, lines)]
+    return {each.id: each for each in (*story, *meetings)}
+
+
 WAIT = 9000.0  # seconds for one reply: a reader is slower than a server
 
 
-def make_row(tome: Tome, system: str, question: SampleQuestion) -> dict[str, Any]:
+def make_row(tome: Tome, system: str, question: Open) -> dict[str, Any]:
     """One answer, with what it cost and an empty verdict."""
     answer = tome.ask(question.question, system=system)
     total = answer.usage.total
@@ -60,9 +81,9 @@ def ask(place: Path, wanted: list[str], systems: list[str], url: str, out: Path)
     out.mkdir(parents=True, exist_ok=True)
     model: dict[str, Any] = {"model": "openai:strong", "base_url": url, "api_key": "none", "timeout": WAIT}
     with Tome.open(place, embedder=choose_embedder("bundled"), **model) as tome:
-        for question in OPEN:
-            file = out / f"{question.id}.jsonl"
-            if (wanted and question.id not in wanted) or file.exists():
+        for question in (list_open()[name] for name in wanted):
+            file = out / f"{question.id.replace('/', '-')}.jsonl"
+            if file.exists():
                 continue
             rows = [make_row(tome, system, question) for system in systems]
             file.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
@@ -75,7 +96,7 @@ def read_rows(folder: Path) -> list[dict[str, Any]]:
 
 def print_sheet(rows: list[dict[str, Any]]) -> None:
     """Questions, reference answers and answers in an order that does not tell the systems apart."""
-    for question in OPEN:
+    for question in list_open().values():
         answers = [row["answer"] for row in rows if row["question"] == question.id and row["resolved"]]
         if not answers:
             continue
@@ -105,7 +126,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("memory", "ask", "sheet", "table"), nargs="?")
     parser.add_argument("place", type=Path, nargs="?", help="the tome, or the folder of rows")
-    parser.add_argument("questions", nargs="*", help="ids such as n1; none for all 16")
+    parser.add_argument("questions", nargs="*", help="ids such as n1")
     parser.add_argument("--system", action="append", help="may be repeated; the default is hybrid and comorag")
     parser.add_argument("--url", default="http://127.0.0.1:8765/v1")
     parser.add_argument("--out", type=Path, default=Path("rows"))

@@ -19,6 +19,7 @@ from tests import bridges
 from tests.stories import put_texts
 
 from tomewise.embedding.hash import HashEmbedder
+from tomewise.loops.extracts import EXTRACTS
 from tomewise.memory.building import build
 from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.systems.answer import answer_question
@@ -34,15 +35,17 @@ ABLATIONS = {
     for name, declared in SYSTEMS.items()
     if declared.ablations and ("+" not in name or name == "hipporag2+probe")
 }
+SELECTION = "selection as before"  # the others are compared with it, where a system has it: so each part shows
 EMBEDDER = HashEmbedder()
 QUESTION = "Whom did Ada meet?"
 LONER = "Whom did Ada ever meet?"  # near to the question, and in no fact
 MET = ("Ada > meet > Tom", "Ada > meet > Sam", "Ada > meet > Una", "Ada > did meet > Pip", "Ada > did meet > Rob")
 CHAIN = ("\n".join(MET), "Tom > knew > Ida", "Ida > kept > Xyz")  # a walk alone ties the last to the question
 ADDED = "It was so indeed, that winter."  # what each gist says beyond its passage
+BESIDE = "Whom, once more: number 0."  # it follows that one
 TEXTS = (*CHAIN, LONER, *(f"Whom, once more: number {number}." for number in range(14)))
 
-# These systems are asked over documents with titles, about a bridge or about two things.
+# These systems are asked over documents with titles, about a bridge or about two things: what their searches do.
 OVER_LANDS = {"hybrid", "associative"}
 CHOICE = f"{bridges.QUESTION.rstrip('?')}, the markka or the peseta?"
 LAND_FACTS = {
@@ -55,10 +58,11 @@ LAND_FACTS = {
 
 @dataclass(frozen=True)
 class Ran:
-    """What answering one question with a system came to."""
+    """What answering one question with a system came to. `shown` are the texts in the last prompt."""
 
     layers: tuple[str, ...]
     calls: Counter[str]
+    shown: tuple[str, ...]
     evidence: tuple[Evidence, ...]
     events: tuple[Event, ...]
 
@@ -93,10 +97,9 @@ def evolve_points(given: Any) -> dict[str, object]:
 
 
 def note_lines(given: Any) -> dict[str, object]:
-    """Long facts from all passages but the last ones, so that a ledger of the usual size forgets the first."""
+    """A fact for each passage but the last ones."""
     pieces = [piece for piece in given.evidence if piece.text not in TEXTS[-3:]]
-    facts = [{"label": each.label, "quote": each.text, "fact": f"{each.text} {'And so on. ' * 200}"} for each in pieces]
-    return {"facts": facts}
+    return {"facts": [{"label": each.label, "quote": each.text} for each in pieces]}
 
 
 def make_model() -> ScriptedModel:
@@ -172,9 +175,13 @@ def _split_every_question(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tomewise.recall.diffusion.has_one_clause", lambda question: False)
 
 
+def is_over_lands(system: str, ablation: str) -> bool:
+    return system in OVER_LANDS and ablation != SELECTION
+
+
 @pytest.fixture
-def store(request: pytest.FixtureRequest, system: str, tmp_path: Path):
-    path = request.getfixturevalue("lands" if system in OVER_LANDS else "library")
+def store(request: pytest.FixtureRequest, system: str, ablation: str, tmp_path: Path):
+    path = request.getfixturevalue("lands" if is_over_lands(system, ablation) else "library")
     made = SqliteStore.open(shutil.copy(path, tmp_path / "a.tome"))
     yield made
     made.close()
@@ -182,10 +189,12 @@ def store(request: pytest.FixtureRequest, system: str, tmp_path: Path):
 
 async def run(store: SqliteStore, name: str, settings: Mapping[str, Any], question: str) -> Ran:
     model = make_model()
-    system = assemble(name, Kit(store, model, EMBEDDER), **settings)
+    several = {"chunk": 250} if name == "cosmir" else {}  # tokens: two chunks, and a ledger that forgets
+    system = assemble(name, Kit(store, model, EMBEDDER), **several, **settings)
     answer = await answer_question(system, Question(text=question, force=True))
     layers = tuple(layer.name for layer in system.layers)
-    return Ran(layers, Counter(call.role for call in model.calls), answer.evidence, answer.events)
+    shown = tuple(piece.text for piece in model.calls[-1].given.evidence)
+    return Ran(layers, Counter(call.role for call in model.calls), shown, answer.evidence, answer.events)
 
 
 def texts(ran: Ran) -> list[str]:
@@ -245,8 +254,8 @@ def entities_alone(full: Ran, ablated: Ran) -> None:
 def read_from(source: str) -> Callable[[Ran, Ran], None]:
     def check(full: Ran, ablated: Ran) -> None:
         assert full.layers == ("gists", "graph:gists-triples")
-        assert ablated.layers == (*((source,) if source != "passages" else ()), f"graph:{source}-triples")
-        assert {*texts(ablated)} <= {*TEXTS}
+        assert ablated.layers == ("gists", *((source,) if source != "passages" else ()), f"graph:{source}-triples")
+        assert {text.endswith(ADDED) for ran in (full, ablated) for text in texts(ran)} == {True}, "the same carrier"
 
     return check
 
@@ -283,10 +292,15 @@ def as_published(full: Ran, ablated: Ran) -> None:
 
 def search_only(place: str) -> Callable[[Ran, Ran], None]:
     def check(full: Ran, ablated: Ran) -> None:
-        assert [each["place"] for each in full.details("explored")] == ["global", "local", "global"]
-        assert [each["place"] for each in ablated.details("explored")][1:] == [place, place]
+        assert [each["place"] for each in full.details("explored")] == ["everywhere", "local", "global"]
+        assert [each["place"] for each in ablated.details("explored")] == ["everywhere", place, place]
 
     return check
+
+
+def go_on(full: Ran, ablated: Ran) -> None:
+    reasons = [ran.details("stopped")[0]["reason"] for ran in (full, ablated)]
+    assert reasons == ["the memory suffices", "no new subquery was thought of"]
 
 
 def no_update(full: Ran, ablated: Ran) -> None:
@@ -323,11 +337,17 @@ def gists_alone(full: Ran, ablated: Ran) -> None:
 
 
 def check_single_reading(full: Ran, ablated: Ran) -> None:
-    assert (full.calls["extract_notes"], ablated.calls["extract_notes"]) == (2, 1)
+    assert (full.calls["extract_notes"], ablated.calls["extract_notes"]) == (3, 2)
 
 
 def keep_all_facts(full: Ran, ablated: Ran) -> None:
-    assert {*texts(full)} < {*texts(ablated)} == {*TEXTS[:-3]}
+    of_full, of_ablated = ([piece.text for piece in ran.evidence if piece.layer == EXTRACTS] for ran in (full, ablated))
+    assert {*of_full} < {*of_ablated} == {*TEXTS[:-3]}
+
+
+def show_no_passage(full: Ran, ablated: Ran) -> None:
+    assert {piece.layer for piece in full.evidence} == {EXTRACTS, "passages"}
+    assert {piece.layer for piece in ablated.evidence} == {EXTRACTS}
 
 
 def read_both_ways(full: Ran, ablated: Ran) -> None:
@@ -339,16 +359,25 @@ def run_five_times(full: Ran, ablated: Ran) -> None:
 
 
 def network_alone(full: Ran, ablated: Ran) -> None:
-    assert (full.layers, ablated.layers) == (("schemata",), ("schemata:links",))
+    assert (full.layers, ablated.layers) == (("schemata",), ("schemata:levels=0",))
     assert {piece.layer for piece in full.evidence} == {"passages", "schemata"}
     assert {piece.layer for piece in ablated.evidence} == {"passages"}
     assert ablated.calls["select_nodes"] > 1, "it grows along links"
 
 
-def one_cluster_each(full: Ran, ablated: Ran) -> None:
-    assert ablated.layers == ("schemata:unsplit",)
-    below = [source for piece in ablated.evidence if piece.layer == "schemata:unsplit" for source in piece.sources]
-    assert below, "schemata of one level, or of several where one holds another"
+def builds_schemata(name: str) -> Callable[[Ran, Ran], None]:
+    def check(full: Ran, ablated: Ran) -> None:
+        assert ablated.layers == (f"schemata:{name}",)
+        below = [source for piece in ablated.evidence if piece.layer == ablated.layers[0] for source in piece.sources]
+        assert below, "a summary was found"
+
+    return check
+
+
+def shows_kept_first(full: Ran, ablated: Ran) -> None:
+    """The search puts what the model kept first; fused, what other searches find too may stand before it."""
+    assert [piece.score for piece in ablated.evidence] == [1 / rank for rank in range(1, 1 + len(ablated.evidence))]
+    assert [piece.score for piece in full.evidence] != [1 / rank for rank in range(1, 1 + len(full.evidence))]
 
 
 def check_entities(full: Ran, ablated: Ran) -> None:
@@ -397,17 +426,38 @@ def as_it_walked(full: Ran, ablated: Ran) -> None:
     assert ablated.score("Signmark") < ablated.score("Spain")
 
 
+def rank_as_found(full: Ran, ablated: Ran) -> None:
+    """The rule of the last prompt puts forward what stands beside the passage that is nearest to the question."""
+    places = [
+        next(place for place, text in enumerate(texts(ran)) if text.startswith(BESIDE)) for ran in (full, ablated)
+    ]
+    assert places[0] < places[1]
+    assert len(ablated.shown) == len(ablated.evidence), "each piece by itself"
+
+
+def show_apart(full: Ran, ablated: Ran) -> None:
+    rank_as_found(full, ablated)
+    assert len(full.shown) < len(full.evidence), "passages that follow one another are one piece"
+    assert any(f"{LONER} {BESIDE}" in text for text in full.shown)
+
+
 CHANGES: Mapping[tuple[str, str], Callable[[Ran, Ran], None]] = {
+    ("naive", SELECTION): show_apart,
     ("hybrid", "without rewriting"): without_lift,
     ("hybrid", "without comparisons"): check_whole_question,
     ("hybrid", "as before"): ranks_alone,
+    ("hybrid", SELECTION): show_apart,
     ("associative", "without rewriting"): without_lift,
     ("associative", "without coverage"): without_coverage,
     ("associative", "without comparisons"): check_whole_question,
     ("associative", "as before"): as_it_walked,
+    ("associative", SELECTION): show_apart,
     ("hipporag2", "without recognition"): one_fact_less,
+    ("hipporag2", SELECTION): show_apart,
     ("hipporag2+probe", "without recognition"): no_call_of("filter_facts"),
+    ("hipporag2+probe", SELECTION): show_apart,
     ("raptor", "traversal"): from_the_top,
+    ("raptor", SELECTION): show_apart,
     ("cogitorag", "without diffusion"): one_step_only,
     ("cogitorag", "without cognirank"): masses_alone,
     ("cogitorag", "without decomposition"): no_call_of("decompose"),
@@ -417,11 +467,16 @@ CHANGES: Mapping[tuple[str, str], Callable[[Ran, Ran], None]] = {
     ("cogitorag", "answer from passages"): passages_alone,
     ("cogitorag", "answer from what gists add"): what_gists_add,
     ("cogitorag", "answer from triples"): facts_alone,
-    ("cam", "without hierarchy"): network_alone,
-    ("cam", "without flexibility"): one_cluster_each,
+    ("cogitorag", SELECTION): rank_as_found,
+    ("cam", "links only"): network_alone,
+    ("cam", "without hierarchy"): builds_schemata("levels=1"),
+    ("cam", "without flexibility"): builds_schemata("disjoint"),
+    ("cam", "shuffled clusters"): builds_schemata("shuffled"),
+    ("cam", "links as published"): builds_schemata("theta=0.5"),
     ("cam", "with entities"): check_entities,
     ("cam", "hierarchical retrieval"): check_search_without_model,
     ("cam", "global retrieval"): check_search_without_model,
+    ("cam", SELECTION): shows_kept_first,
     ("comorag", "without veridical"): no_layer("graph:passages-triples", "passages"),
     ("comorag", "without semantic"): no_layer("tree", "tree"),
     ("comorag", "without episodic"): no_layer("episodes", "episodes"),
@@ -429,6 +484,7 @@ CHANGES: Mapping[tuple[str, str], Callable[[Ran, Ran], None]] = {
     ("comorag", "without regulation"): no_call_of("probe"),
     ("comorag", "without both"): one_shot,
     ("comorag", "as published"): as_published,
+    ("comorag", SELECTION): show_apart,
     ("hgmem", "global only"): search_only("global"),
     ("hgmem", "local only"): search_only("local"),
     ("hgmem", "without update"): no_update,
@@ -436,6 +492,8 @@ CHANGES: Mapping[tuple[str, str], Callable[[Ran, Ran], None]] = {
     ("hgmem", "two-hop neighbourhood"): wider_search,
     ("hgmem", "update replaces vertices"): other_vertices,
     ("hgmem", "merged points stay"): originals_too,
+    ("hgmem", "go on although sufficient"): go_on,
+    ("hgmem", SELECTION): show_apart,
     ("read_agent", "sequential"): one_page_after_another,
     ("read_agent", "without look-up"): gists_alone,
     ("cosmir", "extraction alone"): no_call_of("infer_notes", "refine_questions"),
@@ -443,6 +501,7 @@ CHANGES: Mapping[tuple[str, str], Callable[[Ran, Ran], None]] = {
     ("cosmir", "without refinement"): no_call_of("refine_questions"),
     ("cosmir", "without recovery"): check_single_reading,
     ("cosmir", "unbounded ledger"): keep_all_facts,
+    ("cosmir", "ledger alone"): show_no_passage,
     ("chain_of_agents", "bidirectional"): read_both_ways,
     ("chain_of_agents", "self-consistent"): run_five_times,
 }
@@ -453,10 +512,11 @@ NAMED = [(system, ablation) for system, changes in ABLATIONS.items() for ablatio
 async def test_an_ablation_changes_what_its_name_says(store, system, ablation):
     assert (system, ablation) in CHANGES, "say in CHANGES what this ablation changes"
     question = QUESTION
-    if system in OVER_LANDS:
+    if is_over_lands(system, ablation):
         question = CHOICE if ablation == "without comparisons" else bridges.QUESTION
-    full = await run(store, system, {}, question)
-    CHANGES[system, ablation](full, await run(store, system, ABLATIONS[system][ablation], question))
+    base = {} if ablation == SELECTION else ABLATIONS[system].get(SELECTION, {})
+    full = await run(store, system, base, question)
+    CHANGES[system, ablation](full, await run(store, system, {**base, **ABLATIONS[system][ablation]}, question))
 
 
 def test_no_row_is_of_an_ablation_that_is_gone():

@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from tomewise import beside
 from tomewise.beside import FolderBeside, UnsafeFile
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> FolderBeside:
+@pytest.fixture(params=[True, False], ids=["inside", "by path"])
+def folder(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> FolderBeside:
+    """Once as here, and once as on Windows, which opens no file relative to a folder."""
+    monkeypatch.setattr(beside, "_OPENS_INSIDE", request.param)
     (tmp_path / "a.tome").touch(mode=0o640)
     return FolderBeside(tmp_path / "a.tome", "-cache", r"[a-z]+\.own|[a-z]+\.lock|deep")
 

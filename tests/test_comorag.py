@@ -349,7 +349,7 @@ async def test_the_best_so_far_takes_fewer_calls_and_declines_in_the_end(store):
         calls[label] = Counter(call.role for call in model.calls)
         assert answer.resolved == (label == "as published")
     assert calls["as published"] == {"answer": 4, "probe": 2, "fuse": 2, "encode": 14}
-    assert calls["best so far"] == {"answer": 3, "probe": 2, "fuse": 1, "encode": 7}
+    assert calls["best so far"] == {"answer": 3, "probe": 2, "fuse": 1, "encode": 4}
 
 
 @pytest.mark.parametrize(("settings", "text"), [({}, "at nine"), (PUBLISHED, "at ten")])

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 from tests.installed_plugin import SOURCES, install_plugin
+from tests.reading.documents import draw_pdf
 
 from tomewise import Experiment, plugins
 from tomewise.embedding.hash import HashEmbedder
-from tomewise.errors import UnknownName, UsageError
+from tomewise.errors import ReadingError, UnknownName, UsageError
 from tomewise.evaluate.digests import digest_prompts
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.language.cached import Cached
@@ -33,6 +34,7 @@ from tomewise.tome.tome import Tome
 from tomewise.types import Document, Question
 
 LOG = "# kept by Ada Marsh\n1911-05-02 | Ada Marsh put out the light at nine.\n1911-05-03 | Tom Hale rowed in.\n"
+SCANNED = "q 9 0 0 9 72 600 cm BI /W 1 /H 1 /BPC 8 /CS /G ID x EI Q"  # a page with a picture alone
 needs_writes = pytest.mark.skipif(
     not hasattr(GraphLayer, "writes"), reason="a layer on a graph gets its nodes once layers state what they write"
 )
@@ -101,6 +103,7 @@ def test_the_command_names_its_parts(command, site):
         ("layers", "retold"),
         ("roles", "retell_fact"),
         ("readers", "logbook"),
+        ("readers", "scan"),
         ("metrics", "brevity"),
     ]
     assert not [row for row in rows if row["problem"]]
@@ -121,6 +124,25 @@ def test_a_logbook_is_read_in_the_reader_process(site, logbook, here):
     assert document.text == "Ada Marsh put out the light at nine. (1911-05-02)\nTom Hale rowed in. (1911-05-03)"
     assert (document.metadata, document.source) == ({"begins": "1911-05-02"}, str(logbook.resolve()))
     assert "is not a logbook" in report.skipped[str(here / "broken.logbook")]
+
+
+def test_a_scan_is_read_by_the_package(site, here):
+    (here / "a.pdf").write_bytes(draw_pdf(SCANNED, SCANNED))
+    with Tome.open(here / "m.tome", embedder="hash") as tome:
+        with pytest.raises(ReadingError, match=r"put its text beside it, as a\.pdf\.txt"):
+            tome.add(here / "a.pdf")
+        (here / "a.pdf.txt").write_text("Ada put out the light.\fTom rowed in.", encoding="utf-8")
+        tome.add(here / "a.pdf")
+        (found,) = tome.search("Tom rowed in", limit=1)
+    assert found.place.page == 1
+    assert found.text == "Ada put out the light.\n\nTom rowed in."
+
+
+def test_without_the_package_a_scan_says_that_one_could_read_it(here):
+    (here / "a.pdf").write_bytes(draw_pdf(SCANNED))
+    says = r"is scanned: .* install a package that reads scans"
+    with Tome.open(here / "m.tome", embedder="hash") as tome, pytest.raises(ReadingError, match=says):
+        tome.add(here / "a.pdf")
 
 
 def test_without_the_package_a_logbook_is_plain_text(logbook, here):

@@ -70,7 +70,7 @@ def files(here, monkeypatch):
     (here / "notes").mkdir()
     (here / "notes" / "one.md").write_text("# One\n\nThe doctor was away in May.")
     (here / "corpus.jsonl").write_text(json.dumps({"id": "r1", "title": "A row", "text": "The widow kept the coin."}))
-    monkeypatch.setattr("tomewise.embedding.bundled.BundledMiniLM", HashEmbedder)
+    monkeypatch.setattr("tomewise.embedding.bundled.BundledMiniLM", lambda: HashEmbedder(384))
     return here
 
 
@@ -84,7 +84,9 @@ def test_python(number, capsys):
 RUN_ELSEWHERE = {
     "pip": "tests/newcomer installs and runs the first block",
     "make": ".ci/run runs the targets",
-    "export": "sets a variable, as the test of lines with a model does",
+    "export": "sets a variable, as the test of lines with a model does; of `tome`, tests/terminal/test_moving.py",
+    "import": "tests/terminal/test_moving.py",
+    "reembed": "tests/tome/test_reembedding.py",
     "weights": "tests/newcomer and tests/embedding/test_weights.py",
     "serve": "tests/server/served.py starts it",
     "eval": "test_lines_of_experiments_run",

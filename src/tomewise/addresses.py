@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
-from ipaddress import IPv6Address, ip_address
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Any, TypeAlias
 
+_UNICAST = IPv6Network("2000::/3")  # where all public addresses of IPv6 are
+_PROTOCOLS = IPv4Network("192.0.0.0/24")
 Resolve: TypeAlias = Callable[..., list[Any]]  # as `socket.getaddrinfo`
 
 # Where clouds hand out the secrets of a machine; those of IPv4 are link-local, but for this one of Alibaba's.
@@ -24,6 +26,21 @@ def find_loopback(host: str, resolve: Resolve | None = None) -> tuple[str, ...]:
     is_name = _strip(host) == "localhost" or _strip(host).endswith(".localhost")
     addresses = _resolve(host, resolve, 0 if is_name else socket.AI_NUMERICHOST)
     return addresses if "%" not in host and all(_parse_address(address).is_loopback for address in addresses) else ()
+
+
+def find_public(host: str, resolve: Resolve | None = None) -> tuple[str, ...]:
+    """The addresses that a host stands for, as numbers, if all of them are public; else none.
+
+    An address that stands for one of IPv4 in another way than a connection does (6to4, translation) is not public.
+    """
+    addresses = _resolve(host, resolve, 0)
+    return addresses if "%" not in host and all(_is_public(_parse_address(address)) for address in addresses) else ()
+
+
+def _is_public(address: Any) -> bool:
+    if isinstance(address, IPv6Address):
+        return address in _UNICAST and address.is_global and address.sixtofour is None
+    return bool(address.is_global and not address.is_multicast and address not in _PROTOCOLS)
 
 
 def is_never_asked(host: str) -> bool:

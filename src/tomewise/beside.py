@@ -5,6 +5,8 @@ link: files are opened relative to their folder, without following links, and wh
 that does not belong to the user or to the owner of the tome is refused, and so is a file with a second name, since a
 change would show there too. New files are written under a temporary name and renamed. Whoever owns a folder gives the
 names that it knows; no other file is listed or deleted.
+
+Windows opens no file relative to a folder, and has no owners in numbers: there a name is looked at before it is opened.
 """
 
 from __future__ import annotations
@@ -21,7 +23,10 @@ from secrets import token_hex
 from typing import BinaryIO
 
 _TEMPORARY = r"\.[0-9a-f]{8}\.new"
-_BESIDE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe must not make us wait for its other end
+# A pipe must not make us wait for its other end. Flags that a system lacks are left out.
+_BESIDE = sum(getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK", "O_BINARY"))
+_NEW = sum(getattr(os, flag, 0) for flag in ("O_CLOEXEC", "O_BINARY"))
+_OPENS_INSIDE = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW") and hasattr(os, "O_DIRECTORY")
 
 
 class UnsafeFile(OSError):
@@ -68,14 +73,18 @@ class FolderBeside:
                 return
         with self._enter() as folder:
             mode = self._find_mode()
-            os.fchmod(folder, mode | mode >> 2 & 0o111)  # who may read a folder may also look into it
+            # Who may read a folder may also look into it.
+            os.chmod(self.path if folder is None else folder, mode | mode >> 2 & 0o111)
 
     def open(self, name: str, *, to_change: bool = False) -> BinaryIO:
         """Open a file to read it, or `to_change` it in place."""
         with self._enter() as folder:
             flags = os.O_RDWR if to_change else os.O_RDONLY
             try:
-                file = os.open(name, flags | _BESIDE, dir_fd=folder)
+                path = self._locate(name, folder)
+                if folder is None and os.path.islink(path):
+                    raise OSError(errno.ELOOP, "is a link", str(path))
+                file = os.open(path, flags | _BESIDE, dir_fd=folder)
             except OSError as error:
                 raise self._explain(error, name) from None
         try:
@@ -88,9 +97,10 @@ class FolderBeside:
     def create(self, name: str) -> BinaryIO:
         """Open a new file to write it. Those who may read the tome may read it. Raises FileExistsError."""
         with self._enter() as folder:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-            created = os.fdopen(os.open(name, flags, 0o600, dir_fd=folder), "wb")
-        os.fchmod(created.fileno(), self._find_mode())
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NEW
+            created = os.fdopen(os.open(self._locate(name, folder), flags, 0o600, dir_fd=folder), "wb")
+        if hasattr(os, "fchmod"):
+            os.fchmod(created.fileno(), self._find_mode())
         return created
 
     @contextmanager
@@ -102,10 +112,11 @@ class FolderBeside:
             try:
                 with created as opened:
                     yield opened
-                os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+                places = self._locate(temporary, folder), self._locate(name, folder)
+                os.replace(*places, src_dir_fd=folder, dst_dir_fd=folder)
             except BaseException:
                 with suppress(OSError):
-                    os.unlink(temporary, dir_fd=folder)
+                    os.unlink(self._locate(temporary, folder), dir_fd=folder)
                 raise
 
     def prepare_lock(self, name: str) -> Path:
@@ -121,7 +132,7 @@ class FolderBeside:
     def list_names(self, *, folders: bool = False) -> list[str]:
         """The names of our files in the folder, sorted, or of our `folders`; a name that is a link is left out."""
         try:
-            with self._enter() as folder, os.scandir(folder) as entries:
+            with self._enter() as folder, os.scandir(self.path if folder is None else folder) as entries:
                 return sorted(
                     entry.name
                     for entry in entries
@@ -135,20 +146,20 @@ class FolderBeside:
     def read_size(self, name: str) -> int:
         """The bytes that a file has; 0 if it is gone."""
         with self._enter() as folder, suppress(FileNotFoundError):
-            return os.stat(name, dir_fd=folder, follow_symlinks=False).st_size
+            return os.stat(self._locate(name, folder), dir_fd=folder, follow_symlinks=False).st_size
         return 0
 
     def delete(self, name: str) -> None:
         """Delete a file of ours. What a link points to stays."""
         self._check_name(name)
         with self._enter() as folder, suppress(FileNotFoundError):
-            os.unlink(name, dir_fd=folder)
+            os.unlink(self._locate(name, folder), dir_fd=folder)
 
     def delete_folder(self, name: str) -> None:
         """Delete a folder of ours with all that is in it, as far as we may. What a link points to stays."""
         self._check_name(name)
         with self._enter() as folder, suppress(RecursionError):  # a stranger's folders may be very deep
-            shutil.rmtree(name, ignore_errors=True, dir_fd=folder)
+            shutil.rmtree(self._locate(name, folder), ignore_errors=True, dir_fd=folder)
 
     def delete_all(self) -> None:
         """Delete all files of ours, and the folder if nothing else is in it."""
@@ -157,8 +168,18 @@ class FolderBeside:
         with suppress(OSError):
             self.path.rmdir()
 
+    def _locate(self, name: str, folder: int | None) -> str | Path:
+        """The name of a file in the open folder; its path where none is open."""
+        return self.path / name if folder is None else name
+
     @contextmanager
-    def _enter(self) -> Iterator[int]:
+    def _enter(self) -> Iterator[int | None]:
+        """Open the folder; None where nothing is opened relative to one."""
+        if not _OPENS_INSIDE:
+            with self._above._enter() if self._above else nullcontext():
+                self._look_at_folder()
+            yield None
+            return
         with self._above._enter() if self._above else nullcontext() as above:
             try:
                 place = self.path.name if self._above else self.path
@@ -170,6 +191,12 @@ class FolderBeside:
             yield folder
         finally:
             os.close(folder)
+
+    def _look_at_folder(self) -> None:
+        status = os.lstat(self.path)
+        if not stat.S_ISDIR(status.st_mode):
+            raise self._explain(OSError(errno.ENOTDIR, "is not a folder", str(self.path)))
+        self._check_owner(status, "")
 
     def _check_name(self, name: str) -> None:
         if not self._names.fullmatch(name):
@@ -183,6 +210,8 @@ class FolderBeside:
         self._check_owner(status, name)
 
     def _check_owner(self, status: os.stat_result, name: str) -> None:
+        if not hasattr(os, "geteuid"):
+            return
         if status.st_uid != os.geteuid() and status.st_uid != self._tome.stat().st_uid:
             raise UnsafeFile(errno.EPERM, "belongs neither to you nor to the owner of the tome", str(self.path / name))
 

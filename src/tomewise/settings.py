@@ -126,7 +126,7 @@ class Settings:
     limit: int = _declare(16, "Model calls in flight.", least=1, trust="free")
     timeout: float = _declare(120.0, "Seconds for one model call.", least=0.1, trust="free")
     window: int | None = _declare(
-        None, "Tokens that the model accepts.", least=1, unset="the value known for the model", trust="free"
+        None, "Tokens that the model accepts.", least=1, unset="what its server states, or what is known", trust="free"
     )
     max_calls: int | None = _declare(None, "Stop before more model calls than this.", unset="no limit", trust="lower")
     max_tokens: int | None = _declare(

@@ -30,6 +30,13 @@ def test_documents_have_text_source_place_score_and_layer(book):
     assert json.loads(json.dumps(metadata)) == metadata, "stores of other frameworks keep it"
 
 
+def test_documents_have_the_metadata_of_their_sources(book):
+    book.add("letter.txt", metadata={"author": "Ada Marsh", "layer": "stone"})
+    (document,) = TomeRetriever(tome=book, limit=1).invoke("forged letter")
+    assert document.metadata["author"] == "Ada Marsh"
+    assert document.metadata["layer"] == "passages", "what every piece has comes first"
+
+
 async def test_sync_and_async_find_the_same_also_in_a_chain(book):
     retriever = TomeRetriever(tome=book)
     found = await retriever.ainvoke("the letter")

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 from tests.test_addresses import answer_with, resolve_numbers_alone
 
-from tomewise.embedding.loopback import LoopbackTransport, is_loopback
+from tomewise.embedding.loopback import is_loopback, make_loopback_transport
 from tomewise.embedding.openai import OpenAIEmbedder
 from tomewise.errors import ModelError, ModelUnavailable
 
@@ -77,7 +77,7 @@ def test_an_answer_that_changes_after_the_check_has_no_effect(server, monkeypatc
         return connect(address, *args, **options)
 
     monkeypatch.setattr(socket, "create_connection", watch)
-    transport = LoopbackTransport(lambda host, port, **how: answer_with(*next(answers))(host, port, **how))
+    transport = make_loopback_transport(lambda host, port, **how: answer_with(*next(answers))(host, port, **how))
     with httpx2.Client(transport=transport) as client:
         url = f"http://models.localhost:{server.server_port}/v1"
         assert client.post(url, content=b"x").status_code == 307
@@ -89,7 +89,7 @@ def test_an_answer_that_changes_after_the_check_has_no_effect(server, monkeypatc
 
 def test_the_next_address_is_tried(server):
     """`localhost` is often two addresses, and a server listens at one of them."""
-    with httpx2.Client(transport=LoopbackTransport(answer_with("127.0.0.2", "127.0.0.1"))) as client:
+    with httpx2.Client(transport=make_loopback_transport(answer_with("127.0.0.2", "127.0.0.1"))) as client:
         assert client.post(f"http://localhost:{server.server_port}/v1", content=b"x").status_code == 307
 
 

@@ -117,5 +117,4 @@ async def test_a_table_says_how_the_network_of_the_schemata_came_out(experiment,
     passages = sum(network["passages"] for network in networks)
     assert passages
     text = write_markdown(tabulate(results))
-    assert "cam, schemata: alpha 0.7, sigma 1, theta " in text
-    assert f"of {passages:,} passages isolated" in text
+    assert f"cam, schemata: alpha 0.7, sigma 1, k 10; {passages:,} passages, " in text

@@ -32,12 +32,12 @@ PRAISE = Judge("praise-of-answer", praise)
 
 def mine(kit: Kit, *, limit: Count = 2) -> System:
     """Retrieve a few passages."""
-    return answer_once(kit, Dense(kit.store, kit.embedder), limit, 500)
+    return answer_once(kit, Dense(kit.store, kit.embedder), limit, 500, selection="as found")
 
 
 @pytest.fixture
 def make(dataset, embedder, tmp_path):
-    def make(systems=("naive limit=1", mine, (mine, {"limit": 3})), metrics=("f1",), **given):
+    def make(systems=("naive limit=1 selection='as found'", mine, (mine, {"limit": 3})), metrics=("f1",), **given):
         settings = {"data": dataset, "model": ScriptedModel(ANSWER), "embedder": embedder, "out": tmp_path / "out"}
         return Experiment(systems, metrics=metrics, **{**settings, **given})
 
@@ -47,7 +47,7 @@ def make(dataset, embedder, tmp_path):
 def test_it_runs_names_recipes_and_pairs(make):
     experiment = make()
     results = experiment.run()
-    assert results.systems == ("naive limit=1", "mine", "mine limit=3")
+    assert results.systems == ("naive limit=1 'selection=as found'", "mine", "mine limit=3")
     assert [len(row.evidence) for row in results.rows if row.item.id == "q0"] == [1, 2, 3]
     assert results is experiment.results
     table = experiment.table(baseline="mine", by=["hops"])
@@ -69,7 +69,12 @@ def test_a_second_run_asks_nothing(make):
 
 def test_own_metrics_and_judges_reach_table_significance_and_csv(make, dataset):
     items = tuple(replace(dataset.items[n % 3], id=f"q{n:02}") for n in range(12))
-    experiment = make((mine, "naive limit=1"), metrics=(LENGTH,), judges=(PRAISE,), data=replace(dataset, items=items))
+    experiment = make(
+        (mine, "naive limit=1 selection='as found'"),
+        metrics=(LENGTH,),
+        judges=(PRAISE,),
+        data=replace(dataset, items=items),
+    )
     experiment.run()
     own, naive = (table := experiment.table(baseline="mine")).lines
     assert (own.cells["praise-of-answer"].value, naive.cells["praise-of-answer"].value) == (0.75, 0.5)

@@ -25,7 +25,7 @@ REPLIES = {"answer": lambda _: {"answer": "Ada"}, "summarise": lambda _: {"summa
 
 def mine(kit: Kit, *, limit: Count = 2, name: str = "") -> System:
     """Retrieve a few passages."""
-    return answer_once(kit, Dense(kit.store, kit.embedder), limit, 500)
+    return answer_once(kit, Dense(kit.store, kit.embedder), limit, 500, selection="as found")
 
 
 def with_tree(kit: Kit) -> System:

@@ -190,7 +190,8 @@ async def test_other_models_prompts_and_settings_ask_again(experiment, tmp_path)
     own = tmp_path / "prompts"
     own.mkdir()
     await run(experiment(("naive",)), tmp_path)
-    for given in ({"model": ScriptedModel(ANSWER, name="other")}, {"prompts": own}, {"systems": ("naive limit=3",)}):
+    three = "naive limit=3 selection='as found'"
+    for given in ({"model": ScriptedModel(ANSWER, name="other")}, {"prompts": own}, {"systems": (three,)}):
         model = given.setdefault("model", ScriptedModel(ANSWER))
         if given.get("prompts"):
             (own / "answer.md").write_text("Answer: {{ question }}")
@@ -222,7 +223,7 @@ async def test_the_ranking_costs_no_second_call(experiment, tmp_path, monkeypatc
 
     def assemble_decomposing(name, kit, **settings):
         retriever = Decomposing(kit)
-        loop = Once(retriever, kit.desk, limit=1, budget=500)
+        loop = Once(retriever, kit.make_desk("as found"), limit=1, budget=500)
         return System(loop=loop, retriever=retriever)
 
     monkeypatch.setattr("tomewise.evaluate.memories.assemble", assemble_decomposing)

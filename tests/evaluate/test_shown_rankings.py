@@ -22,7 +22,7 @@ RANKED = (find_metric("recall@2"),)
 
 def several(kit: Kit) -> System:
     """A loop that shows the first two passages, and says nothing of a retriever."""
-    return System(loop=answer_once(kit, Everything(kit.store), 2, 500).loop)
+    return System(loop=answer_once(kit, Everything(kit.store), 2, 500, selection="as found").loop)
 
 
 async def test_without_a_retriever_tables_measure_what_the_answer_saw(experiment, tmp_path):

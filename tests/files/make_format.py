@@ -27,7 +27,7 @@ COUNCIL = (
     "The clerk of the council was Rosa Lind. Rosa Lind wrote a letter to Ada Marsh about the ledger."
 )
 GONE = "Zoe Quill forged the Vellum Codex in Bruges. The Vellum Codex was sold to the council of Ghent."
-SYSTEMS = ("comorag", "cogitorag")
+SYSTEMS = ("comorag", "cogitorag", "cam")
 QUESTIONS = (("comorag", "Why did Ada Marsh burn the map?"), ("cogitorag", "Who sold the Heron to Ida Poe?"))
 
 

@@ -157,7 +157,6 @@ _PLAYS: Mapping[str, Callable[[Reading], dict[str, Any]]] = {
     "extract_triples": _triples,
     "extract_entities": lambda prompt: {"entities": [_name(prompt), "the light"]},
     "extract_relations": _relations,
-    "merge_descriptions": _summary,
     "summarise": _summary,
     "narrate": _summary,
     "filter_facts": _say(keep=[1, 2]),

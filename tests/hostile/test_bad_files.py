@@ -14,7 +14,7 @@ import pytest
 from tomewise.errors import ReadingError
 from tomewise.reading import read as reading
 from tomewise.reading.bounds import Bounds
-from tomewise.reading.folder import list_files
+from tomewise.reading.folder import FolderRules, list_files
 from tomewise.reading.process import ReaderProcess
 from tomewise.reading.read import SourceReader
 from tomewise.tome import inputs
@@ -98,7 +98,7 @@ def test_folders_may_be_nested_deeper_than_python_calls(here):
     (folders[-1] / "a.txt").write_text("The rain fell.")
     (here / "z.txt").write_text("The wind rose.")
     try:
-        found = [path for path in list_files(here, frozenset({".txt"}), follow=False) if isinstance(path, Path)]
+        found = [path for path in list_files(here, frozenset({".txt"}), FolderRules()) if isinstance(path, Path)]
     finally:
         (folders[-1] / "a.txt").unlink()
         for folder in reversed(folders):  # what clears the folders of tests calls itself for each

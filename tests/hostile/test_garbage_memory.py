@@ -17,7 +17,7 @@ from tomewise.language.cached import Cached
 from tomewise.language.chat import ChatModel
 from tomewise.language.memory_faults import find_fault, find_fault_in_names, list_strings
 from tomewise.language.prompts import Prompts
-from tomewise.language.roles import EXTRACT_FACTS, GIST, MERGE_DESCRIPTIONS, NARRATE, SUMMARISE, GistIn
+from tomewise.language.roles import EXTRACT_FACTS, GIST, NARRATE, SUMMARISE, GistIn
 from tomewise.testing import ScriptedModel
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
@@ -116,11 +116,9 @@ def test_no_published_extraction_is_refused() -> None:
 # ---------------------------------------------------------------- the model is shown what is wrong, once
 
 
-@pytest.mark.parametrize(
-    "role", [GIST, SUMMARISE, NARRATE, MERGE_DESCRIPTIONS, EXTRACT_FACTS], ids=lambda role: role.name
-)
+@pytest.mark.parametrize("role", [GIST, SUMMARISE, NARRATE, EXTRACT_FACTS], ids=lambda role: role.name)
 async def test_a_model_is_shown_what_is_wrong_and_given_up_after_one_repair(role) -> None:
-    given = {"text": PASSAGE, "texts": [PASSAGE], "name": "keeper", "descriptions": [PASSAGE]}
+    given = {"text": PASSAGE, "texts": [PASSAGE], "name": "keeper"}
     excuse = "I'm sorry, but I can't assist with that."
     reply = json.dumps({"memory": excuse, "summary": excuse, "entities": [excuse]})
     with OpenAIServer(lambda _: reply_with(reply)) as server:

@@ -58,7 +58,7 @@ SYSTEMS = {
     "hybrid+rewrite": {"follow_up", "answer"},
     "hybrid+stepwise": {"step", "answer"},
     "read_agent order=sequential words=60": {"shorten", "look_up", "answer"},
-    "auto 'ladder=hybrid+probe cycles=3 limit=2'": {"probe", "encode", "fuse", "answer"},
+    "auto whole=none_known 'ladder=hybrid+probe cycles=3 limit=2'": {"probe", "encode", "fuse", "answer"},
 }
 
 
@@ -109,6 +109,7 @@ def test_the_model_obeys_an_unfenced_order_in_any_message() -> None:
 # ---------------------------------------------------------------- each role
 
 SHOWN = [roles.Shown(label=f"E{number}", text=ALL, title=attack) for number, attack in enumerate(ATTACKS)]
+CANDIDATES = [roles.Candidate(label=attack, text=ALL, found=attack) for attack in ATTACKS]
 POINTS = [roles.PointShown(id=attack, description=ALL, entities=ATTACKS) for attack in ATTACKS[:3]]
 ENTRIES = [roles.Entry(label=f"F{number}", text=attack) for number, attack in enumerate(ATTACKS)]
 JUDGED = {"question": ALL, "reference": ALL, "prediction": ALL}
@@ -118,11 +119,10 @@ GIVEN: list[tuple[Role, BaseModel]] = [
     (roles.EXTRACT_TRIPLES, roles.ExtractIn(text=ALL, title=ALL, entities=ATTACKS)),
     (roles.EXTRACT_FACTS, roles.ExtractIn(text=ALL, title=ALL, entities=ATTACKS)),
     (roles.EXTRACT_RELATIONS, roles.PassageIn(text=ALL, title=ALL)),
-    (roles.MERGE_DESCRIPTIONS, roles.DescriptionsIn(name=ALL, descriptions=ATTACKS)),
     (roles.SUMMARISE, roles.SummaryIn(texts=ATTACKS)),
     (roles.NARRATE, roles.SummaryIn(texts=ATTACKS)),
     (roles.FILTER_FACTS, roles.FilterIn(question=ALL, facts=ATTACKS)),
-    (roles.SELECT_NODES, roles.SelectIn(question=ALL, nodes=ATTACKS, known=ATTACKS)),
+    (roles.SELECT_NODES, roles.SelectIn(question=ALL, nodes=CANDIDATES, known=SHOWN)),
     (roles.DECOMPOSE, roles.DecomposeIn(question=ALL)),
     (roles.FOLLOW_UP, roles.FollowUpIn(question=ALL, evidence=SHOWN)),
     (roles.PROBE, roles.ProbeIn(question=ALL, past_probes=ATTACKS, cues=ATTACKS, missing=ALL)),

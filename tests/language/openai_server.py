@@ -113,6 +113,7 @@ class OpenAIServer:
     def __init__(self, handler: Callable[[dict[str, Any]], Behaviour]) -> None:
         self.handler = handler
         self.requests: list[dict[str, Any]] = []
+        self.pages: dict[str, Callable[[Any], Any]] = {}  # other paths than that of the protocol: body to JSON
         self.sent: list[dict[str, Any]] = []  # requests whose reply was sent whole
         self.keys: list[str] = []
         self.connections = 0
@@ -178,7 +179,16 @@ class OpenAIServer:
         """One request and its reply. False ends the connection."""
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         headers = dict(line.lower().split(": ", 1) for line in head.split("\r\n")[1:] if ": " in line)
-        request = json.loads(await reader.readexactly(int(headers.get("content-length", "0"))))
+        body = await reader.readexactly(int(headers.get("content-length", "0")))
+        path = head.split()[1]
+        if not path.endswith("/chat/completions"):
+            page = self.pages[path](json.loads(body or "null")) if path in self.pages else None
+            payload = b"" if page is None else page if isinstance(page, bytes) else json.dumps(page).encode()
+            status = "404 Not Found" if page is None else "200 OK"
+            writer.write(f"HTTP/1.1 {status}\r\nContent-Length: {len(payload)}\r\n\r\n".encode() + payload)
+            await writer.drain()
+            return True
+        request = json.loads(body)
         self.requests.append(request)
         self.arrived.set()
         self.keys.append(headers.get("authorization", ""))

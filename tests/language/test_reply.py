@@ -1,11 +1,13 @@
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tomewise.errors import BadReply
+from tomewise.fallbacks import PART_SKIPPED, count_fallbacks
 from tomewise.language import roles
 from tomewise.language.reply import decode, make_lean_schema, write_schema
 
@@ -122,3 +124,46 @@ def test_a_quotation_may_come_alone(quotes: str) -> None:
     assert decode(roles.ANSWER, f'{{"answer": 1911, "quotes": {quotes}}}') == roles.AnswerOut(
         answer="1911", quotes=[roles.Quote(label="", quote="x y")]
     )
+
+
+# ---------------------------------------------------------------- records of a list
+
+GOOD = {"label": "E1", "quote": "It rained.", "fact": "It rained."}
+
+
+def test_one_bad_record_of_twenty_is_skipped_and_counted() -> None:
+    records = [GOOD] * 19 + [{"label": "E2", "fact": "without a quotation"}]
+    with count_fallbacks() as counts:
+        output = decode(roles.EXTRACT_NOTES, json.dumps({"facts": records}))
+    assert len(output.facts) == 19
+    assert counts == {PART_SKIPPED: 1}
+
+
+@pytest.mark.parametrize("facts", [[{"label": "E2"}], ["It rained."], "It rained."])
+def test_records_of_which_none_fits_are_refused(facts: Any) -> None:
+    with count_fallbacks() as counts, pytest.raises(BadReply, match="facts"):
+        decode(roles.EXTRACT_NOTES, json.dumps({"facts": facts}))
+    assert not counts
+
+
+@pytest.mark.parametrize(
+    ("role", "text", "expected"),
+    [
+        (roles.EXTRACT_NOTES, [GOOD], {"facts": [GOOD]}),
+        (roles.EXTRACT_NOTES, {"facts": GOOD}, {"facts": [GOOD]}),
+        (roles.INFER_NOTES, [{"rests_on": "F1, F2", "inference": "so"}], {"inferences": [("F1", "F2")]}),
+        (roles.REFINE_QUESTIONS, {"answered": ["Q2"]}, {"answered": [2]}),
+        (roles.SELECT_NODES, {"keep": 3}, {"keep": [3]}),
+        (roles.SELECT_NODES, [1, 3], {"keep": [1, 3]}),
+    ],
+)
+def test_lists_are_read_in_the_forms_that_models_write(role: Any, text: Any, expected: dict[str, Any]) -> None:
+    read = decode(role, json.dumps(text)).model_dump()
+    if role is roles.INFER_NOTES:
+        read = {"inferences": [tuple(each["rests_on"]) for each in read["inferences"]]}
+    assert {name: read[name] for name in expected} == expected
+
+
+def test_a_list_in_a_remark_is_not_taken_for_the_reply() -> None:
+    assert decode(roles.SELECT_NODES, 'Text [1] is off. {"keep": [2]}').keep == [2]
+    assert decode(roles.SELECT_NODES, "I keep [1, 3].").keep == [1, 3]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import make_token_counter
-from tomewise.types import Answer, Event, Evidence, Loop, Question, Scope
+from tomewise.types import Answer, Document, Event, Evidence, Loop, Passage, Question, Scope, content_id
 
 EMBEDDER = HashEmbedder(32)
 
@@ -27,9 +27,15 @@ class Shelves:
         return list(self._found.get(query, self._ground))[:limit]
 
 
-def make_desk(store, model=None, count=None):
-    """A desk; without a model for what asks none. `count` is the embedder's by default."""
-    return Desk(store, model, count or make_token_counter(EMBEDDER))
+def make_desk(store, model=None, count=None, plain=None):
+    """A desk; without a model for what asks none. `count` is the embedder's by default. With `plain` it fuses."""
+    return Desk(store, model, count or make_token_counter(EMBEDDER), plain)
+
+
+def put_passages(store, document: Document, passages: Sequence[Passage]) -> None:
+    """A document cut into these passages, without vectors."""
+    with store.write() as change:
+        change.put_document(document, content_id("d", document.text), passages)
 
 
 async def converse(loop: Loop, question: Question) -> tuple[list[Event], Answer]:

@@ -7,7 +7,8 @@ from tests.loops.doubles import converse
 
 from tomewise.calls import CallCount
 from tomewise.errors import UsageError
-from tomewise.loops.escalate import Escalate, Way
+from tomewise.loops import escalate
+from tomewise.loops.escalate import Way
 from tomewise.testing import check_loop
 from tomewise.types import Answer, Event, Question
 
@@ -29,6 +30,23 @@ class Fixed:
         self.asked.append(question)
         yield Event(name="worked", summary="answer: fixed")
         yield Answer(text="a guess") if question.force and not self.answer.resolved else self.answer
+
+
+class Reader(Fixed):
+    """A loop that estimates its calls; None: it cannot be asked."""
+
+    def __init__(self, calls: int | None) -> None:
+        super().__init__(FULL, None)
+        self.estimated = calls
+
+    async def estimate_calls(self, question):
+        if self.estimated is None:
+            raise UsageError("the window is too small")
+        return self.estimated
+
+
+def Escalate(*ways, **limits):  # noqa: N802 - the class, with a rule that is plain to see
+    return escalate.Escalate(*ways, find_whole=lambda text: "list" if text == WHOLE.text else "", **limits)
 
 
 def way(name, answer=FULL, most=33, lag=()):
@@ -92,13 +110,35 @@ async def test_a_question_for_the_whole_text_goes_to_the_loop_that_reads_it():
     first, whole = way("hybrid", FULL, 1), way("cosmir", most=None)
     events, answer = await converse(Escalate(first, [way("comorag")], [whole]), WHOLE)
     assert (answer, names(events), first.loop.asked) == (FULL, ["cosmir"], [])
-    assert events[0].detail["because"] == "the question asks for the whole text ('List all')"
+    assert events[0].detail["because"] == "the question needs the whole text (list)"
+
+
+@pytest.mark.parametrize(
+    ("calls", "chosen"), [(20, ["cosmir"]), (21, ["none", "comorag"]), (None, ["none", "comorag"])]
+)
+async def test_a_whole_text_is_read_if_its_estimate_is_within_the_limit(calls, chosen):
+    first, deeper, reader = way("hybrid", FULL, 1), way("comorag", PARTLY), Reader(calls)
+    loop = Escalate(first, [deeper], [Way("cosmir", reader)], reading=20)
+    events, answer = await converse(loop, WHOLE)
+    assert (names(events), first.loop.asked) == (chosen, [])
+    assert answer == (FULL if chosen == ["cosmir"] else PARTLY)
+    reasons = {21: "would take 21 calls, 20 are allowed for reading the whole text", None: "the window is too small"}
+    assert events[0].detail["passed over"] == ({"cosmir": reasons[calls]} if calls in reasons else {})
+
+
+async def test_a_reader_that_states_no_calls_is_passed_over_and_nothing_built_leaves_one_shot():
+    first, deeper = way("hybrid", FULL, 1), way("comorag", lag=("tree",))
+    loop = Escalate(first, [deeper], [way("cosmir", most=None)], reading=20)
+    events, answer = await converse(loop, WHOLE)
+    assert (names(events), answer) == (["none", "none", "hybrid"], FULL)
+    assert "does not say how many calls" in events[0].detail["passed over"]["cosmir"]
+    assert events[1].detail["build would help"] == ["comorag"]
 
 
 async def test_without_a_loop_that_reads_the_whole_text_it_says_so_and_goes_on():
     loop = Escalate(way("hybrid", DECLINED, 1), [way("hybrid+probe")], [Way("cosmir", None)])
     events, answer = await converse(loop, WHOLE)
-    assert names(events) == ["none", "hybrid", "hybrid+probe"]
+    assert names(events) == ["none", "hybrid+probe"]
     assert events[0].detail["passed over"] == {"cosmir": "not a system here"}
     assert answer == FULL
 

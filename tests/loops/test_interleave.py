@@ -62,6 +62,13 @@ async def test_the_words_of_the_paper_conclude_too(store, pieces):
     assert list_roles(model) == ["think", "answer"]
 
 
+async def test_other_words_about_an_answer_do_not_conclude(store, pieces):
+    thoughts = [{"thought": "The answer is unknown so far."}, {"thought": "Bruges.", "concludes": True}]
+    model = ScriptedModel({"think": thoughts, "answer": [ANSWERED]})
+    await converse(build(store, model, Shelves({}, pieces)), QUESTION)
+    assert list_roles(model) == ["think", "think", "answer"]
+
+
 async def test_it_ends_after_so_many_thoughts(store, pieces):
     model = ScriptedModel({"think": lambda given: {"thought": f"Thought {len(given.thoughts)}."}, "answer": [ANSWERED]})
     recall = Shelves({}, pieces)

@@ -16,7 +16,7 @@ from tomewise.recall.ranking import as_evidence
 from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import check_loop, document_of, put_document
 from tomewise.testing.scripted import ScriptedModel
-from tomewise.types import Document, Evidence, Passage, Question, Scope, content_id
+from tomewise.types import Document, Evidence, Passage, Question, content_id
 
 EMBEDDER = HashEmbedder(32)
 KINDS = {"tree": "summary", "episodes": "episode"}
@@ -106,22 +106,6 @@ def test_a_passage_makes_room_for_another_passage_only():
     assert keep(piece("b", TEXT), piece("a", TEXT, "gists")) == ["b"]
 
 
-def test_neighbours_follow_their_hit_and_no_passage_comes_twice(store):
-    def parts(distance, *positions, within=None):
-        return [
-            int(e.text.split()[1]) for e in make_desk(store).add_neighbours(hits(store, *positions), distance, within)
-        ]
-
-    assert parts(1, 2) == [2, 3, 1]
-    assert parts(2, 0) == [0, 1, 2]
-    assert parts(1, 2, 3) == [2, 3, 1, 4]
-    assert parts(0, 2) == [2]
-    assert parts(1, 2, within=Scope(documents=frozenset({"/books/story.md"}))) == [2, 3, 1]
-    assert parts(1, 2, within=Scope(entities=frozenset({"e"}))) == [2]
-    assert [e.node for e in make_desk(store).add_neighbours([make_derived(store, "tree", 1)], 1, None)] == ["ntree"]
-    assert {e.score for e in make_desk(store).add_neighbours(hits(store, 2), 1, None)} == {1.0}
-
-
 class Found:
     def __init__(self, evidence):
         self._evidence = evidence
@@ -130,10 +114,10 @@ class Found:
         return self._evidence[:limit]
 
 
-async def ask(store, evidence, *quotes, budget=500, neighbours=0):
+async def ask(store, evidence, *quotes, budget=500):
     reply = AnswerOut(answer="Ada", quotes=[Quote(label=label, quote=quote) for label, quote in quotes])
     model = ScriptedModel({"answer": [reply]})
-    loop = Once(Found(evidence), make_desk(store, model), limit=9, budget=budget, neighbours=neighbours)
+    loop = Once(Found(evidence), make_desk(store, model), limit=9, budget=budget)
     return model.calls, await check_loop(loop, Question(text="Who?"))
 
 
@@ -144,10 +128,7 @@ async def test_a_quotation_of_a_summary_is_cited_from_a_passage_or_counted_apart
     assert (answer.derived_quotes, answer.dropped_quotes) == (1, 1)
 
 
-async def test_the_loop_shows_neighbours_and_copies_once(store):
-    calls, answer = await ask(store, hits(store, 4), neighbours=1)
-    assert [shown.place for shown in calls[0].given.evidence] == ["part 5 of 6", "part 6 of 6", "part 4 of 6"]
-    assert len(answer.evidence) == 3
+async def test_the_loop_shows_copies_once(store):
     copies = [make_derived(store, layer, 1, text=TEXT) for layer in ("tree", "episodes")]
     assert [shown.kind for shown in (await ask(store, copies))[0][0].given.evidence] == ["summary"]
     everything, _ = await ask(store, copies, budget=None)

@@ -197,7 +197,7 @@ async def test_exhausted_and_forced(store):
         PROBE,
         ["encode a v: v1", "encode a s: s1", "fuse <When? v> <When? s>"],
         "answer v0 v1 s0 s1 <fused A> <a v> <a s>",
-        "answer! v0 v1 s0 s1 <When? v> <a v> <When? s> <a s>",
+        "answer! v0 v1 s0 s1 <When? v> <When? s> <a v> <a s>",
     )
     assert reason(events) == "no cycle is left (allowed: 1)"
     assert (answer.text, answer.resolved, answer.forced) == ("at nine", True, True)

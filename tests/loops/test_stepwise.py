@@ -54,21 +54,27 @@ async def test_steps_by_search_and_from_memory_then_the_answer(store, pieces):
     recall = Shelves({BUYER: [pieces[2], pieces[0]], TOWN: [pieces[1]]})
     events, answer = await converse(build(store, model, recall), QUESTION)
     assert list_roles(model) == ["step", "answer", "step", "answer", "step", "step", "answer"]
-    assert recall.asked == [BUYER, TOWN]
+    assert recall.asked == [BUYER, TOWN, QUESTION.text], "the question itself is searched too"
     part, last = model.calls[1].given, model.calls[-1].given
     assert (part.question, part.options, part.may_decline) == (BUYER, [], True)
     memory = f"{COUNTRY} Belgium (from general knowledge, not from the texts)"
     findings = [f"{BUYER} Ida Poe", f"{TOWN} Bruges", memory]
     assert model.calls[-2].given.findings == last.notes == findings
     assert last.options == list(QUESTION.options)
-    assert [piece.node for piece in answer.evidence] == [pieces[n].node for n in (0, 1, 2)], (
-        "what was cited comes first"
-    )
+    assert [piece.node for piece in answer.evidence] == [pieces[n].node for n in (0, 2, 1)], "cited, then in turns"
     assert answer.choice == "A"
     assert [event.name for event in events][:3] == ["decided", "recalled", "found"]
     assert events[0].summary.startswith("decision: search, subquestion: Who bought")
     assert [event.summary for event in events if event.name == "decided"][2].startswith("decision: from memory")
     assert events[-2].summary == "reason: the findings suffice"
+
+
+async def test_a_small_answer_gets_a_third_of_the_context(store, pieces):
+    model = ScriptedModel({"step": [{"subquestion": BUYER}, {"finished": True}], "answer": lambda _: ANSWERED})
+    await converse(build(store, model, Shelves({}, pieces), limit=9, budget=120), QUESTION)
+    small, last = (call.given for call in model.calls if call.role == "answer")
+    shown = [sum(len(piece.text.split()) + 12 for piece in given.evidence) for given in (small, last)]
+    assert 0 < shown[0] <= 40 < shown[1] <= 120
 
 
 async def test_it_ends_after_so_many_steps(store, pieces):
@@ -94,7 +100,7 @@ async def test_an_answer_from_memory_alone_still_shows_the_texts(store, pieces):
     recall = Shelves({}, pieces)
     _, answer = await converse(build(store, model, recall), QUESTION)
     assert recall.asked == [QUESTION.text]
-    assert len(answer.evidence) == 2
+    assert len(answer.evidence) == len(pieces), "all that have room"
 
 
 @pytest.mark.parametrize(
@@ -120,7 +126,7 @@ async def test_memory_without_an_answer_is_searched(store, pieces):
     )
     recall = Shelves({}, pieces)
     await converse(build(store, model, recall), QUESTION)
-    assert recall.asked == [BUYER]
+    assert recall.asked == [BUYER, QUESTION.text]
 
 
 async def test_an_unusable_answer_of_a_step_counts_as_not_found(store, pieces):
@@ -139,4 +145,4 @@ async def test_the_contract_of_loops_holds_within_a_scope(store, pieces):
     recall = Shelves({}, pieces)
     answer = await check_loop(build(store, model, recall), Question(text="Who?", within=scope))
     assert answer.text == "Ida"
-    assert recall.scopes == [scope]
+    assert recall.scopes == [scope, scope]

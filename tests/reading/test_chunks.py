@@ -1,5 +1,7 @@
 """Chunks are runs of passages."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,13 +13,13 @@ def passage(document, position, text="text"):
     return Passage(id=f"{document}-{position}", document=document, position=position, start=0, end=len(text), text=text)
 
 
-def test_runs_end_where_they_are_full_and_where_the_document_ends():
+def test_runs_end_where_they_are_full_and_neighbouring_documents_share_one():
     passages = [passage("a", n) for n in range(4)] + [passage("b", n) for n in range(2)]
     chunks = make_chunks(passages, [4, 4, 4, 4, 1, 1], 9)
-    assert [(chunk.document, [each.position for each in chunk.passages], chunk.tokens) for chunk in chunks] == [
-        ("a", [0, 1], 8),
-        ("a", [2, 3], 8),
-        ("b", [0, 1], 2),
+    assert [([each.id for each in chunk.passages], chunk.tokens) for chunk in chunks] == [
+        (["a-0", "a-1"], 8),
+        (["a-2", "a-3", "b-0"], 9),
+        (["b-1"], 1),
     ]
 
 
@@ -35,6 +37,8 @@ def test_every_passage_is_read_once_and_in_order(rows, size):
     rows.sort(key=lambda row: row[0])
     passages = [passage(document, n) for n, (document, _) in enumerate(rows)]
     chunks = make_chunks(passages, [tokens for _, tokens in rows], size)
+    sizes = {each.id: tokens for each, (_, tokens) in zip(passages, rows, strict=True)}
     assert [each for chunk in chunks for each in chunk.passages] == passages
-    assert all(len({each.document for each in chunk.passages}) == 1 for chunk in chunks)
     assert all(chunk.tokens <= size or len(chunk.passages) == 1 for chunk in chunks)
+    joined = pairwise(chunks)
+    assert all(left.tokens + row > size for (left, right) in joined for row in [sizes[right.passages[0].id]])

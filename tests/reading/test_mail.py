@@ -33,6 +33,7 @@ def test_a_message(tmp_path: Path) -> None:
         "Subject: Wetter für Öl\n\nGrüße."
     )
     assert document.metadata == {
+        "author": "Anna Poe",
         "from": "Anna Poe <anna@harbour.example>",
         "to": "bob@harbour.example",
         "date": "2024-05-01 12:04",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,7 @@ from tomewise.errors import ReadingError
 from tomewise.reading.metadata import find_unstorable, read_front_matter, select_plain
 from tomewise.reading.process import ReaderProcess
 from tomewise.reading.read import SourceReader
+from tomewise.reading.splitter import PassageSplitter
 from tomewise.tome.tome import Tome
 
 NOTE = """---
@@ -36,8 +38,8 @@ def test_plain_fields_are_kept():
 
 
 def test_front_matter_is_read():
-    assert read_front_matter(NOTE) == {"title": "The  keeper", **FIELDS}
-    assert read_front_matter("---\na: 1\n...\n") == {"a": 1}
+    assert read_front_matter(NOTE)[0] == {"title": "The  keeper", **FIELDS}
+    assert read_front_matter("---\na: 1\n...\n") == ({"a": 1}, 12)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +70,7 @@ def test_front_matter_is_read():
     ],
 )
 def test_a_word_is_a_number_only_where_it_plainly_is(written, value):
-    found = read_front_matter(f"---\na: {written}\nb: [{written}]\n---\n")
+    found, _ = read_front_matter(f"---\na: {written}\nb: [{written}]\n---\n")
     assert found == {"a": value, "b": [value]}
     assert isinstance(found["a"], type(value))
 
@@ -96,7 +98,7 @@ def test_front_matter_that_unfolds_takes_a_second_and_no_room(bomb, here):
     for name, front in (("a.md", BOMBS[bomb]), ("b.md", "title: Rain\n")):
         (here / name).write_text(f"---\n{front}---\nThe rain fell.\n")
     started = time.thread_time()
-    found = read_front_matter((here / "a.md").read_text())
+    found, _ = read_front_matter((here / "a.md").read_text())
     assert time.thread_time() - started < 10  # a tenth of a second, and at most one
     assert len(str(found)) < 2 * LONG
     with Tome.open(embedder="hash") as tome:
@@ -125,7 +127,7 @@ def test_front_matter_that_unfolds_takes_a_second_and_no_room(bomb, here):
     ],
 )
 def test_any_other_beginning_is_text(text):
-    assert read_front_matter(text) == {}
+    assert read_front_matter(text) == ({}, 0)
 
 
 def test_markdown_has_its_front_matter_as_metadata_and_keeps_its_text(tmp_path):
@@ -146,3 +148,18 @@ def test_characters_that_cannot_be_stored_are_refused(tmp_path):
     (tmp_path / "a.md").write_text('---\nnote: "a\\0b"\n---\ntext')
     with ReaderProcess() as process, pytest.raises(ReadingError, match="'note' in its front matter"):
         SourceReader(process).read(tmp_path / "a.md")
+
+
+def test_front_matter_is_in_no_passage(tmp_path, minilm):
+    (tmp_path / "note.md").write_text("---\ntitle: Rain\n# a comment\n---\n# One\n\nThe rain fell.\n")
+    (tmp_path / "bare.md").write_text("---\ntitle: Rain\n---\n")
+    with ReaderProcess() as process:
+        (note,), (bare,) = (SourceReader(process).read(tmp_path / name).documents for name in ("note.md", "bare.md"))
+    splitter = PassageSplitter(minilm, max_tokens=64)
+    (passage,) = splitter.split(note)
+    assert passage.text == "# One\n\nThe rain fell."
+    assert note.text[passage.start : passage.end] == passage.text
+    assert passage.place.chapter == ("One",)
+    assert [passage.text for passage in splitter.split(bare)] == ["---\ntitle: Rain\n---"]
+    assert [passage.text for passage in splitter.split(replace(bare, body=-1))] == ["---\ntitle: Rain\n---"]
+    assert splitter.split(replace(bare, body=99)) == []

@@ -40,3 +40,15 @@ def test_the_title_of_the_page_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "a.html"
     path.write_text(PAGE.format(text=f"<main>{TEXT}</main>"))
     assert read_html(path)[0].title == "Rain"
+
+
+def test_banners_and_bare_notices_about_cookies_are_left_out_and_recipes_stay(tmp_path: Path) -> None:
+    frame = '<div class="cookie">We use cookies. Please accept.</div><div class="banner">Sale of ships</div>'
+    rain = "<p>The rain fell for seven days, and the harbour was empty.</p>"
+    hero = '<div class="hero banner"><h1>Rain</h1></div>'
+    recipe = '<article><div class="cookie"><p>Bake the cookies for nine minutes.</p></div></article>'
+    text = read(tmp_path / "a.html", f"<body>{frame}{hero}{rain}{recipe}</body>")
+    assert "accept" not in text
+    assert "Sale" not in text
+    assert "# Rain" in text
+    assert "nine minutes" in text

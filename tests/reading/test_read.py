@@ -10,7 +10,7 @@ import pytest
 from tests.reading.documents import EPUB, docx, pdf, write_zip
 
 from tomewise.errors import ReadingError
-from tomewise.reading.folder import Skipped
+from tomewise.reading.folder import FolderRules, Skipped
 from tomewise.reading.messages import Reply
 from tomewise.reading.process import ReaderProcess
 from tomewise.reading.read import SourceReader
@@ -31,7 +31,7 @@ def read(path: Path | str) -> list[Document]:
 
 
 def read_all(paths: Iterable[Path | str], *, follow: bool = False) -> Iterator[Document | Skipped]:
-    reader = SourceReader(read.process, follow=follow)  # type: ignore[attr-defined]
+    reader = SourceReader(read.process, rules=FolderRules(follow=follow))  # type: ignore[attr-defined]
     for found in reader.read_all(paths):
         if isinstance(found, Skipped):
             yield found

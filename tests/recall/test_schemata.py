@@ -10,11 +10,15 @@ import pytest
 
 from tomewise.errors import BadReply
 from tomewise.fallbacks import NOT_SELECTED, count_fallbacks
+from tomewise.language.extractive import ExtractiveModel
+from tomewise.language.prompts import Prompts
+from tomewise.language.roles import SELECT_NODES
+from tomewise.loops.desk import Desk
 from tomewise.memory.building import build
-from tomewise.memory.schemata.network import LinkRules
 from tomewise.memory.schemata.schemata_layer import SchemataLayer
-from tomewise.memory.schemata.schemata_names import SchemataNames
+from tomewise.memory.schemata.schemata_names import SchemataNames, SchemataRules
 from tomewise.recall.derived import Grounds
+from tomewise.recall.flat import Dense
 from tomewise.recall.prune_and_grow import PruneAndGrow
 from tomewise.recall.schemata_nodes import SchemataNodes
 from tomewise.recall.schemata_search import GlobalSchemata, HierarchicalSchemata
@@ -54,7 +58,7 @@ def store(tmp_path: Path) -> SqliteStore:
             id=name, layer="schemata", text=text, sources=tuple(ids.get(m, str(m)) for m in members), level=level
         )
         with store.write() as change:
-            keys = change.put_nodes([node], lifetime="any")
+            keys = change.put_nodes([node])
             change.put_vectors("schemata", list(keys.values()), EMBEDDER.embed([text]))
         ids[name] = name
     keys = store.keys_of(ids.values())
@@ -70,9 +74,18 @@ def make_nodes(store: SqliteStore) -> SchemataNodes:
     return SchemataNodes(store, EMBEDDER, NAMES)
 
 
+def grow(store: SqliteStore, model, **options) -> PruneAndGrow:
+    nearest = Dense(store, EMBEDDER)
+    return PruneAndGrow(make_nodes(store), model, nearest, Desk(store, model, lambda texts: []).show, **options)
+
+
+def texts_of(shown) -> set[str]:
+    return {each.text for each in shown}
+
+
 def keep_those_with(*words: str) -> ScriptedModel:
     def select(given):
-        return {"keep": [n for n, text in enumerate(given.nodes, 1) if any(word in text for word in words)]}
+        return {"keep": [n for n, each in enumerate(given.nodes, 1) if any(word in each.text for word in words)]}
 
     return ScriptedModel({"select_nodes": select})
 
@@ -82,8 +95,8 @@ async def test_retrievers_keep_the_contract(store):
     query = "Who sold the boat in the harbour?"
     await check_retriever(GlobalSchemata(nodes), query)
     await check_retriever(HierarchicalSchemata(nodes), query)
-    await check_retriever(PruneAndGrow(nodes, keep_those_with("a"), seeds=3), query)
-    await check_retriever(PruneAndGrow(nodes, ScriptedModel({"select_nodes": lambda _: {"keep": []}})), query)
+    await check_retriever(grow(store, keep_those_with("a"), seeds=3), query)
+    await check_retriever(grow(store, ScriptedModel({"select_nodes": lambda _: {"keep": []}})), query)
 
 
 async def test_global_retrieval_ranks_all_levels_as_one(store):
@@ -104,68 +117,94 @@ async def test_traversal_goes_from_the_top_to_children_of_what_it_kept(store):
 
 async def test_it_grows_along_links_and_down_to_children(store):
     model = keep_those_with("Ada kept", "keeper trimmed", "Tom sold a boat in")
-    found = await PruneAndGrow(make_nodes(store), model, seeds=1).retrieve("Ada kept the light on the rock", 20)
-    pools = [set(call.given.nodes) for call in model.calls]
+    found = await grow(store, model, seeds=1).retrieve("Ada kept the light on the rock", 3)
+    pools = [texts_of(call.given.nodes) for call in model.calls]
     assert pools[0] == {TEXTS[0]}
     assert pools[1] == {TEXTS[1]}, "the only neighbour of the seed; it has no children"
     assert pools[2] == {TEXTS[2]}
     assert pools[3] == {TEXTS[3], TEXTS[4]}
     assert len(pools) == 4, "nothing of the last pool was kept"
-    assert [call.given.known for call in model.calls][:2] == [[], [TEXTS[0]]]
+    assert [texts_of(call.given.known) for call in model.calls][:2] == [set(), {TEXTS[0]}]
     assert {piece.text for piece in found} == {TEXTS[0], TEXTS[1], TEXTS[2]}
     assert [piece.score for piece in found] == sorted((piece.score for piece in found), reverse=True)
 
 
 async def test_schemata_offer_their_neighbours_and_children(store):
     model = keep_those_with("A judge gave a verdict")
-    await PruneAndGrow(make_nodes(store), model, seeds=1).retrieve("A judge gave a verdict on the boat Tom sold.", 5)
+    await grow(store, model, seeds=1).retrieve("A judge gave a verdict on the boat Tom sold.", 5)
     harbour = SCHEMATA[1][1]
-    assert set(model.calls[1].given.nodes) == {harbour, TEXTS[2], TEXTS[4], TEXTS[5]}, "5 is a vertex of level 1 too"
+    assert texts_of(model.calls[1].given.nodes) == {harbour, TEXTS[2], TEXTS[4], TEXTS[5]}, "5 is a vertex of level 1"
+
+
+async def test_a_text_is_shown_with_its_kind_its_place_and_the_finding_that_it_hangs_on(store):
+    model = keep_those_with("A judge gave a verdict", "Tom sold a boat in")
+    await grow(store, model, seeds=1).retrieve("A judge gave a verdict on the boat Tom sold.", 5)
+    first, second, third = (call.given for call in model.calls)
+    assert [(each.kind, each.place, each.found) for each in first.nodes] == [("summary", "2 documents", "")]
+    assert {(each.kind, each.document, each.found) for each in second.nodes} == {
+        ("summary", "", "linked with finding 1"),
+        ("passage", "d2", "part of finding 1"),
+        ("passage", "d4", "part of finding 1"),
+        ("passage", "d5", "linked with finding 1"),
+    }
+    assert [each.kind for each in third.known] == ["summary", "passage"]
+    assert all(each.found for each in third.nodes)
+    prompt = Prompts().render(SELECT_NODES, second)
+    assert '<finding number="1" kind="summary" place="2 documents">' in prompt
+    assert 'kind="passage" document="d4" found="part of finding 1">' in prompt
 
 
 async def test_no_node_is_offered_twice_and_rounds_are_bounded(store):
     model = keep_those_with("")
-    nodes = make_nodes(store)
-    await PruneAndGrow(nodes, model, seeds=1, rounds=9).retrieve("the light", 20)
-    offered = [text for call in model.calls for text in call.given.nodes]
+    await grow(store, model, seeds=1, rounds=9).retrieve("the light", 20)
+    offered = [each.text for call in model.calls for each in call.given.nodes]
     assert len(offered) == len(set(offered))
     short = keep_those_with("")
-    recall = PruneAndGrow(nodes, short, seeds=1, rounds=2)
+    recall = grow(store, short, seeds=1, rounds=2)
     await recall.retrieve("the light", 20)
     assert len(short.calls) == 2 == recall.calls.most < len(model.calls)
 
 
-async def test_without_a_choice_the_seeds_are_the_evidence(store):
-    nodes = make_nodes(store)
-    seeds = await GlobalSchemata(nodes).retrieve("the boat", 3)
+async def test_without_a_choice_the_nearest_passages_are_the_evidence(store):
+    nearest = [piece.node for piece in await Dense(store, EMBEDDER).retrieve("the boat", 3)]
     nothing = ScriptedModel({"select_nodes": lambda _: {"keep": [0, -1, 99]}})
-    assert await PruneAndGrow(nodes, nothing, seeds=3).retrieve("the boat", 20) == seeds
+    found = await grow(store, nothing, seeds=3).retrieve("the boat", 3)
+    assert [piece.node for piece in found] == nearest
     assert len(nothing.calls) == 1
-    idle = ScriptedModel({})
-    assert await PruneAndGrow(nodes, idle, seeds=3, rounds=0).retrieve("the boat", 20) == seeds
+    found = await grow(store, ScriptedModel({}), seeds=3, rounds=0).retrieve("the boat", 3)
+    assert [piece.node for piece in found] == nearest
 
 
 async def test_an_unreadable_reply_is_asked_for_twice_more(store):
-    nodes = make_nodes(store)
-    seeds = await GlobalSchemata(nodes).retrieve("the boat", 2)
     with count_fallbacks() as counts:
         broken = ScriptedModel({"select_nodes": [BadReply("no")] * 3})
-        assert await PruneAndGrow(nodes, broken, seeds=2).retrieve("the boat", 20) == seeds
+        nearest = await grow(store, broken, seeds=2).retrieve("the boat", 20)
     assert counts[NOT_SELECTED] == len(broken.calls) == 3
+    assert {piece.layer for piece in nearest} == {"passages"}
     mended = ScriptedModel({"select_nodes": [BadReply("no"), {"keep": [1]}, {"keep": []}]})
-    assert [piece.node for piece in await PruneAndGrow(nodes, mended, seeds=2).retrieve("the boat", 20)] == [
-        seeds[0].node
-    ]
+    seed, *_ = await GlobalSchemata(make_nodes(store)).retrieve("the boat", 1)
+    assert (await grow(store, mended, seeds=2).retrieve("the boat", 20))[0].node == seed.node
 
 
-async def test_what_the_model_keeps_stands_in_its_order_the_last_round_first(store):
-    nodes = make_nodes(store)
-    seeds = await GlobalSchemata(nodes).retrieve("the boat", 2)
+async def test_what_the_model_keeps_comes_first_the_last_round_before_others_then_the_nearest(store):
+    seeds = await GlobalSchemata(make_nodes(store)).retrieve("the boat", 2)
     model = ScriptedModel({"select_nodes": [{"keep": [2, 1]}, {"keep": [1]}, {"keep": []}]})
-    found = await PruneAndGrow(nodes, model, seeds=2).retrieve("the boat", 20)
-    assert [piece.node for piece in found[1:]] == [seeds[1].node, seeds[0].node]
-    assert found[0].node not in {seed.node for seed in seeds}
-    assert [piece.score for piece in found] == [1, 1 / 2, 1 / 3]
+    found = [piece.node for piece in await grow(store, model, seeds=2).retrieve("the boat", 20)]
+    assert found[1:3] == [seeds[1].node, seeds[0].node]
+    assert found[0] not in {seed.node for seed in seeds}
+    nearest = [piece.node for piece in await Dense(store, EMBEDDER).retrieve("the boat", 20)]
+    assert found[3:] == [node for node in nearest if node not in found[:3]]
+
+
+async def test_what_the_extractive_model_keeps_is_raised_among_the_nearest(store):
+    query = "Did the judge hear that the harbour froze?"
+    found = await grow(store, ExtractiveModel(EMBEDDER), seeds=3).retrieve(query, 20)
+    texts = [piece.text for piece in found]
+    assert {*TEXTS} <= {*texts}
+    cosines = EMBEDDER.embed(texts) @ EMBEDDER.embed([query])[0]
+    raised = np.round([piece.score for piece in found] - cosines, 4)
+    assert {0.1, 0.0} <= {*raised.tolist()} <= {0.1, 0.05, 0.0}
+    assert [piece.score for piece in found] == sorted((piece.score for piece in found), reverse=True)
 
 
 async def test_a_pool_holds_so_many_tokens_and_the_nearest_first(tmp_path):
@@ -177,21 +216,25 @@ async def test_a_pool_holds_so_many_tokens_and_the_nearest_first(tmp_path):
         change.put_edges(NAMES.links(0), np.full(len(keys) - 1, keys[0]), keys[1:], np.ones(len(keys) - 1))
         change.record_build("schemata", {"levels": 1})
     model = keep_those_with("word")
-    await PruneAndGrow(make_nodes(store), model, seeds=1, rounds=2).retrieve("word0 word7 word7", 5)
-    pool = model.calls[1].given.nodes
+    await grow(store, model, seeds=1, rounds=2).retrieve("word0 word7 word7", 5)
+    pool = [each.text for each in model.calls[1].given.nodes]
     assert 1 <= len(pool) < len(keys) - 1
     assert sum(map(len, pool)) <= 4 * 4000 + 8000
     scores = EMBEDDER.embed(pool) @ EMBEDDER.embed(["word0 word7 word7"])[0]
     assert list(scores) == sorted(scores, reverse=True)
 
 
-def test_grounds_are_read_again_when_a_schema_of_any_lifetime_has_changed(store):
-    grounds = Grounds(store, "schemata")
-    (key,) = store.keys_of(["court"]).values()
+def test_grounds_are_read_again_when_a_node_of_any_lifetime_has_changed(store):
+    grounds = Grounds(store, "views")
+    passages = [each.id for each in store.passages().values() if each.document in ("d2", "d4")]
+    with store.write() as change:
+        (key,) = change.put_nodes(
+            [Node(id="view", layer="views", text="", sources=tuple(passages))], lifetime="any"
+        ).values()
     before = grounds.find_passages_below([key])[key]
     assert len(before) == 2
     with store.write() as change:
-        change.remove_document("d4")  # the schema lives on
+        change.remove_document("d4")  # the view lives on
     assert grounds.find_passages_below([key])[key] == before[:1]
 
 
@@ -205,14 +248,14 @@ async def test_a_schema_is_within_a_scope_if_all_passages_below_it_are(store):
     narrow = Scope(documents=frozenset({"d0", "d1", "d2"}))
     found = await HierarchicalSchemata(nodes, top_k=9).retrieve("boat", 20, within=narrow)
     assert {piece.node for piece in found if piece.layer == "schemata"} == {"light"}
-    grown = await PruneAndGrow(nodes, keep_those_with(""), seeds=1).retrieve("Ada kept the light", 20, within=narrow)
+    grown = await grow(store, keep_those_with(""), seeds=1).retrieve("Ada kept the light", 20, within=narrow)
     assert {piece.text for piece in grown if piece.layer == "passages"} == {*TEXTS[:3]}
 
 
 async def test_nothing_built_means_passages_alone(tmp_path):
     store = SqliteStore.open(tmp_path / "c.tome")
     nodes = make_nodes(store)
-    recalls = [GlobalSchemata(nodes), HierarchicalSchemata(nodes), PruneAndGrow(nodes, keep_those_with(""))]
+    recalls = [GlobalSchemata(nodes), HierarchicalSchemata(nodes), grow(store, keep_those_with(""))]
     assert [await recall.retrieve("boat", 3) for recall in recalls] == [[], [], []]
     put_document(store, EMBEDDER, document_of("d", TEXTS[0]))
     assert [len(await recall.retrieve("boat", 3)) for recall in recalls] == [1, 1, 1]
@@ -228,11 +271,10 @@ def test_passages_that_share_a_rare_entity_are_linked(tmp_path):
         common = Node(id="common", layer="entities:x", text="common", sources=tuple(passages))
         change.put_nodes([rare, common], lifetime="any")
         change.record_build("entities:x", {})
-    rules = LinkRules(theta=0.999, k=3)
 
     def count_links(entities: str) -> int:
-        layer = SchemataLayer(store, ScriptedModel({"summarise": lambda _: {"summary": "s"}}), EMBEDDER, rules=rules,
-                              entities=entities)  # fmt: skip
+        rules = SchemataRules(theta=0.999, k=3, levels=0, entities=entities)
+        layer = SchemataLayer(store, ScriptedModel({}), EMBEDDER, rules)
         asyncio.run(build([layer], store, lambda _: None))
         return len(store.edges(layer.names.links(0)).rows)
 

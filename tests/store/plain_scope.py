@@ -51,7 +51,8 @@ def _find_out(content: Content, scope: Scope, key: int, known: dict[int, bool]) 
 def _includes_passage(content: Content, scope: Scope, key: int, passage: Passage) -> bool:
     if scope.documents is not None and passage.document not in scope.documents:
         return False
-    metadata = content.documents[passage.document][0].metadata
+    document = content.documents[passage.document][0]
+    metadata = {**({"title": document.title} if document.title else {}), **document.metadata}
     if not all(_passes(metadata, condition) for condition in scope.where):
         return False
     if scope.entities is not None and not _list_seen(content, key, scope.entities) & scope.entities:

@@ -22,7 +22,7 @@ from tomewise.store.close_rows import Pairs
 from tomewise.store.lifetimes import list_source_spaces
 from tomewise.store.nearest import Nearest
 from tomewise.store.records import PASSAGES, DocumentRecord, Intake
-from tomewise.types import Document, Node, Passage, Scope
+from tomewise.types import Document, Metadata, Node, Passage, Scope
 
 _WORD = re.compile(r"[^\W_]+")
 _ENOUGH = 8  # replies needed for a mean
@@ -201,6 +201,10 @@ class PlainStore:
     def record(self, document: str) -> DocumentRecord:
         self.document(document)
         return next(record for record in self.documents() if record.id == document)
+
+    def read_metadata(self, wanted: Iterable[str]) -> dict[str, Metadata]:
+        documents = self._read().documents
+        return {document: documents[document][0].metadata for document in wanted if document in documents}
 
     def text_between(self, document: str, start: int, end: int) -> str:
         return self.document(document).text[start:end]

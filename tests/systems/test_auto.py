@@ -67,7 +67,7 @@ async def test_a_limit_leaves_the_ladder_untouched(store):
 
 async def test_a_whole_text_question_goes_to_a_system_that_is_known_by_then(store, monkeypatch):
     monkeypatch.setattr(plugins, "_registered", {})
-    asked = Question(text="How often did Ada meet Tom?")
+    asked = Question(text="List all people whom Ada met, and how often.")
     chosen, _, _ = await choose(store, asked, whole="nobody_brings_this")
     assert (chosen[0]["chosen"], chosen[0]["passed over"]) == ("none", {"nobody_brings_this": "not a system here"})
     plugins.register("systems", "reader_of_all", lambda kit: hybrid(kit))

@@ -11,7 +11,6 @@ from tomewise.loops.probe import Probe
 from tomewise.recall.comparing import ComparedRecall
 from tomewise.recall.tree_search import TreeTraversal
 from tomewise.store.sqlite.sqlite_store import SqliteStore
-from tomewise.systems.comorag import probe
 from tomewise.systems.compose import compose
 from tomewise.systems.declaration import read_declaration
 from tomewise.systems.from_passages import naive
@@ -50,17 +49,20 @@ def test_the_settings_of_both_reach_their_parts(kit):
     assert isinstance(assemble("associative+probe", kit).retriever, ComparedRecall)
     assert isinstance(assemble("raptor+once", kit, search="traversal").retriever, TreeTraversal)
     settings = list_settings(find_recipe("raptor+probe"))
-    assert list(settings) == ["search", "probes", "cycles", "limit", "context"]
+    assert list(settings) == ["search", "probes", "cycles", "selection", "limit", "context"]
     with pytest.raises(UsageError, match=r"raptor\+probe: cycles must be greater than or equal to 0"):
         parse_variant("raptor+probe cycles=-1")
     assert parse_variant("raptor+probe:traversal").settings == {"search": "traversal"}
-    assert list_ablations("hipporag2+probe") == {"without recognition": {"recognition": "none"}}
+    assert list_ablations("hipporag2+probe") == {
+        "without recognition": {"recognition": "none"},
+        "selection as before": {"selection": "as found"},
+    }
     assert find_declaration("raptor+once").summary.startswith("One answer")
 
 
 def compose_parts(name, recall, loop):
     """The recipe of two functions."""
-    return compose(name, read_declaration(recall), read_declaration(loop), lambda kit: kit).recipe
+    return compose(name, read_declaration(recall), read_declaration(loop)).recipe
 
 
 def test_a_setting_that_both_have_is_an_error(kit):
@@ -71,9 +73,7 @@ def test_a_setting_that_both_have_is_an_error(kit):
     with pytest.raises(UsageError, match="both have the setting 'depth'"):
         compose_parts("own+loop", recall, loop)
     settings = list_settings(compose_parts("own+once", recall, once))
-    assert list(settings) == ["depth", "neighbours", "limit", "context"]
-    of_probe = list_settings(compose_parts("naive+probe", naive, probe))
-    assert "neighbours" not in of_probe, "a loop that cannot show them does not take the setting"
+    assert list(settings) == ["depth", "selection", "limit", "context"]
 
 
 def test_a_loop_takes_a_kit_and_a_recall():

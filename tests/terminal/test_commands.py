@@ -182,9 +182,10 @@ def test_show_add_remove_systems_and_export_print_json(command, log_in_tome, her
     assert {"naive", "hybrid", "full_context"} <= {row["name"] for row in systems}
     assert [row["name"] for row in systems if row["default"]] == ["hybrid"]
     rows = {row["name"]: row for row in systems}
-    assert rows["hipporag2"]["ablations"] == ["without recognition"]
+    assert rows["hipporag2"]["ablations"] == ["without recognition", "selection as before"]
     assert "recognition of facts by a model" in rows["comorag"]["deviations"]
-    assert rows["hybrid"]["ablations"] == ["without rewriting", "without comparisons", "as before"]
+    hybrid = ["without rewriting", "without comparisons", "as before", "selection as before"]
+    assert rows["hybrid"]["ablations"] == hybrid
     assert rows["hybrid"]["deviations"] == ""
     shown = command("systems").out
     assert ":without recognition" in shown
@@ -216,7 +217,7 @@ def test_a_system_with_settings_has_its_own_layers_and_name(command, log_in_tome
     assert (answer["system"], answer["usage"]["calls"]) == (named[1], 1)
     ablated = json.loads(command("ask", "Who?", "--system", "comorag:without both", "--json", "--trace").out)
     assert [event["name"] for event in ablated["trace"]].count("tried") == 1
-    assert_one_line(command("ask", "Who?", "--system", "comorag:all"), 2, "names 7 systems")
+    assert_one_line(command("ask", "Who?", "--system", "comorag:all"), 2, "names 8 systems")
 
 
 @pytest.mark.parametrize("place", ["before", "behind"])

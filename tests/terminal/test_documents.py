@@ -22,14 +22,14 @@ def files(here):
 
 def test_one_source_that_fails_does_not_stop_the_others(command, files):
     (files / "bad.txt").write_bytes(b"\x00\x01")
-    ran = command("add", "a.txt", "bad.txt", "nowhere.txt", "b.txt", "https://example.org/page")
+    ran = command("add", "a.txt", "bad.txt", "nowhere.txt", "b.txt", "ftp://example.org/page")
     assert ran.code == 3
     assert "added 2 documents: a.txt, b.txt" in ran.out
     *failures, last = ran.err.splitlines()
     assert [line.startswith("tome: failed ") for line in failures] == [True] * 3
     assert "bad.txt" in failures[0]
     assert "nowhere.txt does not exist" in failures[1]
-    assert "https://example.org/page is an address" in failures[2]
+    assert "ftp://example.org/page is an address" in failures[2]
     assert last == "tome: 3 of 5 sources failed; the others are added"
     report = json.loads(command("add", "a.txt", "nowhere.txt", "a.txt", "--json").out)
     assert (len(report["unchanged"]), list(report["failed"])) == (1, ["nowhere.txt"])

@@ -49,10 +49,10 @@ def test_an_interrupted_question_repeats_no_call(here: Path) -> None:
     with open_tome(here, model) as tome:
         tome.add(*(Document(id=f"d{number}", text=f"The keeper lit lamp {number}.") for number in range(30)))
         with pytest.raises(KeyError):
-            tome.ask(QUESTION, system="hybrid+probe context=60")
+            tome.ask(QUESTION, system="hybrid+probe context=120")
         asked = [call.role for call in model.calls]
         assert len(asked) > 2
-        assert tome.ask(QUESTION, system="hybrid+probe context=60").text == "Ada"
+        assert tome.ask(QUESTION, system="hybrid+probe context=120").text == "Ada"
     assert [call.role for call in model.calls] == [*asked, "answer"]
 
 

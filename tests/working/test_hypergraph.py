@@ -131,7 +131,11 @@ def apply_to(memory: Hypergraph, operation: tuple[Any, ...], number: int) -> Non
             memory.update(memory.points[place % len(memory.points)].id, text, grounds, vertices)
         case ("merge", places, keep) if memory.points:
             parts = {memory.points[place % len(memory.points)] for place in places}
-            if len(parts) > 1:
+            made = [set(step.earlier) for point in memory.points for step in point.history]
+            if {part.id for part in parts} in made:
+                with pytest.raises(UsageError, match="merged before"):
+                    memory.merge([part.id for part in parts], text, keep=keep)
+            elif len(parts) > 1:
                 merged = memory.merge([part.id for part in parts], text, keep=keep)
                 assert merged.vertices == frozenset(chain.from_iterable(part.vertices for part in parts))
                 assert all(merged.order > part.order for part in parts)

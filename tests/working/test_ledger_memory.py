@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -118,7 +117,3 @@ def test_damaged_data_is_refused(change, problem):
         LedgerMemory.load({**make_memory().dump(), **change})
     with pytest.raises(StoreError, match="damaged"):
         LedgerMemory.load(["no", "ledger"])
-
-
-def test_a_memory_has_no_budget_of_its_own():
-    assert keep(replace(write(([fact("one", "p1")], [])), budget=3)).ledger.budget is None

@@ -1,12 +1,9 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import StoreError
@@ -53,19 +50,16 @@ def test_at_least_so_many_and_none_without_cues():
     assert pool.find_relevant("tide", 0.0, 2) == []
 
 
-@given(st.lists(st.lists(st.integers(0, 9), unique=True, max_size=8), max_size=6))
-def test_gathered_is_reciprocal_rank_fusion_of_all_searches(searches):
-    pool, credit = Pool(HashEmbedder(32)), defaultdict(float)
-    for search in searches:
-        found = [piece(f"n{number}") for number in search]
-        pool.credit("veridical", found)
-        pool.add([Unit("probe", "veridical", tuple(pool.find_unseen(found, 20)), "")])
-        for rank, number in enumerate(search):
-            credit[f"n{number}"] += 1 / (10 + rank)
-    gathered = [found.node for found in pool.rank("veridical")]
-    assert sorted(gathered) == sorted(credit), "each piece once, also where it was found again"
-    assert [credit[node] for node in gathered] == sorted(credit.values(), reverse=True)
-    assert pool.rank("semantic") == []
+def test_searches_are_kept_by_layer_and_a_query_that_comes_again_adds_what_is_new():
+    pool = Pool(HashEmbedder(32))
+    pool.record("q", "veridical", [piece("n1"), piece("n2")])
+    pool.record("probe", "veridical", [piece("n2")])
+    pool.record("q", "veridical", [piece("n3"), piece("n1")])
+    found = [[each.node for each in ranking] for ranking in pool.list_searches("veridical")]
+    assert found == [["n1", "n2", "n3"], ["n2"]]
+    assert pool.list_searches("semantic") == []
+    pool.begin_question()
+    assert pool.list_searches("veridical") == []
 
 
 def test_what_was_prepared_is_not_embedded_again():
@@ -90,12 +84,12 @@ def test_units_with_a_cue_outlive_the_question_with_what_the_cue_rests_on():
     place = Place(chapter=("One", "Two"), page=3)
     rich = replace(piece("n1"), place=place, sources=("n1", "n9"), title="T")
     pool.add([Unit("probe", "tree", (rich, piece("n2")), "tide", ("n1",)), unit("", "n3"), unit("boat", "n4")])
-    pool.credit("tree", [piece("n2")])
+    pool.record("probe", "tree", [piece("n2")])
     loaded = Pool.load(json.loads(json.dumps(pool.dump())), HashEmbedder(32))
     assert loaded.units == (Unit("probe", "tree", (rich,), "tide", ("n1",)), unit("boat", "n4"))
     assert loaded.dump() == pool.dump()
     pool.begin_question()
-    assert (pool.units, pool.size, pool.list_first_results("tree"), pool.new_units) == (loaded.units, 0, (), ())
+    assert (pool.units, pool.size, pool.list_searches("tree"), pool.new_units) == (loaded.units, 0, [], ())
     assert loaded.find_nodes() == {"n1", "n9", "n4"}
     assert loaded.forget(["n9"]) == ("tide",)
     assert loaded.notes == ("boat",)

@@ -23,7 +23,8 @@ class Search:
 
     A piece of evidence has a `node` (its id), a `text`, a `score` and `metadata`: `source` (its name and its place, for
     people), `title`, `place` (headings, pages, times), `layer`, `score`, and `document`, `passage` (the id) and
-    `position` of the first passage that supports it. `sources` has these three for all of its passages.
+    `position` of the first passage that supports it. `sources` has these three for all of its passages. Beside these
+    stand the fields of its document, such as `author`, but for those that have one of these names.
     """
 
     tome: Tome
@@ -54,5 +55,5 @@ def _describe_piece(piece: Evidence) -> Piece:
         "node": piece.id,
         "text": piece.text,
         "score": piece.score,
-        "metadata": {"source": source, **metadata, **(first.write() if first else {})},
+        "metadata": {**piece.metadata, "source": source, **metadata, **(first.write() if first else {})},
     }

@@ -27,6 +27,10 @@ class ForwardingEmbedder:
         self._embedder = embedder
 
     @property
+    def inner(self) -> Embedder:
+        return self._embedder
+
+    @property
     def name(self) -> str:
         return self._embedder.name
 

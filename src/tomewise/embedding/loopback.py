@@ -5,6 +5,7 @@ from __future__ import annotations
 import httpx2
 
 from tomewise.addresses import Resolve, find_loopback
+from tomewise.checked_transport import CheckedTransport
 
 
 def is_loopback(address: str, resolve: Resolve | None = None) -> bool:
@@ -16,39 +17,6 @@ def is_loopback(address: str, resolve: Resolve | None = None) -> bool:
     return not url.userinfo and bool(find_loopback(url.host, resolve))
 
 
-class LoopbackTransport(httpx2.BaseTransport):
-    """Sends requests to hosts on this machine, and refuses all others.
-
-    The host of each request is resolved once, and only the addresses that were checked are connected to, one after the
-    other. So a name server cannot change its answer in between. No proxy is used.
-    """
-
-    def __init__(self, resolve: Resolve | None = None) -> None:
-        self._resolve = resolve
-        self._inner = httpx2.HTTPTransport()
-
-    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        """As the method of httpx2. Raises ConnectError for another host, before anything is connected to."""
-        host = request.url.host
-        refusal = httpx2.ConnectError(f"{host!r} is not on this machine", request=request)
-        for address in find_loopback(host, self._resolve):
-            try:
-                return self._inner.handle_request(_send_to(address, request))
-            except httpx2.ConnectError as error:
-                refusal = error
-        raise refusal
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._inner.close()
-
-
-def _send_to(address: str, request: httpx2.Request) -> httpx2.Request:
-    """The request to this address. Its header still names the host, and so must a certificate."""
-    return httpx2.Request(
-        request.method,
-        request.url.copy_with(host=address),
-        headers=request.headers,
-        stream=request.stream,
-        extensions={**request.extensions, "sni_hostname": request.url.host},
-    )
+def make_loopback_transport(resolve: Resolve | None = None) -> CheckedTransport:
+    """A transport that sends requests to hosts on this machine, and refuses all others."""
+    return CheckedTransport(lambda host: find_loopback(host, resolve), "is not on this machine")

@@ -156,9 +156,9 @@ class OpenAIEmbedder:
         if self._loopback_only:
             from httpx2 import Client
 
-            from tomewise.embedding.loopback import LoopbackTransport
+            from tomewise.embedding.loopback import make_loopback_transport
 
-            options["http_client"] = Client(transport=LoopbackTransport(), follow_redirects=False)
+            options["http_client"] = Client(transport=make_loopback_transport(), follow_redirects=False)
         return OpenAI(api_key=key or "none", **options)
 
 

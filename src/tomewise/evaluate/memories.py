@@ -19,7 +19,7 @@ from tomewise.evaluate.design import Design
 from tomewise.evaluate.items import RankedPassage
 from tomewise.evaluate.replay import ReplayedEmbedder, ReplayedModel, ReplayedStore
 from tomewise.evaluate.usages import make_usage_record, sum_usages
-from tomewise.loops.notes import BETWEEN_QUOTES, EXTRACTS
+from tomewise.loops.extracts import BETWEEN_QUOTES, EXTRACTS, NOTED
 from tomewise.memory.building import Provide, build, find_changes
 from tomewise.memory.imports.extraction_file import ImportsExtractions, read_extractions
 from tomewise.memory.neighbours import describe_sizes
@@ -97,7 +97,8 @@ class Memory:
         passages = {passage.id: passage for passage in self.tome.store.passages(keys.values()).values()}
         for piece in extracts:
             passage = passages[piece.sources[0]]
-            for quote in piece.text.split(BETWEEN_QUOTES):
+            for part in piece.text.split(BETWEEN_QUOTES):
+                quote, _, _ = part.partition(NOTED)
                 start = passage.start + passage.text.find(quote)
                 if start >= passage.start:
                     end = start + len(quote)

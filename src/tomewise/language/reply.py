@@ -90,7 +90,8 @@ def decode(role: Role[In, Out], text: str) -> Out:
     if len(text) > _LONGEST:
         raise BadReply(f"the reply for {role.name!r} is {len(text):,} characters long, more than {_LONGEST:,}")
     problem = "it has no JSON object"
-    for value in _list_values(text):
+    values = list(_list_values(text))
+    for value in sorted(values, key=lambda value: isinstance(value, list)):  # a list may be a remark beside the object
         if (fields := _find_fields(role.output, value)) is None:
             problem = f"it has none of the fields {', '.join(role.output.model_fields)}"
             continue
@@ -178,26 +179,35 @@ def _drop_surrogates(value: Any) -> Any:
 
 
 def _find_fields(output: type[BaseModel], value: Any) -> dict[str, Any] | None:
-    """The fields of the output in a value, also one level down. An output with one field may be a list without it."""
+    """The fields of the output in a value, also one level down. A list is the output's only list without its name."""
     known = output.model_fields
-    if len(known) == 1 and (items := _find_list(next(iter(known)), value)) is not None:
-        return dict.fromkeys(known, items)
+    if isinstance(value, list):
+        return _name_list(output, value)
     if not isinstance(value, dict):
         return None
     if known.keys() & value.keys():
         return value
+    if len(known) == 1 and _is_numbered(next(iter(known)), value):
+        return {name: list(value.values()) for name in known}
     inner = [each for each in value.values() if isinstance(each, dict) and known.keys() & each.keys()]
     return inner[0] if len(inner) == 1 else None
 
 
-def _find_list(field: str, value: Any) -> list[Any] | None:
-    """The list for an output's only field: a plain list, or numbered fields as in {"probe1": ..., "probe2": ...}."""
-    if isinstance(value, list):
-        return None if any(isinstance(item, dict) for item in value) else value
-    if not isinstance(value, dict) or not value:
+def _name_list(output: type[BaseModel], items: list[Any]) -> dict[str, Any] | None:
+    """A plain list as the only list among the fields; objects in it must be its records, not outputs of their own."""
+    schema = make_lean_schema(output)
+    lists = [name for name, field in schema.get("properties", {}).items() if field.get("type") == "array"]
+    if len(lists) != 1:
         return None
+    holds_records = "$ref" in schema["properties"][lists[0]].get("items", {})
+    has_objects = any(isinstance(item, dict) for item in items)
+    return {lists[0]: items} if holds_records or not has_objects else None
+
+
+def _is_numbered(field: str, value: dict[str, Any]) -> bool:
+    """Whether these are numbered fields in place of a list, as in {"probe1": ..., "probe2": ...}."""
     numbered = re.compile(rf"{field.removesuffix('s')}s?[\W_]*\d+", re.IGNORECASE)
-    return list(value.values()) if all(numbered.fullmatch(key) for key in value) else None
+    return bool(value) and all(numbered.fullmatch(key) for key in value)
 
 
 def _drop_nulls(output: type[BaseModel], fields: dict[str, Any]) -> dict[str, Any]:

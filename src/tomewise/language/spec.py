@@ -28,8 +28,8 @@ _KEYS = {
     "xai": ("XAI_API_KEY",),
 }
 PROVIDERS = frozenset(_KEYS)
-# The longest prefix counts. Ollama reads 4,096 tokens unless its server is configured otherwise; it drops the rest
-# without an error.
+# The longest prefix counts. Ollama reads 4,096 tokens unless it is configured otherwise, which `stated_window` finds
+# out; it drops the rest without an error.
 _WINDOWS = {
     "openai:gpt-4.1": 1_047_576,
     "openai:gpt-5": 400_000,

@@ -6,7 +6,6 @@ that role are used for batches too. The template sees a list `passages` of input
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import pairwise
@@ -17,12 +16,12 @@ from pydantic import BaseModel, Field, SerializeAsAny, ValidationError, WithJson
 from tomewise.concurrency import gather_calls
 from tomewise.errors import BadReply, BudgetExceeded, ModelError, ModelUnavailable
 from tomewise.fallbacks import ASKED_ALONE, record_fallback
+from tomewise.language.labels import find_number, read_label
 from tomewise.language.reply import make_lean_schema
 from tomewise.language.roles import PassageIn
 from tomewise.types import In, LanguageModel, Out, Role
 
 MOST_TOGETHER = 16  # passages in one call: the reply to more may not fit the bound of a model
-_LABEL = re.compile(r"\W*(?:P|passage)?[\s_-]*(\d{1,3})\W*", re.IGNORECASE)
 T = TypeVar("T")
 
 
@@ -199,8 +198,8 @@ def read_items(role: Role[In, Out], inputs: Sequence[In], output: BatchOut) -> l
     """The output for each input; None where its item is missing, doubled, malformed or refused by the role."""
     items: dict[int, list[Mapping[str, Any]]] = {}
     for item in output.passages:
-        if isinstance(item, dict) and (found := _LABEL.fullmatch(str(item.get("label", "")))):
-            items.setdefault(int(found[1]), []).append(item)
+        if isinstance(item, dict) and (number := find_number(read_label(item.get("label")), "P")):
+            items.setdefault(number, []).append(item)
     return [_read_item(role, given, items.get(number, [])) for number, given in enumerate(inputs, start=1)]
 
 

@@ -5,62 +5,47 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
-from typing import Any, Literal
+from typing import Literal
 
-from tomewise.language.per_role import find_window
 from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import FENCE
 from tomewise.reading.chunks import Chunk, make_chunks
 from tomewise.recall.flat import Everything
-from tomewise.types import Evidence, Passage, PassageId, Question, Retriever, Role
+from tomewise.types import Evidence, Passage, PassageId, Question, Retriever
 
 Order = Literal["document", "relevance"]
 _ALL = 10**9  # passages
-_PROMPT = 4_000  # tokens of a prompt around its chunk: the task, the questions, a note
-_SURE = 0.8  # of the window: models count tokens in their own way
-_LEAST = 256  # tokens of a chunk in the smallest window
 
 
 class Chunking:
-    """Cuts the documents of a question's scope into chunks for `role`.
+    """Cuts the documents of a question's scope into chunks.
 
-    `size` is in tokens; a chunk is smaller where the window of the role's model does not hold as much. Order by
-    relevance reads the chunks first whose best passage ranks highest in the search for the question.
+    `size` is in tokens; a chunk is smaller where the model's window has room for less. Order by relevance reads the
+    chunks first whose best passage ranks highest in the search for the question.
     """
 
-    def __init__(
-        self,
-        desk: Desk,
-        role: Role[Any, Any],
-        *,
-        size: int,
-        order: Order = "document",
-        recall: Retriever | None = None,
-    ) -> None:
+    def __init__(self, desk: Desk, *, size: int, order: Order = "document", recall: Retriever | None = None) -> None:
         self._desk = desk
         self._everything = Everything(desk.store)
-        self._size = size
+        self.size = size
         self._order = order
         self._recall = recall
-        self._room = max(_LEAST, int(_SURE * (find_window(desk.model, role) - role.output_tokens - _PROMPT)))
 
-    @property
-    def size(self) -> int:
-        """The most tokens of a chunk."""
-        return min(self._size, self._room)
+    async def find_chunks(self, question: Question, room: int) -> list[Chunk]:
+        """The chunks of all documents in the question's scope, in the order in which they are read.
 
-    async def find_chunks(self, question: Question) -> list[Chunk]:
-        """The chunks of all documents in the question's scope, in the order in which they are read."""
+        `room` is how many tokens of text a call can show.
+        """
         found = await self._everything.retrieve(question.text, _ALL, within=question.within)
-        chunks = await self.cut_chunks([piece.node for piece in found])
+        chunks = await self.cut_chunks([piece.node for piece in found], room)
         if self._order == "document" or self._recall is None or len(chunks) < 2:
             return chunks
         ranked = await self._recall.retrieve(question.text, len(found), within=question.within)
         return _sort_by_relevance(chunks, ranked)
 
-    async def cut_chunks(self, passages: Sequence[PassageId], room: int | None = None) -> list[Chunk]:
-        """The chunks of these passages, in document order; with `room`, of the first that fit into so many tokens."""
-        return await asyncio.to_thread(self._cut_chunks, passages, room)
+    async def cut_chunks(self, passages: Sequence[PassageId], room: int, most: int | None = None) -> list[Chunk]:
+        """The chunks of these passages, in document order; with `most`, of the first that fit into so many tokens."""
+        return await asyncio.to_thread(self._cut_chunks, passages, room, most)
 
     def find_passages(self, wanted: Iterable[PassageId]) -> dict[PassageId, Passage]:
         """The passages that exist, by id, in the order asked for."""
@@ -70,15 +55,15 @@ class Chunking:
             passage.id: passage for passage in self._desk.store.passages(keys[id] for id in ids if id in keys).values()
         }
 
-    def _cut_chunks(self, wanted: Sequence[PassageId], room: int | None) -> list[Chunk]:
+    def _cut_chunks(self, wanted: Sequence[PassageId], room: int, most: int | None) -> list[Chunk]:
         passages = list(self.find_passages(wanted).values())
         sizes = [tokens + FENCE for tokens in self._desk.count([passage.content for passage in passages])]
         sized = list(zip(passages, sizes, strict=True))
-        if room is not None:
+        if most is not None:
             totals = accumulate(sizes)
-            sized = [pair for pair, total in zip(sized, totals, strict=True) if total <= room]
+            sized = [pair for pair, total in zip(sized, totals, strict=True) if total <= most]
         sized.sort(key=lambda pair: (pair[0].document, pair[0].position))
-        return make_chunks([passage for passage, _ in sized], [size for _, size in sized], self.size)
+        return make_chunks([passage for passage, _ in sized], [size for _, size in sized], min(self.size, room))
 
 
 def _sort_by_relevance(chunks: Sequence[Chunk], ranked: Sequence[Evidence]) -> list[Chunk]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tomewise.language.fences import BRACKETS, INVISIBLE, OPENING
+from tomewise.language.labels import read_labels
 from tomewise.language.roles import Quote
-from tomewise.loops.evidence import find_labelled
+from tomewise.loops.evidence import find_labelled, join_texts
 from tomewise.reading.places import find_place
+from tomewise.store.records import PASSAGES
 from tomewise.types import Citation, Evidence, Passage
 
 if TYPE_CHECKING:
@@ -56,13 +58,16 @@ class Citer:
         summary alone, it is counted as derived.
 
         A quotation that leaves something out ("the tide … at nine") is cited part by part, if all parts are in one
-        passage.
+        passage. One that runs over the end of a passage into the next is cited in both, if both are shown as one piece.
         """
         passages = self._load_passages(evidence) if quotes else {}
+        joined = [piece for piece in evidence if piece.layer == PASSAGES and len(piece.sources) > 1]
+        runs = [run for piece in joined if (run := [passages[id] for id in piece.sources if id in passages])]
         found: dict[Citation, None] = {}
         derived = dropped = 0
         for quote in quotes:
             citations = _cite_parts(quote.quote, _order_passages(quote, evidence, passages))
+            citations = citations or _cite_across(quote.quote, runs)
             found.update(dict.fromkeys(citations))
             if not citations:
                 is_derived = any(_find(quote.quote, piece.text) for piece in evidence)
@@ -86,11 +91,33 @@ def _cite_parts(quote: str, passages: Sequence[Passage]) -> list[Citation]:
     return []
 
 
+def _cite_across(quote: str, runs: Sequence[Sequence[Passage]]) -> list[Citation]:
+    """The quotation, or each of its parts, in one of the runs of passages that are shown as one piece."""
+    parts = [part for part in _LEFT_OUT.split(quote) if part.strip()]
+    for run in runs:
+        text, starts = join_texts(run)
+        for wanted in ([quote], parts[: len(quote) // _LEAST]):
+            spans = [span for part in wanted if (span := _find(part, text))]
+            if spans and len(spans) == len(wanted):
+                return [cited for span in spans for cited in _cut_span(span, run, starts)]
+    return []
+
+
+def _cut_span(span: tuple[int, int], run: Sequence[Passage], starts: Sequence[int]) -> Iterator[Citation]:
+    """What of a span in joined passages is in each of them."""
+    for passage, begins in zip(run, starts, strict=True):
+        start, end = max(0, span[0] - begins), min(len(passage.text), span[1] - begins)
+        if start < end:
+            yield _make_citation(passage, start, end)
+
+
 def locate(quote: str, passage: Passage) -> Citation | None:
     """The quotation in the passage, see `_find`."""
-    if (span := _find(quote, passage.text)) is None:
-        return None
-    start, end = span
+    span = _find(quote, passage.text)
+    return _make_citation(passage, *span) if span else None
+
+
+def _make_citation(passage: Passage, start: int, end: int) -> Citation:
     return Citation(
         document=passage.document,
         passage=passage.id,
@@ -171,6 +198,6 @@ def _fold_special(special: str) -> tuple[str, int]:
 
 
 def _order_passages(quote: Quote, evidence: Sequence[Evidence], passages: dict[str, Passage]) -> list[Passage]:
-    first = find_labelled(quote.label, evidence)
+    first = find_labelled(read_labels(quote.label), evidence)
     order = dict.fromkeys(source for piece in (*first, *evidence) for source in piece.sources)
     return [passages[source] for source in order if source in passages]

@@ -47,14 +47,13 @@ class Consolidation:
         self, question: str, units: Sequence[Unit], evidence: Sequence[Evidence], known: Sequence[str]
     ) -> Cue:
         """What the evidence of the units of one probe adds to the cues that are `known`; empty if it adds nothing."""
-        layers = ", ".join(unit.layer for unit in units)
+        layers = ", ".join(dict.fromkeys(unit.layer for unit in units))
         shown = await asyncio.to_thread(self._desk.show, evidence)
         encode_input = EncodeIn(
             question=question, probe=units[0].probe, layer=layers, evidence=shown, known=list(known)
         )
         reply = await self._desk.model.ask(ENCODE, encode_input)
-        support = dict.fromkeys(piece.node for label in reply.labels for piece in find_labelled(label, evidence))
-        return Cue(reply.cue, tuple(support))
+        return Cue(reply.cue, tuple(piece.node for piece in find_labelled(reply.labels, evidence)))
 
     async def fuse_cues(self, question: str, cues: Sequence[str]) -> str:
         """What cues of earlier searches say together."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic
 
 from tomewise.language.fences import get_letter
@@ -17,11 +17,14 @@ from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut, Shown
 from tomewise.loops.answer_parts import ask_answer
 from tomewise.loops.citing import Citer
 from tomewise.loops.evidence import Count, fit_to_budget, fit_to_window
+from tomewise.loops.fusing import DEPTH, Searched, fuse
+from tomewise.loops.layout import Context, Layout, Note
 from tomewise.loops.origins import describe_origin, name_kind
-from tomewise.loops.repeats import drop_near_repeats
+from tomewise.loops.repeats import drop_near_repeats, drop_repeats
 from tomewise.place import describe_place
-from tomewise.recall.ranking import as_evidence
-from tomewise.types import Answer, Evidence, In, LanguageModel, NodeId, Out, Question, Role, Scope
+from tomewise.recall.ranking import as_evidence, take_turns
+from tomewise.store.records import PASSAGES
+from tomewise.types import Answer, Evidence, In, LanguageModel, NodeId, Out, Question, Retriever, Role, Scope
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Texts
@@ -37,6 +40,7 @@ class Prepared(Generic[In]):
     input: In
     evidence: Sequence[Evidence]
     found: Sequence[Evidence]
+    labelled: Sequence[Evidence] | None = None  # as labels name it, if not piece by piece: passages joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +54,38 @@ class Attempt:
 class Desk:
     """Chooses evidence that fits, shows it to a model under labels and with places, cites it, and asks for answers.
 
-    `count` gives the tokens of texts, see `make_token_counter`. A desk remembers nothing of a question.
+    `count` gives the tokens of texts, see `make_token_counter`. `plain` is searched for every question, whatever else
+    a loop searches; without it the desk shows what the loop found, best first. A desk remembers nothing of a question.
     """
 
-    def __init__(self, store: Texts, model: LanguageModel, count: Count) -> None:
+    def __init__(self, store: Texts, model: LanguageModel, count: Count, plain: Retriever | None = None) -> None:
         self.store = store
         self.model = model
         self.count = count
+        self.fuses = plain is not None
+        self.layout = Layout(store, count, joins=self.fuses)
+        self._plain = plain
         self._citer = Citer(store)
+
+    async def search_plainly(
+        self, question: Question, found: Sequence[Evidence], recall: Retriever | None = None
+    ) -> list[Searched]:
+        """What the desk's own search finds for the question; nothing where a loop's own search `found` no passages.
+
+        A system that shows facts alone, or a part of a system that is measured without passages, stays what it is. The
+        desk does not search again if `recall`, which found this, is its own search.
+        """
+        if self._plain is None or not any(piece.layer == PASSAGES for piece in found):
+            return []
+        if recall is self._plain:
+            return [Searched(found)]
+        return [Searched(await self._plain.retrieve(question.text, DEPTH, within=question.within))]
+
+    async def rank(self, searches: Sequence[Searched], within: Scope | None) -> list[Evidence]:
+        """All that searches found as one ranking, see `fuse`; the best of each in turn on a desk without `plain`."""
+        if not self.fuses:
+            return drop_repeats(take_turns([search.found for search in searches]))
+        return await asyncio.to_thread(fuse, self.store, searches, within)
 
     def show(self, evidence: Sequence[Evidence]) -> list[Shown]:
         """Evidence as a prompt shows it: a label (E1, E2, ...), its kind, its text, and where it is from."""
@@ -84,25 +112,6 @@ class Desk:
         allowed = self.store.keys_within(within)
         inside = [keys[node] for node in nodes if node in keys and (allowed is None or keys[node] in allowed)]
         return [as_evidence(passage, 0.0) for passage in self.store.passages(inside).values()]
-
-    def add_neighbours(self, found: Sequence[Evidence], distance: int, within: Scope | None) -> list[Evidence]:
-        """The evidence, each passage followed by those at most `distance` before or after it in its document.
-
-        The nearest come first, of two the later one; they have the score of their passage, and no passage comes twice.
-        A scope of entities admits no neighbours, since these need not see the entities.
-        """
-        if not distance or (within and (within.entities is not None or within.without_entities)):
-            return list(found)
-        keys = self.store.keys_of(piece.node for piece in found)
-        around = self.store.find_neighbours(keys.values(), distance)
-        passages = self.store.passages({key for keys_around in around.values() for key in keys_around})
-        widened: dict[str, Evidence] = {}
-        for piece in found:
-            widened.setdefault(piece.node, piece)
-            for key in around.get(keys.get(piece.node, 0), ()):
-                if key in passages:
-                    widened.setdefault(passages[key].id, as_evidence(passages[key], piece.score))
-        return list(widened.values())
 
     def put_in_order(self, evidence: Sequence[Evidence]) -> list[Evidence]:
         """Layers in the order in which they first occur, and in each the evidence in document order."""
@@ -167,13 +176,23 @@ class Desk:
 
         return await asyncio.to_thread(self.fit, ANSWER, found, make_input, budget=budget, arrange=arrange)
 
-    async def prepare_chosen(
-        self, question: Question, evidence: Sequence[Evidence], *, notes: Sequence[str], may_decline: bool
+    async def lay_out(
+        self, question: Question, ranked: Sequence[Evidence], *, budget: int, notes: Sequence[Note] = ()
     ) -> Prepared[AnswerIn]:
-        """The input of the answering role with all of this evidence, which was chosen before and fits."""
-        shown = await asyncio.to_thread(self.show, evidence)
-        answer_input = make_answer_input(question, shown, notes=notes, may_decline=may_decline)
-        return Prepared(answer_input, evidence, evidence)
+        """The input of the answering role: what fits of a ranking (`rank`) and of the notes, see `layout`."""
+        if not self.fuses:
+            return await self.prepare(question, ranked, budget=budget, notes=[note.text for note in notes])
+        budget = min(budget, await asyncio.to_thread(self.measure_answer_room, question))
+        context = await asyncio.to_thread(self.layout.lay_out, ranked, budget, notes)
+        prepared = await self.prepare_context(question, context, may_decline=not question.force)
+        return replace(prepared, found=ranked)
+
+    async def prepare_context(self, question: Question, context: Context, *, may_decline: bool) -> Prepared[AnswerIn]:
+        """The input of the answering role with all of this context, in the order of the text."""
+        labelled = await asyncio.to_thread(lambda: self.layout.join(self.put_in_order(context.evidence)))
+        shown = await asyncio.to_thread(self.show, labelled)
+        answer_input = make_answer_input(question, shown, notes=context.notes, may_decline=may_decline)
+        return Prepared(answer_input, context.evidence, context.evidence, labelled)
 
     async def attempt(self, question: Question, prepared: Prepared[AnswerIn], *, final: bool = True) -> Attempt:
         """Ask the answering role. Parts of a `final` answer are shown while the model writes it (`answer_parts`).
@@ -181,11 +200,7 @@ class Desk:
         Raises ModelError.
         """
         reply = await ask_answer(self.model, prepared.input, final=final)
-        may_decline = prepared.input.may_decline
-        answer = await asyncio.to_thread(
-            read_answer, reply, question, prepared.evidence, self._citer, may_decline=may_decline
-        )
-        return Attempt(reply, answer)
+        return Attempt(reply, await asyncio.to_thread(read_answer, reply, question, prepared, self._citer))
 
     async def answer(self, question: Question, prepared: Prepared[AnswerIn], *, final: bool = True) -> Answer:
         """Ask the answering role, for the answer alone. See `attempt`."""
@@ -206,20 +221,19 @@ def make_answer_input(
     )
 
 
-def read_answer(
-    reply: AnswerOut, question: Question, evidence: Sequence[Evidence], citer: Citer, *, may_decline: bool
-) -> Answer:
-    """Make an answer from a reply of the answering role, and verify its quotations.
+def read_answer(reply: AnswerOut, question: Question, prepared: Prepared[AnswerIn], citer: Citer) -> Answer:
+    """Make an answer from a reply of the answering role to what was prepared, and verify its quotations.
 
     While declining is allowed, a reply counts as declined if it names a letter but declines beside it, or if no
     evidence supports it: that is a guess, and nobody asked for one.
     """
+    may_decline, evidence = prepared.input.may_decline, prepared.evidence
     refused = may_decline and (reply.refused or reply.supported == "none")
     choice = None if refused else find_choice(reply, question)
     resolved = choice is not None or not (question.options or reply.is_declined(may_decline))
     if not resolved:
         return Answer(text="", evidence=tuple(evidence), resolved=False, supported="none", missing=reply.missing)
-    cited = citer.cite(reply.quotes, evidence)
+    cited = citer.cite(reply.quotes, evidence if prepared.labelled is None else prepared.labelled)
     return Answer(
         text=question.options[ord(choice) - ord("A")] if choice else reply.answer,
         choice=choice,

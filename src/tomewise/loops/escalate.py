@@ -1,12 +1,13 @@
 """Spend what the question needs: one shot first, a longer loop where that does not suffice.
 
-Ours. No call decides which loop is run: what decides is the form of the question (`find_whole_form`), what the
-answer says of itself (declined, or supported only partly), the memory that is built, and the limit on calls.
+Ours. No call decides which loop is run: what decides is the question (`whole_form`), what the answer says of itself
+(declined, or supported only partly), the memory that is built, and the limits on calls.
 
-- A question that asks for the whole text goes to the first way of `whole` that is ready.
+- A question that needs the whole text goes to the first way of `whole` that is ready and whose estimate for this
+  question is within the limit on reading; else to the first way of `deeper` that is ready.
 - Any other is asked once, and may be declined. A full answer is the answer. Otherwise the first way of `deeper` that is
   ready goes on; if that one declines, a first answer that was supported only partly is the answer.
-- A way is ready if it is known, its memory layers are up to date, and it states that its calls fit into the limit.
+- A way is ready if it is known, its memory layers are up to date, and it states that its calls fit into the budget.
 
 Each choice is an event `chosen`: what, why, what was passed over and why, and which systems a build would make ready.
 """
@@ -14,9 +15,9 @@ Each choice is an event `chosen`: what, why, what was passed over and why, and w
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol, runtime_checkable
 
 from tomewise.calls import CallCount, read_calls, write_number
 from tomewise.errors import UsageError
@@ -24,27 +25,14 @@ from tomewise.events import Chosen, Stopped
 from tomewise.loops.answer_parts import show_only_full
 from tomewise.types import Answer, Event, Loop, Question
 
-_READ = 4_000  # characters of a question that are read
-_WORK = (
-    r"(?:book|novel|story|tale|text|document|report|meeting|transcript|conversation|discussion|play|film|case|plot"
-    r"|article|paper)s?"
-)
-_FORMS = tuple(
-    re.compile(pattern, re.IGNORECASE | re.DOTALL)
-    for pattern in (
-        r"\A\W*(?:please\s+|(?:can|could|would)\s+you\s+(?:please\s+)?)?(?:summari[sz]e|recap|outline|retell)\b",
-        r"\b(?:give|write|provide|make|prepare)\b[^.?!]{0,40}\b(?:summary|overview|outline|synopsis|recap)\b",
-        r"\A\W*(?:a\s+|the\s+)?(?:summary|overview|synopsis)\s+of\b",
-        r"\bhow\s+(?:often|frequently|many\s+times)\b",
-        r"\b(?:list|name|enumerate|find|count|collect|mention)\s+(?:me\s+)?(?:all|every|each)\b",
-        r"\b(?:what|which|who)\s+(?:are|were)\s+all\b",
-        rf"\b(?:throughout|over\s+the\s+state\s+of|across|in\s+the\s+(?:whole|entire))\s+(?:of\s+)?(?:the\s+|this\s+)?"
-        rf"(?:whole\s+|entire\s+)?{_WORK}\b",
-        rf"\b(?:whole|entire)\s+{_WORK}\b",
-        r"\b(?:main|central|overall|recurring)\s+(?:themes?|plot|topics?|motifs?)\b",
-        rf"\bwhat\s+(?:is|was|are|were)\s+(?:the|this|these)\s+{_WORK}\s+about\b",
-    )
-)
+
+@runtime_checkable
+class Estimates(Protocol):
+    """A loop that can say how many calls a question takes at most. Optional."""
+
+    async def estimate_calls(self, question: Question) -> int:
+        """The most calls. Calls no model. Raises UsageError for a question that it could not be asked."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,26 +73,39 @@ class _Choice:
 class Escalate:
     """Answers with `first`, and with one of `deeper` or `whole` where the question needs it.
 
-    At most `budget` calls by the upper limits that the ways state; 0 for no limit.
+    `find_whole` says why a question needs the whole text, empty if it does not. At most `reading` calls to read a whole
+    text, by the estimate of a way, and `budget` calls in all, by the upper limits that ways state; 0 for no limit.
     """
 
-    def __init__(self, first: Way, deeper: Sequence[Way], whole: Sequence[Way], *, budget: int = 0) -> None:
+    def __init__(
+        self,
+        first: Way,
+        deeper: Sequence[Way],
+        whole: Sequence[Way],
+        *,
+        find_whole: Callable[[str], str],
+        reading: int = 0,
+        budget: int = 0,
+    ) -> None:
         if budget and first.most is not None and budget < first.most:
             raise UsageError(f"budget {budget}: {first.name} alone may take {write_number(first.most)} calls")
         self._first = first
         self._deeper = tuple(deeper)
         self._whole = tuple(whole)
+        self._find_whole = find_whole
+        self._reading = min(filter(None, (reading, budget)), default=0)
         self._budget = budget
 
     @property
     def calls(self) -> CallCount:
-        """Those of the first way, then those of one other."""
+        """Those of the first way and of a deeper one, or those of reading the whole text."""
         first = read_calls(self._first.loop)
-        limits = [way.most for way in (*self._deeper, *self._whole) if way.loop is not None]
+        limits = [way.most for way in self._deeper if way.loop is not None]
+        reads = any(way.loop is not None for way in self._whole)
         stated = [most for most in limits if most is not None]
         most = None
-        if first.most is not None and len(stated) == len(limits):
-            most = first.most + max(stated, default=0)
+        if first.most is not None and len(stated) == len(limits) and (self._reading or not reads):
+            most = max(first.most + max(stated, default=0), self._reading if reads else 0)
         if self._budget:
             most = min(most or self._budget, self._budget)
         limit = "" if most is None else f", at most {write_number(most)}"
@@ -112,10 +113,13 @@ class Escalate:
 
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """`chosen` for each way, with the events of that way; `stopped` after the first one; then the answer."""
-        form = find_whole_form(question.text)
-        if form:
-            choice = await self._choose(self._whole, 0)
-            yield choice.make_event(f"the question asks for the whole text ({form!r})")
+        reason = await asyncio.to_thread(self._find_whole, question.text)
+        if reason:
+            choice = await self._choose_whole(question)
+            yield choice.make_event(f"the question needs the whole text ({reason})")
+            if choice.way is None:
+                choice = await self._choose(self._deeper, 0)
+                yield choice.make_event("the whole text is not read, so the best memory that is built answers")
             if choice.way is not None:
                 async for item in _run_way(choice.way, question):
                     yield item
@@ -164,25 +168,44 @@ class Escalate:
                 break
         return choice
 
+    async def _choose_whole(self, question: Question) -> _Choice:
+        """The first way that is ready, and that reads the whole text within the limit."""
+        choice = _Choice()
+        for way in self._whole:
+            ready = await self._choose([way], None)
+            choice.passed_over |= ready.passed_over
+            choice.builds += ready.builds
+            if ready.way is not None:
+                if not (reason := await self._find_excess(way, question)):
+                    choice.way = way
+                    break
+                choice.passed_over[way.name] = reason
+        return choice
+
+    async def _find_excess(self, way: Way, question: Question) -> str:
+        """Why a way cannot read the whole text for this question; empty if it can."""
+        calls = way.most
+        loop: object = way.loop
+        try:
+            if isinstance(loop, Estimates):
+                calls = await loop.estimate_calls(question)
+        except UsageError as error:
+            return str(error)
+        if not self._reading or (calls is not None and calls <= self._reading):
+            return ""
+        needed = "does not say how many calls it takes" if calls is None else f"would take {write_number(calls)} calls"
+        return f"{needed}, {self._reading} are allowed for reading the whole text"
+
     def _find_obstacle(self, way: Way, spent: float | None) -> str:
         """Why a way cannot be taken whatever is built; empty if it can."""
         if way.loop is None:
             return "not a system here"
-        if not self._budget:
+        if not self._budget or spent is None:
             return ""
-        if way.most is None or spent is None:
+        if way.most is None:
             return "states no upper limit of its calls"
         left = self._budget - spent
         return f"may take {write_number(way.most)} calls, {write_number(left)} are left" if way.most > left else ""
-
-
-def find_whole_form(question: str) -> str:
-    """The words by which a question asks for the whole text ("how often", "list all"); empty if it does not.
-
-    Only English forms are known. No model is asked.
-    """
-    found = [match[0] for form in _FORMS if (match := form.search(question[:_READ]))]
-    return " ".join(found[0].split()) if found else ""
 
 
 def _run_way(way: Way, question: Question) -> AsyncIterator[Event | Answer]:

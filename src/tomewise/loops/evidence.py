@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import TypeVar
 
+from tomewise.language.labels import find_number
 from tomewise.language.per_role import find_window
 from tomewise.place import describe_place
-from tomewise.types import Embedder, Evidence, In, LanguageModel, Out, Role
+from tomewise.types import Embedder, Evidence, In, LanguageModel, Out, Passage, Role
 
 Piece = TypeVar("Piece")
 Count = Callable[[Sequence[str]], list[int]]  # tokens of each text
@@ -56,38 +58,21 @@ def describe_source(piece: Evidence) -> str:
     return ", ".join(filter(None, (piece.title, describe_place(piece.place))))
 
 
-def find_labelled(label: str, evidence: Sequence[Evidence]) -> list[Evidence]:
-    """The piece that a prompt shows under this label ("E1", "[e1]"), in a list; an empty list for an unknown label."""
-    number = label.strip("[]() .").lstrip("Ee")
-    known = number.isdecimal() and len(number) < 9 and int(number) > 0
-    return list(evidence[int(number) - 1 : int(number)]) if known else []
+def find_labelled(labels: Iterable[str], evidence: Sequence[Evidence]) -> list[Evidence]:
+    """The pieces that a prompt shows under these labels, each once; labels that it does not show are passed over."""
+    numbers = dict.fromkeys(find_number(label, "E") for label in labels)
+    return [evidence[number - 1] for number in numbers if number and number <= len(evidence)]
 
 
-def share_budget(
-    budget: int, shares: Mapping[str, int], texts: Mapping[str, Sequence[str]], count: Count
-) -> dict[str, list[int]]:
-    """Find which texts of each layer fit, as indices of its list.
+def join_texts(run: Sequence[Passage]) -> tuple[str, list[int]]:
+    """The text of passages that follow one another, and where in it each begins.
 
-    Each layer fills its share in the order given, passing over what is too long for what is left. What a layer leaves
-    unused spills over to the others, the layer with the largest share first (ComoRAG, appendix B.4: 8:2:2:1).
+    Only blanks stand between passages. What two of them share comes once.
     """
-    sizes = {layer: [tokens + FENCE for tokens in count(layer_texts)] for layer, layer_texts in texts.items()}
-    whole = sum(shares.values())
-    chosen: dict[str, list[int]] = {layer: [] for layer in texts}
-    left = budget
-    for layer in texts:
-        left -= _fill_room(chosen[layer], sizes[layer], budget * shares[layer] // whole)
-    for layer in sorted(texts, key=lambda name: -shares[name]):
-        left -= _fill_room(chosen[layer], sizes[layer], left)
-    return {layer: sorted(indices) for layer, indices in chosen.items()}
-
-
-def _fill_room(chosen: list[int], sizes: Sequence[int], room: int) -> int:
-    """Choose more of the texts, as many as fit. Returns the tokens that they use."""
-    used = 0
-    earlier = set(chosen)
-    for index, size in enumerate(sizes):
-        if index not in earlier and used + size <= room:
-            chosen.append(index)
-            used += size
-    return used
+    text, starts = run[0].text, [0]
+    for before, passage in pairwise(run):
+        gap = passage.start - before.end
+        text += ("", " ", "\n\n")[max(0, min(gap, 2))]
+        starts.append(len(text) + min(gap, 0))
+        text += passage.text[max(0, -gap) :]
+    return text, starts

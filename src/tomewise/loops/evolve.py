@@ -1,51 +1,61 @@
 """The loop whose working memory is a hypergraph (HGMem, sections 3.2 to 3.6): plan, explore, change, merge, answer.
 
 - The first round searches all of the long-term memory with the question itself, without a plan. If the hypergraph has
-  points of an earlier question, the first round is planned too.
+  points of an earlier question, a plan adds subqueries to it.
 - A round is one call to plan, one to change points and one to merge them, one after the other; searches run side by
-  side.
-- The loop ends when the memory suffices, when no usable subquery is left, or after the last round, which no planning
-  follows. An unusable plan ends it too: then the answer is made from what is known.
-- Relations, then passages, fill a budget of tokens for each subquery; what several of them found is shown once.
+  side. Without a usable plan it searches with the question.
+- Rounds end when the memory suffices, when no usable subquery is left, when nothing new is found, or after the last
+  round, which no planning follows. A declined answer uses the rounds that are left: what it misses is searched for.
+- Relations, then passages, fill a budget of tokens for each subquery. Nothing is shown twice (`loops.material`).
+- Roles are shown the points that are most relevant to the question, up to a number of tokens.
 - What cannot be used of a reply is recorded and skipped: a point, label or entity that does not exist, an empty
   description, a point merged twice.
-- The answering role sees the points (`Hypergraph.rank`) and two lists of passages in turn: those from which the points
-  were made, and those nearest to the question. The nearest are looked for among the passages of the points' vertices,
-  or among all passages if the graph has none of these vertices. If there is room, all else that was found follows, in
-  the order of the searches. The question may be declined unless a guess is asked for.
+- The answering role sees what all searches found and the points, by the rule of the last prompt (`loops.fusing`,
+  `loops.layout`); the passages on which points rest count as one more search. The question may be declined unless a
+  guess is asked for.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from itertools import chain
 
 from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.concurrency import gather_calls
 from tomewise.errors import UsageError
-from tomewise.events import AnsweredFromPoints, Evolved, Explored, Merged, Planned, PlannedSearch, Stopped, as_pieces
-from tomewise.language.roles import EVOLVE, MERGE_POINTS, PLAN
-from tomewise.loops.context import HISTORY, Context, Contexts, make_attempt_event
-from tomewise.loops.desk import Desk
-from tomewise.loops.evidence import fit_to_budget
-from tomewise.loops.exploring import Exploring, Search, find_in_graph, narrow_scope
+from tomewise.events import (
+    AnsweredFromPoints,
+    Evolved,
+    Explored,
+    Merged,
+    Planned,
+    PlannedSearch,
+    Stopped,
+    Tried,
+    as_pieces,
+)
+from tomewise.language.roles import ANSWER, EVOLVE, MERGE_POINTS, PLAN
+from tomewise.loops.context import Contexts, make_attempt_event
+from tomewise.loops.desk import Attempt, Desk
+from tomewise.loops.exploring import Exploring, Search
+from tomewise.loops.fusing import DEPTH, Searched, weigh_queries
+from tomewise.loops.layout import Context, Note
+from tomewise.loops.material import Material, Reading, Room
 from tomewise.loops.planning import Concern, Plan, Planning
-from tomewise.loops.point_editor import Changes, Material, PointEditor
+from tomewise.loops.point_editor import Changes, PointEditor
 from tomewise.loops.points import fit_points, list_rows, measure_points
-from tomewise.loops.selection import drop_repeats
+from tomewise.loops.repeats import drop_repeats, fold
 from tomewise.loops.steps import LoopState
 from tomewise.loops.working_pictures import draw_hypergraph
 from tomewise.pictures import Picture
-from tomewise.recall.entity_graph import FoundEntity
 from tomewise.recall.ranking import take_turns
-from tomewise.types import Answer, Event, Evidence, In, NodeId, Out, Question, Retriever, Role
+from tomewise.types import Answer, Embedder, Event, Evidence, In, NodeId, Out, Question, Retriever, Role
 from tomewise.working.hypergraph import Hypergraph
+from tomewise.working.nearness import Nearness
 from tomewise.working.point import MemoryPoint
-from tomewise.working.pool import Unit
 
-_PASSAGES = "passages"
-_SHARES = {_PASSAGES: 12, HISTORY: 1}
 _POINTS = 3  # points take at most one part in so many of what a role is shown
 
 
@@ -53,15 +63,17 @@ _POINTS = 3  # points take at most one part in so many of what a role is shown
 class Limits:
     """How many rounds the loop may take, and how many tokens it may show.
 
-    `relations`, `passages` are for each subquery, `description` for each entity; the answer sees at most `shown`
-    passages in `context` tokens.
+    `relations`, `passages` are for each subquery, `description` for each entity, `past` for all points that a role is
+    shown if points of earlier questions are among them, `context` for the answer. A loop that `goes_on` ends only after
+    the last round, or without a subquery (figure 3).
     """
 
     rounds: int = 4
+    goes_on: bool = False
+    past: int = 800
     relations: int = 1500
     passages: int = 4000
     description: int = 100
-    shown: int = 50
     context: int = 6000
 
     def __post_init__(self) -> None:
@@ -76,13 +88,16 @@ class Evolve:
         self,
         recall: Retriever,
         desk: Desk,
+        embedder: Embedder,
         planning: Planning,
         exploring: Exploring,
         editor: PointEditor,
         limits: Limits,
     ) -> None:
+        """`embedder` compares points with the question."""
         self._recall = recall
         self._desk = desk
+        self._embedder = embedder
         self._planning = planning
         self._exploring = exploring
         self._editor = editor
@@ -93,8 +108,9 @@ class Evolve:
         """The calls of a question without points of earlier ones. Each subquery makes two searches."""
         rounds, merging = self._limits.rounds, 1 if self._editor.merges else 0
         searches = 2 * (1 + (rounds - 1) * self._planning.limit) + 1
-        most = 1 + (rounds - 1) * (2 + merging) + 1
-        formula = f"1 in the first round, {2 + merging} in a later one and 1 for the answer"
+        later = 3 + merging  # plan, an answer that is declined, change, merge
+        most = 1 + (rounds - 1) * later + 1
+        formula = f"1 in the first round, at most {later} in a later one and 1 for the answer"
         calls = CallCount(f"{formula}, at most {most} in {rounds} rounds", most)
         return sum_calls([calls, read_calls(self._recall).repeat(searches)])
 
@@ -109,62 +125,98 @@ class Evolve:
     async def run(self, question: Question, memory: Hypergraph | None = None) -> AsyncIterator[Event | Answer]:
         """Events by round, then the answer. `memory` is used and changed; without it the hypergraph is new."""
         memory = self.open_memory() if memory is None else memory
+        memory.begin_question()
         state = _EvolveState(
             question=question,
             memory=memory,
-            contexts=self._make_contexts(question),
-            concerns=(Concern(question.text, question.text),),
+            nearness=Nearness(self._embedder),
+            contexts=await asyncio.to_thread(Contexts.of, question, self._desk, self._limits.context, {}),
+            reading=Reading(self._desk),
             has_past=bool(memory.points),
         )
-        for step in range(self._limits.rounds):
-            state.step = step
-            if step or state.has_past:
-                yield await self._plan(state)
+        while True:
+            async for event in self._take_rounds(state):
+                yield event
+            context, attempt = await self._attempt(state)
+            missing = attempt.answer.missing
+            goes_on = not (attempt.answer.resolved or question.force or state.taken == self._limits.rounds)
+            if not goes_on or fold(missing) in {"", *map(fold, state.searched)}:
+                break
+            yield make_attempt_event(Tried, state.step, context, attempt)
+            state.concerns, state.end = [Concern(missing, missing, "everywhere")], ""
+        sizes, rows = measure_points(memory.points), list_rows(memory, memory.points)
+        yield make_attempt_event(
+            AnsweredFromPoints, state.step, context, attempt, **sizes, pool=rows, memory=memory.dump()
+        )
+        yield attempt.answer
+
+    async def _take_rounds(self, state: _EvolveState) -> AsyncIterator[Event]:
+        """Rounds until one says why it is the last."""
+        while not state.end:
+            state.step = state.taken
+            async for event in self._take_round(state):
+                yield event
             for event in state.report_skipped():
                 yield event
-            if state.end:
-                break
+            if not state.end and state.taken == self._limits.rounds:
+                state.end = f"no round is left (allowed: {state.taken})"
+        yield Stopped(step=state.step, reason=state.end)
+
+    async def _take_round(self, state: _EvolveState) -> AsyncIterator[Event]:
+        """Find concerns, search for them, and change and merge points by what is new."""
+        if not state.concerns and (state.searched or state.has_past):
+            yield await self._plan(state)
+        if not state.searched:
+            state.concerns.insert(0, state.whole)
+        for event in state.report_skipped():
+            yield event
+        if state.concerns:
             async for event in self._explore(state):
                 yield event
-            yield await self._change_points(state)
-            if self._editor.merges and (step or state.has_past) and len(state.memory.points) > 1:
+        if state.end:
+            return
+        state.taken += 1
+        material = await asyncio.to_thread(self._select, state)
+        if material.evidence:
+            yield await self._change_points(state, material)
+            if self._editor.merges and (state.step or state.has_past) and len(state.memory.points) > 1:
                 yield await self._merge_points(state)
-            for event in state.report_skipped():
-                yield event
-        reason = state.end or f"no round is left (allowed: {self._limits.rounds})"
-        yield Stopped(step=state.step, reason=reason)
-        async for output in self._conclude(state):
-            yield output
+        elif not self._limits.goes_on:
+            state.end = "nothing new was found"
 
     async def _plan(self, state: _EvolveState) -> Event:
-        """Find the next concerns; without any the loop ends."""
-        shown = self._fit_points(state, PLAN)
-        call = self._planning.plan(state.question.text, state.memory, shown, state.searched, state.skipped)
+        """Find the next concerns; without any the loop ends, unless the question itself was not searched yet."""
+        shown = await asyncio.to_thread(self._fit_points, state, PLAN)
+        searched = state.searched or [state.question.text]
+        call = self._planning.plan(state.question.text, state.memory, shown, searched, state.skipped)
         plan = await state.skipped.try_call(call, None)
-        state.concerns = plan.concerns if plan else ()
-        if plan is None:
-            state.end = "no usable plan was made"
-        elif plan.sufficient:
+        state.concerns = [*plan.concerns] if plan else [state.whole]
+        if plan and plan.sufficient:
             state.end = "the memory suffices"
-        elif not plan.concerns:
+        elif not state.concerns and state.searched:
             state.end = "no new subquery was thought of"
         return _make_plan_event(state.step, plan)
 
     async def _explore(self, state: _EvolveState) -> AsyncIterator[Event]:
         """Search for all concerns side by side."""
-        searches = (self._exploring.search(concern, state.memory, state.question.within) for concern in state.concerns)
-        state.searches = await gather_calls(searches)
+        concerns, state.concerns = state.concerns, []
+        read = frozenset(state.reading.nodes)
+        state.searches = await gather_calls(
+            self._exploring.search(concern, state.memory, state.question.within, read) for concern in concerns
+        )
         for search in state.searches:
-            state.searched.append(search.concern.query)
-            state.found |= _index_by_node(_drop_known(search.found.passages, state.found))
+            concern = search.concern
+            if search.region != concern.region:
+                state.skipped.drop(f"the graph has no entity near these points: {concern.query!r} searches globally")
+            state.searched.append(concern.query)
+            state.found.setdefault(concern.query, []).extend(search.found.passages)
             yield _make_search_event(state.step, search)
 
-    async def _change_points(self, state: _EvolveState) -> Event:
+    async def _change_points(self, state: _EvolveState, material: Material) -> Event:
         """Change points, and add new ones, by what was found."""
-        shown = self._fit_points(state, EVOLVE)
-        material = await asyncio.to_thread(self._select, state)
+        shown = await asyncio.to_thread(self._fit_points, state, EVOLVE)
         call = self._editor.change_points(state.question.text, state.memory, shown, material, state.skipped)
-        changes = await state.skipped.try_call(call, Changes()) if material.evidence else Changes()
+        changes = await state.skipped.try_call(call, Changes())
         return Evolved(
             step=state.step,
             inserted=list_rows(state.memory, changes.inserted),
@@ -176,7 +228,7 @@ class Evolve:
 
     async def _merge_points(self, state: _EvolveState) -> Event:
         """Join points that belong together."""
-        shown = self._fit_points(state, MERGE_POINTS)
+        shown = await asyncio.to_thread(self._fit_points, state, MERGE_POINTS)
         call = self._editor.merge_points(state.question.text, state.memory, shown, state.skipped)
         merged = await state.skipped.try_call(call, list[MemoryPoint]())
         parts = {point.id: list(point.history[-1].earlier) for point in merged}
@@ -187,86 +239,82 @@ class Evolve:
             notes=[point.description for point in merged],
         )
 
-    async def _conclude(self, state: _EvolveState) -> AsyncIterator[Event | Answer]:
-        """Answer from all points and from the passages of their vertices."""
+    async def _attempt(self, state: _EvolveState) -> tuple[Context, Attempt]:
+        """Answer from the points and from what all searches found."""
+        context = await self._make_context(state)
+        prepared = await self._desk.prepare_context(state.question, context, may_decline=not state.question.force)
+        return context, await self._desk.attempt(state.question, prepared)
+
+    async def _make_context(self, state: _EvolveState) -> Context:
+        """What the answering role sees: the points, and what all searches found, each asked again and deeper.
+
+        Of the question and of each subquery what its rounds read comes first, which the graph may have found.
+        The passages on which points rest count as one more search: of each point in turn, the most relevant first.
+        """
         question = state.question
-        context = await asyncio.to_thread(self._make_context, state, await self._rank_passages(state))
-        prepared = await self._desk.prepare_chosen(
-            question, context.evidence, notes=context.notes, may_decline=not question.force
-        )
-        attempt = await self._desk.attempt(question, prepared)
-        sizes, rows = measure_points(state.memory.points), list_rows(state.memory, state.memory.points)
-        memory = state.memory.dump()
-        yield make_attempt_event(AnsweredFromPoints, state.step, context, attempt, **sizes, pool=rows, memory=memory)
-        yield attempt.answer
-
-    async def _rank_passages(self, state: _EvolveState) -> list[Evidence]:
-        """The passages from which points were made and the nearest ones in turn, then all else found; each once."""
-        memory = state.memory
-        vertices = find_in_graph(memory, [point.id for point in memory.points])
-        within = narrow_scope(state.question.within, vertices or None, frozenset())
-        nearest = await self._recall.retrieve(state.question.text, self._limits.shown, within=within)
-        grounds = [memory.find_grounds(point) for point in memory.rank()]
-        if state.has_past:
-            missing = [node for nodes in grounds for node in nodes if node not in state.found]
-            fetched = await asyncio.to_thread(self._desk.fetch, list(dict.fromkeys(missing)), state.question.within)
-            state.found |= _index_by_node(fetched)
-        of_points = [[state.found[node] for node in nodes if node in state.found] for nodes in grounds]
-        best = take_turns([list(take_turns(of_points)), nearest])
-        return drop_repeats([*best, *state.found.values()])[: self._limits.shown]
-
-    def _make_context(self, state: _EvolveState, ranked: Sequence[Evidence]) -> Context:
-        points = state.memory.rank()
-        notes = [Unit(probe=point.id, layer=_PASSAGES, evidence=(), cue=point.description) for point in points]
-        return state.contexts.make_context({_PASSAGES: ranked}, notes, "")
+        shown = await asyncio.to_thread(self._fit_points, state, ANSWER)
+        ranked_points = [point for point in state.memory.rank() if point in shown]
+        grounds: dict[str, list[NodeId]] = {}
+        for point in ranked_points:
+            grounds.setdefault(point.description, []).extend(state.memory.find_grounds(point))
+        queries = dict.fromkeys([question.text, *state.searched])
+        searches = (self._recall.retrieve(query, DEPTH, within=question.within) for query in queries)
+        found = await gather_calls(searches)
+        first, *others = [
+            drop_repeats([*state.found.get(query, ()), *deeper]) for query, deeper in zip(queries, found, strict=True)
+        ]
+        plain = await self._desk.search_plainly(question, first)
+        nodes = list(chain.from_iterable(grounds.values()))
+        fetched = await asyncio.to_thread(self._desk.fetch, list(dict.fromkeys(nodes)), question.within)
+        pieces = {piece.node: piece for piece in fetched}
+        in_turn = take_turns([[pieces[node] for node in nodes if node in pieces] for nodes in grounds.values()])
+        searched = [Searched(first), *plain, *weigh_queries(others), Searched(drop_repeats(in_turn))]
+        ranked = await self._desk.rank(searched, question.within)
+        notes = [Note(text, nodes) for text, nodes in grounds.items()]
+        return await asyncio.to_thread(state.contexts.make_context, ranked, notes)
 
     def _select(self, state: _EvolveState) -> Material:
         """What the role that changes points is shown: for each subquery what fits into its budget, nothing twice."""
+        limits = self._limits
         room = self._desk.measure_room(EVOLVE) * (_POINTS - 1) // _POINTS // max(1, len(state.searches))
-        relations: dict[NodeId, Evidence] = {}
-        passages: dict[NodeId, Evidence] = {}
-        entities: dict[NodeId, FoundEntity] = {}
-        for search in state.searches:
-            found = search.found
-            most = min(self._limits.relations, room // 4)
-            relations |= _index_by_node(fit_to_budget(_drop_known(found.relations, relations), most, self._desk.count))
-            most = min(self._limits.passages, room // 2)
-            passages |= _index_by_node(fit_to_budget(_drop_known(found.passages, passages), most, self._desk.count))
-            entities |= {entity.id: entity for entity in found.entities if entity.id not in entities}
-        described = [
-            replace(entity, text=state.contexts.shorten(entity.text, self._limits.description))
-            for entity in entities.values()
-        ]
-        shown = [*relations.values(), *self._desk.put_in_order(list(passages.values()))]
-        return Material([search.concern.query for search in state.searches], described, shown)
+        relations, passages = min(limits.relations, room // 4), min(limits.passages, room // 2)
+        return state.reading.select(
+            state.searches, Room(relations=relations, passages=passages, description=limits.description)
+        )
 
     def _fit_points(self, state: _EvolveState, role: Role[In, Out]) -> list[MemoryPoint]:
-        return fit_points(state.memory, self._desk.measure_room(role) // _POINTS, self._desk.count)
-
-    def _make_contexts(self, question: Question) -> Contexts:
-        room = self._desk.measure_answer_room(question)
-        return Contexts(self._desk, min(self._limits.context, room), _SHARES)
+        """The points of this question and, with them, the most relevant of earlier ones, as many as have room."""
+        _weigh_points(state)
+        room = self._desk.measure_room(role) // _POINTS
+        return fit_points(state.memory, room, self._limits.past, self._desk.count)
 
 
 @dataclass(slots=True, kw_only=True)
 class _EvolveState(LoopState):
-    """The state of the loop for one question. `found` are all passages, in the order of the searches."""
+    """The state of the loop for one question."""
 
     memory: Hypergraph
+    nearness: Nearness
     contexts: Contexts
-    concerns: tuple[Concern, ...] = ()
+    reading: Reading
+    concerns: list[Concern] = field(default_factory=list)  # to be searched for next
+    taken: int = 0  # rounds that searched, each to the end
     searches: list[Search] = field(default_factory=list)  # of this round
     searched: list[str] = field(default_factory=list)
-    found: dict[NodeId, Evidence] = field(default_factory=dict)
+    found: dict[str, list[Evidence]] = field(default_factory=dict)  # by query
     has_past: bool = False  # whether the memory brings points from an earlier question
 
+    @property
+    def whole(self) -> Concern:
+        """The question itself, searched for in the whole memory."""
+        return Concern(self.question.text, self.question.text, "everywhere")
 
-def _index_by_node(evidence: Sequence[Evidence]) -> dict[NodeId, Evidence]:
-    return {piece.node: piece for piece in evidence}
 
-
-def _drop_known(evidence: Sequence[Evidence], known: dict[NodeId, Evidence]) -> list[Evidence]:
-    return [piece for piece in evidence if piece.node not in known]
+def _weigh_points(state: _EvolveState) -> None:
+    """Rank the points by how near they are to the question."""
+    points = state.memory.points
+    scores = state.nearness.score(state.question.text, [point.description for point in points])
+    state.memory.weigh(dict(zip((point.id for point in points), scores.tolist(), strict=True)))
 
 
 def _list_overlay(memory: Hypergraph, points: Sequence[MemoryPoint]) -> Iterator[str]:

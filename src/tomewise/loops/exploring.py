@@ -16,7 +16,8 @@ from tomewise.working.hypergraph import Hypergraph
 class Search:
     """A concern, where it was searched for, and what was found there.
 
-    `entities` is how many entities a local search was narrowed to, or how many a global one left out.
+    A local search around points of which the graph knows no entity is a global one. `entities` is how many entities a
+    local search was narrowed to, or how many a global one left out.
     """
 
     concern: Concern
@@ -26,7 +27,7 @@ class Search:
 
 
 class Exploring:
-    """Searches a part of the memory for each concern, and all of it for a few passages more.
+    """Searches a part of the memory for each concern, and all of it for a few other passages.
 
     `limit` is how many passages each of the two gives. `hops` is how far from its vertices the neighbourhood of a point
     reaches in the graph: 1 as in the paper, 2 as in the released code.
@@ -38,28 +39,35 @@ class Exploring:
         self._limit = limit
         self._hops = hops
 
-    async def search(self, concern: Concern, memory: Hypergraph, within: Scope | None) -> Search:
-        """Search for one concern. A local search around points that the graph does not know is a global one."""
+    async def search(
+        self, concern: Concern, memory: Hypergraph, within: Scope | None, read: Collection[NodeId] = ()
+    ) -> Search:
+        """Search for one concern. Passages that were `read` before give their places to the next ones."""
         around = await self._find_around(concern, memory) if concern.region == "local" else frozenset()
-        beyond = frozenset() if around else find_in_graph(memory, [point.id for point in memory.points])
+        region: Region = "global" if concern.region == "local" and not around else concern.region
+        beyond = find_in_graph(memory, [point.id for point in memory.points]) if region == "global" else frozenset()
         scope = narrow_scope(within, around or None, beyond)
-        found, passages_anywhere = await asyncio.gather(
-            self._investigation.investigate(concern.query, self._limit, scope),
-            self._recall.retrieve(concern.query, self._limit, within=within),
+        found, anywhere = await asyncio.gather(
+            self._investigation.investigate(concern.query, self._limit + len(read), scope),
+            self._recall.retrieve(concern.query, 2 * self._limit + len(read), within=within),
         )
-        passages = {piece.node: piece for piece in (*found.passages, *passages_anywhere)}
-        found = replace(found, passages=tuple(passages.values()))
-        return Search(concern, "local" if around else "global", len(around or beyond), found)
+        near = [piece for piece in found.passages if piece.node not in read][: self._limit]
+        known = {*read, *(piece.node for piece in near)}
+        others = [piece for piece in anywhere if piece.node not in known][: self._limit]
+        found = replace(found, passages=(*near, *others))
+        return Search(concern, region, len(around or beyond), found)
 
     async def _find_around(self, concern: Concern, memory: Hypergraph) -> frozenset[NodeId]:
         """The neighbours of the points' vertices, in the memory and in the graph (equation 6).
 
-        A concern that names no point is about all of them.
+        A concern that names no point is about all of them. Vertices that the graph does not know have neighbours in
+        the memory.
         """
         points = concern.points or [point.id for point in memory.points]
-        anchors = find_in_graph(memory, points)
+        anchors = {vertex for point in map(memory.find, points) for vertex in point.vertices}
         near = {vertex for vertex in memory.find_neighbours(anchors) if memory.vertices[vertex].in_graph}
-        return frozenset(near) | await self._investigation.find_neighbours(anchors, self._hops)
+        known = find_in_graph(memory, points)
+        return frozenset(near) | await self._investigation.find_neighbours(known, self._hops)
 
 
 def find_in_graph(memory: Hypergraph, points: Collection[str]) -> frozenset[NodeId]:

@@ -7,7 +7,7 @@ collected paragraphs alone, not from the thoughts.
 
 Where ours differs:
 
-- The model says whether a thought concludes, as a field of its reply; the wording "answer is" counts as well.
+- The model says whether a thought concludes, as a field of its reply; the wording "the answer is:" counts as well.
 - The loop also ends when a thought repeats an earlier one, and when the collection is full: then no search can add to
   it.
 - A reply that stays unusable after its repair is skipped and reported, and the loop answers from what it has.
@@ -27,13 +27,14 @@ from tomewise.events import Retrieved, Thought
 from tomewise.language.roles import THINK, Shown, ThinkIn, ThinkOut
 from tomewise.loops.collection import Collection
 from tomewise.loops.desk import Desk
+from tomewise.loops.fusing import DEPTH, Searched, weigh_queries
 from tomewise.loops.repeats import fold
 from tomewise.loops.steps import LoopState, take_steps
-from tomewise.types import Answer, Event, Question, Retriever
+from tomewise.types import Answer, Event, Evidence, Question, Retriever
 
 THOUGHTS = 8  # sentences of reasoning at most
 COLLECTED = 15  # paragraphs at most
-_ANSWERED = re.compile(r"\banswer is\b", re.IGNORECASE)
+_ANSWERED = re.compile(r"\bthe answer is\s*:", re.IGNORECASE)
 
 
 class Interleave:
@@ -72,16 +73,20 @@ class Interleave:
         """The first search; for each thought `thought` and `recalled`; `stopped`, `retrieved`, then the answer."""
         state = _InterleaveState(question=question, collection=Collection(self._collected))
         yield await self._search(state, question.text)
+        state.plain = await self._desk.search_plainly(question, state.lists[0])
         async for event in take_steps(state, partial(self._think, state), most=self._thoughts, name="thought"):
             yield event
-        prepared = await self._desk.prepare(question, state.collection.pieces, budget=self._budget)
+        searches = state.list_searches() if self._desk.fuses else [Searched(state.collection.pieces)]
+        ranked = await self._desk.rank(searches, question.within)
+        prepared = await self._desk.lay_out(question, ranked, budget=self._budget)
         yield Retrieved.of(prepared.evidence, prepared.found, state.step)
         yield await self._desk.answer(question, prepared)
 
     async def _search(self, state: _InterleaveState, query: str) -> Event:
         """Search with a query. The loop ends if no further search can add anything."""
-        found = await self._recall.retrieve(query, self._limit, within=state.question.within)
-        event = state.collection.add(query, found, state.step)
+        found = await self._recall.retrieve(query, max(self._limit, DEPTH), within=state.question.within)
+        state.lists.append(found)
+        event = state.collection.add(query, found[: self._limit], state.step)
         if state.collection.is_full:
             state.end = f"the collection is full (allowed: {self._collected})"
         return event
@@ -106,10 +111,16 @@ class Interleave:
 
 @dataclass(slots=True, kw_only=True)
 class _InterleaveState(LoopState):
-    """The state of the loop for one question."""
+    """The state of the loop for one question. `lists` is what each search found, that of the question first."""
 
     collection: Collection
+    lists: list[list[Evidence]] = field(default_factory=list)
+    plain: list[Searched] = field(default_factory=list)
     thoughts: list[str] = field(default_factory=list)
+
+    def list_searches(self) -> list[Searched]:
+        """All searches, as they count for the last prompt."""
+        return [Searched(self.lists[0]), *self.plain, *weigh_queries(self.lists[1:])]
 
 
 def _find_end(reply: ThinkOut, thoughts: Sequence[str]) -> str:

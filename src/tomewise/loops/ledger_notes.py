@@ -1,53 +1,56 @@
 """Reading with a ledger (COSMIR, section 4.2): plan, then for each chunk extract, infer and refine.
 
 Beyond the paper, `wave` chunks are extracted side by side on the same questions, and one inference and one refinement
-follow for all of them. After the last chunk, *recovery* searches for the questions that are still open, and only the
-passages found are read again.
+follow for all of them. After the last of several chunks, *recovery* searches for the focused questions that are still
+open, and only the passages found are read again. The last wave is refined only if a recovery may follow,
+since otherwise nobody reads on.
 
-Where the paper leaves something open: the ledger forgets its oldest facts after the inference, so every fact is seen by
-one inference at least. Inferences have a budget of the same size. A call whose reply stays unusable is skipped and
-reported; a chunk whose extraction fails counts as unread. Where earlier questions left facts, an inference and a
+Where the paper leaves something open: the ledger forgets after the inference, so every fact is seen by one inference at
+least, and what it forgets first is what nothing needs (`working.ledger.limit_ledger`). A question has a place, of a
+number of places, and so has a wide one; one without a place is reported. A call whose reply stays unusable is skipped
+and reported; a chunk whose extraction fails counts as unread. Where earlier questions left facts, an inference and a
 refinement over these come before the first chunk, as text that was read before brings no new fact.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
+from math import ceil
 from typing import Any
 
 from tomewise.calls import NO_CALLS, CallCount, read_calls
 from tomewise.concurrency import gather_calls
-from tomewise.errors import UsageError
 from tomewise.events import ChunkUnread, Extracted, LedgerRow, LedgerUpdated, ReadingPlanned, Recovered
 from tomewise.language.roles import (
-    EXTRACT_NOTES,
     INFER_NOTES,
     PLAN_READING,
     REFINE_QUESTIONS,
     Entry,
     InferIn,
     InferOut,
-    NotedFact,
     NotesIn,
     PlanReadingIn,
     PlanReadingOut,
     RefineIn,
     RefineOut,
 )
-from tomewise.loops.chunking import Chunking
-from tomewise.loops.citing import locate
-from tomewise.loops.desk import Desk
-from tomewise.loops.evidence import find_labelled
-from tomewise.loops.notes import BETWEEN_QUOTES, EXTRACTS, Findings, describe_chunk, list_passages
-from tomewise.loops.origins import PASSAGE
+from tomewise.loops.evidence import fit_to_window
+from tomewise.loops.extracts import check_fact, make_extracts
+from tomewise.loops.layout import Note
+from tomewise.loops.ledger_parts import NETS, LedgerParts, make_extract_role
+from tomewise.loops.notes import (
+    Findings,
+    describe_chunk,
+    list_passages,
+)
 from tomewise.loops.repeats import fold
 from tomewise.loops.steps import Skipped
 from tomewise.reading.chunks import Chunk
 from tomewise.recall.ranking import take_turns
-from tomewise.types import Event, Evidence, Passage, PassageId, Question, Retriever, content_id
+from tomewise.types import Event, In, Out, PassageId, Question, Role
 from tomewise.working.ledger import (
     Fact,
     Inference,
@@ -56,42 +59,10 @@ from tomewise.working.ledger import (
     add_inferences,
     dump,
     infer_from,
-    limit_facts,
+    limit_ledger,
+    read_number,
 )
 from tomewise.working.ledger_memory import LedgerMemory
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cycle:
-    """How a ledger is kept. `memory` is the fraction of a chunk that the ledger holds, 0: no limit.
-
-    `wave` chunks are read side by side. At most `questions` are open at a time. `recovery` is the share of the text
-    that may be read again for open questions, up to `limit` passages a question; 0: none.
-    """
-
-    memory: float = 0.125
-    wave: int = 1
-    questions: int = 10
-    infers: bool = True
-    refines: bool = True
-    recovery: float = 0.2
-    limit: int = 40
-
-    def __post_init__(self) -> None:
-        if self.wave < 1:
-            raise UsageError(f"waves of {self.wave} chunks read nothing: give 1 or more")
-        if not 0 <= self.recovery <= 1:
-            raise UsageError(f"recovery is the share of the text that is read again, from 0 to 1, not {self.recovery}")
-
-
-@dataclass(frozen=True, slots=True)
-class LedgerParts:
-    """What a ledger is kept with. `recall` searches for what was missed."""
-
-    recall: Retriever
-    desk: Desk
-    chunking: Chunking
-    cycle: Cycle
 
 
 class LedgerReading:
@@ -105,7 +76,8 @@ class LedgerReading:
     def calls(self) -> CallCount:
         """The plan, one call a chunk, up to two a wave; the same again for the part that is read again.
 
-        That is for a question without earlier facts; these take up to two calls more.
+        That is for a question without earlier facts; these take up to two calls more. A text of one chunk takes no
+        refinement and is not read again.
         """
         cycle = self._parts.cycle
         steps = cycle.infers + cycle.refines
@@ -115,6 +87,26 @@ class LedgerReading:
         again = f", at most {cycle.recovery:.0%} of the text read twice" if cycle.recovery else ""
         searches = f", searches of {search.formula}" if again and search != NO_CALLS else ""
         return CallCount(once + again + searches)
+
+    def count_calls(self, chunks: Sequence[Chunk]) -> int:
+        """The plan; all extractions; an inference a wave; a refinement a wave but the last.
+
+        The same for recovery, and the refinement of the last wave before it.
+        """
+        calls = 1 + self._count_cycle(len(chunks))
+        if len(chunks) > 1 and self._parts.cycle.recovery:
+            again = self._parts.cycle.recovery * sum(chunk.tokens for chunk in chunks)
+            calls += self._parts.cycle.refines + self._count_cycle(ceil(again / min(c.tokens for c in chunks[:-1])))
+        return calls
+
+    def _count_cycle(self, chunks: int) -> int:
+        cycle = self._parts.cycle
+        waves = ceil(chunks / cycle.wave)
+        return chunks + waves * cycle.infers + max(0, waves - 1) * cycle.refines
+
+    def measure_room(self, question: Question) -> int:
+        """What a call leaves for a chunk, see `LedgerParts`."""
+        return self._parts.measure_chunk(question)
 
     def start_from(self, memory: LedgerMemory) -> LedgerReading:
         """The same reading from this memory, into which a question leaves what outlives it."""
@@ -134,7 +126,8 @@ class LedgerNotes:
         self._desk = parts.desk
         self._cycle = parts.cycle
         self._memory = memory
-        self._budget = max(1, int(parts.cycle.memory * parts.chunking.size)) if parts.cycle.memory else None
+        self._budget: int | None = None
+        self._room = 0  # tokens of a chunk at most
         self.ledger = memory.ledger
         self.unread: list[Chunk] = []
         self.skipped = Skipped()
@@ -142,16 +135,18 @@ class LedgerNotes:
 
     async def read(self, chunks: Sequence[Chunk]) -> AsyncIterator[Event]:
         """Plan, infer from what earlier questions left, read all chunks wave by wave, then recover what was missed."""
+        await asyncio.to_thread(self._measure)
         async for event in self._plan():
             yield event
-        await self._forget_oldest()
+        await self._forget()
         if self.ledger.facts or self.ledger.inferences:
-            await self._infer_and_refine()
+            await self._infer_and_refine(refines=True)
             async for event in self._conclude_step():
                 yield event
-        async for event in self._read_waves(chunks):
+        recovers = bool(self._cycle.recovery) and len(chunks) > 1
+        async for event in self._read_waves(chunks, refines_last=recovers):
             yield event
-        if self.ledger.questions and self._cycle.recovery:
+        if recovers and self.ledger.questions:
             found = await self._find_missed(chunks)
             tokens = sum(chunk.tokens for chunk in found)
             yield Recovered(step=self._step, open=len(self.ledger.questions), tokens=tokens)
@@ -159,17 +154,19 @@ class LedgerNotes:
                 yield event
 
     def collect(self) -> Findings:
-        """Quotes of facts, also of those behind inferences, by passage; inferences and other facts as notes."""
-        inferences = self.ledger.inferences
-        grounds = chain.from_iterable(inference.grounds for inference in inferences)
-        quoted: dict[PassageId, dict[str, None]] = {}
-        for fact in (*reversed(self.ledger.facts), *grounds):
+        """Each fact once, with its quotation, also those behind inferences; then the inferences."""
+        ledger = self.ledger
+        grounds = {fact.label: fact for each in ledger.inferences for fact in each.grounds}
+        facts = grounds | {fact.label: fact for fact in reversed(ledger.facts)}
+        quoted: dict[PassageId, list[Fact]] = {}
+        for fact in facts.values():
             if fact.in_text and fact.quote:
-                quoted.setdefault(fact.passage, {})[fact.quote] = None
-        notes = [inference.text for inference in reversed(inferences)]
-        notes += [fact.note for fact in reversed(self.ledger.facts) if not (fact.in_text and fact.is_quote)]
-        extracts = _make_extracts(quoted, self._parts.chunking.find_passages(quoted))
-        return Findings(tuple(extracts), tuple(dict.fromkeys(notes)))
+                quoted.setdefault(fact.passage, []).append(fact)
+        passages = self._parts.chunking.find_passages(quoted)
+        notes = [Note(fact.note) for fact in reversed(facts.values()) if not (fact.in_text and fact.quote)]
+        notes += [Note(each.text, tuple(dict.fromkeys(filter(None, each.passages)))) for each in ledger.inferences]
+        questions = (*ledger.settled, *ledger.questions)
+        return Findings(tuple(make_extracts(quoted, passages)), tuple(dict.fromkeys(notes)), questions)
 
     def conclude(self, answer: str) -> dict[str, Any]:
         """The whole ledger with its answer, for `working.ledger.load`."""
@@ -177,93 +174,157 @@ class LedgerNotes:
         self._memory.keep(self.ledger)
         return dump(self.ledger)
 
+    def _measure(self) -> None:
+        self._room, self._budget = self._parts.measure_chunk(self._question), self._parts.measure_ledger(self._question)
+
     async def _plan(self) -> AsyncIterator[Event]:
-        role_input = PlanReadingIn(question=self._question.text, limit=self._cycle.questions)
+        """Ask for questions; half of their places stay free for those that the reading raises."""
+        limit = ceil(self._cycle.questions / 2)
+        role_input = PlanReadingIn(question=self._question.text, limit=limit, nets=NETS)
         plan = await self.skipped.try_call(self._desk.model.ask(PLAN_READING, role_input), PlanReadingOut())
-        self._open_questions([*plan.questions, *plan.nets])
+        questions, nets = self._choose(plan.questions, limit), self._choose(plan.nets, NETS)
+        self.ledger = replace(self.ledger, questions=questions, nets=nets)
         yield ReadingPlanned(questions=plan.questions, nets=plan.nets)
         for event in self.skipped.events(0):
             yield event
 
-    async def _read_waves(self, chunks: Sequence[Chunk], *, again: bool = False) -> AsyncIterator[Event]:
-        """Read in waves, for the first time; or `again`, and then only until no question is open."""
+    async def _read_waves(
+        self, chunks: Sequence[Chunk], *, again: bool = False, refines_last: bool = False
+    ) -> AsyncIterator[Event]:
+        """Read in waves, for the first time; or `again`, and then only until no question is open.
+
+        What is open after the last wave matters only to a recovery that follows.
+        """
         for start in range(0, len(chunks), self._cycle.wave):
             if again and not self.ledger.questions:
                 return
             self._step += 1
-            async for event in self._read_wave(chunks[start : start + self._cycle.wave], again=again):
+            wave, left = chunks[start : start + self._cycle.wave], len(chunks) - start
+            refines = refines_last or left > len(wave)
+            async for event in self._read_wave(wave, left, again=again, refines=refines):
                 yield event
 
-    async def _read_wave(self, wave: Sequence[Chunk], *, again: bool) -> AsyncIterator[Event]:
-        """Extract the chunks side by side; if they bring new facts, infer and refine; forget what has no room."""
+    async def _read_wave(self, wave: Sequence[Chunk], left: int, *, again: bool, refines: bool) -> AsyncIterator[Event]:
+        """Extract the chunks side by side; if they bring new facts, infer and refine; forget what has no room.
+
+        `left` chunks are to be read, those of this wave included.
+        """
         made = self.ledger.made
-        inputs = await asyncio.to_thread(lambda: [self._make_input(chunk) for chunk in wave])
+        inputs = await asyncio.to_thread(lambda: [self._make_input(chunk, left) for chunk in wave])
         extracted = await gather_calls(self._extract(chunk, each) for chunk, each in zip(wave, inputs, strict=True))
         for chunk, facts in zip(wave, extracted, strict=True):
             if facts is None and not again:  # a chunk that is read again was read before, or is listed already
                 self.unread.append(chunk)
             yield self._report_chunk(chunk, facts)
-            self.ledger = add_facts(replace(self.ledger, budget=None), facts or (), self._desk.count)
+            self.ledger = add_facts(self.ledger, facts or (), self._desk.count)
         if self.ledger.made > made:
-            await self._infer_and_refine()
+            await self._infer_and_refine(made, refines=refines)
         async for event in self._conclude_step():
             yield event
 
-    async def _infer_and_refine(self) -> None:
+    async def _infer_and_refine(self, made: int | None = None, *, refines: bool) -> None:
+        """Infer; refine as well where somebody reads on. Facts after the first `made` entries are new."""
         if self._cycle.infers:
-            await self._infer()
-        if self._cycle.refines:
+            await self._infer(self.ledger.made if made is None else made)
+        if self._cycle.refines and refines:
             await self._refine()
 
     async def _conclude_step(self) -> AsyncIterator[Event]:
         """Forget what has no room, and report."""
-        await self._forget_oldest()
+        await self._forget()
         for event in self.skipped.events(self._step):
             yield event
         yield self._report_ledger()
 
-    async def _forget_oldest(self) -> None:
-        self.ledger = await asyncio.to_thread(limit_facts, self.ledger, self._budget, self._desk.count)
+    async def _forget(self) -> None:
+        asked = self._question.text
+        self.ledger = await asyncio.to_thread(limit_ledger, self.ledger, self._budget, self._desk.count, asked=asked)
 
-    def _make_input(self, chunk: Chunk) -> NotesIn:
-        shown = self._desk.show(list_passages(chunk))
-        return NotesIn(question=self._question.text, questions=list(self.ledger.questions), evidence=shown)
+    def _make_input(self, chunk: Chunk, chunks: int) -> NotesIn:
+        """The input for a chunk, whose share of what the ledger has room for is that of one among so many chunks."""
+        shown, ledger = self._desk.show(list_passages(chunk)), self.ledger
+        left = None
+        if self._budget is not None:
+            left = max(0, self._budget - sum(fact.tokens for fact in ledger.facts)) // chunks
+        return NotesIn(**self._list_asked(), evidence=shown, limit=self._parts.count_wanted(chunk.tokens, left))
 
     async def _extract(self, chunk: Chunk, notes_input: NotesIn) -> list[Fact] | None:
         """The facts of a chunk; None without a usable reply."""
-        reply = await self.skipped.try_call(self._desk.model.ask(EXTRACT_NOTES, notes_input), None)
+        role = make_extract_role(notes_input.limit)
+        reply = await self.skipped.try_call(self._desk.model.ask(role, notes_input), None)
         if reply is None:
             return None
-        return await asyncio.to_thread(lambda: [_check_quote(noted, chunk) for noted in reply.facts])
+        return await asyncio.to_thread(
+            lambda: [check_fact(noted, chunk.passages, notes_input.evidence) for noted in reply.facts]
+        )
 
-    async def _infer(self) -> None:
-        role_input = InferIn(
-            question=self._question.text, questions=list(self.ledger.questions), **self._list_entries()
+    async def _infer(self, made: int) -> None:
+        role_input = await asyncio.to_thread(
+            self._fit, INFER_NOTES, lambda entries: InferIn(**self._list_asked(), **entries), made
         )
         reply = await self.skipped.try_call(self._desk.model.ask(INFER_NOTES, role_input), InferOut())
-        drawn = [infer_from(self.ledger, each.inference, _read_labels(each.rests_on)) for each in reply.inferences]
+        drawn = [infer_from(self.ledger, each.inference, each.rests_on) for each in reply.inferences]
         grounded = [inference for inference in drawn if inference.grounds]
         self.ledger = await asyncio.to_thread(add_inferences, self.ledger, grounded, self._desk.count)
 
     async def _refine(self) -> None:
-        questions, limit = self.ledger.questions, self._cycle.questions
-        role_input = RefineIn(
-            question=self._question.text, questions=list(questions), limit=limit, **self._list_entries()
+        limit = self._cycle.questions
+        role_input = await asyncio.to_thread(
+            self._fit,
+            REFINE_QUESTIONS,
+            lambda entries: RefineIn(**self._list_asked(), limit=limit, **entries),
+            self.ledger.made,
         )
         reply = await self.skipped.try_call(self._desk.model.ask(REFINE_QUESTIONS, role_input), RefineOut())
-        still_open = [asked for number, asked in enumerate(questions, start=1) if number not in reply.answered]
-        self._open_questions([*still_open, *reply.new])
+        ledger = self.ledger
+        asked = list(enumerate((*ledger.questions, *ledger.nets), start=1))
+        settled = dict.fromkeys((*ledger.settled, *(text for number, text in asked if number in reply.answered)))
+        self.ledger = replace(ledger, settled=tuple(settled))
+        still_open = [text for text in ledger.questions if text not in settled]
+        self.ledger = replace(
+            self.ledger,
+            questions=self._choose([*still_open, *reply.new], limit),
+            nets=tuple(text for text in ledger.nets if text not in settled),
+        )
 
-    def _list_entries(self) -> dict[str, list[Entry]]:
-        facts = [Entry(label=fact.label, text=fact.note) for fact in self.ledger.facts]
-        inferences = [Entry(label=each.label, text=each.text) for each in self.ledger.inferences]
-        return {"facts": facts, "inferences": inferences}
+    def _list_asked(self) -> dict[str, Any]:
+        ledger = self.ledger
+        return {"question": self._question.text, "questions": list(ledger.questions), "nets": list(ledger.nets)}
 
-    def _open_questions(self, questions: Sequence[str]) -> None:
+    def _fit(self, role: Role[In, Out], make_input: Callable[[dict[str, list[Entry]]], In], made: int) -> In:
+        """The input with all facts and inferences; if these exceed the window, with the new ones and the latest."""
+        facts = [fact for fact in self.ledger.facts if read_number(fact) > made]
+        older: list[Fact | Inference] = [fact for fact in self.ledger.facts if read_number(fact) <= made]
+        older += self.ledger.inferences
+        material = [*facts, *sorted(older, key=read_number, reverse=True)]
+
+        def list_entries(fitting: Sequence[Fact | Inference]) -> dict[str, list[Entry]]:
+            ordered = sorted(fitting, key=read_number)
+            new = {fact.label for fact in facts}
+            return {
+                "facts": [
+                    Entry(label=each.label, text=each.note, place=each.place, is_new=each.label in new)
+                    for each in ordered
+                    if isinstance(each, Fact)
+                ],
+                "inferences": [
+                    Entry(label=each.label, text=each.text) for each in ordered if isinstance(each, Inference)
+                ],
+            }
+
+        fitting = fit_to_window(material, self._desk.model, role, lambda part: make_input(list_entries(part)))
+        return make_input(list_entries(fitting))
+
+    def _choose(self, texts: Iterable[str], places: int) -> tuple[str, ...]:
+        """The first texts that have a place, each once, and none that was settled before. What has none is reported."""
+        past = {fold(text) for text in self.ledger.settled}
         distinct: dict[str, str] = {}
-        for text in filter(str.strip, questions):
-            distinct.setdefault(fold(text), text)
-        self.ledger = replace(self.ledger, questions=tuple(distinct.values())[: self._cycle.questions])
+        for text in filter(str.strip, texts):
+            if fold(text) not in past:
+                distinct.setdefault(fold(text), text)
+        for text in [*distinct.values()][places:]:
+            self.skipped.drop(f"no place is left for the question {text!r} (places: {places})")
+        return tuple(distinct.values())[:places]
 
     async def _find_missed(self, chunks: Sequence[Chunk]) -> list[Chunk]:
         """Chunks of the passages that searches for the open questions find, and that no fact cites yet."""
@@ -273,9 +334,10 @@ class LedgerNotes:
         ]
         ranked = take_turns(await gather_calls(searches))
         cited = {fact.passage for fact in self.ledger.facts if fact.in_text}
+        cited.update(passage for each in self.ledger.inferences for passage in each.passages)
         wanted = dict.fromkeys(source for piece in ranked for source in piece.sources if source not in cited)
-        room = int(self._cycle.recovery * sum(chunk.tokens for chunk in chunks))
-        return await self._parts.chunking.cut_chunks(list(wanted), room)
+        most = int(self._cycle.recovery * sum(chunk.tokens for chunk in chunks))
+        return await self._parts.chunking.cut_chunks(list(wanted), self._room, most)
 
     def _report_chunk(self, chunk: Chunk, facts: list[Fact] | None) -> Event:
         name = describe_chunk(chunk, self._desk)
@@ -288,41 +350,8 @@ class LedgerNotes:
         return LedgerUpdated(step=self._step, pool=list(_list_rows(self.ledger)))
 
 
-def _check_quote(noted: NotedFact, chunk: Chunk) -> Fact:
-    """The fact with the passage that has its quote: the one that it names first, else another one of the chunk."""
-    named = [piece.node for piece in find_labelled(noted.label, list_passages(chunk))]
-    passages = sorted(chunk.passages, key=lambda passage: passage.id not in named)
-    text = noted.fact or noted.quote
-    for passage in passages:
-        if found := locate(noted.quote, passage):
-            text = found.quote if text == noted.quote else text
-            return Fact(label="", text=text, passage=passage.id, quote=found.quote, in_text=True)
-    return Fact(label="", text=text, passage=named[0] if named else "", quote=noted.quote)
-
-
-def _read_labels(labels: Iterable[str]) -> list[str]:
-    return [label.strip("[]() .").upper() for label in labels]
-
-
-def _make_extracts(quoted: dict[PassageId, dict[str, None]], passages: dict[PassageId, Passage]) -> Iterator[Evidence]:
-    """The quotes of each passage as one piece of evidence, in the order in which they stand there."""
-    for rank, (passage_id, quotes) in enumerate(quoted.items(), start=1):
-        if passage := passages.get(passage_id):
-            text = BETWEEN_QUOTES.join(sorted(quotes, key=passage.text.find))
-            yield Evidence(
-                node=content_id("extract", passage_id, text),
-                layer=EXTRACTS,
-                kind=PASSAGE,
-                text=text,
-                score=1 / rank,
-                sources=(passage_id,),
-                title=passage.title,
-                place=passage.place,
-            )
-
-
 def _list_rows(ledger: Ledger) -> Iterator[LedgerRow]:
-    for question in ledger.questions:
+    for question in (*ledger.questions, *ledger.nets):
         yield LedgerRow(kind="question", text=question)
     entries: Iterable[Fact | Inference] = chain(ledger.facts, ledger.inferences)
     for entry in entries:

@@ -156,7 +156,7 @@ class _LookUpState(LoopState):
 
 def _choose_new(labels: Sequence[str], state: _LookUpState, limit: int) -> list[Evidence]:
     """The pages of these labels that were not read before, each once, at most `limit`."""
-    chosen = {piece.node: piece for label in labels for piece in find_labelled(label, state.evidence)}
+    chosen = {piece.node: piece for piece in find_labelled(labels, state.evidence)}
     return [piece for node, piece in chosen.items() if node not in state.texts][:limit]
 
 

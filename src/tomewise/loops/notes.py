@@ -8,21 +8,23 @@ from typing import Any, Protocol
 
 from tomewise.calls import CallCount
 from tomewise.loops.desk import Desk
+from tomewise.loops.layout import Note
 from tomewise.loops.steps import Skipped
 from tomewise.reading.chunks import Chunk
 from tomewise.recall.ranking import as_evidence
-from tomewise.types import Event, Evidence, Question
-
-EXTRACTS = "extracts"  # the layer of evidence that is words of passages
-BETWEEN_QUOTES = " … "
+from tomewise.types import DocumentId, Event, Evidence, Passage, Question
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What the answering role sees: exact words of passages, and notes; of each the most important first."""
+    """What the answering role sees: words of passages, the most important first; and notes, the latest last.
+
+    `questions` are those that the reading asked, by which passages are found to show beside.
+    """
 
     extracts: tuple[Evidence, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
+    questions: tuple[str, ...] = ()
 
 
 class Notes(Protocol):
@@ -52,6 +54,14 @@ class Reading(Protocol):
         """The calls of one reading."""
         ...
 
+    def measure_room(self, question: Question) -> int:
+        """The most tokens of a chunk. Raises UsageError if the window of the model is too small."""
+        ...
+
+    def count_calls(self, chunks: Sequence[Chunk]) -> int:
+        """The most calls that reading these chunks takes."""
+        ...
+
     def open(self, question: Question) -> Notes: ...
 
 
@@ -61,8 +71,16 @@ def list_passages(chunk: Chunk) -> list[Evidence]:
 
 
 def describe_chunk(chunk: Chunk, desk: Desk) -> str:
-    """Where a chunk stands: "story.md, parts 12 to 30 of 59"."""
-    piece = as_evidence(chunk.passages[0], 1.0)
-    sources = tuple(passage.id for passage in chunk.passages)
-    (shown,) = desk.show([Evidence(node=piece.node, layer="chunk", text="", score=1.0, sources=sources)])
-    return ", ".join(filter(None, (piece.title or shown.document, shown.place)))
+    """Where a chunk stands: "story.md, parts 12 to 30 of 59"; of several documents the first and the last part."""
+    documents: dict[DocumentId, list[Passage]] = {}
+    for passage in chunk.passages:
+        documents.setdefault(passage.document, []).append(passage)
+    runs = [*documents.values()]
+    ends = [_describe_run(run, desk) for run in (runs[:1] if len(runs) == 1 else (runs[0], runs[-1]))]
+    return " to ".join(ends) + (f" ({len(runs)} documents)" if len(runs) > 2 else "")
+
+
+def _describe_run(passages: Sequence[Passage], desk: Desk) -> str:
+    sources = tuple(passage.id for passage in passages)
+    (shown,) = desk.show([Evidence(node=sources[0], layer="chunk", text="", score=1.0, sources=sources)])
+    return ", ".join(filter(None, (passages[0].title or shown.document, shown.place)))

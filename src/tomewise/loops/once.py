@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 
 from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.events import Retrieved
 from tomewise.loops.desk import Desk
+from tomewise.loops.fusing import Searched
 from tomewise.types import Answer, Event, Question, Retriever
 
 
 class Once:
-    """Retrieve, show what fits into the budget best first, answer, or decline unless a guess is asked for.
+    """Retrieve, show what fits into the budget by the rule of the last prompt, answer or decline.
 
-    `limit` pieces of evidence are asked for; of each passage `neighbours` before and after it are added. `budget` is in
-    tokens, None for as much as the model's window holds, near-repeats included. Options reach the answering role alone.
+    The search gives up to `limit` pieces of evidence. `budget` is in tokens. None shows what was found alone, as much
+    as the model's window holds, near-repeats included. Options reach the answering role alone.
     """
 
-    def __init__(self, recall: Retriever, desk: Desk, *, limit: int, budget: int | None, neighbours: int = 0) -> None:
+    def __init__(self, recall: Retriever, desk: Desk, *, limit: int, budget: int | None) -> None:
         self._recall = recall
         self._desk = desk
         self._limit = limit
         self._budget = budget
-        self._neighbours = neighbours
 
     @property
     def calls(self) -> CallCount:
@@ -32,8 +31,11 @@ class Once:
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """Two steps: `retrieved`, then the answer."""
         found = await self._recall.retrieve(question.text, self._limit, within=question.within)
-        if self._neighbours:
-            found = await asyncio.to_thread(self._desk.add_neighbours, found, self._neighbours, question.within)
-        prepared = await self._desk.prepare(question, found, budget=self._budget)
+        if self._budget is None:
+            prepared = await self._desk.prepare(question, found, budget=None)
+        else:
+            searches = [Searched(found), *await self._desk.search_plainly(question, found, self._recall)]
+            ranked = await self._desk.rank(searches, question.within)
+            prepared = await self._desk.lay_out(question, ranked, budget=self._budget)
         yield Retrieved.of(prepared.evidence, prepared.found)
         yield await self._desk.answer(question, prepared)

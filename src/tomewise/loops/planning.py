@@ -15,13 +15,14 @@ from tomewise.types import LanguageModel
 from tomewise.working.hypergraph import Hypergraph
 from tomewise.working.point import MemoryPoint, PointId
 
-Region: TypeAlias = Literal["local", "global"]  # where to search: around points, or beyond all
+# Where to search: around points, beyond all of them, or in the whole memory.
+Region: TypeAlias = Literal["local", "global", "everywhere"]
 Regions: TypeAlias = Literal["either", "local", "global"]
 
 
 @dataclass(frozen=True, slots=True)
 class Concern:
-    """An open matter with its subquery, and where to search: around some points, or beyond all."""
+    """An open matter with its subquery, and where to search."""
 
     text: str
     query: str
@@ -42,15 +43,19 @@ class Planning:
     """Asks the model whether the memory suffices, and for concerns with their subqueries, in one reply.
 
     HGMem asks for the concerns first and then for the subqueries of all. Here each concern of the reply holds its own,
-    so that they cannot differ in number, and a round takes a call less.
+    so that they cannot differ in number, and a round takes a call less. Unless it `may_stop`, concerns are asked for
+    although the memory suffices (figure 3).
     """
 
-    def __init__(self, model: LanguageModel, *, limit: int = 3, places: Regions = "either") -> None:
+    def __init__(
+        self, model: LanguageModel, *, limit: int = 3, places: Regions = "either", may_stop: bool = True
+    ) -> None:
         if limit < 1:
             raise UsageError(f"{limit} subqueries find nothing: give 1 or more")
         self._model = model
         self.limit = limit
         self._places = places
+        self._may_stop = may_stop
 
     async def plan(
         self,
@@ -70,9 +75,10 @@ class Planning:
             searched=list(searched),
             limit=self.limit,
             place=self._places,
+            may_stop=self._may_stop,
         )
         reply = await self._model.ask(PLAN, plan_input)
-        if reply.sufficient:
+        if reply.sufficient and self._may_stop:
             return Plan(True, reply.reasoning)
         return Plan(False, reply.reasoning, tuple(self._read_concerns(reply, memory, searched, skipped)))
 

@@ -19,23 +19,14 @@ from tomewise.language.roles import (
 )
 from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import find_labelled
+from tomewise.loops.material import Material
 from tomewise.loops.points import as_prompt_points
 from tomewise.loops.steps import Skipped
 from tomewise.memory.graph.entity_names import normalise_name
-from tomewise.recall.entity_graph import FoundEntity
 from tomewise.recall.investigation import Investigation
 from tomewise.types import Evidence, NodeId, content_id
 from tomewise.working.hypergraph import Hypergraph
 from tomewise.working.point import MemoryPoint, PointId, Vertex
-
-
-@dataclass(frozen=True, slots=True)
-class Material:
-    """What a round found, as the model sees it. `evidence` are relations and passages."""
-
-    queries: Sequence[str]
-    entities: Sequence[FoundEntity]
-    evidence: Sequence[Evidence]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +68,7 @@ class PointEditor:
         evidence = await asyncio.to_thread(self._desk.show, material.evidence)
         role_input = EvolveIn(
             question=question,
-            subqueries=list(material.queries),
+            subqueries=[query for query in material.queries if query != question],
             points=as_prompt_points(memory, shown),
             entities=[Shown(label="", title=entity.name, text=entity.text) for entity in material.entities],
             evidence=evidence,
@@ -149,14 +140,17 @@ class _Records:
             return []
 
     def _find_grounds(self, record: UpdateOut | InsertionOut) -> list[NodeId]:
-        """The evidence that the record names; all that was shown if it names none."""
-        named = []
-        for label in filter(None, record.evidence):
-            found = find_labelled(label, self.evidence)
-            named += [piece.node for piece in found]
-            if not found:
-                self.skipped.drop(f"a label that was not shown: {label!r}")
-        return named or [piece.node for piece in self.evidence]
+        """The passages of the evidence that the record names; those of all that was shown if it names none.
+
+        Raises UsageError if it names evidence, but none that was shown.
+        """
+        unknown = [label for label in record.evidence if not find_labelled([label], self.evidence)]
+        if len(unknown) == len(record.evidence) > 0:
+            raise UsageError(f"no evidence was shown as {', '.join(unknown)}")
+        for label in unknown:
+            self.skipped.drop(f"a label that was not shown: {label!r}")
+        named = find_labelled(record.evidence, self.evidence) or self.evidence
+        return [source for piece in named for source in piece.sources]
 
     def _find_vertices(self, names: Sequence[str]) -> list[Vertex]:
         """For each name an entity of the graph, or one of the overlay; a name without a letter or digit is left out."""

@@ -13,20 +13,30 @@ from tomewise.working.point import MemoryPoint
 def as_prompt_points(memory: Hypergraph, points: Iterable[MemoryPoint]) -> list[PointShown]:
     """Points as a prompt shows them: under their ids, with the names of their entities."""
     return [
-        PointShown(id=point.id, description=point.description, entities=memory.list_names(point)) for point in points
+        PointShown(
+            id=point.id,
+            description=point.description,
+            entities=memory.list_names(point),
+            parts=max(len(step.earlier) for step in point.history),
+        )
+        for point in points
     ]
 
 
-def fit_points(memory: Hypergraph, room: int, count: Count) -> list[MemoryPoint]:
-    """The points that fit into `room` tokens, in their order: the first of `Hypergraph.rank`."""
-    points = memory.rank()
-    kept = []
+def fit_points(memory: Hypergraph, room: int, past: int, count: Count) -> list[MemoryPoint]:
+    """The points that fit into `room` tokens, the most relevant ones, in the order in which they came.
+
+    Those of earlier questions are added only while all together take at most `past` tokens.
+    """
+    points = sorted(memory.rank(), key=memory.is_past)
+    kept = set()
+    used = 0
     texts = [" ".join([point.description, *memory.list_names(point)]) for point in points]
     for point, tokens in zip(points, count(texts) if texts else [], strict=True):
-        if tokens + FENCE <= room:
-            kept.append(point)
-            room -= tokens + FENCE
-    return [point for point in memory.points if point in kept]
+        if used + tokens + FENCE <= (min(room, past) if memory.is_past(point) else room):
+            kept.add(point.id)
+            used += tokens + FENCE
+    return [point for point in memory.points if point.id in kept]
 
 
 def list_rows(memory: Hypergraph, points: Iterable[MemoryPoint]) -> list[dict[str, object]]:

@@ -7,8 +7,9 @@ Where paper and released code differ, the paper is followed; where the paper lea
   is not fused: it is shown as it is.
 - A `Selection` chooses the evidence that an attempt sees beside its notes: the best of everything found so far, or what
   is new (equation 3).
-- Evidence counts as seen once a model has read it: what had no room in its layer's share can be found again later. If
-  all evidence of a search was read for another search of the same step, no call makes a cue for it.
+- Evidence counts as seen once a model has read it: what had no room in its layer's share can be found again later.
+  Probes of one step that would read nearly the same share the call that makes their cue.
+- What has less than a tenth of the best score of its search is left over: a cycle without anything else ends the loop.
 - A reply that stays unusable after its repair is skipped and reported: it gives no probe, no cue, or a failed attempt.
   Only a forced answer whose reply is unusable is an error.
 - A first answer that the evidence supports only partly is kept, and the loop goes on as if it had been declined: it is
@@ -31,18 +32,23 @@ from tomewise.errors import UsageError
 from tomewise.events import Encoded, Forced, Fused, PoolUpdated, Probed, Recalled, Stopped, Tried, as_pieces
 from tomewise.loops.answer_parts import show_only_full
 from tomewise.loops.consolidation import Consolidating, Cue
-from tomewise.loops.context import HISTORY, Context, Contexts, make_attempt_event
+from tomewise.loops.context import HISTORY, Contexts, make_attempt_event
 from tomewise.loops.desk import Attempt, Desk
+from tomewise.loops.fusing import DEPTH, Searched, weigh_queries
+from tomewise.loops.layout import Context, Note
 from tomewise.loops.probing import Probing
+from tomewise.loops.repeats import drop_repeats
 from tomewise.loops.selection import Selection
 from tomewise.loops.steps import LoopState, Skipped
 from tomewise.loops.working_pictures import draw_pool
 from tomewise.pictures import Picture
 from tomewise.recall.layered import LayeredRecall
+from tomewise.store.records import PASSAGES
 from tomewise.types import Answer, Embedder, Event, Evidence, NodeId, Question, Scope
 from tomewise.working.pool import Pool, Unit
 
 _GOES_ON = "supported only partly, so the loop goes on"
+_ALIKE = 2 / 3  # probes that share so much of what they would read share the call that reads it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,11 +135,7 @@ class Probe:
         the evidence from which they were made.
         """
         pool = self.open_memory() if memory is None else memory
-        pool.begin_question()
-        units = await self._search([question.text], pool, question.within)
-        state = _ProbeState(
-            question=question, pool=pool, contexts=self._make_contexts(question), units=units, tried=[question.text]
-        )
+        state = await self._begin(question, pool)
         for step in range(self._bounds.cycles + 1):
             state.step = step
             async for event in self._explore(state) if step else _report_recall(state):
@@ -155,6 +157,23 @@ class Probe:
         async for output in self._conclude(state):
             yield output
 
+    async def _begin(self, question: Question, pool: Pool) -> _ProbeState:
+        """The first search, and what the pool knows of earlier questions."""
+        pool.begin_question()
+        units = await self._search([question.text], pool, question.within)
+        first = [piece for layer in self._recall.layers for found in pool.list_searches(layer) for piece in found]
+        return _ProbeState(
+            question=question,
+            pool=pool,
+            contexts=await asyncio.to_thread(
+                Contexts.of, question, self._desk, self._bounds.budget, self._bounds.shares
+            ),
+            units=units,
+            tried=[question.text],
+            plain=await self._desk.search_plainly(question, first),
+            past=await asyncio.to_thread(pool.find_relevant, question.text, self._bounds.fused_share, 1),
+        )
+
     async def _explore(self, state: _ProbeState) -> AsyncIterator[Event]:
         """Probe and recall, encode what is new and fuse what is known; the loop ends if nothing new is found."""
         findings = await asyncio.to_thread(state.contexts.fit_cues, self._consolidating.list_findings(state.units))
@@ -175,8 +194,10 @@ class Probe:
     async def _attempt(self, state: _ProbeState) -> AsyncIterator[Event]:
         """Try to answer; the loop ends if it succeeds."""
         may_decline = self._bounds.cycles > 0 or not self._bounds.forces(state.question)
-        nearest_first = await asyncio.to_thread(self._find_cued, state)
-        context = await asyncio.to_thread(self._make_context, state, state.units, nearest_first, state.notes)
+        nearest_first = state.past
+        if state.step:
+            nearest_first = await asyncio.to_thread(state.pool.find_nearest, state.question.text, state.units)
+        context = await self._make_context(state, state.units, nearest_first, state.notes)
         with show_only_full() if self._goes_on_after_partly(state.step) else nullcontext():
             call = self._try(state.question, context, may_decline=may_decline)
             attempt = await state.attempts.try_call(call, None)
@@ -191,12 +212,6 @@ class Probe:
             state.end = "it was answered"
         reason = _GOES_ON if state.answer is state.partial_answer else ""
         yield make_attempt_event(Tried, state.step, context, attempt, kept=reason)
-
-    def _find_cued(self, state: _ProbeState) -> list[Unit]:
-        """The units whose cues an attempt shows: those of this step; in the first attempt, those of the past."""
-        if state.step:
-            return state.pool.find_nearest(state.question.text, state.units)
-        return state.pool.find_relevant(state.question.text, self._bounds.fused_share, 1)
 
     def _keeps(self, answer: Answer, step: int) -> bool:
         """Whether this is a first answer, supported only partly, that is kept while the loop goes on."""
@@ -224,18 +239,20 @@ class Probe:
             yield best or Answer(text="", resolved=False, supported="none")
             return
         nearest_first = await asyncio.to_thread(state.pool.find_relevant, state.question.text, 1.0, 1)
-        context = await asyncio.to_thread(self._make_context, state, (), nearest_first, "")
+        context = await self._make_context(state, (), nearest_first, "")
         attempt = await self._try(state.question, context, may_decline=False)
         yield make_attempt_event(Forced, state.step, context, attempt)
         yield replace(attempt.answer, forced=True)
 
     async def _search(self, probes: Sequence[str], pool: Pool, within: Scope | None) -> list[Unit]:
         """For each probe and layer a unit with the evidence that no earlier step has read."""
-        found = await self._recall.retrieve(probes, self._bounds.limit + pool.size, within=within)
-        for by_layer in found:
+        found = await self._recall.retrieve(probes, max(DEPTH, self._bounds.limit + pool.size), within=within)
+        units = self._selection.make_units(probes, found, pool, self._bounds.limit)
+        read = {(unit.probe, unit.layer): unit.evidence for unit in units}
+        for probe, by_layer in zip(probes, found, strict=True):
             for layer, ranked in by_layer.items():
-                pool.credit(layer, ranked)
-        return self._selection.make_units(probes, found, pool, self._bounds.limit)
+                pool.record(probe, layer, ranked if self._desk.fuses else read[probe, layer])
+        return units
 
     async def _encode(self, state: _ProbeState) -> list[Unit]:
         """The units with the evidence that fits, and their cues. Units that bring nothing new are left out."""
@@ -252,17 +269,19 @@ class Probe:
     def _read_groups(self, state: _ProbeState) -> list[tuple[list[Unit], list[Evidence]]]:
         """The units of each group cut to the evidence that fits, and all of that in the order in which it is shown.
 
-        A group whose evidence earlier groups have read is left out, since a call would repeat theirs.
+        A group that would read nearly the same as an earlier one shares its call.
         """
-        read: list[tuple[list[Unit], list[Evidence]]] = []
-        nodes: set[NodeId] = set()
+        groups: list[list[Unit]] = []
         for group in self._selection.group_units(state.units):
             units = [replace(unit, evidence=state.contexts.select_evidence(unit)) for unit in group if unit.evidence]
-            evidence = [piece for unit in units for piece in unit.evidence]
-            if not nodes.issuperset(piece.node for piece in evidence):
-                read.append((units, self._desk.put_in_order(evidence)))
-                nodes.update(piece.node for piece in evidence)
-        return read
+            alike = (
+                read for read in groups if _are_alike(units, read) and state.contexts.fits(_list_evidence(read + units))
+            )
+            if units and (shared := next(alike, None)):
+                shared += units
+            elif units:
+                groups.append(units)
+        return [(_join_probes(units), self._desk.put_in_order(_list_evidence(units))) for units in groups]
 
     async def _fuse(self, state: _ProbeState) -> str:
         """What the relevant cues of the pool say together."""
@@ -279,34 +298,46 @@ class Probe:
         units = await asyncio.to_thread(state.pool.find_relevant, state.question.text, fraction, least)
         return await asyncio.to_thread(fit, [unit.cue for unit in units]) if units else []
 
-    def _make_context(self, state: _ProbeState, units: Sequence[Unit], cued: Sequence[Unit], fused: str) -> Context:
-        question = state.question.text
-        ranked = {layer: self._selection.rank(question, layer, units, state.pool) for layer in self._recall.layers}
-        return state.contexts.make_context(ranked, cued, fused)
+    async def _make_context(
+        self, state: _ProbeState, units: Sequence[Unit], cued: Sequence[Unit], fused: str
+    ) -> Context:
+        """What an attempt sees: passages, notes, and layers made from passages beside them, each with its share."""
+        rankings = {layer: await self._rank(state, layer, units) for layer in self._recall.layers}
+        of_passages = {layer for layer, ranked in rankings.items() if any(piece.layer == PASSAGES for piece in ranked)}
+        passages = [piece for layer in rankings if layer in of_passages for piece in rankings[layer]]
+        beside = {layer: ranked for layer, ranked in rankings.items() if layer not in of_passages}
+        notes = [Note(fused), *map(_make_note, cued)]
+        return await asyncio.to_thread(state.contexts.make_context, passages, notes, beside)
+
+    async def _rank(self, state: _ProbeState, layer: str, units: Sequence[Unit]) -> list[Evidence]:
+        """What all searches of a layer found; for passages, also the plain search and the grounds of earlier notes."""
+        found = state.pool.list_searches(layer)
+        searches = [Searched(found[0]), *weigh_queries(found[1:])] if found else []
+        if found and any(piece.layer == PASSAGES for piece in found[0]):
+            grounds = [piece for unit in state.past if unit.layer == layer for piece in unit.evidence]
+            searches += [*state.plain, Searched(drop_repeats(grounds))]
+        ranked = await self._desk.rank(searches, state.question.within)
+        return drop_repeats([*self._selection.put_first(layer, units), *ranked])
 
     async def _try(self, question: Question, context: Context, *, may_decline: bool) -> Attempt:
-        prepared = await self._desk.prepare_chosen(
-            question, context.evidence, notes=context.notes, may_decline=may_decline
-        )
+        prepared = await self._desk.prepare_context(question, context, may_decline=may_decline)
         return await self._desk.attempt(question, prepared)
-
-    def _make_contexts(self, question: Question) -> Contexts:
-        """Contexts of at most `budget` tokens, fewer if the model has less room."""
-        room = self._desk.measure_answer_room(question)
-        return Contexts(self._desk, min(self._bounds.budget, room), self._bounds.shares)
 
 
 @dataclass(slots=True, kw_only=True)
 class _ProbeState(LoopState):
     """The state of the loop for one question. `answer` is that of the last attempt with a usable reply.
 
-    `partial_answer` is the first answer if it was supported only partly.
+    `partial_answer` is the first answer if it was supported only partly. `plain` is the desk's own search, `past` the
+    units of earlier questions that are nearest to this one.
     """
 
     pool: Pool
     contexts: Contexts
     units: list[Unit]  # of this step
     tried: list[str]
+    plain: list[Searched]
+    past: list[Unit]
     notes: str = ""  # what the cues of earlier steps say together
     answer: Answer | None = None
     partial_answer: Answer | None = None
@@ -321,6 +352,26 @@ class _ProbeState(LoopState):
     def best(self) -> Answer | None:
         """The last answer, or the partial one if the last attempt was declined."""
         return self.answer if self.answer and self.answer.resolved else self.partial_answer or self.answer
+
+
+def _list_evidence(units: Sequence[Unit]) -> list[Evidence]:
+    return drop_repeats(piece for unit in units for piece in unit.evidence)
+
+
+def _are_alike(units: Sequence[Unit], read: Sequence[Unit]) -> bool:
+    """Whether most of the evidence of some units is that of others, which are read already."""
+    nodes = {piece.node for piece in _list_evidence(units)}
+    return len(nodes & {piece.node for piece in _list_evidence(read)}) >= _ALIKE * len(nodes)
+
+
+def _join_probes(units: Sequence[Unit]) -> list[Unit]:
+    """The units with the probes of all of them, since they get one cue."""
+    probe = " / ".join(dict.fromkeys(unit.probe for unit in units))
+    return [replace(unit, probe=probe) for unit in units]
+
+
+def _make_note(unit: Unit) -> Note:
+    return Note(unit.cue, unit.support or [piece.node for piece in unit.evidence])
 
 
 def _join(counts: Sequence[CallCount]) -> CallCount:

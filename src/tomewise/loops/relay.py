@@ -1,7 +1,8 @@
 """Read the whole text in order, chunk by chunk, then answer from what was written down (COSMIR; Chain of Agents).
 
-A `Reading` says what is written down: a ledger, or a note in free text. The answering role sees the notes alone, never
-the text. A chunk whose call failed is named to it and in the answer.
+A `Reading` says what is written down: a ledger, or a note in free text. The answering role sees the notes. Ours: where
+a ledger leaves room, passages fill it, by the rule of the last prompt (`loops.fusing`, `loops.layout`). A chunk whose
+call failed is named to the answering role and in the answer.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from tomewise.calls import CallCount, sum_calls
@@ -19,23 +20,33 @@ from tomewise.events import AnsweredFromNotes, Divided, as_pieces
 from tomewise.language.roles import ANSWER, AnswerIn
 from tomewise.loops.chunking import Chunking
 from tomewise.loops.desk import Desk, Prepared, make_answer_input
-from tomewise.loops.evidence import fit_to_window
+from tomewise.loops.evidence import FENCE, describe_source, fit_to_window
+from tomewise.loops.fusing import DEPTH, Searched, weigh_queries
+from tomewise.loops.layout import Note
 from tomewise.loops.ledger_notes import LedgerReading
 from tomewise.loops.notes import Findings, Notes, Reading, describe_chunk
-from tomewise.loops.repeats import fold
+from tomewise.loops.repeats import drop_near_repeats, fold
 from tomewise.loops.steps import Skipped
 from tomewise.loops.working_pictures import draw_ledger
 from tomewise.pictures import Picture
 from tomewise.reading.chunks import Chunk
-from tomewise.types import Answer, Event, Evidence, Question
+from tomewise.types import Answer, Event, Evidence, Question, Retriever
 from tomewise.working.ledger_memory import LedgerMemory
 
 _NO_TEXT = "no text to read was found"
 _UNREAD = "This part of the text could not be read: {}."
 
 
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """How passages fill what notes leave of `tokens`; 0 for the notes alone."""
+
+    recall: Retriever
+    tokens: int
+
+
 class Relay:
-    """Reads all chunks of a question's scope, then answers from the notes alone.
+    """Reads all chunks of a question's scope, then answers from the notes, and from passages if there is a `filling`.
 
     With `both_ways` the text is also read backwards, at the same time, and the answering role sees what was written
     down on either way. With
@@ -50,6 +61,7 @@ class Relay:
         chunking: Chunking,
         reading: Reading,
         *,
+        filling: Filling | None = None,
         both_ways: bool = False,
         runs: int = 1,
     ) -> None:
@@ -58,6 +70,7 @@ class Relay:
         self._desk = desk
         self._chunking = chunking
         self._reading = reading
+        self._filling = filling
         self._both_ways = both_ways
         self._runs = runs
 
@@ -67,9 +80,19 @@ class Relay:
         readings = self._reading.calls.repeat(2 if self._both_ways else 1)
         return sum_calls([readings, CallCount("1", 1)]).repeat(self._runs)
 
+    async def estimate_calls(self, question: Question) -> int:
+        """The most calls that this question takes. Calls no model. Raises UsageError if its window is too small."""
+        chunks = await self._find_chunks(question)
+        once = self._reading.count_calls(chunks) * (2 if self._both_ways else 1) + 1
+        return self._runs * once if chunks else 0
+
+    async def _find_chunks(self, question: Question) -> list[Chunk]:
+        room = await asyncio.to_thread(self._reading.measure_room, question)
+        return await self._chunking.find_chunks(question, room)
+
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """The events of the readings, `answered` for each run, then the answer."""
-        chunks = await self._chunking.find_chunks(question)
+        chunks = await self._find_chunks(question)
         yield Divided(chunks=len(chunks), tokens=sum(chunk.tokens for chunk in chunks))
         if not chunks:
             yield Answer(text="", resolved=False, supported="none", missing=_NO_TEXT)
@@ -112,10 +135,11 @@ class Relay:
     async def _answer(
         self, question: Question, all_notes: Sequence[Notes], unread: Sequence[str]
     ) -> AsyncIterator[Event | Answer]:
-        """Ask the answering role, which sees the notes only."""
+        """Ask the answering role, which sees the notes, and passages that fill what these leave."""
         findings = await asyncio.to_thread(lambda: [notes.collect() for notes in all_notes])
-        prepared, cut = await asyncio.to_thread(self._fit, question, findings, unread)
-        evidence, notes = prepared.evidence, prepared.input.notes
+        ranked = await self._search(question, findings)
+        prepared, notes, cut = await asyncio.to_thread(self._fit, question, findings, ranked, unread)
+        evidence = prepared.evidence
         attempt = await self._desk.attempt(question, prepared, final=self._runs == 1)
         reply, answer = attempt.reply, attempt.answer
         not_read = f"not read: {'; '.join(unread)}" if unread else ""
@@ -134,27 +158,68 @@ class Relay:
         )
         yield answer
 
+    async def _search(self, question: Question, findings: Sequence[Findings]) -> list[Evidence]:
+        """Passages for the question and for those that the reading asked, by the rule of the last prompt."""
+        if self._filling is None or not self._filling.tokens:
+            return []
+        texts = dict.fromkeys((question.text, *(text for each in findings for text in each.questions)))
+        found, *others = await gather_calls(
+            self._filling.recall.retrieve(text, DEPTH, within=question.within) for text in texts
+        )
+        searches = [Searched(found), *await self._desk.search_plainly(question, found), *weigh_queries(others)]
+        return await self._desk.rank(searches, question.within)
+
     def _fit(
-        self, question: Question, findings: Sequence[Findings], unread: Sequence[str]
-    ) -> tuple[Prepared[AnswerIn], int]:
-        """What the answering role sees, and how many extracts and notes had no room in its window: notes come first."""
+        self, question: Question, findings: Sequence[Findings], ranked: Sequence[Evidence], unread: Sequence[str]
+    ) -> tuple[Prepared[AnswerIn], list[str], int]:
+        """What the answering role sees, the notes in it, and how many extracts and notes had no room in its window.
+
+        Notes come first, then extracts; passages fill what these leave.
+        """
         about_unread = [_UNREAD.format(name) for name in unread]
         notes = [note for each in findings for note in each.notes]
         extracts = list({piece.node: piece for each in findings for piece in each.extracts}.values())
-        shown = {piece.node: shown for piece, shown in zip(extracts, self._desk.show(extracts), strict=True)}
 
-        def make_input(fitting: Sequence[Evidence | str]) -> AnswerIn:
-            pieces = self._order_extracts(fitting)
-            texts = [shown[piece.node].model_copy(update={"label": f"E{n}"}) for n, piece in enumerate(pieces, 1)]
-            fitting_notes = [*about_unread, *(note for note in fitting if isinstance(note, str))]
-            return make_answer_input(question, texts, notes=fitting_notes, may_decline=not question.force)
+        def make_input(fitting: Sequence[Evidence | Note]) -> AnswerIn:
+            labelled = self._label(fitting)
+            fitting_notes = [_write_note(note, labelled) for note in notes if note in fitting]
+            return make_answer_input(
+                question,
+                self._desk.show(labelled),
+                notes=[*about_unread, *fitting_notes],
+                may_decline=not question.force,
+            )
 
-        material: list[Evidence | str] = [*notes, *extracts]
+        written: list[Evidence | Note] = [*reversed(notes), *extracts]
+        material = [*written, *self._fill(question, extracts, notes, ranked)]
         fitting = fit_to_window(material, self._desk.model, ANSWER, make_input)
-        return Prepared(make_input(fitting), self._order_extracts(fitting), extracts), len(material) - len(fitting)
+        kept = [*about_unread, *(note.text for note in notes if note in fitting)]
+        evidence = [piece for piece in fitting if isinstance(piece, Evidence)]
+        prepared = Prepared(make_input(fitting), evidence, [*extracts, *ranked], self._label(fitting))
+        return prepared, kept, max(0, len(written) - len(fitting))
 
-    def _order_extracts(self, material: Sequence[Evidence | str]) -> list[Evidence]:
-        return self._desk.put_in_order([piece for piece in material if not isinstance(piece, str)])
+    def _label(self, fitting: Sequence[Evidence | Note]) -> list[Evidence]:
+        """The evidence as labels name it: in the order of the text, passages that follow one another joined."""
+        return self._desk.layout.join(self._desk.put_in_order([each for each in fitting if isinstance(each, Evidence)]))
+
+    def _fill(
+        self, question: Question, extracts: Sequence[Evidence], notes: Sequence[Note], ranked: Sequence[Evidence]
+    ) -> list[Evidence]:
+        """The best passages that have room beside extracts and notes; none whose words stand in an extract."""
+        if self._filling is None or not ranked:
+            return []
+        cited = {source for piece in extracts for source in piece.sources}
+        new = [piece for piece in ranked if cited.isdisjoint(piece.sources)]
+        texts = [*(f"{describe_source(piece)}\n{piece.text}" for piece in extracts), *(note.text for note in notes)]
+        used = sum(self._desk.count(texts)) + FENCE * len(texts) if texts else 0
+        room = min(self._filling.tokens, self._desk.measure_answer_room(question))
+        return self._desk.layout.pack(drop_near_repeats(new), max(0, room - used))
+
+
+def _write_note(note: Note, pieces: Sequence[Evidence]) -> str:
+    """The note with the labels of the pieces that it follows from."""
+    labels = [f"E{n}" for n, piece in enumerate(pieces, 1) if not set(piece.sources).isdisjoint(note.grounds)]
+    return f"{note.text} (follows from {', '.join(labels)})" if labels else note.text
 
 
 class LedgerRelay:
@@ -163,15 +228,20 @@ class LedgerRelay:
     The ledger can be drawn. Its questions begin anew.
     """
 
-    def __init__(self, desk: Desk, chunking: Chunking, reading: LedgerReading) -> None:
+    def __init__(self, desk: Desk, chunking: Chunking, reading: LedgerReading, filling: Filling) -> None:
         self._desk = desk
         self._chunking = chunking
         self._reading = reading
+        self._filling = filling
 
     @property
     def calls(self) -> CallCount:
         """Those of a relay, for a question without earlier facts."""
         return self._start_from(LedgerMemory()).calls
+
+    async def estimate_calls(self, question: Question) -> int:
+        """Those of a relay, for a question without earlier facts."""
+        return await self._start_from(LedgerMemory()).estimate_calls(question)
 
     def open_memory(self, data: object = None) -> LedgerMemory:
         """A new memory, or the one of which `dump` made `data`."""
@@ -188,7 +258,7 @@ class LedgerRelay:
             yield output
 
     def _start_from(self, memory: LedgerMemory) -> Relay:
-        return Relay(self._desk, self._chunking, self._reading.start_from(memory))
+        return Relay(self._desk, self._chunking, self._reading.start_from(memory), filling=self._filling)
 
 
 async def _merge(streams: Sequence[AsyncIterator[Event | Answer]]) -> AsyncIterator[Event | Answer]:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
-from itertools import chain
+from collections.abc import Sequence
 from typing import Protocol
 
+from tomewise.loops.repeats import drop_repeats
 from tomewise.recall.layered import Found
 from tomewise.recall.ranking import take_turns
 from tomewise.types import Evidence, NodeId
 from tomewise.working.pool import Pool, Unit
 
-_WORD = re.compile(r"\w+")
+_FLOOR = 0.1  # of the best score of a search; what has less is left over
 
 
 class Selection(Protocol):
@@ -33,27 +32,20 @@ class Selection(Protocol):
         """How many groups the units of one probe make, one unit for each of so many layers."""
         ...
 
-    def rank(self, question: str, layer: str, units: Sequence[Unit], pool: Pool) -> list[Evidence]:
-        """The evidence of a layer, the first to be shown first, each piece once; `units` are those of this step."""
+    def put_first(self, layer: str, units: Sequence[Unit]) -> list[Evidence]:
+        """What an attempt sees of a layer before all that searches found; `units` are those of this step."""
         ...
 
 
 class BestSoFar:
-    """Each search keeps its own best hits; an attempt shows the best of everything found so far.
-
-    Two lists take turns: the evidence from which cues were made, that of the cue nearest to the question first; and the
-    hits of the search for the question itself. Then comes what is new. Ours: with 1,200 tokens, later attempts lost the
-    passages that the first one had, and strong models that played the loop missed those from which their cues were
-    made. With the extractive model, whose cues only quote, two of the question's hits to one passage of a cue see a
-    little more (`bench/loop.py`).
-    """
+    """Each search keeps its own best hits; an attempt shows the best of everything found so far (`loops.fusing`)."""
 
     least_fused = 2
 
     def make_units(self, probes: Sequence[str], found: Sequence[Found], pool: Pool, limit: int) -> list[Unit]:
         """Units of one step may share evidence."""
         return [
-            Unit(probe, layer, tuple(pool.find_unseen(ranked, limit)), "")
+            Unit(probe, layer, tuple(pool.find_unseen(_drop_leftovers(ranked), limit)), "")
             for probe, layers in zip(probes, found, strict=True)
             for layer, ranked in layers.items()
         ]
@@ -69,18 +61,9 @@ class BestSoFar:
         """One."""
         return 1
 
-    def rank(self, question: str, layer: str, units: Sequence[Unit], pool: Pool) -> list[Evidence]:
-        """The evidence of cues and the hits of the question itself in turn; then what is new, then all else.
-
-        The cues of this step come first: an attempt that shows what an earlier one saw would fail as that one did. The
-        evidence of cues of earlier questions is in the rest, since it may be far from this question.
-        """
-        new_units = [unit for unit in units if unit.layer == layer]
-        old_units = [unit for unit in pool.new_units if unit.layer == layer]
-        by_cue = [[*map(_find_support, pool.find_nearest(question, of_step))] for of_step in (new_units, old_units)]
-        support = drop_repeats(chain.from_iterable(map(take_turns, by_cue)))
-        best = take_turns([support, pool.list_first_results(layer)])
-        return drop_repeats(chain(best, take_turns([unit.evidence for unit in new_units]), pool.rank(layer)))
+    def put_first(self, layer: str, units: Sequence[Unit]) -> list[Evidence]:
+        """Nothing."""
+        return []
 
 
 class NewestFirst:
@@ -110,29 +93,12 @@ class NewestFirst:
         """One a layer."""
         return layers
 
-    def rank(self, question: str, layer: str, units: Sequence[Unit], pool: Pool) -> list[Evidence]:
-        """New evidence, best first from each search in turn; then the rest of the pool."""
-        fresh = [unit.evidence for unit in units if unit.layer == layer]
-        return drop_repeats(chain(take_turns(fresh), pool.rank(layer)))
+    def put_first(self, layer: str, units: Sequence[Unit]) -> list[Evidence]:
+        """New evidence, best first from each search in turn."""
+        return drop_repeats(take_turns([unit.evidence for unit in units if unit.layer == layer]))
 
 
-def _find_support(unit: Unit) -> list[Evidence]:
-    """The evidence of a unit from which its cue was made: as the model named it, else all of it by shared words."""
-    if not unit.support:
-        return _sort_by_words(unit)
-    pieces = {piece.node: piece for piece in unit.evidence}
-    return [pieces[node] for node in unit.support if node in pieces]
-
-
-def _sort_by_words(unit: Unit) -> list[Evidence]:
-    """The evidence of a unit, first what shares most words with the cue: a cue is made from some of it only."""
-    words = set(_WORD.findall(unit.cue.casefold()))
-    return sorted(unit.evidence, key=lambda piece: -len(words.intersection(_WORD.findall(piece.text.casefold()))))
-
-
-def drop_repeats(evidence: Iterable[Evidence]) -> list[Evidence]:
-    """Each piece once, where it comes first."""
-    unique: dict[NodeId, Evidence] = {}
-    for piece in evidence:
-        unique.setdefault(piece.node, piece)
-    return list(unique.values())
+def _drop_leftovers(ranked: Sequence[Evidence]) -> list[Evidence]:
+    """What is found at all: the pieces with a tenth or more of the best score of their search, if that is above 0."""
+    least = _FLOOR * ranked[0].score if ranked else 0.0
+    return [piece for piece in ranked if piece.score >= least or least <= 0]

@@ -9,10 +9,14 @@ from tomewise.calls import CallCount
 from tomewise.events import ChunkRead, ChunkUnread
 from tomewise.language.roles import CARRY_NOTE, CarryIn
 from tomewise.loops.desk import Desk
+from tomewise.loops.layout import Note
 from tomewise.loops.notes import Findings, describe_chunk, list_passages
+from tomewise.loops.rooms import Room, check_rooms
 from tomewise.loops.steps import Skipped
 from tomewise.reading.chunks import Chunk
 from tomewise.types import Event, Question
+
+_TOKENS_PER_WORD = 1.5
 
 
 class NoteReading:
@@ -23,6 +27,17 @@ class NoteReading:
     def __init__(self, desk: Desk, *, words: int) -> None:
         self._desk = desk
         self._words = words
+
+    def measure_room(self, question: Question) -> int:
+        """What the prompt and a note of the greatest length leave."""
+        empty = CarryIn(question=question.text, evidence=[], words=self._words)
+        room = Room.measure(self._desk, CARRY_NOTE, empty, beside=round(_TOKENS_PER_WORD * self._words))
+        check_rooms(self._desk, [room])
+        return room.tokens
+
+    def count_calls(self, chunks: Sequence[Chunk]) -> int:
+        """One a chunk."""
+        return len(chunks)
 
     def open(self, question: Question) -> SingleNote:
         """An empty note."""
@@ -58,7 +73,7 @@ class SingleNote:
 
     def collect(self) -> Findings:
         """The note."""
-        return Findings(notes=(self.note,) if self.note else ())
+        return Findings(notes=(Note(self.note),) if self.note else ())
 
     def conclude(self, answer: str) -> None:
         """Nothing: the note is among what the answering role saw."""

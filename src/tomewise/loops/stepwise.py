@@ -20,12 +20,14 @@ from tomewise.events import Decided, Found, Retrieved
 from tomewise.language.roles import STEP, StepIn, StepOut
 from tomewise.loops.collection import Collection
 from tomewise.loops.desk import Desk
-from tomewise.loops.repeats import fold
+from tomewise.loops.fusing import DEPTH, Searched, weigh_queries
+from tomewise.loops.layout import Note
+from tomewise.loops.repeats import drop_repeats, fold
 from tomewise.loops.steps import LoopState, take_steps
-from tomewise.recall.ranking import take_turns
 from tomewise.types import Answer, Event, Evidence, Question, Retriever
 
 STEPS = 5
+_OF_PART = 3  # a smaller answer is shown one part in so many of the budget
 _NOT_FOUND = "not found"
 _FROM_MEMORY = "(from general knowledge, not from the texts)"
 
@@ -33,7 +35,8 @@ _FROM_MEMORY = "(from general knowledge, not from the texts)"
 class Stepwise:
     """Answers smaller questions until the model finds that they suffice, at most `steps`; then the question itself.
 
-    Each search asks for `limit` pieces of evidence, of which each answer is shown what fits into `budget` tokens.
+    Each search asks for `limit` pieces of evidence. The last answer is shown what fits into `budget` tokens, the answer
+    to a smaller question what fits into a third of them.
     """
 
     def __init__(self, recall: Retriever, desk: Desk, *, limit: int, budget: int, steps: int = STEPS) -> None:
@@ -59,7 +62,13 @@ class Stepwise:
             yield event
         if not state.lists:
             yield await self._search(state, question.text)
-        prepared = await self._desk.prepare(question, state.ranked, notes=state.notes, budget=self._budget)
+            own, queries = state.lists, []
+        else:
+            own, queries = [await self._recall.retrieve(question.text, DEPTH, within=question.within)], state.lists
+        plain = await self._desk.search_plainly(question, own[0])
+        searches = [Searched(drop_repeats(state.cited)), *map(Searched, own), *plain, *weigh_queries(queries)]
+        ranked = await self._desk.rank(searches, question.within)
+        prepared = await self._desk.lay_out(question, ranked, notes=list(map(Note, state.notes)), budget=self._budget)
         yield Retrieved.of(prepared.evidence, prepared.found, state.step)
         yield await self._desk.answer(question, prepared)
 
@@ -84,14 +93,14 @@ class Stepwise:
             state.add(reply.subquestion, f"{reply.answer} {_FROM_MEMORY}")
 
     async def _search(self, state: _StepwiseState, query: str) -> Event:
-        found = await self._recall.retrieve(query, self._limit, within=state.question.within)
+        found = await self._recall.retrieve(query, max(self._limit, DEPTH), within=state.question.within)
         state.lists.append(found)
-        return state.collection.add(query, found, state.step)
+        return state.collection.add(query, found[: self._limit], state.step)
 
     async def _answer_part(self, state: _StepwiseState, subquestion: str) -> AsyncIterator[Event]:
         """Answer a smaller question from what was just found for it."""
         part = Question(text=subquestion, within=state.question.within)
-        prepared = await self._desk.prepare(part, state.lists[-1], budget=self._budget)
+        prepared = await self._desk.prepare(part, state.lists[-1][: self._limit], budget=self._budget // _OF_PART)
         answer = await state.skipped.try_call(self._desk.answer(part, prepared, final=False), None)
         for event in state.report_skipped():
             yield event
@@ -113,12 +122,6 @@ class _StepwiseState(LoopState):
     lists: list[list[Evidence]] = field(default_factory=list)
     cited: list[Evidence] = field(default_factory=list)  # what the answers cite
     collection: Collection = field(default_factory=Collection)
-
-    @property
-    def ranked(self) -> list[Evidence]:
-        """All evidence, each piece once: what answers cite, then the best of each search in turn."""
-        ranked = [*self.cited, *take_turns(self.lists)]
-        return list({piece.node: piece for piece in ranked}.values())
 
     def add(self, subquestion: str, answer: str) -> None:
         """Add a smaller question and its answer, which is empty if none was found."""

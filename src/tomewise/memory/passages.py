@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from tomewise.concurrency import run_in_thread
+from tomewise.errors import UnknownName
 from tomewise.types import (
     Change,
     Document,
@@ -56,10 +57,14 @@ class DocumentOutcome:
 
 @dataclass(slots=True)
 class _Batch:
-    """Documents to add together (`fresh`), and before them the unchanged (`known`) and the lost ones."""
+    """Documents to add together (`fresh`), and before them the unchanged (`known`) and the lost ones.
+
+    Of those in `described` only the metadata changed: their passages stay, with all that was made from them.
+    """
 
     known: list[DocumentOutcome] = field(default_factory=list)
     lost: list[DocumentId] = field(default_factory=list)
+    described: list[Document] = field(default_factory=list)
     fresh: dict[DocumentId, Document] = field(default_factory=dict)
     size: int = 0
 
@@ -135,7 +140,7 @@ class PassagesLayer:
                 done += len(next_texts)
                 remaining = len(texts) - sum(map(len, rows))
                 yield Progress(label="passages embedded", done=done, total=done + remaining)
-            for outcome in await run_in_thread(self._commit, batch.lost, split, rows):
+            for outcome in await run_in_thread(self._commit, batch, split, rows):
                 yield outcome
 
     def _make_batches(self, documents: Iterable[Document | LostDocuments]) -> Iterator[_Batch]:
@@ -151,6 +156,9 @@ class PassagesLayer:
                 if self._store.digest(document.id) == digest_document(document):
                     batch.known.append(DocumentOutcome(document.id, "unchanged"))
                     continue
+                if self._has_same_text(document):
+                    batch.described.append(document)
+                    continue
                 batch.fresh[document.id] = document
                 batch.size += len(document.text)
         except Exception:
@@ -158,20 +166,30 @@ class PassagesLayer:
             raise
         yield batch
 
+    def _has_same_text(self, document: Document) -> bool:
+        """Whether the store has the document with this title and this text."""
+        try:
+            known = self._store.document(document.id)
+        except UnknownName:
+            return False
+        return (known.title, known.text) == (document.title, document.text)
+
     def _commit(
-        self,
-        lost: Sequence[DocumentId],
-        split: Sequence[tuple[Document, list[Passage]]],
-        rows: list[NDArray[np.float32]],
+        self, batch: _Batch, split: Sequence[tuple[Document, list[Passage]]], rows: list[NDArray[np.float32]]
     ) -> list[DocumentOutcome]:
-        if not split and not lost:
+        if not split and not batch.lost and not batch.described:
             return []
-        outcomes = [DocumentOutcome(document, "removed") for document in lost]
+        outcomes = [DocumentOutcome(document, "removed") for document in batch.lost]
         keys: list[int] = []
         vectors = np.concatenate(rows) if rows else np.empty((0, self._embedder.dimensions), np.float32)
+        stays = {document.id for document in batch.described}  # lost here, but found elsewhere
         with self._store.write() as change:
-            for document_id in lost:
-                change.remove_document(document_id)
+            for document_id in batch.lost:
+                if document_id not in stays:
+                    change.remove_document(document_id)
+            for document in batch.described:
+                change.move_document(document.id, document, digest_document(document))
+                outcomes.append(DocumentOutcome(document.id, "replaced"))
             for document, passages in split:
                 outcome: Outcome = "added" if self._store.digest(document.id) is None else "replaced"
                 keys += change.put_document(document, digest_document(document), passages)

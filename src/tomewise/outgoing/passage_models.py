@@ -91,6 +91,7 @@ class Evidence(Outgoing):
     title: str = ""
     place: Place = {}
     text: str
+    metadata: dict[str, Any] = Field({}, description="Of the document that it rests on; empty for several documents.")
     sources: list[Source] = []
     rewrite: Rewrite | None = Field(None, description="The question that brought it, if not the given one.")
 

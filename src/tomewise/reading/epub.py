@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 from zipfile import BadZipFile, ZipFile
 
 from tomewise.errors import ReadingError
+from tomewise.reading.origin import describe_origin
 from tomewise.reading.places import mark_headings
 from tomewise.reading.web_pages import read_page
 from tomewise.types import Document
@@ -56,9 +57,11 @@ def _read_book(path: Path, archive: ZipFile) -> Document:
         raise ReadingError(f"{path} {lack}: get the whole book, or leave it out")
     raw = ((name, archive.read(name)) for name in chapters)
     pages = (read_page(page, f"the chapter {name} of {path}")[1] for name, page in raw if page.strip())
-    title = next((" ".join("".join(element.itertext()).split()) for element in _find_elements(root, "title")), "")
+    title, date, language = (next(_list_texts(root, name), "") for name in ("title", "date", "language"))
+    origin = describe_origin(authors=_list_texts(root, "creator"), date=date, language=language)
     text = "\n\n".join(page for page in pages if page)
-    return Document(id=str(path), text=text, title=title, source=str(path), marks=mark_headings(text))
+    marks = mark_headings(text)
+    return Document(id=str(path), text=text, title=title, source=str(path), metadata=origin, marks=marks)
 
 
 def _refuse_protected(path: Path, archive: ZipFile) -> None:
@@ -76,14 +79,32 @@ def _find_package(path: Path, archive: ZipFile) -> str:
 
 
 def _list_chapters(package: ElementTree.Element, folder: str, names: frozenset[str]) -> Iterator[str]:
-    """The names of the pages in the archive, in reading order, including pages that the archive lacks."""
+    """The names of the pages in the archive, in reading order, including pages that the archive lacks.
+
+    The table of contents is left out, as the package names it: by a property in EPUB 3, in its guide before.
+    """
     items = {item.get("id"): item for item in _find_elements(package, "item")}
+    guides = {
+        each.get("href", "").partition("#")[0]
+        for each in _find_elements(package, "reference")
+        if each.get("type") == "toc"
+    }
     for reference in _find_elements(package, "itemref"):
         item = items.get(reference.get("idref"))
-        if item is not None and item.get("media-type", "").lower() in _PAGES:
+        if item is None or "nav" in item.get("properties", "").split():
+            continue
+        if item.get("media-type", "").lower() in _PAGES:
             href = item.get("href", "").partition("#")[0]
+            if href in guides:
+                continue
             candidates = [posixpath.normpath(posixpath.join(folder, form)) for form in (unquote(href), href)]
             yield next((name for name in candidates if name in names), candidates[0])
+
+
+def _list_texts(root: ElementTree.Element, name: str) -> Iterator[str]:
+    """The texts of the elements with this name that have one."""
+    texts = (" ".join("".join(element.itertext()).split()) for element in _find_elements(root, name))
+    return filter(None, texts)
 
 
 def _find_elements(root: ElementTree.Element, name: str) -> Iterator[ElementTree.Element]:

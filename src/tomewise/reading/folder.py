@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from pathspec import GitIgnoreSpec
+
+from tomewise.errors import UsageError
+
 _MAX_REASONS = 3  # in one error message
+_REPOSITORY = ".git"
+_LONGEST_IGNORE = 1 << 18  # bytes of a .gitignore
+_MOST_PATTERNS = 1_000  # lines of it that count
+_MOST_DEEP = 2  # wildcards `**` in one line; each multiplies the time by the depth of a path
+
+
+def resolve_path(path: str | Path) -> str:
+    """The full path without links, in the form that documents and folders have in a tome: with slashes."""
+    return Path(os.path.realpath(path)).as_posix()
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,13 +34,25 @@ class Skipped:
     reason: str
 
 
-def list_files(folder: Path, suffixes: frozenset[str], *, follow: bool) -> Iterator[Path | Skipped]:
-    """The files under a folder that have one of these suffixes, sorted by name, and the entries that are skipped.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderRules:
+    """Which files of a folder are read.
 
-    A link to a file outside the folder is skipped unless `follow` is set. Otherwise a folder from a stranger could make
-    us read any file on this machine.
+    `include` and `exclude` are patterns as in .gitignore, relative to the folder: with `include` only files that one of
+    them fits, without those, and folders, that `exclude` fits. What files named .gitignore leave out is left out too,
+    unless `ignored` is set. With `follow`, links to files outside the folder are followed. Otherwise a folder from a
+    stranger could make us read any file on this machine.
     """
-    return _walk(folder, Path(os.path.realpath(folder)), suffixes, follow)
+
+    include: Sequence[str] = ()
+    exclude: Sequence[str] = ()
+    ignored: bool = False
+    follow: bool = False
+
+
+def list_files(folder: Path, suffixes: frozenset[str], rules: FolderRules) -> Iterator[Path | Skipped]:
+    """The files under a folder that have one of these suffixes, sorted by name, and the entries that are skipped."""
+    return _Walk(folder, suffixes, rules).list_entries()
 
 
 def summarise_reasons(skipped: Sequence[Skipped]) -> str:
@@ -41,28 +68,152 @@ def summarise_reasons(skipped: Sequence[Skipped]) -> str:
     return "; ".join(parts) + ("; ..." if len(counts) > _MAX_REASONS else "")
 
 
-def _walk(folder: Path, root: Path, suffixes: frozenset[str], follow: bool) -> Iterator[Path | Skipped]:
-    waiting = [iter([folder])]  # a list in place of recursion: folders may be nested 2,000 deep
-    while waiting:
-        entry = next(waiting[-1], None)
-        if entry is None:
-            waiting.pop()
-        elif entry.name.startswith(".") and entry is not folder:
-            yield Skipped(entry, "is hidden")
-        elif os.path.isdir(entry):  # `entry.is_dir` raises an error if we may list its folder but not enter it
-            if os.path.islink(entry) and entry is not folder:  # the link may lead back to this folder
-                yield Skipped(entry, "is a link to a folder")
-                continue
-            try:
-                waiting.append(iter(sorted(entry.iterdir())))
-            except OSError as error:
-                yield Skipped(entry, error.strerror or str(error))
-        elif entry.suffix.lower() not in suffixes:
-            yield Skipped(entry, f"has the unsupported suffix {entry.suffix!r}")
-        elif not follow and os.path.islink(entry) and not _resolve_link(entry).is_relative_to(root):
-            yield Skipped(entry, "is a link to a file outside of the folder: name that file, or give --follow")
-        else:
-            yield entry
+@dataclass(frozen=True, slots=True)
+class _Ignored:
+    """The patterns of a .gitignore. `inside` is its folder in the one that is read, `above` the way down to that."""
+
+    patterns: GitIgnoreSpec
+    inside: str = ""
+    above: str = ""
+
+    def check(self, path: str) -> bool | None:
+        """Whether the file ignores a path, relative to the folder that is read; None if it says nothing of it."""
+        return self.patterns.check_file(self.above + path.removeprefix(self.inside)).include
+
+
+class _Walk:
+    """Lists what is below a folder."""
+
+    def __init__(self, folder: Path, suffixes: frozenset[str], rules: FolderRules) -> None:
+        self._folder = folder
+        self._root = Path(os.path.realpath(folder))
+        self._suffixes = suffixes
+        self._rules = rules
+        self._include = _read_patterns(rules.include)
+        self._exclude = _read_patterns(rules.exclude)
+
+    def list_entries(self) -> Iterator[Path | Skipped]:
+        """The files, and the entries that are skipped."""
+        above = () if self._rules.ignored else _find_ignored_above(self._root)
+        # A list in place of recursion: folders may be nested 2,000 deep. With each folder, its path below the first
+        # one, and the files .gitignore that count in it.
+        waiting: list[tuple[Iterator[Path], str, tuple[_Ignored, ...]]] = []
+        problem = self._enter(self._folder, "", above, waiting)
+        if problem:
+            yield problem
+        while waiting:
+            entries, inside, ignored = waiting[-1]
+            entry = next(entries, None)
+            if entry is None:
+                waiting.pop()
+            elif reason := self._find_reason(entry, inside, ignored):
+                yield Skipped(entry, reason)
+            elif os.path.isdir(entry):
+                if problem := self._enter(entry, f"{inside}{entry.name}/", ignored, waiting):
+                    yield problem
+            else:
+                yield entry
+
+    def _enter(
+        self,
+        folder: Path,
+        inside: str,
+        ignored: tuple[_Ignored, ...],
+        waiting: list[tuple[Iterator[Path], str, tuple[_Ignored, ...]]],
+    ) -> Skipped | None:
+        try:
+            entries = iter(sorted(folder.iterdir()))
+        except OSError as error:
+            return Skipped(folder, error.strerror or str(error))
+        own = None if self._rules.ignored else _read_ignored(folder)
+        waiting.append((entries, inside, (*ignored, _Ignored(own, inside)) if own else ignored))
+        return None
+
+    def _find_reason(self, entry: Path, inside: str, ignored: tuple[_Ignored, ...]) -> str:
+        """Why an entry is skipped; empty if it is a file to read, or a folder to enter."""
+        if entry.name.startswith("."):
+            return "is hidden"
+        is_folder = os.path.isdir(entry)  # `entry.is_dir` raises an error if we may list its folder but not enter it
+        if is_folder and os.path.islink(entry):  # the link may lead back to this folder
+            return "is a link to a folder"
+        path = f"{inside}{entry.name}{'/' if is_folder else ''}"
+        if next((found for each in reversed(ignored) if (found := each.check(path)) is not None), False):
+            return "is left out by .gitignore: name it, or give --all"
+        if self._rules.exclude and self._exclude.match_file(path):
+            return "is excluded"
+        if is_folder:
+            return ""
+        if self._rules.include and not self._include.match_file(path):
+            return "is not included"
+        if entry.suffix.lower() not in self._suffixes:
+            return f"has the unsupported suffix {entry.suffix!r}"
+        if not self._rules.follow and os.path.islink(entry) and not _resolve_link(entry).is_relative_to(self._root):
+            return "is a link to a file outside of the folder: name that file, or give --follow"
+        return ""
+
+
+def _read_patterns(patterns: Sequence[str]) -> GitIgnoreSpec:
+    try:
+        return GitIgnoreSpec.from_lines(patterns)
+    except (ValueError, re.error) as error:
+        raise UsageError(
+            f"cannot read the patterns {list(patterns)!r} ({error}): write them as in .gitignore"
+        ) from None
+
+
+def _find_ignored_above(root: Path) -> tuple[_Ignored, ...]:
+    """What the files .gitignore above a folder leave out, in the repository that it is in.
+
+    They do not count if they leave out the folder itself: it was named.
+    """
+    parents = []
+    for parent in root.parents:
+        parents.append(parent)
+        if (parent / _REPOSITORY).exists():
+            break
+    else:
+        return ()
+    if (root / _REPOSITORY).exists():
+        return ()
+    found = [
+        _Ignored(patterns, above=f"{root.relative_to(parent).as_posix()}/")
+        for parent in reversed(parents)
+        if (patterns := _read_ignored(parent))
+    ]
+    is_out = next((out for each in reversed(found) if (out := each.check("")) is not None), False)
+    return () if is_out else tuple(found)
+
+
+def _read_ignored(folder: Path) -> GitIgnoreSpec | None:
+    """The patterns of the .gitignore of a folder; None if it has none that can be read.
+
+    The file may be a stranger's. A line that can take very long to compare is left out.
+    """
+    path = folder / ".gitignore"
+    try:
+        if not path.is_file() or path.stat().st_size > _LONGEST_IGNORE:
+            return None
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return None
+    patterns = []
+    for line in lines[:_MOST_PATTERNS]:
+        if _is_quick(line):
+            with suppress(ValueError, re.error):  # no pattern, such as a single `!`
+                GitIgnoreSpec.from_lines([line])
+                patterns.append(line)
+    return GitIgnoreSpec.from_lines(patterns)
+
+
+def _is_quick(pattern: str) -> bool:
+    """Whether a pattern has at most one wildcard within a segment: each more multiplies the time by a name's length.
+
+    At the end one costs nothing, as in `*secret*`.
+    """
+    segments = pattern.strip().removeprefix("!").rstrip("*").split("/")
+    return segments.count("**") <= _MOST_DEEP and all(
+        segment == "**" or segment.count("*") <= 1 for segment in segments
+    )
 
 
 def _resolve_link(link: Path) -> Path:

@@ -3,7 +3,8 @@
 A reader is a function that takes the resolved path of a file and returns its documents. It raises `ReadingError` for a
 file that it refuses. Only the reader process (`reading.process`) imports its module, so the module may import its
 libraries at the top. To add a format, write such a function and add one line to `FORMATS`; a package names it in its
-entry points `tomewise.readers`, under the suffix without the dot. It cannot replace a reader of ours.
+entry points `tomewise.readers`, under the suffix without the dot. It cannot replace a reader of ours. Under the name
+`scan` it brings the text of a scanned PDF, which its own reader refuses as `Scanned`.
 """
 
 from __future__ import annotations
@@ -15,11 +16,18 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TypeAlias
 
-from tomewise.errors import MissingDependency, UsageError
+from tomewise.errors import MissingDependency, ReadingError, UsageError
 from tomewise.plugins import find_plugin, list_names, list_plugins
 from tomewise.types import Document
 
 Reader: TypeAlias = Callable[[Path], Iterable[Document]]
+
+
+SCAN = "scan"  # the name of a plugin that reads scans
+
+
+class Scanned(ReadingError):
+    """All pages of a file are images without text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +52,9 @@ FORMATS: tuple[Format, ...] = (
     Format("docx", (".docx",), f"{_READING}.office:read_docx", "chapter", "documents"),
     Format("pptx", (".pptx",), f"{_READING}.office:read_pptx", "slide", "documents"),
     Format("xlsx", (".xlsx", ".xlsm"), f"{_READING}.workbooks:read_xlsx", "sheet, row", "documents"),
+    Format("odt", (".odt",), f"{_READING}.open_documents:read_odt", "chapter", "documents"),
+    Format("ods", (".ods",), f"{_READING}.open_documents:read_ods", "sheet, row", "documents"),
+    Format("rtf", (".rtf",), f"{_READING}.rich_text:read_rtf", "", "documents"),
     Format("epub", (".epub",), f"{_READING}.epub:read_epub", "chapter"),
     Format("html", (".html", ".htm", ".xhtml"), f"{_READING}.web_pages:read_html", "chapter"),
     Format(MARKDOWN, (".md", ".markdown"), "", "chapter"),
@@ -81,13 +92,13 @@ def list_suffixes() -> frozenset[str]:
 
 def list_outside_suffixes() -> frozenset[str]:
     """The suffixes that plugins read."""
-    return frozenset(f".{name}" for name in list_names("readers"))
+    return frozenset(f".{name}" for name in list_names("readers") if name != SCAN)
 
 
 def list_formats() -> list[Format]:
     """All formats, with those of plugins, whose packages are named as the extra."""
     outside = (
-        Format(plugin.name, (f".{plugin.name}",), "", "", plugin.package)
+        Format(plugin.name, () if plugin.name == SCAN else (f".{plugin.name}",), "", "", plugin.package)
         for plugin in list_plugins("readers")
         if f".{plugin.name}" not in _BY_SUFFIX
     )

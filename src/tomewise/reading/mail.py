@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tomewise.errors import ReadingError
 from tomewise.reading.decode import decode_text, unify_newlines
+from tomewise.reading.origin import describe_origin
 from tomewise.reading.web_pages import convert_html, find_charset
 from tomewise.types import Document, Place
 
@@ -68,9 +69,11 @@ def _make_document(message: EmailMessage, path: Path, id: str) -> Document:
     date = _read_date(fields.get("date", ""))
     place = Place(time=date, speaker=name or address)
     text = unify_newlines("\n\n".join(_read_parts(message, 0)))
+    language = _read_field(message, "Content-Language")
+    metadata = {**describe_origin(authors=[place.speaker], date=date, language=language), **fields}
     if date:
-        fields["date"] = date
-    return Document(id=id, text=text, title=title, source=str(path), metadata=fields, marks=((0, place),))
+        metadata["date"] = date
+    return Document(id=id, text=text, title=title, source=str(path), metadata=metadata, marks=((0, place),))
 
 
 def _read_parts(message: EmailMessage, depth: int) -> Iterator[str]:

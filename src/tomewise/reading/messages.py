@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import struct
+from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, BinaryIO, Literal, TypeAlias
 
 from tomewise.place import as_plain_data, read_plain_data
 from tomewise.reading.bounds import Bounds
@@ -13,9 +15,43 @@ from tomewise.types import Document
 Failure: TypeAlias = Literal["", "refused", "missing", "memory", "characters", "error"]
 
 
-_FIELDS = ("id", "text", "title", "source", "metadata")
+LONGEST_REQUEST = 1 << 20  # bytes
+_LENGTH = struct.Struct("!Q")  # the number of bytes of a message, before it
+_FIELDS = ("id", "text", "title", "source", "metadata", "body")
 _MAX_CHARACTER_BYTES = 6  # of one character in a reply
 _MAX_OVERHEAD_BYTES = 2**20  # of a reply without its text
+
+
+class Channel:
+    """Messages through two pipes."""
+
+    def __init__(self, incoming: BinaryIO, outgoing: BinaryIO) -> None:
+        self._incoming = incoming
+        self._outgoing = outgoing
+
+    def send(self, message: bytes) -> None:
+        """Send a message. Raises OSError if the other end is closed."""
+        self._outgoing.write(_LENGTH.pack(len(message)) + message)
+        self._outgoing.flush()
+
+    def receive(self, most_bytes: int) -> bytes:
+        """The next message. Raises EOFError if the other end is closed, and OSError for a longer message."""
+        (length,) = _LENGTH.unpack(self._read(_LENGTH.size))
+        if length > most_bytes:
+            raise OSError(f"a message of {length:,} bytes, not of {most_bytes:,} at most")
+        return self._read(length)
+
+    def close(self) -> None:
+        """Close both pipes."""
+        with suppress(OSError):  # what was not sent yet has no reader any more
+            self._outgoing.close()
+        self._incoming.close()
+
+    def _read(self, count: int) -> bytes:
+        content = self._incoming.read(count)
+        if len(content) < count:
+            raise EOFError("the other end is closed")
+        return content
 
 
 def find_longest_reply(bounds: Bounds) -> int:

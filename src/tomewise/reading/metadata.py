@@ -42,8 +42,10 @@ def find_unstorable(metadata: Metadata) -> str | None:
     return None
 
 
-def read_front_matter(text: str) -> dict[str, Scalar | list[Scalar]]:
-    """The plain fields of the YAML between two lines `---` at the beginning of a text; empty without such a block.
+def read_front_matter(text: str) -> tuple[dict[str, Scalar | list[Scalar]], int]:
+    """The plain fields of the YAML between two lines `---` at the beginning of a text, and where that block ends.
+
+    Without such a block there are no fields, and it ends at 0.
 
     A block that is not YAML, or whose YAML is not a mapping, is text: a document may begin with a horizontal rule. So
     is one with aliases, with tags, or nested deeper than 20: a few lines with them unfold to gigabytes. A value is a
@@ -51,15 +53,15 @@ def read_front_matter(text: str) -> dict[str, Scalar | list[Scalar]]:
     """
     block = _FRONT_MATTER.match(text[:_LONGEST])
     if block is None:
-        return {}
+        return {}, 0
     try:
         root = yaml.compose(block[1], Loader=_PlainLoader)
     except (yaml.YAMLError, ValueError):  # ValueError: an escape such as `"\U00110000"`
-        return {}
+        return {}, 0
     if not isinstance(root, yaml.MappingNode):
-        return {}
+        return {}, 0
     pairs = [(name.value, _read_node(value)) for name, value in root.value if isinstance(name, yaml.ScalarNode)]
-    return select_plain(dict(pairs)) if len(pairs) == len(root.value) else {}
+    return (select_plain(dict(pairs)), block.end()) if len(pairs) == len(root.value) else ({}, 0)
 
 
 class _PlainLoader(yaml.BaseLoader):  # type: ignore[misc]  # PyYAML has no types
@@ -85,10 +87,10 @@ def _read_node(node: yaml.Node) -> object:
         return [_read_node(item) if isinstance(item, yaml.ScalarNode) else None for item in node.value]
     if not isinstance(node, yaml.ScalarNode):
         return None
-    return _read_plain(node.value) if node.style is None else node.value
+    return read_plain(node.value) if node.style is None else node.value
 
 
-def _read_plain(word: str) -> Scalar | None:
+def read_plain(word: str) -> Scalar | None:
     """The value of a word without quotation marks."""
     if word.lower() in ("", "~", "null"):
         return None

@@ -10,23 +10,28 @@ from typing import Any
 import mammoth
 import pptx
 
-from tomewise.reading.office_package import read_core_title, report_damage
+from tomewise.reading.office_package import read_properties, report_damage
 from tomewise.reading.places import mark_headings
 from tomewise.reading.web_pages import convert_html
 from tomewise.types import Document, Place
 
-_STYLES = "p[style-name='Title'] => h1:fresh\np[style-name='Subtitle'] => p:fresh"
+# The lines of a table of contents, which Word styles by their levels, are no text.
+_STYLES = """p[style-name='Title'] => h1:fresh
+p[style-name='Subtitle'] => p:fresh
+p[style-name^='toc '] => !
+p[style-name='TOC Heading'] => !"""
 _BREAKS = re.compile(r"[\v\n]+")  # PowerPoint writes a new line within a paragraph as a vertical tab
 
 
 def read_docx(path: Path) -> tuple[Document]:
     """The document in a DOCX file. Raises `ReadingError` if it is encrypted or damaged."""
     with report_damage(path):
-        title = read_core_title(path)
+        title, origin = read_properties(path)
         with path.open("rb") as file:
             html = mammoth.convert_to_html(file, style_map=_STYLES, convert_image=_drop_image).value
     text = convert_html(html, str(path))[1]
-    return (Document(id=str(path), text=text, title=title, source=str(path), marks=mark_headings(text)),)
+    marks = mark_headings(text)
+    return (Document(id=str(path), text=text, title=title, source=str(path), metadata=origin, marks=marks),)
 
 
 def _drop_image(_: object) -> list[object]:
@@ -36,7 +41,7 @@ def _drop_image(_: object) -> list[object]:
 def read_pptx(path: Path) -> tuple[Document]:
     """The slides of a PPTX file with their tables and notes. Raises `ReadingError` if it is encrypted or damaged."""
     with report_damage(path):
-        title = read_core_title(path)
+        title, origin = read_properties(path)
         with path.open("rb") as file:
             slides = [_read_slide(slide) for slide in pptx.Presentation(file).slides]
     pieces: list[str] = []
@@ -47,7 +52,8 @@ def read_pptx(path: Path) -> tuple[Document]:
             marks.append((start, Place(slide=number, chapter=(heading,) if heading else ())))
             pieces.append(text)
             start += len(text) + 2
-    return (Document(id=str(path), text="\n\n".join(pieces), title=title, source=str(path), marks=tuple(marks)),)
+    text = "\n\n".join(pieces)
+    return (Document(id=str(path), text=text, title=title, source=str(path), metadata=origin, marks=tuple(marks)),)
 
 
 def _read_slide(slide: Any) -> tuple[str, str]:

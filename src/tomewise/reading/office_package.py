@@ -1,4 +1,4 @@
-"""What the files of Office have in common: a package in a ZIP archive with a title, or an encrypted one."""
+"""What the files of Office have in common: a package in a ZIP archive with properties, or an encrypted one."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from xml.etree import ElementTree
 from zipfile import ZipFile
 
 from tomewise.errors import ReadingError
+from tomewise.reading.origin import describe_origin
+from tomewise.types import Metadata
 
 _XML = (".xml", ".rels")
 _MOST_XML = 100 * 2**20  # bytes of one part
 _CORE = "docProps/core.xml"
-_TITLE = "{http://purl.org/dc/elements/1.1/}title"
+_DUBLIN = "{http://purl.org/dc/elements/1.1/}"
+_TERMS = "{http://purl.org/dc/terms/}"
 _PRESET = re.compile(r"(?i)^(?:powerpoint presentation|(?:word )?document ?\d*|untitled.*|presentation ?\d*)$")
 _COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # the beginning of old files of Office, and of encrypted ones
 _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
@@ -33,21 +36,33 @@ def report_damage(path: Path) -> Iterator[None]:
         raise ReadingError(f"{path} could not be converted: {reason}; save it as text or repair it") from error
 
 
-def read_core_title(path: Path) -> str:
-    """The title in the properties of the file; empty without one, and for one that programs write unasked.
+def read_properties(path: Path) -> tuple[str, Metadata]:
+    """The title in the properties of the file, and its origin as metadata.
 
-    Raises `ReadingError` for a file that unpacks to more XML than its reader can take in reasonable time.
+    The title is empty without one, and for one that programs write unasked. Raises `ReadingError` for a file that
+    unpacks to more XML than its reader can take in reasonable time.
     """
     with ZipFile(path) as archive:
-        # What is read of a part is never longer than the size that the archive states.
-        longest = max((part.file_size for part in archive.infolist() if part.filename.endswith(_XML)), default=0)
-        if longest > _MOST_XML:
-            raise ReadingError(f"{path} unpacks to {longest / 2**20:,.0f} MB of XML: split it, or leave it out")
+        refuse_large_parts(path, archive)
         if _CORE not in archive.namelist():
-            return ""
-        found = ElementTree.fromstring(archive.read(_CORE)).findtext(f".//{_TITLE}", "")
-    title = " ".join(found.split())
-    return "" if _PRESET.match(title) else title
+            return "", {}
+        root = ElementTree.fromstring(archive.read(_CORE))
+
+    def read(*names: str) -> str:
+        return next((text for name in names if (text := root.findtext(f".//{name}", ""))), "")
+
+    title = " ".join(read(f"{_DUBLIN}title").split())
+    date = read(f"{_TERMS}created", f"{_TERMS}modified")
+    origin = describe_origin(authors=[read(f"{_DUBLIN}creator")], date=date, language=read(f"{_DUBLIN}language"))
+    return "" if _PRESET.match(title) else title, origin
+
+
+def refuse_large_parts(path: Path, archive: ZipFile) -> None:
+    """Raise `ReadingError` for a part with more XML than its reader can take in reasonable time."""
+    # What is read of a part is never longer than the size that the archive states.
+    longest = max((part.file_size for part in archive.infolist() if part.filename.endswith(_XML)), default=0)
+    if longest > _MOST_XML:
+        raise ReadingError(f"{path} unpacks to {longest / 2**20:,.0f} MB of XML: split it, or leave it out")
 
 
 def _refuse_compound(path: Path) -> None:

@@ -6,10 +6,11 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from ctypes import POINTER, cast, create_string_buffer
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pypdfium2 as pdfium
@@ -17,6 +18,8 @@ from pypdfium2 import raw
 
 from tomewise.errors import ReadingError
 from tomewise.reading.columns import Region, find_regions
+from tomewise.reading.formats import Scanned
+from tomewise.reading.origin import describe_origin
 from tomewise.reading.places import Marks
 from tomewise.types import Document, Place
 
@@ -67,12 +70,14 @@ def _read_document(path: Path, pdf: pdfium.PdfDocument) -> Document:
                 scanned.append(number + 1)
         pages.append(text)
     if scanned and not any(pages):
-        raise ReadingError(
+        raise Scanned(
             f"{path} is scanned: its {len(pages)} pages are images without text: recognise the text with a program for "
-            "OCR first, or leave it out"
+            "OCR first, install a package that reads scans (README, Parts from outside), or leave it out"
         )
     text, marks = _join_pages(pages, _read_outline(pdf))
-    metadata = {"scanned_pages": scanned} if scanned else {}
+    metadata = _read_origin(pdf)
+    if scanned:
+        metadata["scanned_pages"] = scanned
     return Document(id=str(path), text=text, title=_read_title(pdf), source=str(path), metadata=metadata, marks=marks)
 
 
@@ -140,6 +145,16 @@ def _read_outline(pdf: pdfium.PdfDocument) -> _Outline:
         if words and page is not None and 0 <= page < len(pdf):
             outline[page].append(tuple(heading for heading in path if heading))
     return outline
+
+
+def _read_origin(pdf: pdfium.PdfDocument) -> dict[str, Any]:
+    dates = [pdf.get_metadata_value(name) for name in ("CreationDate", "ModDate")]
+    size = raw.FPDFCatalog_GetLanguage(pdf, None, 0)  # bytes of UTF-16, with two zeros at the end
+    buffer = create_string_buffer(size)
+    raw.FPDFCatalog_GetLanguage(pdf, cast(buffer, POINTER(raw.FPDF_WCHAR)), size)
+    language = buffer.raw.decode("utf-16-le", "ignore").rstrip("\0")
+    author = pdf.get_metadata_value("Author")
+    return dict(describe_origin(authors=[author], date=dates[0] or dates[1], language=language))
 
 
 def _read_title(pdf: pdfium.PdfDocument) -> str:

@@ -10,26 +10,28 @@ import os
 import signal
 import subprocess
 import sys
-from multiprocessing import Pipe
+import time
 from pathlib import Path
-from threading import Event, Lock, Timer
-from typing import TYPE_CHECKING, Any
+from threading import Event, Lock, Thread
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from tomewise.errors import MissingDependency, ReadingError
 from tomewise.reading.bounds import Bounds, make_bound_error, make_characters_error
-from tomewise.reading.messages import Reply, Request, find_longest_reply
+from tomewise.reading.memory_limits import choose_watch
+from tomewise.reading.messages import Channel, Reply, Request, find_longest_reply
 
 if TYPE_CHECKING:
-    from multiprocessing.connection import Connection
-
     from tomewise.types import Document
 
 _START_SECONDS = 120.0  # limit on starting Python and importing a reader; usually one or two seconds
+_WATCH_SECONDS = 0.1  # between two looks at the memory of the process
+_OWN_MEMORY = 400 * 2**20  # bytes that it has before it opens a file, where its own count is not known
+# So Ctrl-C reaches only this process, which then kills the worker.
+_NEW_GROUP = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)  # on Windows only
+_APART: dict[str, Any] = {"creationflags": _NEW_GROUP} if _NEW_GROUP else {"start_new_session": True}
 _OUT_OF_MEMORY = frozenset({"SIGABRT", "SIGTRAP"})  # so libraries in C++ end when they get no memory
 # Not `-m`: Python would then import from the current folder too, and a stranger may have written the files there.
-_WORKER_CODE = (
-    "import sys; sys.path[:] = sys.argv[2:]; from tomewise.reading.worker import main; main(int(sys.argv[1]))"
-)
+_WORKER_CODE = "import sys; sys.path[:] = sys.argv[1:]; from tomewise.reading.worker import main; main()"
 
 
 class ReaderProcess:
@@ -94,7 +96,11 @@ class ReaderProcess:
             reason = "it took too long" if isinstance(error, TimeoutError) else str(error) or "it ended"
             raise ReadingError(f"{path} was not read, because the reader process did not start: {reason}") from None
         try:
-            return Reply.decode(worker.receive(self.bounds.seconds, find_longest_reply(self.bounds)))
+            longest, memory = find_longest_reply(self.bounds), self.bounds.memory * 2**20
+            return Reply.decode(worker.receive(self.bounds.seconds, longest, memory))
+        except MemoryError:
+            reason = f"takes more than {self.bounds.memory:,} MB of memory to read"
+            raise make_bound_error(path, reason, "memory") from None
         except TimeoutError:
             reason = f"took longer than {self.bounds.seconds:g} seconds to read"
             raise make_bound_error(path, reason, "seconds") from None
@@ -126,53 +132,60 @@ class ReaderProcess:
 
 
 class _Worker:
-    """The worker process and the connection to it."""
+    """The worker process and the channel to it."""
 
     def __init__(self) -> None:
-        our_end, worker_end = Pipe()
         paths = [path for path in sys.path if os.path.isabs(path)]
-        try:
-            self._process: subprocess.Popen[bytes] = subprocess.Popen(
-                [sys.executable, "-P", "-c", _WORKER_CODE, str(worker_end.fileno()), *paths],
-                pass_fds=(worker_end.fileno(),),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,  # so Ctrl-C reaches only this process, which then kills the worker
-            )
-        except BaseException:
-            our_end.close()
-            raise
-        finally:
-            worker_end.close()
-        self._connection: Connection[Any, Any] = our_end
+        self._process: subprocess.Popen[bytes] = subprocess.Popen(
+            [sys.executable, "-P", "-c", _WORKER_CODE, *paths],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            **_APART,
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._channel = Channel(cast(BinaryIO, self._process.stdout), cast(BinaryIO, self._process.stdin))
 
     def send(self, request: Request) -> None:
-        self._connection.send_bytes(request.encode())
+        self._channel.send(request.encode())
 
-    def receive(self, seconds: float, size: int) -> bytes:
+    def receive(self, seconds: float, size: int, memory: int | None = None) -> bytes:
         """The next message, of at most `size` bytes.
 
-        If it does not come within `seconds`, kills the process and raises TimeoutError. Raises EOFError if the process
+        If it does not come within `seconds`, kills the process and raises TimeoutError; and MemoryError if the process
+        takes more than `memory` bytes, where the system leaves it to us to watch that. Raises EOFError if the process
         has ended, and OSError if the message is too long.
         """
-        timed_out = Event()
-
-        def give_up() -> None:
-            timed_out.set()
-            self.kill()
-
-        timer = Timer(seconds, give_up)
-        timer.daemon = True
-        timer.start()
+        arrived = Event()
+        reasons: list[type[Exception]] = []
+        watch = Thread(target=self._watch, args=(seconds, memory, arrived, reasons), daemon=True)
+        watch.start()
         try:
-            return self._connection.recv_bytes(size)
+            return self._channel.receive(size)
         except (EOFError, OSError):
-            if timed_out.is_set():
-                raise TimeoutError from None
+            if reasons:
+                raise reasons[0] from None
             raise
         finally:
-            timer.cancel()
+            arrived.set()
+            watch.join()  # it may be about to kill the process; then the next file needs to see that it ended
+
+    def _watch(self, seconds: float, memory: int | None, arrived: Event, reasons: list[type[Exception]]) -> None:
+        """Kill the process when it takes too long or too much, unless the message has arrived before."""
+        measure = choose_watch() if memory is not None else None
+        ends = time.monotonic() + seconds
+        while not arrived.wait(min(_WATCH_SECONDS, seconds) if measure else seconds):
+            if time.monotonic() >= ends:
+                reasons.append(TimeoutError)
+            elif measure and measure(self._process.pid) > (memory or 0) + _OWN_MEMORY:
+                reasons.append(MemoryError)
+            else:
+                continue
+            if not arrived.is_set():
+                self.kill()
+                self._process.wait()
+            return
 
     def is_running(self) -> bool:
         return self._process.poll() is None
@@ -182,7 +195,7 @@ class _Worker:
 
     def end(self) -> str:
         """Kill the process, unless it has ended by itself. Returns the signal or the exit code that ended it."""
-        self._connection.close()
+        self._channel.close()
         try:
             code = self._process.wait(0.2)  # a process that has just crashed needs a moment to end
         except subprocess.TimeoutExpired:

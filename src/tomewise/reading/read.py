@@ -15,7 +15,8 @@ from typing import BinaryIO
 from tomewise.errors import MissingDependency, ReadingError, TomewiseError
 from tomewise.reading.bounds import Bounds, make_characters_error, open_within, read_within
 from tomewise.reading.decode import decode_text
-from tomewise.reading.folder import Skipped, list_files, summarise_reasons
+from tomewise.reading.fetching import fetch
+from tomewise.reading.folder import FolderRules, Skipped, list_files, summarise_reasons
 from tomewise.reading.formats import CODE, CORPUS, MARKDOWN, TEXT, find_format, list_suffixes
 from tomewise.reading.json_lines import read_rows
 from tomewise.reading.lengths import cut_document
@@ -25,6 +26,7 @@ from tomewise.reading.process import ReaderProcess
 from tomewise.types import Document, DocumentId
 
 STDIN = "-"
+_ALL_RULES = FolderRules()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +62,21 @@ class SourceReader:
 
     In the texts every newline is `\\n` and a byte order mark is dropped: citations count the characters of that text.
     `check` may raise `ReadingError` to refuse a source before any of its documents is used. `prefix` is put before the
-    ids that rows state. With `follow`, links from a folder to files outside it are followed.
+    ids that rows state. `rules` say which files of a folder are read.
     """
 
     def __init__(
-        self, process: ReaderProcess, *, check: Check | None = None, prefix: str = "", follow: bool = False
+        self,
+        process: ReaderProcess,
+        *,
+        check: Check | None = None,
+        prefix: str = "",
+        rules: FolderRules = _ALL_RULES,
     ) -> None:
         self._process = process
         self._check = check or (lambda _: None)
         self._prefix = prefix
-        self._follow = follow
+        self._rules = rules
 
     def read(self, path: Path | str, *, name: str = "") -> Source:
         """Read one file, or standard input for `-`; each row of a JSON Lines file is a document.
@@ -84,13 +91,27 @@ class SourceReader:
         self._check(source)
         return source
 
+    def read_address(self, address: str) -> Source:
+        """Read the page at an address, which is its id, see `reading.fetching`. Raises `ReadingError`."""
+        with _report_errors(address), fetch(address, self._process.bounds) as file:
+            try:
+                source = self._read_file(file, address)
+            except ReadingError as error:
+                raise ReadingError(
+                    str(error).replace(_resolve_name(file), address).replace(str(file), address)
+                ) from None
+            source = replace(source, documents=tuple(source.documents))  # while the file is there
+        self._check(source)
+        return source
+
     def read_all(self, paths: Iterable[Path | str], seen: set[Path] | None = None) -> Iterator[Source | Skipped]:
         """Read files, folders (recursively, sorted by name) and standard input.
 
         A file that is named directly must be readable, or `ReadingError` is raised. In a folder, an entry is skipped
-        and reported as `Skipped` if it cannot be read, is hidden, is a link that leads out of the folder, or has a
-        suffix that is not in `formats.list_suffixes`. A file that was already read is skipped too. A folder in which
-        nothing can be read raises `ReadingError`. `seen` holds what earlier calls have read.
+        and reported as `Skipped` if it cannot be read, is hidden, is a link that leads out of the folder, is left out
+        by the rules or a .gitignore, or has a suffix that is not in `formats.list_suffixes`. A file that was already
+        read is skipped too. A folder in which nothing can be read raises `ReadingError`. `seen` holds what earlier
+        calls have read.
         """
         seen = set() if seen is None else seen
         for path in paths:
@@ -108,7 +129,7 @@ class SourceReader:
         has_files = False
         skipped: list[Skipped] = []
         suffixes = list_suffixes()
-        for entry in list_files(folder, suffixes, follow=self._follow):
+        for entry in list_files(folder, suffixes, self._rules):
             source = entry if isinstance(entry, Skipped) else self._read_entry(entry, seen)
             if isinstance(source, Skipped):
                 skipped.append(source)
@@ -177,7 +198,7 @@ class SourceReader:
 def _read_text(path: Path, name: str, format: str, bounds: Bounds) -> Document:
     with open_within(path, bounds) as file:
         text = _decode_within(file, path, bounds)
-    fields = read_front_matter(text) if format == MARKDOWN else {}
+    fields, body = read_front_matter(text) if format == MARKDOWN else ({}, 0)
     if field := find_unstorable(fields):
         raise ReadingError(
             f"{path}: {field!a} in its front matter holds a character that a text cannot hold: replace it"
@@ -186,7 +207,9 @@ def _read_text(path: Path, name: str, format: str, bounds: Bounds) -> Document:
     marks = mark_headings(text) if format == MARKDOWN else mark_speakers(text) if format == TEXT else ()
     # The front matter stays in the text, so that places in the text are places in the file.
     title = " ".join(str(title).split())
-    return cut_document(Document(id=name, text=text, title=title, source=name, metadata=fields, marks=marks))
+    marks = tuple(mark for mark in marks if mark[0] >= body)  # a comment in front matter looks like a heading
+    document = Document(id=name, text=text, title=title, source=name, metadata=fields, marks=marks)
+    return cut_document(replace(document, body=body) if text[body:].strip() else document)
 
 
 def _read_stdin(bounds: Bounds) -> Source:

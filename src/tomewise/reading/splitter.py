@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import groupby
 from math import inf
@@ -54,13 +55,16 @@ class PassageSplitter:
 
         `document.text[p.start:p.end] == p.text` without outer white space. Positions count from 0. Every character
         that is not white space is in a passage, and without overlap in exactly one. Equal documents give equal
-        passages and ids. Raises `ReadingError` for half surrogate pairs.
+        passages and ids. What stands before the document's `body` is in none. Raises `ReadingError` for half surrogate
+        pairs.
         """
         return list(self.stream(document))
 
     def stream(self, document: Document) -> Iterator[Passage]:
         """Like `split`, one passage at a time. No step takes long, so a caller can stop between two passages."""
         _refuse_surrogates(document)
+        body = min(max(document.body, 0), len(document.text))
+        document = replace(document, text=" " * body + document.text[body:])  # offsets stay
         title, title_tokens = self._fit_title(document.title)
         capacity = self._room - title_tokens
         paragraph = min(capacity // 2, self._overlap or capacity)

@@ -48,6 +48,22 @@ def join_rows(rows: Iterable[Row], chapter: tuple[str, ...] = (), start: int = 0
     return "\n\n".join(lines), tuple(marks)
 
 
+def join_sheets(sheets: Iterable[tuple[str, Iterable[Row]]]) -> tuple[str, Marks]:
+    """The sheets of a workbook, each with its name as its heading and its chapter; empty ones are left out."""
+    parts: list[str] = []
+    marks: list[tuple[int, Place]] = []
+    start = 0
+    for title, lines in sheets:
+        name = " ".join(title.split())
+        heading = f"# {name}\n\n"
+        text, rows = join_rows(lines, (name,), start + len(heading))
+        if text:
+            parts.append(heading + text)
+            marks += [(start, Place(chapter=(name,), row=rows[0][1].row)), *rows[1:]]
+            start += len(heading) + len(text) + 2
+    return "\n\n".join(parts), tuple(marks)
+
+
 def _write_rows(rows: Iterable[Row]) -> Iterator[tuple[int, str]]:
     """The number and the text of each row that is not empty."""
     filled = (

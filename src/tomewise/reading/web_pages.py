@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 from bs4 import BeautifulSoup, Tag
 from bs4.exceptions import ParserRejectedMarkup
@@ -13,8 +14,9 @@ from markdownify import ATX, MarkdownConverter
 
 from tomewise.errors import ReadingError
 from tomewise.reading.decode import decode_text
+from tomewise.reading.origin import describe_origin
 from tomewise.reading.places import mark_headings
-from tomewise.types import Document
+from tomewise.types import Document, Metadata
 
 _NO_TEXT = ("script", "style", "noscript", "template", "svg", "title")
 _PROLOG = re.compile(r"\A\s*<\?xml[^>]*>")
@@ -23,6 +25,13 @@ _PROLOG = re.compile(r"\A\s*<\?xml[^>]*>")
 _PADDING = re.compile(r"(?<![ \t])[ \t]{1000,}")
 _BLANK_LINES = re.compile(r"\n[ \t]*\n\s*\n")
 _DECLARED = re.compile(rb"<(?:meta|\?xml)[^>]{0,200}(?:charset|encoding)\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
+
+# The names under which the head of a page states its authors and its date, the best first.
+_AUTHORS = ("author", "citation_author", "dc.creator", "dcterms.creator", "article:author")
+_DATES = (
+    *("article:published_time", "citation_publication_date", "dc.date", "dcterms.date", "dcterms.created"),
+    *("dcterms.issued", "date", "pubdate"),
+)
 
 # What is known of the frame of a page.
 _FRAME_TAGS = frozenset({"nav", "dialog", "button", "select", "menu"})
@@ -35,11 +44,15 @@ _NOTICE = re.compile(
     r"(?i)\b(?:cookie[-_]?(?:s[-_]?)?(?:banner|bar|box|consent|dialog|law|message|modal|notice|overlay|policy|popup|"
     r"settings|warning|wall)|gdpr|consent|onetrust|cybotcookiebot\w*|skip[-_]?(?:link|to[-_]?content|nav))"
 )
+_COOKIES = re.compile(r"(?i)(?:^|[\s_-])cookies?(?:$|[\s_-])")  # a notice if it speaks of cookies too, and of no recipe
+_CONSENT = re.compile(r"(?i)\bcookies?\b.*\b(?:accept|agree|consent|privacy|policy|use|uses|settings|preferences)\b")
+_BANNER = re.compile(r"(?i)(?:^|[\s_-])banner(?:$|[\s_-])")
 # Names that may also mean text, such as the menu of a restaurant: they are navigation if they are mostly links.
 _LISTING = re.compile(
     r"(?i)(?:^|[-_\s])(?:nav|nav[-_]?bar|navigation|menu|submenu|breadcrumbs?|side[-_]?bar|toc|share|social|related|"
     r"footer|header|pager|pagination|tags)(?:$|[-_\s])"
 )
+_LONGEST_NOTICE = 2_000  # characters
 _LINK_SHARE = 0.5  # of the characters of navigation that are in links, at least
 _NEVER_FRAME = frozenset(
     {"html", "body", "main", "article", "h1", "h2", "h3", "h4", "h5", "h6", "p", "pre", "code", "table"}
@@ -51,8 +64,28 @@ def read_html(path: Path) -> tuple[Document]:
     """The page in an HTML file without its frame, see `remove_frame`. Raises `ReadingError` if it cannot be parsed."""
     raw = path.read_bytes()
     html = decode_text(raw, str(path), find_charset(raw))
-    title, text = convert_html(html, str(path), prepare=remove_frame)
-    return (Document(id=str(path), text=text, title=title, source=str(path), marks=mark_headings(text)),)
+    origin: dict[str, Any] = {}
+
+    def prepare(soup: BeautifulSoup) -> None:
+        origin.update(_read_origin(soup))
+        remove_frame(soup)
+
+    title, text = convert_html(html, str(path), prepare=prepare)
+    marks = mark_headings(text)
+    return (Document(id=str(path), text=text, title=title, source=str(path), metadata=origin, marks=marks),)
+
+
+def _read_origin(soup: BeautifulSoup) -> Metadata:
+    """The author, the date and the language that the head of a page states."""
+    stated: dict[str, list[str]] = {}
+    for tag in soup.find_all("meta"):
+        name = str(tag.get("name") or tag.get("property") or "").lower()
+        stated.setdefault(name, []).append(str(tag.get("content") or ""))
+    authors = next((stated[name] for name in _AUTHORS if name in stated), [])
+    date = next((stated[name][0] for name in _DATES if name in stated), "")
+    language = str(soup.html.get("lang") or soup.html.get("xml:lang") or "") if soup.html else ""
+    names = [author for author in authors if "://" not in author]  # some state the address of a profile
+    return describe_origin(authors=names, date=date, language=language)
 
 
 def read_page(raw: bytes, name: str) -> tuple[str, str]:
@@ -140,7 +173,9 @@ def _is_frame(element: Tag, is_text: bool) -> bool:
         return True
     classes = element.get("class") or ()
     names = " ".join([str(element.get("id") or ""), *([classes] if isinstance(classes, str) else classes)])
-    if _NOTICE.search(names):
+    if _NOTICE.search(names) or (_BANNER.search(names) and not is_text and element.find("h1") is None):
+        return True
+    if _COOKIES.search(names) and _CONSENT.search(element.get_text(" ", strip=True)[:_LONGEST_NOTICE]):
         return True
     return bool(_LISTING.search(names)) and _is_mostly_links(element)
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import openpyxl
 
-from tomewise.reading.office_package import read_core_title, report_damage
-from tomewise.reading.tables import Row, join_rows
-from tomewise.types import Document, Place
+from tomewise.reading.office_package import read_properties, report_damage
+from tomewise.reading.tables import Row, join_sheets
+from tomewise.types import Document
 
 _MOST_ROWS = 1 << 20
 
@@ -24,22 +24,12 @@ def read_xlsx(path: Path) -> tuple[Document]:
 
     Raises `ReadingError` if it is encrypted or damaged.
     """
-    parts: list[str] = []
-    marks: list[tuple[int, Place]] = []
-    start = 0
     with report_damage(path), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of styles that openpyxl does not know
-        title = read_core_title(path)
+        title, origin = read_properties(path)
         with path.open("rb") as file, closing(openpyxl.load_workbook(file, read_only=True, data_only=True)) as book:
-            for sheet in book.worksheets:
-                name = " ".join(sheet.title.split())
-                heading = f"# {name}\n\n"
-                text, rows = join_rows(_list_rows(sheet), (name,), start + len(heading))
-                if text:
-                    parts.append(heading + text)
-                    marks += [(start, Place(chapter=(name,), row=rows[0][1].row)), *rows[1:]]
-                    start += len(heading) + len(text) + 2
-    return (Document(id=str(path), text="\n\n".join(parts), title=title, source=str(path), marks=tuple(marks)),)
+            text, marks = join_sheets((sheet.title, _list_rows(sheet)) for sheet in book.worksheets)
+    return (Document(id=str(path), text=text, title=title, source=str(path), metadata=origin, marks=marks),)
 
 
 def _list_rows(sheet: Any) -> Iterator[Row]:

@@ -6,8 +6,6 @@ The process that started it (`reading.process`) limits the seconds, and may kill
 from __future__ import annotations
 
 import os
-import re
-import resource
 import signal
 import sys
 import threading
@@ -15,45 +13,50 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import accumulate, pairwise
-from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import SimpleQueue
 
-from tomewise.errors import MissingDependency, ReadingError
-from tomewise.plugins import find_fault
+from tomewise.errors import MissingDependency, ReadingError, TomewiseError
+from tomewise.plugins import find_fault, find_plugin
 from tomewise.reading.decode import unify_newlines
-from tomewise.reading.formats import Reader, load_reader
+from tomewise.reading.formats import SCAN, Reader, Scanned, load_reader
 from tomewise.reading.lengths import cut_document
-from tomewise.reading.messages import Failure, Reply, Request, find_longest_reply
+from tomewise.reading.memory_limits import choose_limit
+from tomewise.reading.messages import LONGEST_REQUEST, Channel, Failure, Reply, Request, find_longest_reply
 from tomewise.types import Document, Place, Scalar
 
 _STACK_BYTES = 128 * 2**20  # for nested elements: a page may nest 300 of them, and each needs several calls
 _MAX_DEPTH = 20_000  # nested calls
 _EXTRA_SECONDS = 30.0  # added to the limit on a file, for the case that the asking process has ended
-_STATUS = Path("/proc/self/status")  # exists on Linux only
-_DATA = re.compile(rb"^VmData:\s+(\d+) kB", re.MULTILINE)
 
 
 class _TooLong(Exception):
     """The text of a file has more characters than allowed."""
 
 
-def main(handle: int) -> None:
-    """Serve the requests that arrive at this file descriptor until its other end is closed."""
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    connection: Connection[bytes, bytes] = Connection(handle)
+def main() -> None:
+    """Serve the requests that arrive at standard input until its other end is closed; replies go to standard output.
+
+    What libraries read and write there goes nowhere.
+    """
+    if hasattr(signal, "SIGALRM"):
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    connection = Channel(os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb"))
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1):
+        os.dup2(nowhere, number)
     requests: SimpleQueue[Request] = SimpleQueue()
     sys.setrecursionlimit(_MAX_DEPTH)
     threading.stack_size(_STACK_BYTES)
     threading.Thread(target=_serve, args=(connection, requests), daemon=True).start()
     try:  # this thread receives requests, and so notices when the asking process ends
         while True:
-            requests.put(Request.decode(connection.recv_bytes()))
+            requests.put(Request.decode(connection.receive(LONGEST_REQUEST)))
     except (EOFError, OSError):
         os._exit(0)
 
 
-def _serve(connection: Connection[bytes, bytes], requests: SimpleQueue[Request]) -> None:
+def _serve(connection: Channel, requests: SimpleQueue[Request]) -> None:
     memory = _Memory()
     try:
         while True:
@@ -62,26 +65,41 @@ def _serve(connection: Connection[bytes, bytes], requests: SimpleQueue[Request])
         os._exit(1)
 
 
-def _serve_one(connection: Connection[bytes, bytes], request: Request, memory: _Memory) -> None:
+def _serve_one(connection: Channel, request: Request, memory: _Memory) -> None:
     try:
         with memory.exclude():
             reader: Reader | MissingDependency = load_reader(request.format)
     except MissingDependency as error:
         reader = error
-    connection.send_bytes(b"")  # the limit on seconds starts here
-    reply = _make_reply(request, reader, memory).encode()
+    connection.send(b"")  # the limit on seconds starts here
+    try:
+        found = _make_reply(request, reader, memory)
+    except Scanned as error:
+        found = _read_scan(request, memory) or Reply(failure="refused", message=str(error))
+    reply = found.encode()
     if len(reply) > find_longest_reply(request.bounds):  # by its marks and metadata
         reply = Reply(failure="characters").encode()
-    connection.send_bytes(reply)
+    connection.send(reply)
+
+
+def _read_scan(request: Request, memory: _Memory) -> Reply | None:
+    """The reply of a reader of scans that a package brings; None without one."""
+    try:
+        with memory.exclude():
+            reader = find_plugin("readers", SCAN)
+    except TomewiseError as error:
+        return Reply(failure="missing", message=str(error))
+    return _make_reply(request, reader, memory) if callable(reader) else None
 
 
 def _make_reply(request: Request, reader: Reader | MissingDependency, memory: _Memory) -> Reply:
     if isinstance(reader, MissingDependency):
         return Reply(failure="missing", message=str(reader))
-    signal.setitimer(signal.ITIMER_REAL, request.bounds.seconds + _EXTRA_SECONDS)
     try:
-        with memory.limit(request.bounds.memory):
+        with _end_after(request.bounds.seconds + _EXTRA_SECONDS), memory.limit(request.bounds.memory):
             return Reply(documents=_read(reader, request))
+    except Scanned:
+        raise
     except ReadingError as error:
         failure: tuple[Failure, str] = ("refused", str(error))
     except _TooLong:
@@ -91,8 +109,6 @@ def _make_reply(request: Request, reader: Reader | MissingDependency, memory: _M
     except Exception as error:  # noqa: BLE001 - whatever error a file causes, the next files are read
         what = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         failure = ("error", f"{fault.part} failed: {what}" if (fault := find_fault(error)) else what)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
     return Reply(failure=failure[0], message=failure[1])
 
 
@@ -114,7 +130,8 @@ def _clean_document(document: Document) -> Document:
     lengths = accumulate(map(len, pieces))
     marks = tuple((start, _clean_place(place)) for start, (_, place) in zip(lengths, document.marks, strict=False))
     metadata = {_clean_text(name): _clean_value(value) for name, value in document.metadata.items()}
-    return replace(document, text="".join(pieces), title=_clean_text(document.title), metadata=metadata, marks=marks)
+    text, title, body = "".join(pieces), _clean_text(document.title), len(_clean_text(document.text[: document.body]))
+    return replace(document, text=text, title=title, metadata=metadata, marks=marks, body=body)
 
 
 def _clean_value(value: Scalar | Sequence[Scalar]) -> Scalar | Sequence[Scalar]:
@@ -134,36 +151,44 @@ def _clean_text(text: str) -> str:
 
 
 class _Memory:
-    """The memory of this process, and a limit on what readers may add to what was in use before they opened a file.
-
-    It counts private writable pages (RLIMIT_DATA on Linux), not addresses, because libraries reserve many more
-    addresses than they use. On other systems memory is not limited.
-    """
+    """The memory of this process, and a limit on what readers may add to what was in use before they opened a file."""
 
     def __init__(self) -> None:
-        self._base = _count_data_bytes()
+        self._limit = choose_limit()
+        self._base = self._limit.count()
 
     @contextmanager
     def exclude(self) -> Iterator[None]:
         """Memory that is taken inside this context, such as by imports, does not count for any file."""
-        before = _count_data_bytes()
+        before = self._limit.count()
         yield
-        self._base += _count_data_bytes() - before
+        self._base += self._limit.count() - before
 
     @contextmanager
     def limit(self, megabytes: int) -> Iterator[None]:
         """Let the code inside this context take so much memory; more raises MemoryError."""
-        soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        limit = self._base + megabytes * 2**20
-        if self._base and (hard == resource.RLIM_INFINITY or limit < hard):
-            resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
+        if self._base:
+            self._limit.set(self._base + megabytes * 2**20)
         try:
             yield
         finally:
-            resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+            self._limit.set(None)
 
 
-def _count_data_bytes() -> int:
-    """The private writable memory of this process; 0 where the system does not say."""
-    found = _DATA.search(_STATUS.read_bytes()) if _STATUS.exists() else None
-    return int(found[1]) * 1024 if found else 0
+@contextmanager
+def _end_after(seconds: float) -> Iterator[None]:
+    """End this process if the code inside takes longer, in case that the asking process has ended."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        return
+    timer = threading.Timer(seconds, os._exit, [1])  # on Windows; code that never lets other threads run outlives it
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

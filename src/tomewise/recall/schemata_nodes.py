@@ -62,20 +62,25 @@ class SchemataNodes:
             keys, values = keys[is_within], values[is_within]
         return Scores(keys, values)
 
-    def find_neighbours(self, keys: Collection[int]) -> set[int]:
-        """The vertices that any level links with these. A passage that is alone in a cluster is one of upper levels."""
+    def find_neighbours(self, keys: Collection[int]) -> dict[int, list[int]]:
+        """For each of these nodes, the nodes that any level links with it.
+
+        A passage that is in no cluster is a vertex of upper levels too.
+        """
         wanted = np.fromiter(keys, np.float64, len(keys))
         levels = self._store.builds().get(self._names.layer, {}).get("levels", 0)
-        found: set[int] = set()
+        found: dict[int, list[int]] = {}
         for level in range(levels):
-            a, b = _read_ends(self._store.edges(self._names.links(level)))
-            found.update(b[np.isin(a, wanted)].astype(np.int64).tolist())
-            found.update(a[np.isin(b, wanted)].astype(np.int64).tolist())
+            ends = _read_ends(self._store.edges(self._names.links(level)))
+            for near, far in (ends, ends[::-1]):
+                is_near = np.isin(near, wanted)
+                for key, neighbour in zip(near[is_near].tolist(), far[is_near].tolist(), strict=True):
+                    found.setdefault(int(key), []).append(int(neighbour))
         return found
 
-    def find_children(self, keys: Iterable[int]) -> set[int]:
-        """The nodes that these were made from."""
-        return {child for children in self._store.sources(keys, self._names.layer).values() for child in children}
+    def find_children(self, keys: Iterable[int]) -> dict[int, list[int]]:
+        """For each of these nodes, the nodes that it was made from."""
+        return self._store.sources(keys, self._names.layer)
 
     def find_roots(self, keys: NDArray[np.int64]) -> set[int]:
         """Those of these nodes that are below none of these schemata."""

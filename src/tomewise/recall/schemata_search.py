@@ -51,5 +51,6 @@ class HierarchicalSchemata:
             best = scores.take(candidates).find_best(self._top_k)
             chosen = self._nodes.load_evidence(best, self._top_k)
             kept |= {key: best[key] for key in chosen}
-            candidates = self._nodes.find_children(chosen) - kept.keys()
+            children = self._nodes.find_children(chosen).values()
+            candidates = {child for below in children for child in below} - kept.keys()
         return list(self._nodes.load_evidence(kept, limit).values())

@@ -132,6 +132,11 @@ def write_answer(result: AnswerResult) -> str:
     return "\n".join([*lines, *write_passages(result.nearest)])
 
 
+def keep_small(metadata: dict[str, Any]) -> dict[str, Any]:
+    """The metadata of a document; none where it would take much of a reply."""
+    return metadata if len(str(metadata)) <= ITEM_BYTES // 2 else {}
+
+
 def write_pieces(result: SearchResult) -> str:
     """Each piece of evidence between tags."""
     return "\n".join(_fence_piece(piece) for piece in result.pieces) or "Nothing was found."
@@ -167,7 +172,9 @@ def _fence_piece(piece: Evidence) -> str:
     sources = " ".join(source.passage for source in piece.sources)
     place = describe_place(read_plain_data(piece.place))
     names = {"layer": piece.layer, "passages": sources, "title": piece.title, "place": place}
-    return fence(piece.text, "evidence", **names, rewrite=piece.rewrite.text if piece.rewrite else "")
+    fields = "; ".join(f"{name}={value}" for name, value in piece.metadata.items())
+    rewrite = piece.rewrite.text if piece.rewrite else ""
+    return fence(piece.text, "evidence", **names, metadata=fields, rewrite=rewrite)
 
 
 def make_overview(name: str, book: Tome) -> OverviewResult:

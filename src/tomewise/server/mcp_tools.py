@@ -23,7 +23,6 @@ from tomewise.outgoing.passage_models import DocumentEntry
 from tomewise.server.choosing import choose_bounded, choose_naming
 from tomewise.server.limits import MOST_ADDED
 from tomewise.server.mcp_results import (
-    ITEM_BYTES,
     MOST_BYTES,
     AddResult,
     AnswerResult,
@@ -37,6 +36,7 @@ from tomewise.server.mcp_results import (
     SearchResult,
     TextResult,
     fit_reply,
+    keep_small,
     make_failure,
     make_overview,
     make_reply,
@@ -166,6 +166,7 @@ class Tools:
         pieces = await asyncio.to_thread(describe_evidence, found[skip:], book.store, choose_naming(book))
         for piece in pieces:
             piece.sources = piece.sources[:_MOST_SOURCES]
+            piece.metadata = keep_small(piece.metadata)
         pieces = neutralise_result(SearchResult(pieces=pieces)).pieces
 
         def make(count: int) -> CallToolResult:
@@ -359,7 +360,7 @@ def _list_records(records: list[DocumentRecord], naming: Naming, skip: int, coun
     entries = [DocumentEntry.of(record, naming) for record in records[skip : skip + count]]
     shown = neutralise_result(DocumentsResult(total=len(records), documents=entries)).documents
     for entry in shown:
-        entry.metadata = entry.metadata if len(str(entry.metadata)) <= ITEM_BYTES // 2 else {}  # large: is left out
+        entry.metadata = keep_small(entry.metadata)
     left = len(records) - skip - count
     rest = f"{left} more: call list_documents again with skip={skip + count}." if left > 0 else ""
     result = DocumentsResult(total=len(records), documents=shown, rest=rest)

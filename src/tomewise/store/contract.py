@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from tomewise.store.records import PASSAGES
-from tomewise.types import Document, DocumentId, Node, NodeId, Passage, PassageId, Scope
+from tomewise.types import Document, DocumentId, Metadata, Node, NodeId, Passage, PassageId, Scope
 
 if TYPE_CHECKING:
     import numpy as np
@@ -56,6 +56,10 @@ class Texts(Protocol):
 
     def record(self, document: DocumentId) -> DocumentRecord:
         """A document without its text. Raises UnknownName."""
+        ...
+
+    def read_metadata(self, wanted: Iterable[DocumentId]) -> dict[DocumentId, Metadata]:
+        """The metadata of each of the documents that exist."""
         ...
 
     def text_between(self, document: DocumentId, start: int, end: int) -> str:
@@ -186,8 +190,8 @@ class Spaces(Protocol):
     def versions(self, spaces: Iterable[str]) -> dict[str, int]:
         """For each space (`vectors/NAME` or `edges/NAME`), a number that changes whenever the space changes.
 
-        `documents` is such a space too: its number changes with the ids, sources and folders of the documents. All are
-        of one moment. The number is 0 for a space that was never used.
+        `documents` is such a space too: its number changes with the ids, sources, folders and metadata of the
+        documents. All are of one moment. The number is 0 for a space that was never used.
         """
         ...
 

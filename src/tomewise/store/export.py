@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tomewise.place import write_places
@@ -63,5 +63,10 @@ def _select_fields(noun: object, names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _make_line(kind: str, /, **fields: Any) -> str:
-    line = json.dumps({**fields, "kind": kind}, ensure_ascii=False, sort_keys=True)
+    return write_line({**fields, "kind": kind})
+
+
+def write_line(fields: Mapping[str, Any]) -> str:
+    """A JSON object that is one line everywhere, equal for equal fields."""
+    line = json.dumps(fields, ensure_ascii=False, sort_keys=True)
     return _ODD.sub(lambda found: f"\\u{ord(found[0]):04x}", line)

@@ -28,7 +28,7 @@ class Write(Protocol):
         ...
 
     def move_document(self, former: DocumentId, document: Document, digest: str) -> None:
-        """Give a document another id and source; title, text and metadata must be the same.
+        """Give a document another id, source and metadata; title and text must be the same.
 
         The document keeps its vectors and all that was made from it; its nodes keep their keys. Its passages get the
         ids that they would have under the new id, and what was made from them gets new ids too, since a document that

@@ -8,17 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
+from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.errors import UsageError
 from tomewise.loops.escalate import Escalate, Way
+from tomewise.loops.whole_form import WholeForm
 from tomewise.memory.building import find_lag
 from tomewise.systems.declaration import OURS, SystemDeclaration
 from tomewise.systems.kit import Count, Kit, Multiplies, System
 
 if TYPE_CHECKING:
-    from tomewise.types import Layer
+    from tomewise.types import Embedder, Layer
 
 _LADDER = "comorag, hipporag2+probe, raptor+probe, hybrid+probe"
 _WHOLE = "cosmir"
+_READING = 20  # calls
+_BUNDLED = "bundled"  # the embedder for which the rule of whole texts is fitted
 
 
 def declare_auto(
@@ -44,7 +48,12 @@ def declare_auto(
         ladder: Annotated[
             str, Field(description="the systems that go on, the most thorough first, separated by commas")
         ] = _LADDER,
-        whole: Annotated[str, Field(description="the systems for questions that ask for the whole text")] = _WHOLE,
+        whole: Annotated[str, Field(description="the systems for questions that need the whole text")] = _WHOLE,
+        reading: Annotated[
+            Count,
+            Field(description="calls that reading a whole text may take, by its estimate; 0: no limit"),
+            Multiplies("calls of a question", most=1_000_000),
+        ] = _READING,
         budget: Annotated[
             Count,
             Field(description="calls of a question at most, by what the systems state; 0: no limit"),
@@ -61,6 +70,8 @@ def declare_auto(
             Way(label, start.loop),
             [make_way(kit, name) for name in _split(ladder)],
             [make_way(kit, name) if is_known(name) else Way(name, None) for name in _split(whole)],
+            find_whole=WholeForm(_find_bundled(kit.embedder)).find_reason,
+            reading=reading,
             budget=budget,
         )
         return System(loop=loop, retriever=start.retriever)
@@ -74,11 +85,18 @@ def declare_auto(
         paper=OURS,
         about=(
             "It needs no layer; what is built is used, and the trace says which build would help. The first system of "
-            "`ladder` whose layers are up to date is taken. `whole` are those for questions that ask for the whole "
-            'text ("summarise", "how often", "list all"); names that are not systems here are passed over, and the '
-            "trace says so. With a `budget` a system that states no upper limit is passed over."
+            "`ladder` whose layers are up to date is taken. `whole` are those for questions that need the whole text, "
+            "by their meaning and their form; one whose estimate exceeds `reading` calls is passed over, as are names "
+            "that are not systems here, and the trace says so and what it would cost. With a `budget` a system of "
+            "`ladder` that states no upper limit is passed over."
         ),
     )
+
+
+def _find_bundled(embedder: Embedder) -> Embedder:
+    """The bundled embedder: that of the tome, if it is the same one. It is loaded at its first use."""
+    bundled = choose_embedder(_BUNDLED)
+    return embedder if embedder.name == bundled.name else bundled
 
 
 def _split(names: str) -> list[str]:

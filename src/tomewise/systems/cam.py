@@ -1,4 +1,4 @@
-"""Answers from schemata that grow batch by batch: CAM."""
+"""Answers from schemata, overlapping clusters of passages and of their summaries: CAM."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from tomewise.loops.fusing import DEPTH
 from tomewise.memory.graph.graph_layer import GraphLayer
-from tomewise.memory.schemata.network import LinkRules
 from tomewise.memory.schemata.schemata_layer import SchemataLayer
+from tomewise.memory.schemata.schemata_names import MOST_LEVELS, Clusters, SchemataRules
+from tomewise.recall.flat import Dense
 from tomewise.recall.prune_and_grow import PruneAndGrow
 from tomewise.recall.schemata_nodes import SchemataNodes
 from tomewise.recall.schemata_search import GlobalSchemata, HierarchicalSchemata
 from tomewise.systems.declaration import SystemDeclaration
 from tomewise.systems.kit import (
     CONTEXT,
+    SELECTION_AS_BEFORE,
     Above0,
     Context,
     Count,
@@ -23,6 +26,7 @@ from tomewise.systems.kit import (
     Limit,
     Multiplies,
     Positive,
+    Selection,
     Share,
     System,
     answer_once,
@@ -38,14 +42,18 @@ def cam(
     k: Annotated[Positive, Field(description="other passages with which a passage is linked at most")] = 10,
     theta: Annotated[
         float | None,
-        Field(
-            description="least score of two linked passages; without it, the passages set it so that 9 of 10 are linked"
-        ),
+        Field(description="least score of two linked passages, as in the paper; without it, both must list the other"),
     ] = None,
-    levels: Annotated[Literal["all", "links"], Field(description="links: there are no summaries")] = "all",
+    levels: Annotated[
+        int, Field(ge=0, le=MOST_LEVELS, description="levels of clusters at most; 0: links alone, no summaries")
+    ] = MOST_LEVELS,
     clusters: Annotated[
-        Literal["overlapping", "disjoint"], Field(description="whether a passage may be in several clusters")
+        Clusters,
+        Field(description="whether a passage may be in several clusters; shuffled: in any, which is a control"),
     ] = "overlapping",
+    renew: Annotated[
+        Share, Field(description="changed share of the passages below from which a summary of summaries is made again")
+    ] = 0.1,
     foundations: Annotated[
         Literal["passages", "passages and entities"],
         Field(description="with entities, passages that have the same rare entity are linked too"),
@@ -57,30 +65,28 @@ def cam(
     selections: Annotated[
         Count, Field(description="times that a model selects nodes at most"), Multiplies("calls of a question", most=50)
     ] = 5,
-    limit: Limit = 20,
+    selection: Selection = "fused",
+    limit: Limit = DEPTH,
     context: Context = CONTEXT,
 ) -> System:
     """The recipe of `cam`: `recall.prune_and_grow` over `memory.schemata`."""
-    rules = LinkRules(alpha=alpha, sigma=sigma, k=k, theta=theta)
     with_entities = foundations == "passages and entities"
     graph = GraphLayer(kit.store, kit.model, kit.embedder)
-    schemata = SchemataLayer(
-        kit.store,
-        kit.model,
-        kit.embedder,
-        rules=rules,
-        split=clusters == "overlapping",
-        hierarchy=levels == "all",
-        entities=graph.names.entities if with_entities else "",
+    entities = graph.names.entities if with_entities else ""
+    rules = SchemataRules(
+        alpha=alpha, sigma=sigma, k=k, theta=theta, entities=entities, clusters=clusters, levels=levels, renew=renew
     )
+    schemata = SchemataLayer(kit.store, kit.model, kit.embedder, rules)
     nodes = SchemataNodes(kit.store, kit.embedder, schemata.names)
     retrievals: Mapping[str, Retriever] = {
-        "prune and grow": PruneAndGrow(nodes, kit.model, seeds=seeds, rounds=selections),
+        "prune and grow": PruneAndGrow(
+            nodes, kit.model, Dense(kit.store, kit.embedder), kit.desk.show, seeds=seeds, rounds=selections
+        ),
         "hierarchical": HierarchicalSchemata(nodes, top_k=seeds),
         "global": GlobalSchemata(nodes),
     }
     layers: tuple[Layer, ...] = (graph, schemata) if with_entities else (schemata,)
-    return answer_once(kit, retrievals[retrieval], limit, context, layers)
+    return answer_once(kit, retrievals[retrieval], limit, context, layers, selection)
 
 
 SYSTEMS: Mapping[str, SystemDeclaration] = {
@@ -88,22 +94,26 @@ SYSTEMS: Mapping[str, SystemDeclaration] = {
         recipe=cam,
         kind="one search",
         summary=(
-            "Group passages in overlapping clusters that grow with every batch; prune and grow along their links, then "
-            "answer."
+            "Group passages in overlapping clusters, of which only changed ones are summarised again; prune and grow "
+            "along their links, then answer."
         ),
         paper="CAM, arXiv 2510.05520",
-        about="Where no `theta` is given, it is set again when there are 4 times as many passages.",
         deviations=(
-            "across documents the score is the cosine alone; `theta` is set from the passages, not by hand; two linked "
-            "passages without a common neighbour, each in a triangle, make no cluster; a pool holds at most 4,000 "
-            "tokens, and no node is offered twice; a large cluster is summarised in parts."
+            "two passages are linked if each lists the other, without a threshold; labels raise an objective instead "
+            "of following majorities; clusters have 3 to 16 members, and nearly every passage is in one; a summary of "
+            "summaries is kept while little below it has changed; a pool holds at most 4,000 tokens, and no node is "
+            "offered twice; the nearest passages fill the context."
         ),
         ablations={
-            "without hierarchy": {"levels": "links"},
+            "links only": {"levels": 0},
+            "without hierarchy": {"levels": 1},
             "without flexibility": {"clusters": "disjoint"},
+            "shuffled clusters": {"clusters": "shuffled"},
+            "links as published": {"theta": 0.5},
             "with entities": {"foundations": "passages and entities"},
             "hierarchical retrieval": {"retrieval": "hierarchical"},
             "global retrieval": {"retrieval": "global"},
+            **SELECTION_AS_BEFORE,
         },
     ),
 }

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
-from tomewise.embedding.cached_embedder import CachedEmbedder
 from tomewise.errors import UsageError
 from tomewise.loops.consolidation import Consolidating, Consolidation, NoConsolidation, WithoutKnown
 from tomewise.loops.context import HISTORY
@@ -31,6 +29,7 @@ from tomewise.systems.kit import (
     Limit,
     Multiplies,
     Recall,
+    Selection,
     System,
     Together,
     Weight,
@@ -81,6 +80,7 @@ def comorag(
     levels: Annotated[
         Count, Field(description="levels of the episodes: the windows, and summaries of the level below")
     ] = 1,
+    selection: Selection = "fused",
     limit: Limit = 20,
     context: Context = CONTEXT,
 ) -> System:
@@ -88,8 +88,7 @@ def comorag(
 
     Those modules say what they do where the paper leaves a choice open.
     """
-    kit = with_query_cache(kit)
-    desk = kit.desk
+    desk = kit.make_desk(selection)
     graph = GraphLayer(kit.store, kit.model, kit.embedder, together=together)
     tree = TreeLayer(kit.store, kit.model, kit.embedder)
     episodes = EpisodesLayer(kit.store, kit.model, kit.embedder, stride=stride, levels=levels)
@@ -132,24 +131,20 @@ def comorag(
     return probe_loop(desk, retrievers, workspaces[workspace], bounds, layers)
 
 
-def with_query_cache(kit: Kit) -> Kit:
-    """The kit with a cache of query vectors, for a loop that searches several layers with the same query."""
-    return replace(kit, embedder=CachedEmbedder(kit.embedder))
-
-
 def probe(
     kit: Kit,
     recall: Recall | System,
     *,
     probes: Probes = 3,
     cycles: Cycles = 5,
+    selection: Selection = "fused",
     limit: Limit = 20,
     context: Context = CONTEXT,
 ) -> System:
     """ComoRAG's loop."""
     recall = find_recall("this System", recall)
     bounds = Bounds(cycles=cycles, limit=limit, budget=context, shares={"passages": 12, HISTORY: 1})
-    desk = kit.desk
+    desk = kit.make_desk(selection)
     workspace = Workspace(SelfProbe(kit.model, limit=probes), Consolidation(desk), BestSoFar(), kit.embedder)
     return probe_loop(desk, {"passages": recall.retriever}, workspace, bounds, recall.layers)
 
@@ -193,7 +188,8 @@ SYSTEMS: Mapping[str, SystemDeclaration] = {
             "without metacognition": {"consolidation": "none"},
             "without regulation": {"regulation": "none"},
             "without both": {"consolidation": "none", "regulation": "none", "cycles": 0},
-            "as published": {"workspace": "as published", "on_exhaustion": "force"},
+            "as published": {"workspace": "as published", "on_exhaustion": "force", "selection": "as found"},
+            "selection as before": {"selection": "as found"},
         },
     ),
 }

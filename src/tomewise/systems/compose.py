@@ -13,15 +13,13 @@ from tomewise.systems.kit import Kit, Recipe, System, find_recall
 from tomewise.systems.recipe_settings import list_settings, read_types
 
 # Recipes have these for their own loop. In a composed system the loop's values go to both.
-_OF_ANSWERS = frozenset(("limit", "context", "neighbours"))
+_OF_ANSWERS = frozenset(("limit", "context", "selection"))
 
 
-def compose(
-    name: str, recall: SystemDeclaration, loop: SystemDeclaration, prepare: Callable[[Kit], Kit]
-) -> SystemDeclaration:
-    """The system of `recall` inside `loop`, with the settings of both; `prepare` makes the kit that both use.
+def compose(name: str, recall: SystemDeclaration, loop: SystemDeclaration) -> SystemDeclaration:
+    """The system of `recall` inside `loop`, with the settings of both.
 
-    Raises UsageError for a setting that both have, except `limit`, `context` and `neighbours`, which are the loop's.
+    Raises UsageError for a setting that both have, except `limit`, `context` and `selection`, which are the loop's.
     """
     _check_loop(name, loop.recipe)
     of_recall, of_loop = _list_typed(recall.recipe), _list_typed(partial(loop.recipe, None))
@@ -30,7 +28,6 @@ def compose(
         raise UsageError(f"{name}: recall and loop both have the setting {sorted(both)[0]!r}: rename it in one of them")
 
     def recipe(kit: Kit, **settings: Any) -> System:
-        kit = prepare(kit)
         own = {key: value for key, value in settings.items() if key in of_recall}
         found = find_recall(name.partition("+")[0], recall.recipe(kit, **own))
         return loop.recipe(kit, found, **{key: settings[key] for key in settings.keys() & of_loop.keys()})
@@ -45,7 +42,10 @@ def compose(
         summary=f"{loop.summary} {of_both}",
         paper="; ".join(dict.fromkeys(paper for paper in (recall.paper, loop.paper) if paper)),
         kind=loop.kind,
-        ablations=recall.ablations,
+        ablations={
+            name: {key: value for key, value in changes.items() if key != "limit"}
+            for name, changes in recall.ablations.items()
+        },
     )
 
 

@@ -8,14 +8,14 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 
-from tomewise.language.roles import CARRY_NOTE, EXTRACT_NOTES
 from tomewise.loops.chunking import Chunking, Order
-from tomewise.loops.ledger_notes import Cycle, LedgerParts, LedgerReading
-from tomewise.loops.relay import LedgerRelay, Relay
+from tomewise.loops.ledger_notes import LedgerReading
+from tomewise.loops.ledger_parts import Cycle, LedgerParts
+from tomewise.loops.relay import Filling, LedgerRelay, Relay
 from tomewise.loops.single_note import NoteReading
 from tomewise.systems.declaration import SystemDeclaration
 from tomewise.systems.from_passages import hybrid
-from tomewise.systems.kit import Count, Kit, Multiplies, Positive, Recall, Share, System, Weight, find_recall
+from tomewise.systems.kit import CONTEXT, Count, Kit, Multiplies, Positive, Recall, Share, System, Weight, find_recall
 
 CHUNK = 64_000  # tokens
 ChunkSize: TypeAlias = Annotated[
@@ -30,13 +30,16 @@ def relay(
     recall: Recall | System,
     *,
     chunk: ChunkSize = CHUNK,
-    memory: Annotated[Weight, Field(description="fraction of a chunk that the ledger holds; 0: no limit")] = 0.125,
+    memory: Annotated[
+        Weight,
+        Field(description="fraction of `chunk` that the ledger holds, if the window has room; 0: no limit"),
+    ] = 0.125,
     wave: Annotated[
         Positive, Field(description="chunks that are read side by side"), Multiplies("calls at once", most=64)
     ] = 1,
     questions: Annotated[
         Count,
-        Field(description="questions that are open at a time at most"),
+        Field(description="questions that are open at a time at most, beside wide ones"),
         Multiplies("calls of a question", most=200),
     ] = 10,
     order: Annotated[Order, Field(description="order in which chunks are read")] = "document",
@@ -52,11 +55,16 @@ def relay(
         Field(description="passages that are read again for an open question at most"),
         Multiplies("evidence", most=1000),
     ] = 40,
+    context: Annotated[
+        Count,
+        Field(description="tokens that the answering role sees; passages fill what the ledger leaves; 0: no passages"),
+        Multiplies("tokens of the answering call", most=1_000_000),
+    ] = CONTEXT,
 ) -> System:
     """COSMIR's loop: `loops.relay` with a ledger."""
     recall = find_recall("this System", recall)
     desk = kit.desk
-    chunking = Chunking(desk, EXTRACT_NOTES, size=chunk, order=order, recall=recall.retriever)
+    chunking = Chunking(desk, size=chunk, order=order, recall=recall.retriever)
     cycle = Cycle(
         memory=memory,
         wave=wave,
@@ -67,7 +75,8 @@ def relay(
         limit=limit,
     )
     reading = LedgerReading(LedgerParts(recall.retriever, desk, chunking, cycle))
-    return System(loop=LedgerRelay(desk, chunking, reading), layers=recall.layers)
+    loop = LedgerRelay(desk, chunking, reading, Filling(recall.retriever, context))
+    return System(loop=loop, layers=recall.layers)
 
 
 def cosmir(kit: Kit, **settings: Any) -> System:
@@ -97,7 +106,7 @@ def chain_of_agents(
 ) -> System:
     """The recipe of `chain_of_agents`: `loops.relay` with a note."""
     desk = kit.desk
-    chunking = Chunking(desk, CARRY_NOTE, size=chunk)
+    chunking = Chunking(desk, size=chunk)
     reading = NoteReading(desk, words=words)
     both_ways = direction == "both"
     return System(loop=Relay(desk, chunking, reading, both_ways=both_ways, runs=runs))
@@ -108,14 +117,16 @@ SYSTEMS: Mapping[str, SystemDeclaration] = {
         recipe=cosmir,
         kind="reads in order",
         summary=(
-            "Read everything in order with a ledger of questions, facts and inferences; answer from the ledger alone."
+            "Read everything in order with a ledger of questions, facts and inferences; answer from the ledger, "
+            "and from passages beside it."
         ),
         paper="COSMIR, arXiv 2510.04568",
         about="What is read again at the end is found with the recall of `hybrid`.",
         deviations=(
-            "the ledger forgets after the inference, not before it. A wave without a new fact has neither "
-            "inference nor "
-            "refinement. Waves, order by relevance and recovery are ours."
+            "the ledger forgets after the inference, not before it, and what nothing needs before what is old. A wave "
+            "without a new fact has neither inference nor refinement, the last wave no refinement unless a "
+            "recovery may follow. Wide questions have places of their own. Waves, order by relevance, recovery and the "
+            "passages beside the ledger are ours."
         ),
         no_recall="reads everything in order",
         ablations={
@@ -124,6 +135,7 @@ SYSTEMS: Mapping[str, SystemDeclaration] = {
             "without refinement": {"refinement": "none"},
             "without recovery": {"recovery": 0.0},
             "unbounded ledger": {"memory": 0.0},
+            "ledger alone": {"context": 0},
         },
     ),
     "chain_of_agents": SystemDeclaration(

@@ -7,20 +7,25 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
+from tomewise.loops.fusing import DEPTH
+from tomewise.loops.once import Once
 from tomewise.recall.comparing import ComparedRecall
 from tomewise.recall.flat import Dense, Everything, Fused, Lexical
+from tomewise.recall.hybrid import REWRITING, WORDS
 from tomewise.recall.leads import TitleLeads
 from tomewise.recall.rewriting import Rewriter, Rewriting
 from tomewise.recall.summed import Summed
 from tomewise.systems.declaration import OURS, SystemDeclaration
 from tomewise.systems.kit import (
+    AS_FOUND,
     CONTEXT,
+    SELECTION_AS_BEFORE,
     Above0,
     Context,
     Count,
     Kit,
     Limit,
-    Neighbours,
+    Selection,
     System,
     Weight,
     answer_once,
@@ -47,9 +52,9 @@ Comparing: TypeAlias = Annotated[
 ]
 
 
-def naive(kit: Kit, *, neighbours: Neighbours = 0, limit: Limit = 20, context: Context = CONTEXT) -> System:
+def naive(kit: Kit, *, selection: Selection = "fused", limit: Limit = DEPTH, context: Context = CONTEXT) -> System:
     """The recipe of `naive`."""
-    return answer_once(kit, Dense(kit.store, kit.embedder), limit, context, neighbours=neighbours)
+    return answer_once(kit, Dense(kit.store, kit.embedder), limit, context, selection=selection)
 
 
 def hybrid(
@@ -58,15 +63,15 @@ def hybrid(
     fusion: Annotated[
         Fusion, Field(description="scores: cosine and BM25 added up; ranks: reciprocal ranks of both, no rewriting")
     ] = "scores",
-    words: Annotated[Weight, Field(description="weight of BM25 beside the cosine")] = 0.2,
-    rewriting: RewritingWeight = 0.8,
-    rewritten: Rewritten = 2,
-    names: Names = 8,
-    temperature: Temperature = 0.05,
-    drop: Drop = 0.02,
+    words: Annotated[Weight, Field(description="weight of BM25 beside the cosine")] = WORDS,
+    rewriting: RewritingWeight = REWRITING.weight,
+    rewritten: Rewritten = REWRITING.passages,
+    names: Names = REWRITING.names,
+    temperature: Temperature = REWRITING.temperature,
+    drop: Drop = REWRITING.drop,
     comparisons: Comparing = "apart",
-    neighbours: Neighbours = 0,
-    limit: Limit = 20,
+    selection: Selection = "fused",
+    limit: Limit = DEPTH,
     context: Context = CONTEXT,
 ) -> System:
     """The recipe of `hybrid`: `recall.summed` with `recall.rewriting`, and `recall.comparing` around it."""
@@ -75,7 +80,8 @@ def hybrid(
     ranked = Fused([Dense(kit.store, kit.embedder), Lexical(kit.store)])
     recalls: Mapping[Fusion, Retriever] = {"scores": summed, "ranks": ranked}
     recall = compare(recalls[fusion], comparisons)
-    return answer_once(kit, recall, limit, context, neighbours=neighbours)
+    loop = Once(recall, kit.make_desk(selection, recall), limit=limit, budget=context)
+    return System(loop=loop, retriever=recall)
 
 
 def full_context(kit: Kit) -> System:
@@ -101,6 +107,7 @@ SYSTEMS: Mapping[str, SystemDeclaration] = {
         kind="one search",
         summary="Retrieve the passages nearest to the question, then answer.",
         paper=OURS,
+        ablations={**SELECTION_AS_BEFORE},
     ),
     "hybrid": SystemDeclaration(
         recipe=hybrid,
@@ -117,7 +124,8 @@ SYSTEMS: Mapping[str, SystemDeclaration] = {
         ablations={
             "without rewriting": {"rewriting": 0.0},
             "without comparisons": {"comparisons": "whole"},
-            "as before": {"fusion": "ranks", "comparisons": "whole"},
+            "as before": {"fusion": "ranks", "comparisons": "whole", **AS_FOUND},
+            **SELECTION_AS_BEFORE,
         },
     ),
     "full_context": SystemDeclaration(

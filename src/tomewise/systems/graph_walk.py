@@ -7,6 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
+from tomewise.loops.fusing import DEPTH
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import Calls, Style
@@ -40,14 +41,16 @@ from tomewise.systems.from_passages import (
     make_rewriter,
 )
 from tomewise.systems.kit import (
+    AS_FOUND,
     CONTEXT,
+    SELECTION_AS_BEFORE,
     Context,
     Count,
     Kit,
     Limit,
     Multiplies,
-    Neighbours,
     Positive,
+    Selection,
     System,
     Together,
     Weight,
@@ -89,14 +92,14 @@ def hipporag2(
     facts: Facts = 5,
     passage_weight: PassageWeight = 0.05,
     seeded: Seeded = 200,
-    neighbours: Neighbours = 0,
-    limit: Limit = 20,
+    selection: Selection = "fused",
+    limit: Limit = DEPTH,
     context: Context = CONTEXT,
 ) -> System:
     """The recipe of `hipporag2`: `recall.diffusion.Diffusion` over `memory.graph`."""
     graph = make_graph(kit, extraction, together)
     recall = make_hippo_recall(kit, graph, recognition, facts, passage_weight, seeded)
-    return answer_once(kit, recall, limit, context, (graph,), neighbours)
+    return answer_once(kit, recall, limit, context, (graph,), selection)
 
 
 def cogitorag(
@@ -122,7 +125,8 @@ def cogitorag(
         Literal["parts", "whole"], Field(description="parts: one call cuts the question in parts, each is searched")
     ] = "parts",
     carrier: Annotated[Carrier, Field(description="what the answering role sees")] = "passages and gists",
-    limit: Limit = 20,
+    selection: Selection = "fused",
+    limit: Limit = DEPTH,
     context: Context = CONTEXT,
 ) -> System:
     """The recipe of `cogitorag`: sections 4.1 to 4.3, equations 11 to 19.
@@ -147,17 +151,21 @@ def cogitorag(
         recall = SelectedFacts(kit.store, kit.embedder, nearest, graph.names.instance)
     forms: Mapping[str, Retriever] = {"parts": DecomposedRecall(recall, kit.model), "whole": recall}
     recall = forms[asking]
-    carriers: Mapping[Carrier, tuple[Retriever, int]] = {
-        "passages and gists": (WithGists(recall, kit.store), limit),
+    gists, summaries = GistsLayer(kit.store, kit.model, together=together), SummariesLayer(kit.store, kit.model)
+    carriers: Mapping[Carrier, tuple[Retriever, int, tuple[Layer, ...]]] = {
+        "passages and gists": (WithGists(recall, kit.store), limit, (gists,)),
         "passages and what gists add": (
             WithGists(recall, kit.store, only_new_sentences=True),
             _PASSAGES_A_PAIR * limit,
+            (gists,),
         ),
-        "passages": (recall, _PASSAGES_A_PAIR * limit),
-        "triples": (recall, _FACTS_A_PAIR * limit),
+        "passages": (recall, _PASSAGES_A_PAIR * limit, ()),
+        "triples": (recall, _FACTS_A_PAIR * limit, ()),
     }
-    retriever, most = carriers[carrier]
-    return answer_once(kit, retriever, most, context, (*list_source_layers(kit, together)[source], graph))
+    retriever, most, shown = carriers[carrier]
+    read: Mapping[str, tuple[Layer, ...]] = {"gists": (gists,), "passages": (), "summaries": (summaries,)}
+    layers = tuple(dict.fromkeys((*shown, *read[source], graph)))
+    return answer_once(kit, retriever, most, context, layers, selection)
 
 
 def associative(
@@ -187,8 +195,8 @@ def associative(
     ] = 1.0,
     covering: Annotated[Positive, Field(description="first passages that are ranked again by these words")] = 30,
     comparisons: Comparing = "apart",
-    neighbours: Neighbours = 0,
-    limit: Limit = 20,
+    selection: Selection = "fused",
+    limit: Limit = DEPTH,
     context: Context = CONTEXT,
 ) -> System:
     """The recipe of `associative`: `recall.rewritten_walk` with `recall.coverage`, and `recall.comparing` around it."""
@@ -212,7 +220,7 @@ def associative(
         make_rewriter(kit, rewriting, rewritten, names, temperature, drop),
         Coverage(kit.store, weight=coverage, reach=covering),
     )
-    return answer_once(kit, compare(recall, comparisons), limit, context, (graph,), neighbours)
+    return answer_once(kit, compare(recall, comparisons), limit, context, (graph,), selection)
 
 
 def make_graph(kit: Kit, extraction: Extraction, together: int, source: str = "passages") -> GraphLayer:
@@ -236,12 +244,6 @@ def link_facts(kit: Kit, graph: GraphLayer, recognition: str, facts: int) -> Lin
     return linkings[recognition]
 
 
-def list_source_layers(kit: Kit, together: int) -> Mapping[str, tuple[Layer, ...]]:
-    """The layers below the graph, by the source of its texts."""
-    gists, summaries = GistsLayer(kit.store, kit.model, together=together), SummariesLayer(kit.store, kit.model)
-    return {"gists": (gists,), "passages": (), "summaries": (summaries,)}
-
-
 SYSTEMS: Mapping[str, SystemDeclaration] = {
     "hipporag2": SystemDeclaration(
         recipe=hipporag2,
@@ -252,7 +254,7 @@ SYSTEMS: Mapping[str, SystemDeclaration] = {
             "only the best `seeded` passages are seeds, not all; entities and triples are extracted in one call unless "
             '`extraction` is "entities then triples"; "relations" takes the graph of HGMem instead.'
         ),
-        ablations={"without recognition": {"recognition": "none"}},
+        ablations={"without recognition": {"recognition": "none"}, **SELECTION_AS_BEFORE},
     ),
     "cogitorag": SystemDeclaration(
         recipe=cogitorag,
@@ -276,11 +278,12 @@ SYSTEMS: Mapping[str, SystemDeclaration] = {
             "without cognirank": {"ranking": "diffusion"},
             "without decomposition": {"asking": "whole"},
             "without passage seeds": {"passage_weight": 0.0},
-            "graph from passages": {"source": "passages", "carrier": "passages"},
-            "graph from summaries": {"source": "summaries", "carrier": "passages"},
+            "graph from passages": {"source": "passages"},
+            "graph from summaries": {"source": "summaries"},
             "answer from passages": {"carrier": "passages"},
             "answer from what gists add": {"carrier": "passages and what gists add"},
             "answer from triples": {"carrier": "triples"},
+            **SELECTION_AS_BEFORE,
         },
     ),
     "associative": SystemDeclaration(
@@ -309,7 +312,9 @@ SYSTEMS: Mapping[str, SystemDeclaration] = {
                 "rewriting": 0.0,
                 "coverage": 0.0,
                 "comparisons": "whole",
+                **AS_FOUND,
             },
+            **SELECTION_AS_BEFORE,
         },
     ),
 }

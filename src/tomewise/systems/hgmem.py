@@ -21,9 +21,19 @@ from tomewise.recall.investigation import (
     RecallInvestigation,
     RecallWithoutGraph,
 )
-from tomewise.systems.comorag import with_query_cache
 from tomewise.systems.declaration import SystemDeclaration
-from tomewise.systems.kit import CONTEXT, Context, Count, Kit, Limit, Multiplies, Recall, System, find_recall
+from tomewise.systems.kit import (
+    CONTEXT,
+    Context,
+    Count,
+    Kit,
+    Limit,
+    Multiplies,
+    Recall,
+    Selection,
+    System,
+    find_recall,
+)
 
 Rounds: TypeAlias = Annotated[
     Count, Field(description="rounds of searches at most"), Multiplies("calls of a question", most=20)
@@ -34,6 +44,24 @@ Subqueries: TypeAlias = Annotated[
 SearchRegions: TypeAlias = Annotated[
     Regions, Field(description="where searches go: near the points, anywhere, or as the plan says")
 ]
+Updates: TypeAlias = Annotated[bool, Field(description="whether points are changed by new evidence")]
+Merges: TypeAlias = Annotated[bool, Field(description="whether points are merged")]
+Hops: TypeAlias = Annotated[
+    Count,
+    Field(description="steps in the graph that are near to a point; 2 is the neighbourhood of the released code"),
+    Multiplies("evidence", most=20),
+]
+Replacing: TypeAlias = Annotated[bool, Field(description="whether an update changes the entities of a point")]
+Keeping: TypeAlias = Annotated[bool, Field(description="whether points that were merged stay")]
+Entities: TypeAlias = Annotated[
+    Count, Field(description="entities that a subquery finds (n_v)"), Multiplies("evidence", most=1000)
+]
+Relations: TypeAlias = Annotated[
+    Count,
+    Field(description="relations of these entities that a subquery finds (n_e)"),
+    Multiplies("evidence", most=1000),
+]
+GoingOn: TypeAlias = Annotated[bool, Field(description="whether rounds go on although the points suffice")]
 
 
 def hgmem(
@@ -42,48 +70,39 @@ def hgmem(
     rounds: Rounds = 4,
     subqueries: Subqueries = 3,
     places: SearchRegions = "either",
-    updates: Annotated[bool, Field(description="whether points are changed by new evidence")] = True,
-    merges: Annotated[bool, Field(description="whether points are merged")] = True,
-    hops: Annotated[
-        Count,
-        Field(description="steps in the graph that are near to a point; 2 is the neighbourhood of the released code"),
-        Multiplies("evidence", most=20),
-    ] = 1,
-    replaces_vertices: Annotated[bool, Field(description="whether an update changes the entities of a point")] = False,
-    keeps_merged: Annotated[bool, Field(description="whether points that were merged stay")] = False,
-    entities: Annotated[
-        Count, Field(description="entities that a subquery finds (n_v)"), Multiplies("evidence", most=1000)
-    ] = 5,
-    relations: Annotated[
-        Count,
-        Field(description="relations of these entities that a subquery finds (n_e)"),
-        Multiplies("evidence", most=1000),
-    ] = 5,
+    updates: Updates = True,
+    merges: Merges = True,
+    hops: Hops = 1,
+    replaces_vertices: Replacing = False,
+    keeps_merged: Keeping = False,
+    goes_on: GoingOn = False,
+    entities: Entities = 5,
+    relations: Relations = 5,
+    selection: Selection = "fused",
     limit: Limit = 5,
     context: Context = CONTEXT,
 ) -> System:
     """The recipe of `hgmem`, section 3: `loops.evolve` over a `memory.graph` of relations."""
-    kit = with_query_cache(kit)
-    desk = kit.desk
+    desk = kit.make_desk(selection)
     layer = GraphLayer(kit.store, kit.model, kit.embedder, style="relations")
     dense = Dense(kit.store, kit.embedder)
     graph = EntityGraph(kit.store, layer.names)
     investigation = GraphInvestigation(graph, kit.embedder, dense, entities=entities, relations=relations)
-    editor = PointEditor(
-        investigation,
-        desk,
-        updates=updates,
-        merges=merges,
-        replaces_vertices=replaces_vertices,
-        keeps_merged=keeps_merged,
-    )
     loop = Evolve(
         dense,
         desk,
-        Planning(kit.model, limit=subqueries, places=places),
+        kit.embedder,
+        Planning(kit.model, limit=subqueries, places=places, may_stop=not goes_on),
         Exploring(investigation, dense, limit=limit, hops=hops),
-        editor,
-        Limits(rounds=rounds, context=context),
+        PointEditor(
+            investigation,
+            desk,
+            updates=updates,
+            merges=merges,
+            replaces_vertices=replaces_vertices,
+            keeps_merged=keeps_merged,
+        ),
+        Limits(rounds=rounds, goes_on=goes_on, context=context),
     )
     return System(loop=loop, retriever=investigation, layers=(layer,))
 
@@ -95,22 +114,41 @@ def evolve(
     rounds: Rounds = 4,
     subqueries: Subqueries = 3,
     places: SearchRegions = "either",
+    updates: Updates = True,
+    merges: Merges = True,
+    hops: Hops = 1,
+    replaces_vertices: Replacing = False,
+    keeps_merged: Keeping = False,
+    goes_on: GoingOn = False,
+    entities: Entities = 5,
+    relations: Relations = 5,
+    selection: Selection = "fused",
     limit: Limit = 5,
     context: Context = CONTEXT,
 ) -> System:
     """HGMem's loop."""
-    found, desk = find_recall("this System", recall), kit.desk
+    found, desk = find_recall("this System", recall), kit.make_desk(selection)
     retriever = found.retriever
     investigation: Investigation = RecallWithoutGraph(retriever)
     if graph := find_graph(found.layers):
-        investigation = RecallInvestigation(EntityGraph(kit.store, graph), kit.embedder, retriever)
+        investigation = RecallInvestigation(
+            EntityGraph(kit.store, graph), kit.embedder, retriever, entities=entities, relations=relations
+        )
     loop = Evolve(
         retriever,
         desk,
-        Planning(kit.model, limit=subqueries, places=places),
-        Exploring(investigation, retriever, limit=limit),
-        PointEditor(investigation, desk),
-        Limits(rounds=rounds, context=context),
+        kit.embedder,
+        Planning(kit.model, limit=subqueries, places=places, may_stop=not goes_on),
+        Exploring(investigation, retriever, limit=limit, hops=hops),
+        PointEditor(
+            investigation,
+            desk,
+            updates=updates,
+            merges=merges,
+            replaces_vertices=replaces_vertices,
+            keeps_merged=keeps_merged,
+        ),
+        Limits(rounds=rounds, goes_on=goes_on, context=context),
     )
     return System(loop=loop, retriever=retriever, layers=found.layers)
 
@@ -137,6 +175,8 @@ SYSTEMS: Mapping[str, SystemDeclaration] = {
             "two-hop neighbourhood": {"hops": 2},
             "update replaces vertices": {"replaces_vertices": True},
             "merged points stay": {"keeps_merged": True},
+            "go on although sufficient": {"goes_on": True},
+            "selection as before": {"selection": "as found"},
         },
     ),
 }

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 
+from tomewise.embedding.cached_embedder import CachedEmbedder
 from tomewise.errors import UsageError
 from tomewise.language.together import MOST_TOGETHER
 from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import make_token_counter
+from tomewise.loops.fusing import DEPTH
 from tomewise.loops.once import Once
 from tomewise.recall.follow_up import FollowedUp
+from tomewise.recall.hybrid import make_hybrid
 from tomewise.types import Embedder, LanguageModel, Layer, Loop, Retriever
 
 if TYPE_CHECKING:
@@ -48,9 +51,16 @@ Context: TypeAlias = Annotated[
     Field(description="tokens of evidence that the answering role sees at most"),
     Multiplies("tokens of the answering call", most=1_000_000),
 ]
-Neighbours: TypeAlias = Annotated[
-    Count, Field(description="passages shown before and after each hit"), Multiplies("evidence", most=50)
+Selection: TypeAlias = Annotated[
+    Literal["fused", "as found"],
+    Field(
+        description=(
+            "what fills the context: all that searches find, fused with what hybrid finds; or each search in turn"
+        )
+    ),
 ]
+AS_FOUND: Mapping[str, Any] = {"selection": "as found", "limit": 20}
+SELECTION_AS_BEFORE = {"selection as before": AS_FOUND}  # an ablation that many systems have
 Together: TypeAlias = Annotated[
     int, Field(ge=1, le=MOST_TOGETHER, description="neighbouring passages that one call of a build reads")
 ]
@@ -64,10 +74,20 @@ class Kit:
     model: LanguageModel
     embedder: Embedder
 
+    def __post_init__(self) -> None:
+        """Embed a query once, however many parts search with it."""
+        if not isinstance(self.embedder, CachedEmbedder):
+            object.__setattr__(self, "embedder", CachedEmbedder(self.embedder))
+
     @property
     def desk(self) -> Desk:
         """The desk on which a loop lays out evidence; tokens are counted by the embedder's tokenizer."""
-        return Desk(self.store, self.model, make_token_counter(self.embedder))
+        return self.make_desk()
+
+    def make_desk(self, selection: Selection = "fused", plain: Retriever | None = None) -> Desk:
+        """The desk that fills the last prompt in this way. `plain` is its own search, that of `hybrid` by default."""
+        used = (plain or make_hybrid(self.store, self.embedder)) if selection == "fused" else None
+        return Desk(self.store, self.model, make_token_counter(self.embedder), used)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,11 +125,16 @@ def find_recall(name: str, found: object) -> Recall:
 
 
 def once(
-    kit: Kit, recall: Recall | System, *, neighbours: Neighbours = 0, limit: Limit = 20, context: Context = CONTEXT
+    kit: Kit,
+    recall: Recall | System,
+    *,
+    selection: Selection = "fused",
+    limit: Limit = DEPTH,
+    context: Context = CONTEXT,
 ) -> System:
     """The loop that retrieves once and then answers."""
     recall = find_recall("this System", recall)
-    return answer_once(kit, recall.retriever, limit, context, recall.layers, neighbours)
+    return answer_once(kit, recall.retriever, limit, context, recall.layers, selection)
 
 
 def rewrite(
@@ -117,14 +142,14 @@ def rewrite(
     recall: Recall | System,
     *,
     shown: Annotated[Positive, Field(description="pieces of evidence from which the model rewrites the question")] = 5,
-    neighbours: Neighbours = 0,
-    limit: Limit = 20,
+    selection: Selection = "fused",
+    limit: Limit = DEPTH,
     context: Context = CONTEXT,
 ) -> System:
     """The loop that searches again with a rewritten question (`recall.follow_up`), and then answers."""
     recall = find_recall("this System", recall)
     retriever = FollowedUp(recall.retriever, kit.model, shown=shown)
-    return answer_once(kit, retriever, limit, context, recall.layers, neighbours)
+    return answer_once(kit, retriever, limit, context, recall.layers, selection)
 
 
 def answer_once(
@@ -133,8 +158,8 @@ def answer_once(
     limit: int,
     context: int | None,
     layers: tuple[Layer, ...] = (),
-    neighbours: int = 0,
+    selection: Selection = "fused",
 ) -> System:
-    """A system that retrieves once and then answers; `neighbours` passages around each hit are shown as well."""
-    loop = Once(retriever, kit.desk, limit=limit, budget=context, neighbours=neighbours)
+    """A system that retrieves once and then answers."""
+    loop = Once(retriever, kit.make_desk(selection), limit=limit, budget=context)
     return System(loop=loop, retriever=retriever, layers=layers)

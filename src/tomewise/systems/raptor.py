@@ -7,10 +7,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from tomewise.loops.fusing import DEPTH
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.tree_search import CollapsedTree, TreeTraversal
 from tomewise.systems.declaration import SystemDeclaration
-from tomewise.systems.kit import CONTEXT, Context, Kit, Limit, System, answer_once
+from tomewise.systems.kit import CONTEXT, SELECTION_AS_BEFORE, Context, Kit, Limit, Selection, System, answer_once
 from tomewise.types import Retriever
 
 
@@ -21,7 +22,8 @@ def raptor(
         Literal["collapsed", "traversal"],
         Field(description="over all nodes of the tree at once, or level by level from its top"),
     ] = "collapsed",
-    limit: Limit = 20,
+    selection: Selection = "fused",
+    limit: Limit = DEPTH,
     context: Context = CONTEXT,
 ) -> System:
     """The recipe of `raptor`: `recall.tree_search` over `memory.tree`."""
@@ -30,7 +32,7 @@ def raptor(
         "collapsed": CollapsedTree(kit.store, kit.embedder),
         "traversal": TreeTraversal(kit.store, kit.embedder),
     }
-    return answer_once(kit, searches[search], limit, context, (tree,))
+    return answer_once(kit, searches[search], limit, context, (tree,), selection)
 
 
 SYSTEMS: Mapping[str, SystemDeclaration] = {
@@ -39,6 +41,6 @@ SYSTEMS: Mapping[str, SystemDeclaration] = {
         kind="one search",
         summary="Retrieve passages and the summaries above them from one tree, then answer.",
         paper="RAPTOR, arXiv 2401.18059",
-        ablations={"traversal": {"search": "traversal"}},
+        ablations={"traversal": {"search": "traversal"}, **SELECTION_AS_BEFORE},
     ),
 }

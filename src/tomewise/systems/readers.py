@@ -13,7 +13,19 @@ from tomewise.loops.stepwise import STEPS, Stepwise
 from tomewise.memory.pages import WORDS, PagesLayer
 from tomewise.recall.derived import DenseDerived
 from tomewise.systems.declaration import SystemDeclaration
-from tomewise.systems.kit import CONTEXT, Context, Count, Kit, Limit, Multiplies, Positive, Recall, System, find_recall
+from tomewise.systems.kit import (
+    CONTEXT,
+    Context,
+    Count,
+    Kit,
+    Limit,
+    Multiplies,
+    Positive,
+    Recall,
+    Selection,
+    System,
+    find_recall,
+)
 
 _SEARCHED = 6  # pieces of evidence a search of `interleave`
 
@@ -28,6 +40,7 @@ def interleave(
     collected: Annotated[
         Count, Field(description="pieces of evidence of all searches at most"), Multiplies("evidence", most=1000)
     ] = COLLECTED,
+    selection: Selection = "fused",
     limit: Limit = _SEARCHED,
     context: Context = CONTEXT,
 ) -> System:
@@ -35,7 +48,7 @@ def interleave(
     recall = find_recall("this System", recall)
     loop = Interleave(
         recall.retriever,
-        kit.desk,
+        kit.make_desk(selection),
         limit=limit,
         budget=context,
         thoughts=thoughts,
@@ -51,12 +64,13 @@ def stepwise(
     steps: Annotated[
         Count, Field(description="smaller questions at most"), Multiplies("calls of a question", most=50)
     ] = STEPS,
+    selection: Selection = "fused",
     limit: Limit = 20,
     context: Context = CONTEXT,
 ) -> System:
     """The loop after DeepRAG: `loops.stepwise`."""
     recall = find_recall("this System", recall)
-    loop = Stepwise(recall.retriever, kit.desk, limit=limit, budget=context, steps=steps)
+    loop = Stepwise(recall.retriever, kit.make_desk(selection), limit=limit, budget=context, steps=steps)
     return System(loop=loop, retriever=recall.retriever, layers=recall.layers)
 
 

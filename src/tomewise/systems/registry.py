@@ -28,10 +28,7 @@ LOOPS: Mapping[str, SystemDeclaration] = {
     "once": SystemDeclaration(
         recipe=once,
         kind="one search",
-        summary=(
-            "One answer from what was retrieved once; `neighbours` passages before and after each hit are shown as "
-            "well."
-        ),
+        summary="One answer from what was retrieved once.",
         paper=OURS,
     ),
     "rewrite": SystemDeclaration(
@@ -67,7 +64,7 @@ _NAMED = (
 SYSTEMS: Mapping[str, SystemDeclaration] = {
     **_SINGLE,
     **{
-        f"{recall}+{loop}": compose(f"{recall}+{loop}", _SINGLE[recall], LOOPS[loop], comorag.with_query_cache)
+        f"{recall}+{loop}": compose(f"{recall}+{loop}", _SINGLE[recall], LOOPS[loop])
         for recall, _, loop in (name.partition("+") for name in _NAMED)
     },
 }
@@ -330,7 +327,7 @@ def _find_loop(name: str) -> SystemDeclaration:
 
 @cache  # the types of a recipe's settings are read once
 def _compose(name: str, recall: SystemDeclaration, loop: SystemDeclaration) -> SystemDeclaration:
-    return compose(name, recall, loop, comorag.with_query_cache)
+    return compose(name, recall, loop)
 
 
 def _wire_way(name: str, kit: Kit) -> tuple[str, System]:

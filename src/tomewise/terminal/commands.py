@@ -14,7 +14,6 @@ import typer
 from tomewise import settings as configuration
 from tomewise.credentials import hide_credentials
 from tomewise.errors import UsageError
-from tomewise.terminal.cleaning import clean_json
 from tomewise.terminal.completion import complete_documents, complete_layers
 from tomewise.terminal.eval import app as evaluation
 from tomewise.terminal.model_options import UNSTATED, ModelOptions, take_model_options
@@ -216,14 +215,6 @@ def show(
             return
         contents = reports.describe_contents(book.store)
     print_model(contents) if as_json else render.print_contents(contents, console())
-
-
-@app.command()
-def export(tome: TomeFile = None) -> None:
-    """Print the whole memory as JSON lines in one order: equal memories print equal lines."""
-    with open_tome(tome, create=False) as book:
-        for line in book.export():
-            typer.echo(clean_json(line))
 
 
 @app.command(epilog="Example: tome trust .")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 
 
 from tomewise.reading.formats import Format, list_formats
+from tomewise.reading.metadata import read_plain
 
 _NAMES = 3  # documents to name of a folder
+_LINES = 10  # paths that were passed over for one reason, each with a line
 
 
 @app.command(epilog="Example: tome add novel.txt notes/ corpus.jsonl")
@@ -46,7 +48,23 @@ def add(
     passage_tokens: Annotated[int | None, make_option("passage_tokens")] = None,
     overlap: Annotated[int | None, make_option("overlap")] = None,
     prefix: Annotated[str, typer.Option(metavar="NAME", help="Put NAME/ before the ids of rows.")] = "",
+    meta: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="Metadata of these documents, now and when they are added again; KEY= takes it back.",
+        ),
+    ] = None,
+    title: Annotated[str, typer.Option(help="The title of the document, where one file is added.")] = "",
     follow: Annotated[bool, typer.Option("--follow", help="Follow links in a folder to files outside of it.")] = False,
+    include: Annotated[
+        list[str] | None, typer.Option(metavar="PATTERN", help="Of folders, read only files such as '*.md'.")
+    ] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATTERN", help="Of folders, leave out files and folders such as 'old/'."),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Also read what a .gitignore leaves out.")] = False,
     formats: Annotated[
         bool, typer.Option("--list-formats", help="List the formats of files that can be read, and end.")
     ] = False,
@@ -62,6 +80,8 @@ def add(
     started = time.perf_counter()
     made_with: dict[str, Any] = {"embedder": embedder, "passage_tokens": passage_tokens, "overlap": overlap}
     options: dict[str, Any] = {"prefix": prefix, "follow": follow, "sync": sync, "keep_going": len(paths) > 1}
+    options |= {"include": include or (), "exclude": exclude or (), "ignored": everything}
+    options["metadata"] = _read_fields(meta or (), title)
     with (
         show_work(f"adding {count_noun(len(paths), 'source')}") as work,
         _leave_no_empty_tome(tome),
@@ -79,6 +99,20 @@ def add(
     if report.failed:
         _print_failures(report, len(paths))
         raise typer.Exit(ReadingError.exit_code)
+
+
+def _read_fields(stated: Sequence[str], title: str) -> dict[str, Any]:
+    """The fields of `--meta` and `--title`; a field that is stated several times is a list."""
+    fields: dict[str, Any] = {}
+    for text in stated:
+        name, sign, word = text.partition("=")
+        if not sign or not name.strip():
+            raise UsageError(f"cannot read the metadata {text!a}: give a name and a value, such as year=1911")
+        plain = read_plain(word.strip())
+        value = word.strip() if plain is None else plain
+        before = fields.get(name.strip())
+        fields[name.strip()] = value if before is None else [*(before if isinstance(before, list) else [before]), value]
+    return fields | ({"title": title} if title else {})
 
 
 @contextmanager
@@ -109,8 +143,15 @@ def print_add_report(report: AddReport, sources: int, seconds: float, out: Conso
             out.print(
                 f"[bold]{word}[/bold] {count_noun(len(documents), 'document')}{why}: {escape(_put_on_one_line(names))}"
             )
+    by_reason: dict[str, list[str]] = {}
     for path, reason in (report.skipped or {}).items():
-        out.print(f"[yellow]passed over[/yellow] {escape(_put_on_one_line(f'{name_document(path)}: {reason}'))}")
+        by_reason.setdefault(reason, []).append(name_document(path))
+    for reason, paths in by_reason.items():
+        shown = paths
+        if len(paths) > _LINES:
+            shown = [f"{', '.join(paths[:_NAMES])} and {len(paths) - _NAMES:,} more"]
+        for name in shown:
+            out.print(f"[yellow]passed over[/yellow] {escape(_put_on_one_line(f'{name}: {reason}'))}")
     out.print(f"[dim]{count_noun(report.passages, 'new passage')} in {seconds:.1f} s[/dim]")
 
 

@@ -26,7 +26,7 @@ Documents = Annotated[
     typer.Option(
         "--document",
         metavar="ID",
-        help="Look only into this document (id, title, file name); give it again for more.",
+        help="Look only into these documents (id, title, file, folder, pattern); give it again for more.",
         autocompletion=complete_documents,
     ),
 ]

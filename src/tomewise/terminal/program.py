@@ -23,6 +23,7 @@ from tomewise.terminal import (  # noqa: F401 - they add their commands to the a
     documents,
     list_systems,
     models,
+    moving,
     remove,
     search,
     serve,

@@ -51,6 +51,7 @@ def check_texts(store: Store) -> None:
     assert store.documents()[1].metadata == {"year": 1911}, "documents must keep their metadata"
     assert store.document("b") == _make_document("b"), "a document must come back as it was added"
     assert store.record("b") == store.documents()[1]
+    assert store.read_metadata(["b", "none"]) == {"b": {"year": 1911}}
     text = _make_document("b").text
     assert store.text_between("b", 2, 6) == text[2:6]
     assert store.text_between("b", len(text) - 3, len(text) + 9) == text[-3:], "a part ends where the text ends"
@@ -84,6 +85,10 @@ def check_texts(store: Store) -> None:
     assert _list_within(store, Scope(documents=frozenset("ab")), "gists") == [gist]
     year = Condition("year", ">", 1911)
     assert _list_within(store, Scope(where=(year,)), PASSAGES) == [], "a scope tests the metadata"
+    with store.write() as change:
+        change.move_document("b", replace(_make_document("b"), metadata={"year": 1912}), "another digest")
+    newer = Scope(where=(Condition("year", "=", 1912),))
+    assert _list_within(store, newer, PASSAGES) == [keys["b"]], "new metadata counts, and the passages stay"
     _check_places(store)
     for ask in (store.document, store.record, lambda name: store.text_between(name, 0, 9)):
         _expect_unknown(ask)

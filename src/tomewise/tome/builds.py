@@ -19,6 +19,7 @@ from tomewise.store.contract import Store
 from tomewise.systems.kit import Kit
 from tomewise.systems.layers import make_layers
 from tomewise.systems.registry import Variant
+from tomewise.tome.fixed_settings import check_embedder
 from tomewise.tome.inputs import check_type, read_texts
 from tomewise.tome.reports import BuildReport
 from tomewise.types import Estimate, Layer, LayerReport, Report
@@ -44,6 +45,7 @@ class Builds:
         store, names = self._kit.store, read_names("again", again)
         check_type("extractions", extractions, str | PathLike | None, "a path")
         with store.alone("build"), open_run() as used:
+            await run_in_thread(check_embedder, store, self._kit.embedder)
             provide = None
             if extractions:
                 provide = await run_in_thread(provide_extractions, layers, Path(extractions), store, report)

@@ -10,8 +10,9 @@ from tomewise.concurrency import run_in_thread
 from tomewise.memory.passages import PassagesLayer
 from tomewise.notebook_display import write_table
 from tomewise.reading.bounds import Bounds
+from tomewise.reading.folder import FolderRules
 from tomewise.reading.process import ReaderProcess
-from tomewise.reading.read import NamedFile, SourceReader
+from tomewise.reading.read import NamedFile, Source, SourceReader
 from tomewise.store.records import DocumentRecord
 from tomewise.systems.kit import Kit
 from tomewise.tome.embedder_address import remember_address
@@ -21,7 +22,8 @@ from tomewise.tome.inputs import Claims, read_documents, remember_folders
 from tomewise.tome.moved_files import MovedFiles
 from tomewise.tome.reports import AddReport, RemoveReport
 from tomewise.tome.session_memory import forget_in_all
-from tomewise.types import Change, Document, DocumentId, Report
+from tomewise.tome.stated_fields import StatedFields, forget_unused
+from tomewise.types import Change, Document, DocumentId, Metadata, Report
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
@@ -46,9 +48,10 @@ class Contents:
         report: Report,
         *,
         prefix: str,
-        follow: bool,
+        rules: FolderRules,
         sync: bool,
         keep_going: bool,
+        metadata: Metadata,
     ) -> AddReport:
         """Read the sources and remember them. See `Tome.add`."""
         store, embedder = self._kit.store, self._kit.embedder
@@ -61,15 +64,22 @@ class Contents:
             splitter = make_splitter(store, embedder, size, overlap)
             files = await run_in_thread(MovedFiles, store, sources if sync else ())
             claims = Claims({name: source for name, source in store.origins().items() if name not in files.gone})
-            reader = SourceReader(process, check=claims.check, prefix=prefix, follow=follow)
+            fields = StatedFields(store, metadata, sources)
+
+            def check(source: Source) -> None:
+                claims.check(source)
+                fields.accept(source)
+
+            reader = SourceReader(process, check=check, prefix=prefix, rules=rules)
             noted = failed if keep_going else None
             folders: dict[DocumentId, str] = {}
             documents = read_documents(sources, reader, claims, skipped, noted, folders, prefix=prefix)
-            layer = PassagesLayer(store, embedder, splitter, files.follow(documents))
+            layer = PassagesLayer(store, embedder, splitter, files.follow(documents, fields))
             try:
                 await layer.update(Change(), report)
             finally:  # also for what was kept before an error
                 remember_folders(store, folders)
+                forget_unused(store)
             await run_in_thread(forget_in_all, self._kit)
         return AddReport.of(layer.outcomes, skipped, files.moved, failed)
 
@@ -86,6 +96,7 @@ class Contents:
             records = (store.record(document.id),)
         with store.write() as change:
             removed = sum(len(change.remove_document(record.id)) for record in records)
+        forget_unused(store)
         forget_in_all(self._kit)
         passages = sum(record.passages for record in records)
         ids = tuple(record.id for record in records)

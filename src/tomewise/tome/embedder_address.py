@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from tomewise.embedding.cached_embedder import ForwardingEmbedder
 from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.errors import StoreError, UnknownName, UsageError
 from tomewise.language.spec import check_address
@@ -15,20 +16,29 @@ if TYPE_CHECKING:
     from tomewise.store.contract import Store
     from tomewise.types import Embedder
 
-_KEY = "embedder_base_url"
+ADDRESS_KEY = "embedder_base_url"
 
 
 def remember_address(store: Store, embedder: Embedder) -> None:
     """Record the address of an OpenAI embedder that is not at OpenAI's own; without a user name and a password."""
-    from tomewise.embedding.openai import ADDRESS, OpenAIEmbedder
+    from tomewise.embedding.openai import ADDRESS
 
-    if not isinstance(embedder, OpenAIEmbedder):
-        return
-    parts = urlsplit(embedder.address)
-    address = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-    if address != (store.meta(_KEY) or ADDRESS):
+    address = find_address(embedder)
+    if address and address != (store.meta(ADDRESS_KEY) or ADDRESS):
         with store.write() as change:
-            change.set_meta(_KEY, address)
+            change.set_meta(ADDRESS_KEY, address)
+
+
+def find_address(embedder: Embedder) -> str:
+    """The address of an OpenAI embedder, without a user name and a password; empty for any other."""
+    from tomewise.embedding.openai import OpenAIEmbedder
+
+    while isinstance(embedder, ForwardingEmbedder):
+        embedder = embedder.inner
+    if not isinstance(embedder, OpenAIEmbedder):
+        return ""
+    parts = urlsplit(embedder.address)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 def find_embedder(store: Store, named: str | Embedder | None, base_url: str | None) -> Embedder:
@@ -56,7 +66,7 @@ def _reopen_embedder(store: Store, name: str, base_url: str | None) -> Embedder:
     A tome may come from anyone. So an address of its own is used only on this machine: the embedder then asks nothing
     else, and sends no key. OpenAI's own address is asked with the user's key. Raises StoreError that names any other.
     """
-    recorded = store.meta(_KEY) if name.startswith("openai:") else None
+    recorded = store.meta(ADDRESS_KEY) if name.startswith("openai:") else None
     if base_url or recorded is None or read_variable("OPENAI_BASE_URL"):
         return choose_embedder(name, base_url=base_url)
     from tomewise.embedding.openai import ADDRESS

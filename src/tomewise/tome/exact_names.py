@@ -1,4 +1,7 @@
-"""Documents by exact names, as a removal needs them: what fits a name only in part is suggested, and not found."""
+"""Documents by exact names, as a removal needs them: what fits a name only in part is suggested, and not found.
+
+A question or a search is narrowed by the same names.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from tomewise.errors import UnknownName, UsageError
+from tomewise.reading.folder import resolve_path
 from tomewise.tome.inputs import suggest_document
 
 if TYPE_CHECKING:
@@ -38,7 +42,7 @@ def find_exactly(name: str, store: Store) -> NamedDocuments:
     """
     if not name.strip():
         raise UsageError("the name of the document is empty: `tome show` lists the documents")
-    path = os.path.realpath(name)
+    path = resolve_path(name)
     if store.digest(name) is not None and (path == name or store.digest(path) is None):
         return NamedDocuments((store.record(name),), single=True)  # without reading the records of all documents
     records = store.documents()
@@ -60,9 +64,9 @@ def _names(record: DocumentRecord) -> tuple[str, str]:
 
 
 def _fit_pattern(pattern: str, records: Sequence[DocumentRecord]) -> list[DocumentRecord]:
-    parts = pattern.split("/")
+    parts = pattern.replace(os.sep, "/").split("/")
     fixed = list(takewhile(lambda part: not has_magic(part), parts))
-    here = os.path.realpath("/".join(fixed) + "/" if fixed else ".").rstrip("/")
+    here = resolve_path("/".join(fixed) + "/" if fixed else ".").rstrip("/")
     whole = "/".join([escape(here), *parts[len(fixed) :]])
     return [
         record
@@ -77,7 +81,7 @@ def _suggest(name: str, records: Sequence[DocumentRecord], store: Store) -> str:
     near = [record.id for record in records if name in record.id][:_SUGGESTED]
     if not near:
         return suggest_document(name, store)
-    here = os.path.realpath(".") + "/"
+    here = resolve_path(".") + "/"
     words = " or ".join(repr(id.removeprefix(here)) for id in near)
     return f"did you mean {words}? a part of a name removes nothing"
 

@@ -39,6 +39,13 @@ def fix_settings(store: Store, embedder: Embedder, tokens: int | None, overlap: 
     return size, overlap_size
 
 
+def check_embedder(store: Store, embedder: Embedder) -> None:
+    """Raise StoreError if the tome has another embedder now than when it was opened: see `tome.reembedding`."""
+    recorded = store.meta("embedder")
+    if recorded != embedder.name and store.holds_documents():
+        raise StoreError(f"{store.address} has another embedder now, {recorded}, not {embedder.name}: open it again")
+
+
 def make_splitter(store: Store, embedder: Embedder, size: int, overlap: int) -> PassageSplitter:
     """The splitter for the sizes of a tome. Raises StoreError for impossible ones: they were checked before."""
     from tomewise.reading.splitter import PassageSplitter

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from tomewise.errors import MissingDependency, ReadingError, UnknownName, UsageError, suggest
 from tomewise.memory.passages import LostDocuments
-from tomewise.reading.folder import Skipped
+from tomewise.reading.fetching import is_address
+from tomewise.reading.folder import Skipped, resolve_path
 from tomewise.reading.json_lines import add_prefix
 from tomewise.reading.lengths import ID, PATH, cut_document
 from tomewise.reading.metadata import UNSTORABLE, find_unstorable, select_plain
@@ -107,7 +108,7 @@ def _take_document(item: Document, claims: Claims, prefix: str) -> Document:
 
 def _find_folder(source: str | Path | NamedFile) -> str:
     """The full path of a folder, or of the folder of a file; empty for what has none or is read under another name."""
-    if isinstance(source, NamedFile) or str(source) == STDIN:
+    if isinstance(source, NamedFile) or str(source) == STDIN or is_address(str(source)):
         return ""
     try:
         path = Path(os.path.realpath(source))
@@ -136,6 +137,8 @@ def _read_source(
 ) -> Iterator[Document | LostDocuments]:
     if isinstance(source, NamedFile):
         entries: Iterable[Source | Skipped] = [reader.read(source.path, name=source.name)]
+    elif isinstance(source, str) and is_address(source):
+        entries = [reader.read_address(source)]
     else:
         entries = reader.read_all([_refuse_text(source)], seen)
     for entry in entries:
@@ -202,7 +205,9 @@ def check_prefix(prefix: str) -> None:
 def _refuse_text(source: str | Path) -> str | Path:
     """The source. Raises ReadingError for an address, which as a path would lose one of its slashes, and for a text."""
     if isinstance(source, str) and _ADDRESS.match(source):
-        raise ReadingError(f"{source} is an address, and only files can be read: save the page, then add that file")
+        raise ReadingError(
+            f"{source} is an address of another kind than http:// and https://: save what is there, then add that file"
+        )
     if isinstance(source, str) and any(map(str.isspace, source)) and not os.path.lexists(source):
         what = f"{source[:80]}{'...' if len(source) > 80 else ''} does not exist"
         raise ReadingError(f"{what}: check the path, or pass a text as Document(id=..., text=...)")
@@ -275,7 +280,7 @@ def find_document(name: str, store: Store) -> DocumentRecord:
     """The document with this id, title, source or part of its id. Raises UnknownName for no match and for several."""
     if not name.strip():
         raise UsageError("the name of the document is empty: `tome show` lists the documents")
-    path = os.path.realpath(name)
+    path = resolve_path(name)
     if store.digest(name) is not None and (path == name or store.digest(path) is None):
         return store.record(name)  # most callers know the id: without reading the records of all documents
     records = store.documents()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
@@ -11,10 +10,12 @@ from typing import TYPE_CHECKING
 
 from tomewise.errors import UsageError
 from tomewise.memory.passages import LostDocuments, digest_document
+from tomewise.reading.folder import resolve_path
 from tomewise.types import Document, DocumentId
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
+    from tomewise.tome.stated_fields import StatedFields
 
 
 class MovedFiles:
@@ -27,35 +28,47 @@ class MovedFiles:
         self.moved: list[DocumentId] = []
         self._store = store
         self._folders = [_check_folder(folder) for folder in folders]
-        origins = store.origins() if self._folders else {}
-        self.gone = {name for name, source in origins.items() if self._is_gone(source)}
+        self._origins = store.origins() if self._folders else {}
+        self.gone = {name for name, source in self._origins.items() if self._is_gone(source)}
         self._ids: dict[str, list[DocumentId]] = {}  # of the documents that are gone, by content
         for name in sorted(self.gone):
             self._ids.setdefault(_digest_content(store.document(name)), []).append(name)
 
-    def follow(self, documents: Iterable[Document | LostDocuments]) -> Iterator[Document | LostDocuments]:
-        """The same documents; each that has moved gets its new id and source before it is passed on.
+    def follow(
+        self, documents: Iterable[Document | LostDocuments], fields: StatedFields
+    ) -> Iterator[Document | LostDocuments]:
+        """The documents with the stated fields; each that has moved gets its new id and source before it is passed on.
 
         At the end come the documents that were not found again, as lost.
         """
         for item in documents:
             if isinstance(item, Document):
-                self._follow_one(item)
+                found = self._follow_one(item, fields)
                 self.gone.discard(item.id)
-            yield item
+                yield found
+            else:
+                yield item
         if self.gone:
             yield LostDocuments(tuple(sorted(self.gone)))
 
-    def _follow_one(self, document: Document) -> None:
-        candidates = [name for name in self._ids.get(_digest_content(document), ()) if name in self.gone]
+    def _follow_one(self, document: Document, fields: StatedFields) -> Document:
+        candidates = {
+            name: found
+            for name in self._ids.get(_digest_content(document), ())
+            if name in self.gone
+            and (found := fields.describe(document, self._origins[name])).title == self._store.document(name).title
+        }
         if not candidates or (document.id not in candidates and self._store.digest(document.id) is not None):
-            return
+            return fields.describe(document)
         # Of several equal files, the one that kept its id or its name is the likeliest.
         name = min(candidates, key=lambda name: (name != document.id, Path(name).name != Path(document.id).name, name))
+        moved = candidates[name]
         with self._store.write() as change:
-            change.move_document(name, document, digest_document(document))
+            change.move_document(name, moved, digest_document(moved))
+        fields.move(self._origins[name], document.source)
         self.gone.discard(name)
         self.moved.append(document.id)
+        return moved
 
     def _is_gone(self, source: str) -> bool:
         return any(source.startswith(folder) for folder in self._folders) and not _exists(source)
@@ -66,7 +79,7 @@ def _check_folder(folder: str | Path | Document) -> str:
     if isinstance(folder, Document) or not os.path.isdir(folder):
         name = folder.id if isinstance(folder, Document) else folder
         raise UsageError(f"{name} is not a folder, so it cannot be synced: leave --sync out, or name its folder")
-    return Path(os.path.realpath(folder)).as_posix().rstrip("/") + "/"
+    return resolve_path(folder).rstrip("/") + "/"
 
 
 def _exists(path: str) -> bool:
@@ -81,6 +94,5 @@ def _exists(path: str) -> bool:
 
 
 def _digest_content(document: Document) -> str:
-    """A digest of what a document says, wherever it comes from."""
-    parts = [document.title, document.text, json.dumps(document.metadata, sort_keys=True)]
-    return sha256("\x1f".join(parts).encode()).hexdigest()
+    """A digest of the text, wherever it comes from; a title or metadata may be stated apart from it."""
+    return sha256(document.text.encode()).hexdigest()

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from tomewise.errors import Locked, StoreError
 from tomewise.store.contract import Store
 from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.tome.embedder_address import find_embedder
 from tomewise.types import Embedder
+
+_LONGEST_LINE = 1 << 30  # bytes; SQLite too stores no longer value
 
 
 def open_store(path: Path, *, create: bool = True, read_only: bool = False) -> Store:
@@ -18,6 +22,28 @@ def open_store(path: Path, *, create: bool = True, read_only: bool = False) -> S
     With `read_only` nothing is written to it: no trace and no reply is kept.
     """
     return SqliteStore.open(path, create=create, read_only=read_only)
+
+
+def export_all(path: Path) -> Iterator[str]:
+    """All that a tome holds, as JSON lines: its memory, sessions, replies and traces. Raises StoreError."""
+    store = SqliteStore.open(path, create=False)
+    try:
+        yield from store.dump()
+    finally:
+        store.close()
+
+
+def import_all(path: Path, source: str, file: BinaryIO) -> None:
+    """Make a new tome of the lines that `export_all` gave: whole, or not at all.
+
+    `source` is the name of the file in errors. Raises StoreError if there is a file at the path, and for lines that
+    make no sound tome: they may come from anyone.
+    """
+    lines = iter(lambda: file.readline(_LONGEST_LINE), b"")
+    try:
+        SqliteStore.restore(path, lines)
+    except StoreError as error:
+        raise type(error)(f"{source} was not imported: {error}") from None
 
 
 def delete_empty_store(path: Path) -> None:

@@ -18,6 +18,7 @@ from tomewise.run import open_run
 from tomewise.systems.answer import OnEvent, answer_question
 from tomewise.systems.kit import Kit, System, find_recall
 from tomewise.systems.registry import Choice, Variant
+from tomewise.tome.evidence_metadata import add_metadata
 from tomewise.tome.ready_systems import ReadySystems, choose_system
 from tomewise.tome.session_record import Turn
 from tomewise.tome.traces import Traces
@@ -68,7 +69,9 @@ class Questions:
                 on_event(event)  # type: ignore[misc]
             answer = await answer_question(ready, replace(question, text=text), on_event)
             events = (*opening, *answer.events)
-            answer = replace(answer, events=events, system=name, model=self.kit.model.name, usage=used.usage())
+            evidence = await asyncio.to_thread(add_metadata, answer.evidence, self.kit.store)
+            origin: dict[str, Any] = {"system": name, "model": self.kit.model.name, "usage": used.usage()}
+            answer = replace(answer, events=events, evidence=evidence, **origin)
         return replace(answer, trace=await asyncio.to_thread(self.traces.save, question, answer))
 
     async def search(self, question: Question, system: Named, limit: int) -> list[Evidence]:
@@ -76,7 +79,8 @@ class Questions:
         name, choice = system
         recall = find_recall(name, self.systems.wire(choice))  # before anybody builds layers for a system that cannot
         await self.systems.prepare(choice)
-        return await recall.retriever.retrieve(question.text, limit, within=question.within)
+        found = await recall.retriever.retrieve(question.text, limit, within=question.within)
+        return list(await asyncio.to_thread(add_metadata, found, self.kit.store))
 
 
 async def rephrase(model: LanguageModel, question: str, turns: Sequence[Turn]) -> tuple[str, list[Event]]:

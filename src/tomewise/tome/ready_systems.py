@@ -12,6 +12,7 @@ from tomewise.errors import NotBuilt, UsageError
 from tomewise.memory.building import find_lag
 from tomewise.systems.kit import System
 from tomewise.systems.registry import Choice, Variant, choose_variant
+from tomewise.tome.fixed_settings import check_embedder
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
@@ -48,6 +49,7 @@ class ReadySystems:
     async def prepare(self, choice: Variant | System) -> System:
         """The system, ready to answer. Raises NotBuilt, and UsageError from the recipe."""
         store = self._kit.store
+        await asyncio.to_thread(check_embedder, store, self._kit.embedder)
         if isinstance(choice, System):
             _refuse_empty(store)
             await asyncio.to_thread(_check_layers, choice, choice.layers, store)

@@ -9,11 +9,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, get_args
 
 from tomewise.errors import UnknownName, UsageError, suggest
+from tomewise.tome.exact_names import find_exactly
 from tomewise.tome.inputs import check_type, find_document, read_texts, suggest_document
 from tomewise.types import Condition, Question, Scalar, Scope
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
+    from tomewise.store.records import DocumentRecord
 
 Operator: TypeAlias = Literal["=", "!=", "<", "<=", ">", ">="]
 
@@ -32,8 +34,8 @@ _ARGUMENTS = (
 class Narrowing(TypedDict, total=False):
     """How a question or a search is narrowed: `within` a scope, or by `documents` and `where`.
 
-    `documents` are ids, paths, titles, or parts of an id that no other id has. `where` are conditions, as texts
-    (`"year>=1911"`, see `parse_condition`) or as `Condition`.
+    `documents` are ids, paths, titles, folders, patterns (see `tome.exact_names`), or parts of an id that no other id
+    has. `where` are conditions, as texts (`"year>=1911"`, see `parse_condition`) or as `Condition`; `title` is a field.
     """
 
     within: Scope | None
@@ -66,7 +68,7 @@ def find_scope(
     if names or stated:
         if within is not None:
             raise UsageError("give either a Scope or documents and conditions: a Scope has places for both")
-        ids = frozenset(find_document(name, store).id for name in names)
+        ids = frozenset(record.id for name in names for record in _find_documents(name, store))
         conditions = tuple(parse_condition(text) if isinstance(text, str) else text for text in stated)
         within = Scope(documents=ids if names else None, where=conditions)
     if within is None or within == Scope():
@@ -84,6 +86,14 @@ async def narrow(question: Question, store: Store, **narrowing: Any) -> Question
             raise UsageError("a Question has its own scope: put documents and conditions there")
         narrowing = {"within": question.within}
     return replace(question, within=await asyncio.to_thread(find_scope, store, **narrowing))
+
+
+def _find_documents(name: str, store: Store) -> Sequence[DocumentRecord]:
+    """The documents that a name stands for: those that a removal would take, else one whose id has it as a part."""
+    try:
+        return find_exactly(name, store).records
+    except UnknownName:
+        return (find_document(name, store),)
 
 
 def parse_condition(text: str) -> Condition:
@@ -146,7 +156,7 @@ def _holds_surrogate(text: str) -> bool:
 
 
 def _explain_empty(scope: Scope, store: Store) -> str:
-    known = {field for record in store.documents() for field in record.metadata}
+    known = {"title", *(field for record in store.documents() for field in record.metadata)}
     for condition in scope.where:
         if condition.field not in known:
             near = suggest(condition.field, known)

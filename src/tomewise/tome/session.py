@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.events import AnsweredFromNotes, Attempted, Resumed, SessionUsed
-from tomewise.loops.notes import EXTRACTS
+from tomewise.loops.extracts import EXTRACTS
 from tomewise.run import open_run
 from tomewise.systems.answer import OnEvent, answer_question
 from tomewise.systems.registry import Choice, Variant, choose_variant, parse_variant
 from tomewise.tome.damaged import names_damage, skip_damaged
+from tomewise.tome.evidence_metadata import add_metadata
 from tomewise.tome.inputs import check_asking, check_type, make_question
 from tomewise.tome.questions import Questions, rephrase
 from tomewise.tome.scopes import Narrowing, find_scope, narrow
@@ -83,7 +84,13 @@ class Session:
             record, variant = await self._begin(question, system, settings, narrowing)
             question = replace(question, within=record.within)
             answer, after = await self._answer(question, record, variant, on_event)
-            answer = replace(answer, system=record.system, model=self._questions.kit.model.name, usage=used.usage())
+            evidence = await asyncio.to_thread(add_metadata, answer.evidence, self.store)
+            origin: dict[str, Any] = {
+                "system": record.system,
+                "model": self._questions.kit.model.name,
+                "usage": used.usage(),
+            }
+            answer = replace(answer, evidence=evidence, **origin)
             await asyncio.to_thread(_save, after, self.store)
         return replace(answer, trace=await asyncio.to_thread(self._questions.traces.save, question, answer))
 

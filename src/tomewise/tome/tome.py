@@ -16,6 +16,7 @@ from tomewise.language.cached import Cached
 from tomewise.language.failures import StopAtFailures
 from tomewise.notebook_display import show_bars
 from tomewise.pictures import LIMIT, Picture
+from tomewise.reading.folder import FolderRules
 from tomewise.reading.read import NamedFile
 from tomewise.settings import DEFAULTS, Settings, Stated, load
 from tomewise.store.contract import Store
@@ -25,7 +26,7 @@ from tomewise.systems.answer import OnEvent
 from tomewise.systems.kit import Kit, System
 from tomewise.systems.registry import Choice, choose_variant
 from tomewise.tome.arguments import MODEL_SETTINGS, read_arguments, read_bounds, read_prompts
-from tomewise.tome.builds import Builds
+from tomewise.tome.builds import Builds, read_names
 from tomewise.tome.contents import Contents, write_overview
 from tomewise.tome.damaged import explain_damage, names_damage
 from tomewise.tome.document_names import KeptNames
@@ -49,6 +50,7 @@ from tomewise.tome.reports import AddReport, BuildReport, RemoveReport
 from tomewise.tome.scopes import Narrowing, find_scope, narrow
 from tomewise.tome.session import Session, delete_session, list_sessions
 from tomewise.tome.session_record import SessionRecord, Turn
+from tomewise.tome.stated_fields import check_fields
 from tomewise.tome.sync import LoopThread, plain
 from tomewise.tome.traces import Trace, Traces
 from tomewise.types import (
@@ -61,6 +63,7 @@ from tomewise.types import (
     Evidence,
     LanguageModel,
     Layer,
+    Metadata,
     Progress,
     Question,
 )
@@ -214,25 +217,41 @@ class Tome:
         *sources: str | PathLike[str] | Document | NamedFile,
         prefix: str = "",
         follow: bool = False,
+        include: str | Sequence[str] = (),
+        exclude: str | Sequence[str] = (),
+        ignored: bool = False,
         sync: bool = False,
         keep_going: bool = False,
+        metadata: Metadata | None = None,
         on_progress: OnProgress | None = None,
     ) -> AddReport:
         """Read files, folders, `-` (standard input), or documents, and remember them.
 
         An unchanged document costs nothing; a document whose text changed is replaced; a row that a file no longer has
-        is removed. Each document is stored whole or not at all, even if the process is killed. A file is refused if
-        one of its ids belongs to a document from another source; `prefix` puts `prefix/` before the ids of rows and of
-        documents passed here. With `follow`, links from a folder to files outside it are followed. With `sync`, all
-        sources are folders: documents whose files are gone from them are removed, and a file that only has another path
-        keeps its memory. With `keep_going`, a source that cannot be read does not stop the others (`AddReport.failed`).
+        is removed. Each document is stored whole or not at all, even if the process is killed. A file is refused if one
+        of its ids belongs to a document from another source; `prefix` puts `prefix/` before the ids of rows and of
+        documents passed here. With `follow`, links from a folder to files outside it are followed. `include` and
+        `exclude` are patterns for the files of folders, see `reading.folder.FolderRules`; what a .gitignore leaves out
+        is left out unless `ignored` is set. With `sync`, all sources are folders: documents whose files are gone from
+        them are removed, and a file that only has another path keeps its memory. With `keep_going`, a source that
+        cannot be read does not stop the others (`AddReport.failed`). `metadata` are further fields of all these
+        documents; `title` among them is the title of one. They are kept for the paths that are named here, so that
+        later additions have them too; an empty text takes a field back.
         Raises ReadingError, UsageError, Locked.
         """
         paths = read_sources(sources)
         check_prefix(prefix)
+        rules = FolderRules(
+            include=read_names("include", include),
+            exclude=read_names("exclude", exclude),
+            ignored=ignored,
+            follow=follow,
+        )
+        stated = {} if metadata is None else metadata
+        check_fields(stated, paths)
         with show_bars(on_progress) as report:
             return await self._contents.add(
-                paths, report, prefix=prefix, follow=follow, sync=sync, keep_going=keep_going
+                paths, report, prefix=prefix, rules=rules, sync=sync, keep_going=keep_going, metadata=stated
             )
 
     add = plain(aadd)

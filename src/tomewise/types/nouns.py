@@ -44,8 +44,9 @@ class Document:
     `source` is the place it came from (absolute path, `stdin`, `memory`).
     `metadata` are further fields that the source states, such as an author or a date; no model sees them. A tome cuts
     title, metadata and marks to the lengths of `reading.lengths`.
-    `marks` are offsets in the text, ascending, each with the place that begins there. A store keeps them only as the
-    places of the passages, so they do not count when documents are compared.
+    `marks` are offsets in the text, ascending, each with the place that begins there. `body` is where the text begins
+    that becomes passages; before it stands what is metadata, such as front matter. A store keeps neither but in the
+    passages, so they do not count when documents are compared.
     """
 
     id: DocumentId
@@ -54,6 +55,7 @@ class Document:
     source: str = "memory"
     metadata: Metadata = field(default_factory=dict, hash=False)
     marks: tuple[tuple[int, Place], ...] = field(default=(), compare=False)
+    body: int = field(default=0, compare=False)
 
     @property
     def name(self) -> str:
@@ -131,7 +133,8 @@ class Evidence:
 
     `kind` says in a word what it is, as its layer declares ("summary", "fact"); without one a passage is a "passage",
     and any other text is of the kind of its layer's name. Only passages may be quoted. `rewrite` is the rewritten
-    question that brought it to its place; None where the question itself did.
+    question that brought it to its place; None where the question itself did. `metadata` is that of the document that
+    it rests on, as `Tome.search` and `Tome.ask` fill it in; empty for evidence made from several documents.
     """
 
     node: NodeId  # stable, derived from content, so equal evidence is equal everywhere
@@ -143,6 +146,7 @@ class Evidence:
     place: Place = _NO_PLACE  # of a passage; empty for evidence made from several
     rewrite: Rewrite | None = None
     kind: str = ""
+    metadata: Metadata = field(default_factory=dict, hash=False)
 
     def __repr__(self) -> str:
         return describe_object(self, self.text, layer=self.layer, score=round(self.score, 4), sources=len(self.sources))

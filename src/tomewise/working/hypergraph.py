@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from tomewise.errors import StoreError, UsageError
+from tomewise.language.labels import find_number, read_label
 from tomewise.types import NodeId
 from tomewise.working.point import (
     LETTER,
@@ -33,9 +34,11 @@ class _Dumped:
     points: tuple[MemoryPoint, ...]
     former: tuple[MemoryPoint, ...]
     issued: int
+    relevance: tuple[dict[PointId, float], ...] = ()
 
 
 _DUMPED = TypeAdapter(_Dumped)
+_LATELY = 3  # questions whose relevance is remembered, the one that is being answered among them
 
 
 class Hypergraph:
@@ -52,6 +55,8 @@ class Hypergraph:
         self._points: dict[PointId, MemoryPoint] = {}
         self._former: dict[PointId, MemoryPoint] = {}
         self._issued = 0
+        self._past = 0  # the last number that was issued before this question
+        self._relevance: list[dict[PointId, float]] = []  # by question, the one that is being answered last
 
     def __eq__(self, other: object) -> bool:
         return self.dump() == other.dump() if isinstance(other, Hypergraph) else NotImplemented
@@ -78,21 +83,41 @@ class Hypergraph:
         return tuple(point.description for point in self._points.values())
 
     def find(self, point: PointId) -> MemoryPoint:
-        """The point with this id, whether "M1" or "m1". Raises UsageError if it does not exist or has left."""
-        known = self._points.get(point.strip().upper())
+        """The point with this id, "M1" or "1". Raises UsageError if it does not exist or has left."""
+        known = self._points.get(f"{LETTER}{find_number(read_label(point), LETTER)}")
         if known is None:
             raise UsageError(f"{point!r} is not a memory point: use one of {', '.join(self._points) or 'none yet'}")
         return known
 
+    def begin_question(self) -> None:
+        """Rank by another question from now on; which points mattered to the last ones is kept for `shrink`."""
+        self._relevance = [*self._relevance, {}][-_LATELY:]
+        self._past = self._issued
+
+    def is_past(self, point: MemoryPoint) -> bool:
+        """Whether an earlier question made it."""
+        return read_number(point.id) <= self._past
+
+    def weigh(self, relevance: Mapping[PointId, float]) -> None:
+        """Rank by these numbers; a point without one counts as 0."""
+        self._relevance[-1:] = [dict(relevance)]
+
     def rank(self) -> list[MemoryPoint]:
-        """All points, those that matter most first: in turn one of the highest order and one of the newest.
+        """All points, the most relevant to the question first (`weigh`)."""
+        return self._rank(self._relevance[-1:])
+
+    def _rank(self, relevance: Sequence[Mapping[PointId, float]]) -> list[MemoryPoint]:
+        """The points by their highest relevance; equal ones in turn, one of the highest order and one of the newest.
 
         What joins others says most; but if it alone came first, a full memory would have no room for anything new.
         """
         newest = self.points[::-1]
         highest = sorted(newest, key=lambda point: -point.order)
         in_turn = (point for pair in zip(highest, newest, strict=True) for point in pair)
-        return list({point.id: point for point in in_turn}.values())
+        distinct = {point.id: point for point in in_turn}
+        return sorted(
+            distinct.values(), key=lambda point: -max((known.get(point.id, 0.0) for known in relevance), default=0.0)
+        )
 
     def list_names(self, point: MemoryPoint) -> list[str]:
         """The names of a point's vertices, in the order of the alphabet."""
@@ -148,11 +173,14 @@ class Hypergraph:
     def merge(self, points: Sequence[PointId], description: str, *, keep: bool = False) -> MemoryPoint:
         """Join points into one of a higher order, with the vertices of all (equation 8). With `keep` they stay too.
 
-        Raises UsageError for an unknown point, for fewer than two different ones, or without a description.
+        Raises UsageError for an unknown point, for fewer than two different ones, for points that were merged with each
+        other before, or without a description.
         """
         parts = {part.id: part for part in map(self.find, points)}
         if len(parts) < 2:
             raise UsageError(f"{', '.join(points) or 'no point'} cannot be merged: name two or more different points")
+        if any(parts.keys() == set(step.earlier) for point in self.points for step in point.history):
+            raise UsageError(f"{', '.join(parts)} were merged before: their point is there already")
         step = Step("merge", _check_text(description), earlier=tuple(parts))
         order = 1 + max(part.order for part in parts.values())
         vertices = frozenset[VertexId]().union(*(part.vertices for part in parts.values()))
@@ -210,12 +238,12 @@ class Hypergraph:
         return gone
 
     def shrink(self, most: int) -> tuple[str, ...]:
-        """Keep the first `most` points of `rank`, as many former ones, and as many steps of each.
+        """Keep the `most` points that mattered most to any of the last questions, as many former ones, as many steps.
 
         A step that leaves, or a former point, leaves its evidence to the step that comes after it. Returns the
         descriptions of the points that left.
         """
-        left = {point.id for point in self.rank()[most:]}
+        left = {point.id for point in self._rank(self._relevance)[most:]}
         gone = tuple(point.description for point in self.points if point.id in left)
         points = [point for point in self.points if point.id not in left]
         points, former = drop_old_history(points, self.former, {**self._former, **self._points}, most)
@@ -228,7 +256,8 @@ class Hypergraph:
 
     def dump(self) -> dict[str, Any]:
         """The hypergraph as plain JSON data; equal hypergraphs give equal data."""
-        dumped = _Dumped(tuple(self._vertices.values()), self.points, self.former, self._issued)
+        relevance = tuple({id: score for id, score in known.items() if id in self._points} for known in self._relevance)
+        dumped = _Dumped(tuple(self._vertices.values()), self.points, self.former, self._issued, relevance)
         data: dict[str, Any] = _DUMPED.dump_python(dumped, mode="json")
         return data
 
@@ -246,6 +275,7 @@ class Hypergraph:
         loaded._points = {point.id: point for point in dumped.points}
         loaded._former = {point.id: point for point in dumped.former}
         loaded._issued = dumped.issued
+        loaded._relevance = list(dumped.relevance)[-_LATELY:]
         _check(loaded, dumped)
         return loaded
 

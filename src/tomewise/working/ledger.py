@@ -6,7 +6,9 @@ It is plain data. Every function returns a new ledger; `dump` and `load` keep on
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
@@ -14,18 +16,22 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from tomewise.errors import UsageError
+from tomewise.language.stop_words import STOP
 from tomewise.types import PassageId
 
 Count = Callable[[Sequence[str]], list[int]]  # tokens of each text
 _MOST_GROUNDS = 8  # facts that one inference cites
-_NOT_FOUND = "(these words were not found in the text)"
+_OF_INFERENCES = 2  # the facts have so many times the budget of the inferences
+_COMMON = 3  # a word that more than a third of the facts have does not tell what a question concerns
+_WORD = re.compile(r"\w{2,}")
+_UNCHECKED = "(a reader's note; the words it rests on could not be checked)"
 
 Entry = TypeVar("Entry", "Fact", "Inference")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """A fact that was read: `quote` are the words of the passage that state it.
+    """A fact that was read: `quote` are the words of the passage that state it, `place` says where that stands.
 
     `in_text` is False if these words are not in the text that was read. `is_cut` says that text or quote lost its end,
     because the fact is larger than the budget. `tokens` are those of text and quote, counted once if they are equal.
@@ -35,6 +41,7 @@ class Fact:
     text: str
     passage: PassageId = ""
     quote: str = ""
+    place: str = ""
     in_text: bool = False
     is_cut: bool = False
     tokens: int = 0
@@ -47,7 +54,7 @@ class Fact:
     @property
     def note(self) -> str:
         """The fact as roles are shown it."""
-        return self.text if self.in_text else f"{self.text} {_NOT_FOUND}"
+        return self.text if self.in_text else f"{self.text} {_UNCHECKED}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,61 +75,69 @@ class Inference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
-    """M = ⟨Q, F_g, F_i, a⟩. `budget` is in tokens, for the facts and again for the inferences; None: no limit.
+    """M = ⟨Q, F_g, F_i, a⟩. Q are focused `questions` and `nets`, which are wide; `settled` are questions of the past.
 
     `made` counts the facts and inferences there ever were, so that no label is used twice.
     """
 
-    budget: int | None = None
     questions: tuple[str, ...] = ()
+    nets: tuple[str, ...] = ()
+    settled: tuple[str, ...] = ()
     facts: tuple[Fact, ...] = ()
     inferences: tuple[Inference, ...] = ()
     answer: str = ""
     made: int = 0
 
-    def __post_init__(self) -> None:
-        if self.budget is not None and self.budget < 1:
-            raise UsageError(f"a ledger of {self.budget} tokens holds nothing: give a budget of 1 or more, or None")
-
 
 _LEDGER = TypeAdapter(Ledger)
+_ADDED_LATER = ("nets", "settled")  # fields that ledgers of earlier versions lack
 
 
 def add_facts(ledger: Ledger, facts: Sequence[Fact], count: Count) -> Ledger:
-    """The ledger with new facts, which get their labels here; the oldest go where the budget is full.
-
-    A fact larger than the budget is cut. A fact that the ledger holds already is not added.
-    """
+    """The ledger with new facts, which get their labels here. A fact that the ledger holds already is not added."""
     known = {(fact.text, fact.passage) for fact in ledger.facts}
     new_facts = list({(fact.text, fact.passage): fact for fact in facts if fact.text.strip()}.items())
     labelled = [
         replace(fact, label=f"F{ledger.made + number}")
         for number, fact in enumerate((fact for key, fact in new_facts if key not in known), start=1)
     ]
-    sized = [_size_fact(fact, ledger.budget, count) for fact in labelled]
-    kept = _keep_newest((*ledger.facts, *sized), ledger.budget)
-    return replace(ledger, facts=kept, made=ledger.made + len(labelled))
+    sized = [_size_fact(fact, None, count) for fact in labelled]
+    return replace(ledger, facts=(*ledger.facts, *sized), made=ledger.made + len(sized))
 
 
 def add_inferences(ledger: Ledger, inferences: Sequence[Inference], count: Count) -> Ledger:
-    """The ledger with new inferences, within the same budget and by the same rules as facts."""
+    """The ledger with new inferences, by the same rules as facts."""
     known = {inference.text for inference in ledger.inferences}
     new_inferences = {each.text: each for each in inferences if each.text.strip() and each.text not in known}
     sized = [
-        _size_inference(replace(each, label=f"I{ledger.made + number}"), ledger.budget, count)
+        _size_inference(replace(each, label=f"I{ledger.made + number}"), None, count)
         for number, each in enumerate(new_inferences.values(), start=1)
     ]
-    kept = _keep_newest((*ledger.inferences, *sized), ledger.budget)
-    return replace(ledger, inferences=kept, made=ledger.made + len(sized))
+    return replace(ledger, inferences=(*ledger.inferences, *sized), made=ledger.made + len(sized))
 
 
-def limit_facts(ledger: Ledger, budget: int | None, count: Count) -> Ledger:
-    """The ledger with another budget: what is too large is cut, and the oldest facts and inferences go."""
+def limit_ledger(ledger: Ledger, budget: int | None, count: Count, *, asked: str = "") -> Ledger:
+    """The ledger with at most `budget` tokens of facts and half as many of inferences; None: no limit.
+
+    What is larger than that is cut. Of the inferences the oldest go. Of the facts those go first that no inference
+    rests on and that neither `asked`, the question of the reading, nor an entry of Q concerns, then those that no
+    inference rests on; of equals the oldest. So the grounds of inferences stay as long as any other fact is left.
+    """
+    if budget is None:
+        return ledger
+    if budget < 1:
+        raise UsageError(f"a ledger of {budget} tokens holds nothing: give a budget of 1 or more, or None")
+    of_inferences = max(1, budget // _OF_INFERENCES)
+    inferences = [_size_inference(inference, of_inferences, count) for inference in ledger.inferences]
+    kept = _keep_first(inferences[::-1], of_inferences)[::-1]
     facts = [_size_fact(fact, budget, count) for fact in ledger.facts]
-    inferences = [_size_inference(inference, budget, count) for inference in ledger.inferences]
-    return replace(
-        ledger, budget=budget, facts=_keep_newest(facts, budget), inferences=_keep_newest(inferences, budget)
+    grounds = {fact.label for inference in kept for fact in inference.grounds}
+    concerned = _find_concerned(facts, (asked, *ledger.questions, *ledger.nets, *ledger.settled))
+    best_first = sorted(
+        range(len(facts)), key=lambda index: (facts[index].label in grounds, index in concerned, index), reverse=True
     )
+    kept_labels = {fact.label for fact in _keep_first([facts[index] for index in best_first], budget)}
+    return replace(ledger, facts=tuple(fact for fact in facts if fact.label in kept_labels), inferences=tuple(kept))
 
 
 def infer_from(ledger: Ledger, text: str, labels: Sequence[str]) -> Inference:
@@ -131,11 +146,16 @@ def infer_from(ledger: Ledger, text: str, labels: Sequence[str]) -> Inference:
     passages: dict[PassageId, None] = {}
     entries: list[Fact | Inference] = [*ledger.facts, *ledger.inferences]
     for entry in entries:
-        if entry.label in labels:
+        if entry.label in labels or entry.label[1:] in labels:
             facts = entry.grounds if isinstance(entry, Inference) else (entry,)
             grounds.update({fact.label: fact for fact in facts})
             passages.update(dict.fromkeys(entry.passages if isinstance(entry, Inference) else (entry.passage,)))
     return Inference(label="", text=text, grounds=tuple(grounds.values())[:_MOST_GROUNDS], passages=tuple(passages))
+
+
+def read_number(entry: Fact | Inference) -> int:
+    """The number in a label: 3 for F3 and for I3. Facts and inferences are counted together."""
+    return int(entry.label[1:])
 
 
 def dump(ledger: Ledger) -> dict[str, Any]:
@@ -146,7 +166,8 @@ def dump(ledger: Ledger) -> dict[str, Any]:
 
 def load(data: object) -> Ledger:
     """The ledger of `dump`. Raises UsageError for other data."""
-    missing = [field.name for field in fields(Ledger) if not isinstance(data, Mapping) or field.name not in data]
+    needed = [field.name for field in fields(Ledger) if field.name not in _ADDED_LATER]
+    missing = [name for name in needed if not isinstance(data, Mapping) or name not in data]
     if missing:
         raise UsageError(f"this is not a ledger (without {', '.join(missing)}): pass what `dump` returned")
     try:
@@ -157,30 +178,44 @@ def load(data: object) -> Ledger:
         raise UsageError(f"this is not a ledger ({path}: {problem['msg']}): pass what `dump` returned") from None
 
 
-def _keep_newest(entries: Sequence[Entry], budget: int | None) -> tuple[Entry, ...]:
-    """The longest end of the entries that fits (first in, first out)."""
-    if budget is None:
-        return tuple(entries)
-    first = len(entries)
-    left = budget
-    while first and entries[first - 1].tokens <= left:
-        first -= 1
-        left -= entries[first].tokens
-    return tuple(entries[first:])
+def _keep_first(entries: Sequence[Entry], budget: int) -> list[Entry]:
+    """The first entries that fit together; one that is too long for what is left is passed over."""
+    kept: list[Entry] = []
+    for entry in entries:
+        if entry.tokens <= budget:
+            kept.append(entry)
+            budget -= entry.tokens
+    return kept
+
+
+def _find_concerned(facts: Sequence[Fact], questions: Sequence[str]) -> set[int]:
+    """The indices of facts that share a telling word with a question."""
+    words = [_list_words(fact.text) for fact in facts]
+    holders = Counter(word for each in words for word in each)
+    telling = {word for text in questions for word in _list_words(text) if _COMMON * holders[word] <= len(facts)}
+    return {index for index, each in enumerate(words) if each & telling}
+
+
+def _list_words(text: str) -> set[str]:
+    return set(_WORD.findall(text.casefold())) - STOP
 
 
 def _size_fact(fact: Fact, budget: int | None, count: Count) -> Fact:
-    """The fact with its number of tokens, cut if it is larger than the budget: first the quote, then the text."""
+    """The fact with its number of tokens, cut if it is larger than the budget; each of the two may have half of it.
+
+    A fact that keeps nothing of its quote is unchecked.
+    """
     quote = "" if fact.is_quote else fact.quote
     of_text, of_quote = count([fact.text, quote])
     if budget is None or of_text + of_quote <= budget:
         return replace(fact, tokens=of_text + of_quote)
-    text = _cut_text(fact.text, budget, count)
+    text = _cut_text(fact.text, max(budget - of_quote, budget // 2, 1) if quote else budget, count)
     (of_text,) = count([text])
     # A quote that is cut at its end still stands in the text, so it remains a quotation.
     quote = text if fact.is_quote else _cut_text(fact.quote, budget - of_text, count)
     of_quote = 0 if quote == text else count([quote])[0]
-    return replace(fact, text=text, quote=quote, is_cut=True, tokens=of_text + of_quote)
+    in_text = fact.in_text and bool(quote)
+    return replace(fact, text=text, quote=quote, in_text=in_text, is_cut=True, tokens=of_text + of_quote)
 
 
 def _size_inference(inference: Inference, budget: int | None, count: Count) -> Inference:

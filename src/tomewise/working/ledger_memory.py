@@ -8,7 +8,7 @@ from typing import Any
 
 from tomewise.errors import StoreError, UsageError
 from tomewise.types import NodeId
-from tomewise.working.ledger import Fact, Inference, Ledger, dump, load
+from tomewise.working.ledger import Fact, Inference, Ledger, dump, load, read_number
 
 _FACT, _INFERENCE = "F", "I"  # the letters of labels
 
@@ -34,7 +34,7 @@ class LedgerMemory:
     def notes(self) -> tuple[str, ...]:
         """Facts and inferences, as the answering role is shown them."""
         entries: list[Fact | Inference] = [*self._ledger.facts, *self._ledger.inferences]
-        ordered = sorted(entries, key=_read_number)
+        ordered = sorted(entries, key=read_number)
         return tuple(dict.fromkeys(each.note if isinstance(each, Fact) else each.text for each in ordered))
 
     def keep(self, ledger: Ledger) -> None:
@@ -42,7 +42,13 @@ class LedgerMemory:
         facts = (fact for fact in ledger.facts if fact.passage)
         inferences = (each for each in ledger.inferences if all(each.passages))
         self._ledger = replace(
-            ledger, budget=None, questions=(), facts=tuple(facts), inferences=tuple(inferences), answer=""
+            ledger,
+            questions=(),
+            nets=(),
+            settled=(),
+            facts=tuple(facts),
+            inferences=tuple(inferences),
+            answer="",
         )
 
     def find_nodes(self) -> frozenset[NodeId]:
@@ -89,11 +95,6 @@ class LedgerMemory:
         loaded = cls()
         loaded.keep(ledger)
         return loaded
-
-
-def _read_number(entry: Fact | Inference) -> int:
-    """The number in a label: 3 for F3 and for I3. Facts and inferences are counted together."""
-    return int(entry.label[1:])
 
 
 def _check_labels(ledger: Ledger) -> None:

@@ -57,8 +57,9 @@ def draw_entries(
 
 
 def _make_questions(ledger: Ledger, asked: Iterable[str]) -> Iterator[PictureNode]:
-    for number, text in enumerate(dict.fromkeys((*asked, *ledger.questions)), start=1):
-        group = "open" if text in ledger.questions else "settled"
+    open_now = (*ledger.questions, *ledger.nets)
+    for number, text in enumerate(dict.fromkeys((*asked, *open_now)), start=1):
+        group = "open" if text in open_now else "settled"
         name = f"Q{number}"
         yield PictureNode(id=name, label=shorten_label(text), group=group, mark=name, text=text)
 

@@ -5,21 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from tomewise.errors import StoreError
 from tomewise.types import Embedder, Evidence, NodeId
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-# The constant of reciprocal rank fusion. With the usual 60, the number of searches that find a passage counts more than
-# its ranks. Measured on forced answers to the odd-numbered MuSiQue questions: with 60, the model sees 77 % of the
-# supporting passages; with 1 to 10, it sees 91 %.
-_DAMPING = 10
+from tomewise.working.nearness import Nearness
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +53,11 @@ class Pool:
     kind = "pool"
 
     def __init__(self, embedder: Embedder) -> None:
-        self._embedder = embedder
+        self._nearness = Nearness(embedder)
         self._units: list[Unit] = []
         self._past = 0  # how many of the units, the first ones, are of earlier questions
-        self._vectors: dict[str, NDArray[np.float32]] = {}  # by cue
         self._seen: set[NodeId] = set()
-        self._credit: dict[NodeId, float] = {}
-        self._first_results: dict[str, tuple[Evidence, ...]] = {}  # by layer
+        self._searches: dict[str, dict[str, tuple[Evidence, ...]]] = {}  # by layer, by query
 
     @property
     def units(self) -> tuple[Unit, ...]:
@@ -87,14 +78,11 @@ class Pool:
         self._units = [_keep_support(unit) for unit in self._units if unit.cue]
         self._past = len(self._units)
         self._seen.clear()
-        self._credit.clear()
-        self._first_results.clear()
+        self._searches.clear()
 
     def prepare(self, units: Sequence[Unit]) -> None:
         """Embed the cues of units before `add`, for example while a model answers from these units."""
-        new_cues = list(dict.fromkeys(unit.cue for unit in units if unit.cue and unit.cue not in self._vectors))
-        if new_cues:
-            self._vectors.update(zip(new_cues, self._embedder.embed(new_cues), strict=True))
+        self._nearness.prepare([unit.cue for unit in units if unit.cue])
 
     def add(self, units: Sequence[Unit]) -> None:
         """Add units. Cues that `prepare` has not embedded are embedded now."""
@@ -102,20 +90,15 @@ class Pool:
         self._units += units
         self._seen.update(evidence.node for unit in units for evidence in unit.evidence)
 
-    def credit(self, layer: str, ranked: Sequence[Evidence]) -> None:
-        """Count the results of a search, best first, for the order of `rank`. Results seen before count again."""
-        self._first_results.setdefault(layer, tuple(ranked))
-        for rank, piece in enumerate(ranked):
-            self._credit[piece.node] = self._credit.get(piece.node, 0.0) + 1 / (_DAMPING + rank)
+    def record(self, query: str, layer: str, ranked: Sequence[Evidence]) -> None:
+        """Keep the results of a search of this question, best first; a query that comes again adds what is new."""
+        searches = self._searches.setdefault(layer, {})
+        known = {piece.node for piece in searches.get(query, ())}
+        searches[query] = (*searches.get(query, ()), *(piece for piece in ranked if piece.node not in known))
 
-    def list_first_results(self, layer: str) -> tuple[Evidence, ...]:
-        """The results of the first search in a layer, best first. That search was for the question itself."""
-        return self._first_results.get(layer, ())
-
-    def rank(self, layer: str) -> list[Evidence]:
-        """The evidence of a layer's units, sorted by reciprocal rank fusion over all searches, best first."""
-        pieces = {piece.node: piece for unit in self._units if unit.layer == layer for piece in unit.evidence}
-        return sorted(pieces.values(), key=lambda piece: -self._credit.get(piece.node, 0.0))
+    def list_searches(self, layer: str) -> list[tuple[Evidence, ...]]:
+        """The results of each search in a layer, best first. The first one was for the question itself."""
+        return list(self._searches.get(layer, {}).values())
 
     def find_unseen(self, evidence: Iterable[Evidence], limit: int) -> list[Evidence]:
         """The first `limit` pieces of evidence whose nodes the pool has not seen.
@@ -147,11 +130,7 @@ class Pool:
     def find_nearest(self, question: str, units: Sequence[Unit]) -> list[Unit]:
         """The units that have a cue, sorted by how near their cue is to the question, nearest first."""
         units_with_cue = [unit for unit in units if unit.cue]
-        if not units_with_cue:
-            return []
-        self.prepare(units_with_cue)
-        vector = self._embedder.embed([question])[0]
-        scores = np.round(np.stack([self._vectors[unit.cue] for unit in units_with_cue]) @ vector, 6)
+        scores = self._nearness.score(question, [unit.cue for unit in units_with_cue])
         return [units_with_cue[index] for index in np.argsort(-scores, kind="stable")]
 
     # ------------------------------------------------------------ between questions

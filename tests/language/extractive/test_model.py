@@ -16,6 +16,7 @@ from tomewise.language.roles import (
     ROLES,
     AnswerIn,
     AnswerOut,
+    Candidate,
     Entry,
     LevelOut,
     PassageIn,
@@ -52,8 +53,10 @@ def inputs(kind: type[BaseModel]) -> st.SearchStrategy[BaseModel]:
             fields[name] = TEXT
         elif annotation == list[str]:
             fields[name] = st.lists(TEXT, max_size=4)
-        elif annotation == list[Shown]:
-            fields[name] = st.lists(st.builds(Shown, label=st.sampled_from(["E1", "E2"]), text=TEXT), max_size=3)
+        elif annotation in (list[Shown], list[Candidate]):
+            fields[name] = st.lists(
+                st.builds(get_args(annotation)[0], label=st.sampled_from(["E1", "E2"]), text=TEXT), max_size=3
+            )
         elif annotation == list[PointShown]:
             fields[name] = st.lists(st.builds(PointShown, description=TEXT, entities=st.lists(TEXT)), max_size=3)
         elif annotation == list[Entry]:

@@ -15,7 +15,7 @@ def test_a_plan_has_the_parts_of_the_question_and_asks_about_its_names():
     plan = relaying.plan_reading(PlanReadingIn(question=QUESTION))
     assert plan.questions
     assert "What does the text say of Pip?" in plan.nets
-    assert relaying.plan_reading(PlanReadingIn(question=QUESTION, limit=1)).nets == []
+    assert relaying.plan_reading(PlanReadingIn(question=QUESTION, nets=0)).nets == []
 
 
 def test_facts_are_sentences_of_the_passages_in_their_order():

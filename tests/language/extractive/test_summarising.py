@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from tomewise.language.extractive.summarising import count_tokens, merge_descriptions, narrate, shorten, summarise
-from tomewise.language.roles import DescriptionsIn, ShortenIn, SummaryIn
+from tomewise.language.extractive.summarising import count_tokens, narrate, shorten, summarise
+from tomewise.language.roles import ShortenIn, SummaryIn
 from tomewise.language.sentences import split_sentences
 
 TEXTS = [
@@ -29,15 +29,6 @@ def test_a_narration_tells_of_every_text_in_order():
     parts = narrate(SummaryIn(texts=TEXTS, max_tokens=45)).summary.split("\n")
     assert len(parts) == 3
     assert all(part.split(".")[0] in text for part, text in zip(parts, TEXTS, strict=True))
-
-
-def test_descriptions_are_merged_without_repeats():
-    merged = merge_descriptions(DescriptionsIn(name="Moy", descriptions=["A cook.", "A  cook.", "A mother."]))
-    assert merged.summary == "A cook.\nA mother."
-
-
-def test_a_name_without_descriptions_stands_for_itself():
-    assert merge_descriptions(DescriptionsIn(name="Moy", descriptions=[])).summary == "Moy"
 
 
 def test_a_page_is_shortened_to_its_bound_in_words():

@@ -1,4 +1,4 @@
-"""Relations: descriptions are kept by passage, merged when read, and summarised when they are long."""
+"""Relations: what a passage says of an entity is kept by passage."""
 
 from __future__ import annotations
 
@@ -7,17 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tomewise.errors import BadReply
-from tomewise.language.cached import Cached
-from tomewise.language.prompts import Prompts
-from tomewise.language.roles import DescriptionsIn, RelationsOut
+from tomewise.language.roles import RelationsOut
 from tomewise.memory.building import build
-from tomewise.memory.graph.descriptions import SUMMARISED_FROM, describe_entities
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.memory.graph.relations import clean_relations
-from tomewise.memory.imports.extraction_file import Imported
-from tomewise.store.export import export
 from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, document_of, put_document
 from tomewise.types import Progress
@@ -43,12 +37,8 @@ def extract_relations(given: Any) -> dict[str, object]:
     }
 
 
-def merge_texts(given: DescriptionsIn) -> dict[str, str]:
-    return {"summary": f"{given.name}, described in {len(given.descriptions)} ways"}
-
-
 def make_model() -> ScriptedModel:
-    return ScriptedModel({"extract_relations": extract_relations, "merge_descriptions": merge_texts})
+    return ScriptedModel({"extract_relations": extract_relations})
 
 
 def open_store(folder: Path, *texts: str) -> SqliteStore:
@@ -58,28 +48,15 @@ def open_store(folder: Path, *texts: str) -> SqliteStore:
     return store
 
 
-def describe(store: SqliteStore, name: str) -> tuple[str, str, str]:
-    (key,) = store.keys_of([NAMES.entity(name)]).values()
-    (found,) = describe_entities(store, NAMES, [key]).values()
-    return found.name, found.type, found.text
-
-
-async def test_descriptions_are_merged_from_the_current_passages(tmp_path: Path) -> None:
-    store = open_store(
-        tmp_path,
-        "ADA / person / keeps the light\nAda > Tom > they met > 3",
-        "Ada / person / is old",
-        "Ada / ROLE / keeps the light",
-    )
+async def test_mentions_are_those_of_the_current_passages(tmp_path: Path) -> None:
+    store = open_store(tmp_path, "ADA / person / keeps the light\nAda > Tom > they met > 3", "Ada / person / is old")
     await build([GraphLayer(store, make_model(), EMBEDDER, style="relations")], store, quiet)
-    assert describe(store, "ada") == ("Ada", "person", "is old\nkeeps the light")
+    mentions = {node.data["name"]: node.data["description"] for node in store.nodes(NAMES.mentions).values()}
+    assert mentions == {"ADA": "keeps the light", "Ada": "is old"}
     assert store.keys_of([NAMES.entity("tom")])  # an end that the reply did not list
     with store.write() as change:
-        change.remove_document("d1")
-    assert describe(store, "ada") == ("ADA", "person", "keeps the light")
-    with store.write() as change:
         change.remove_document("d0")
-    assert describe(store, "ada") == ("Ada", "role", "keeps the light")
+    assert [node.data["name"] for node in store.nodes(NAMES.mentions).values()] == ["Ada"]
     assert store.keys_of([NAMES.entity("tom")]) == {}
 
 
@@ -98,64 +75,6 @@ async def test_relationships_are_facts_with_the_description_of_the_passage(tmp_p
         for description, strength in (("they met", 3.0), ("they wed", 8.0))
     }
     assert len(store.edges(f"seen-in:{NAMES.facts}").rows) == 3
-
-
-async def test_a_summary_of_long_descriptions_goes_with_any_of_its_mentions(tmp_path: Path) -> None:
-    texts = [f"Ada / person / {number} {'long ' * 190}" for number in range(3)]
-    assert 2 * len(texts[0]) < SUMMARISED_FROM <= 3 * len(texts[0]) - 60
-    store = open_store(tmp_path, *texts[:2])
-    model = Cached(make_model(), Prompts(), store.calls)
-    layer = GraphLayer(store, model, EMBEDDER, style="relations")
-    await build([layer], store, quiet)
-    short = list(export(store))
-    assert describe(store, "ada")[2].count("\n") == 1
-    put_document(store, EMBEDDER, document_of("d2", texts[2]))
-    await build([layer], store, quiet)
-    assert describe(store, "ada")[2] == "Ada, described in 3 ways"
-    put_document(store, EMBEDDER, document_of("d3", texts[2].replace("2", "3")))
-    await build([layer], store, quiet)
-    assert describe(store, "ada")[2] == "Ada, described in 4 ways"
-    assert len(store.nodes(NAMES.descriptions)) == 1
-    with store.write() as change:
-        change.remove_document("d3")
-    assert describe(store, "ada")[2].count("\n") == 2  # correct at once, but long
-    await build([layer], store, quiet)
-    assert describe(store, "ada")[2] == "Ada, described in 3 ways"
-    with store.write() as change:
-        change.remove_document("d2")
-    await build([layer], store, quiet)
-    assert list(export(store)) == short
-
-
-async def test_an_import_follows_removals_too(tmp_path: Path) -> None:
-    store = open_store(tmp_path, *(f"Ada / person / {number} {'long ' * 190}" for number in range(4)))
-    layer = GraphLayer(store, make_model(), EMBEDDER, style="relations")
-    await build([layer], store, quiet)
-    with store.write() as change:
-        change.remove_document("d3")
-    (key,) = put_document(store, EMBEDDER, document_of("new", "Tom / person / rows"))
-    tom = clean_relations(RelationsOut.model_validate({"entities": [{"name": "Tom", "description": "rows"}]}))
-    await layer.import_extractions(Imported("relations", {key: tom}, passages=4, rows=1, unmatched=0), quiet)
-    assert describe(store, "ada")[2] == "Ada, described in 3 ways"
-
-
-async def test_a_failed_summary_is_reported_and_the_descriptions_stay(tmp_path: Path) -> None:
-    store = open_store(tmp_path, *(f"Ada / person / {number} {'long ' * 190}" for number in range(3)))
-    model = ScriptedModel({"extract_relations": extract_relations, "merge_descriptions": lambda _: BadReply("no JSON")})
-    (report,) = await build([GraphLayer(store, model, EMBEDDER, style="relations")], store, quiet)
-    assert report.notes == ("not summed up: 'ada': no JSON",)
-    assert describe(store, "ada")[2].count("\n") == 2
-    assert report.failed == {}
-
-
-async def test_descriptions_too_long_for_one_call_are_summarised_in_rounds(tmp_path: Path) -> None:
-    store = open_store(tmp_path, *(f"Ada / person / {number:02} {'long ' * 380}" for number in range(20)))
-    model = make_model()
-    await build([GraphLayer(store, model, EMBEDDER, style="relations")], store, quiet)
-    asked = [call.given for call in model.calls if call.role == "merge_descriptions"]
-    assert all(sum(map(len, given.descriptions)) <= 24_000 for given in asked)  # type: ignore[attr-defined]
-    assert len(asked) == 3
-    assert describe(store, "ada")[2] == "Ada, described in 2 ways"
 
 
 def test_dirty_replies_are_cleaned_and_counted() -> None:

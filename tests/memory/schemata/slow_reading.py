@@ -1,38 +1,31 @@
-"""A slow, plain reading of CAM's section 4.1 with sets and dictionaries, to check the arrays against."""
+"""A slow, plain reading of the algorithm with sets and dictionaries, to check the arrays against."""
 
 from __future__ import annotations
 
-from collections import Counter
-from itertools import count
+import math
 
-import numpy as np
-
-Graph = dict[int, dict[int, float]]
-Replica = tuple[int, int]  # a vertex, and the smallest neighbour that the replica holds
+Graph = dict[int, set[int]]
 
 
-def link_passages(vectors, documents, positions, *, alpha, sigma, k, theta) -> Graph:
-    """Equation 2, with the plain cosine across documents; a link where one end ranks the other among its k best."""
-    vertices = range(len(vectors))
+def list_partners(vectors, documents, positions, *, alpha, sigma, k):
+    """The k best partners of each passage by equation 2, with their scores; of equal scores the first passage wins."""
 
-    def score(a: int, b: int) -> float:
-        cosine = float(np.float32(vectors[a] @ vectors[b]))
-        if documents[a] != documents[b]:
-            return cosine
-        distance = (positions[a] - positions[b]) / sigma
-        return alpha * cosine + (1 - alpha) * float(np.exp(-0.5 * distance**2))
+    def score(a, b):
+        near = 0.0
+        if documents[a] == documents[b]:
+            near = math.exp(-0.5 * ((positions[a] - positions[b]) / sigma) ** 2)
+        cosine = sum(float(x) * float(y) for x, y in zip(vectors[a], vectors[b], strict=True))
+        return round(alpha * cosine + (1 - alpha) * near, 5)
 
-    graph: Graph = {vertex: {} for vertex in vertices}
-    for a in vertices:
-        scores = {b: score(a, b) for b in vertices if b != a}
-        for b in sorted(scores, key=lambda b: (-scores[b], b))[:k]:
-            if scores[b] >= theta:
-                graph[a][b] = graph[b][a] = scores[b]
-    return graph
+    lists = {}
+    for a in range(len(vectors)):
+        scores = {b: score(a, b) for b in range(len(vectors)) if b != a}
+        lists[a] = [(b, scores[b]) for b in sorted(scores, key=lambda b: (-scores[b], b))[:k]]
+    return lists
 
 
 def split_vertices(graph: Graph) -> dict[int, list[set[int]]]:
-    """The connected components of each ego network without its centre, by first member."""
+    """The neighbours that each replica of a vertex holds: components of two or more, or all if no component has two."""
     found = {}
     for centre, around in graph.items():
         rest, components = set(around), []
@@ -41,52 +34,19 @@ def split_vertices(graph: Graph) -> dict[int, list[set[int]]]:
             while front:
                 vertex = front.pop()
                 component.add(vertex)
-                front += [
-                    near for near in graph[vertex] if near in rest and near not in component and near not in front
-                ]
+                front += sorted((graph[vertex] & rest) - component - set(front))
             rest -= component
             components.append(component)
-        found[centre] = components
+        found[centre] = [part for part in components if len(part) > 1] or [around]
     return found
 
 
-def find_bridges(graph: Graph) -> set[frozenset[int]]:
-    """The links in no triangle between two vertices that are each in one. Ours: the paper makes clusters of them."""
-    linked = {frozenset((a, b)) for a, around in graph.items() for b in around}
-    closed = {pair for pair in linked if set.intersection(*(set(graph[vertex]) for vertex in pair))}
-    cornered = {vertex for pair in closed for vertex in pair}
-    return {pair for pair in linked - closed if pair <= cornered}
-
-
-def cluster(graph: Graph, *, sweeps: int = 20) -> set[frozenset[int]]:
-    """The overlapping clusters of a graph where all is new, as in the paper."""
-    components = split_vertices(graph)
-    replicas = [(vertex, index) for vertex in sorted(graph) for index in range(len(components[vertex]))]
-    home = {
-        (vertex, near): index
-        for vertex, parts in components.items()
-        for index, part in enumerate(parts)
-        for near in part
-    }
-    numbers = dict(zip(replicas, count(), strict=False))
-    around = {
-        (vertex, index): [(near, home[near, vertex]) for near in sorted(components[vertex][index])]
-        for vertex, index in replicas
-    }
-    labels = dict(numbers)
-    waiting = set(replicas)
-    for _ in range(sweeps):
-        front, waiting = sorted(waiting), set()
-        while front:
-            replica = front.pop(0)
-            waiting.discard(replica)
-            votes = Counter(labels[near] for near in around[replica])
-            most = max(votes.values())
-            if votes[labels[replica]] == most:
-                continue
-            labels[replica] = min(label for label, number in votes.items() if number == most)
-            waiting.update(around[replica])
-    clusters: dict[int, set[int]] = {}
-    for (vertex, _index), label in labels.items():
-        clusters.setdefault(label, set()).add(vertex)
-    return {frozenset(members) for members in clusters.values()}
+def link_replicas(graph: Graph) -> dict[tuple[int, int], set[tuple[int, int]]]:
+    """The network of replicas, each a vertex and a number: a link needs a replica at both ends."""
+    parts = split_vertices(graph)
+    home = {(vertex, near): n for vertex, own in parts.items() for n, part in enumerate(own) for near in part}
+    links = {(vertex, n): set() for vertex, own in parts.items() for n in range(len(own))}
+    for (vertex, near), number in home.items():
+        if (near, vertex) in home:
+            links[vertex, number].add((near, home[near, vertex]))
+    return links

@@ -8,22 +8,27 @@ ONE = {
     "alpha": 0.7,
     "sigma": 1.0,
     "k": 10,
-    "theta": 0.4,
+    "theta": None,
     "passages": 90,
-    "isolated": 9,
+    "outside": 1,
     "clusters": [20, 3],
+    "older": 2,
     "calls": 30,
 }
 
 
 def test_one_network():
-    line = "alpha 0.7, sigma 1, theta 0.4, k 10; 10.0% of 90 passages isolated; clusters by level 20, 3; "
-    assert describe_network([ONE]) == line + "the last batch asked for 30 summaries"
+    assert describe_network([ONE]) == (
+        "alpha 0.7, sigma 1, k 10; 90 passages, 1 in no cluster; clusters by level 20, 3; 2 summaries older than their "
+        "members; the last build asked for 30"
+    )
 
 
 def test_the_networks_of_several_tomes():
-    unlinked = {**ONE, "theta": 0.25, "passages": 10, "isolated": 10, "clusters": [], "calls": 0}
+    alone = {**ONE, "passages": 2, "outside": 2, "clusters": [], "older": 0, "calls": 0}
     third = {**ONE, "clusters": [1, 1, 1]}
-    line = "alpha 0.7, sigma 1, theta 0.25 to 0.4, k 10; 14.7% of 190 passages isolated; clusters by level 21, 4, 1; "
-    assert describe_network([ONE, unlinked, third]) == line + "the last batch asked for 60 summaries"
-    assert "100.0% of 10 passages isolated; no clusters; " in describe_network([unlinked])
+    assert describe_network([ONE, alone, third]) == (
+        "alpha 0.7, sigma 1, k 10; 182 passages, 4 in no cluster; clusters by level 21, 4, 1; 4 summaries older than "
+        "their members; the last build asked for 60"
+    )
+    assert "k 10, theta 0.5; 2 passages, 2 in no cluster; no clusters; " in describe_network([{**alone, "theta": 0.5}])

@@ -11,15 +11,13 @@ from tests.memory.schemata.test_schemata_layer import (
     EMBEDDER,
     NAME,
     NAMES,
-    RULES,
     TOPICS,
     build_layer,
     fill,
     make_model,
 )
 
-from tomewise.memory.schemata.network import LinkRules
-from tomewise.memory.schemata.schemata_names import SchemataNames
+from tomewise.memory.schemata.schemata_names import SchemataNames, SchemataRules
 from tomewise.memory.schemata.schemata_picture import draw_schemata
 from tomewise.pictures import Uses
 from tomewise.store.sqlite.sqlite_store import SqliteStore
@@ -30,7 +28,7 @@ from tomewise.tome.drawings import draw_layer
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
     with closing(SqliteStore.open(tmp_path_factory.mktemp("schemata") / "a.tome")) as made:
-        fill(made, 40)
+        fill(made, range(90))
         put_document(made, EMBEDDER, document_of("y", f"{TOPICS[1]} {TOPICS[2]}"))  # in two clusters
         build_layer(made, make_model())
         put_document(made, EMBEDDER, document_of("zz", "It came after the build."))
@@ -50,8 +48,8 @@ def test_clusters_stand_above_their_members_which_may_be_in_several(store):
     levels = [node.level for node in picture.nodes]
     assert levels == sorted(levels, reverse=True)
     assert {node.group for node in picture.nodes} == {f"level {level}" for level in {*levels} - {0}} | {"passages"}
-    assert picture.missing == ("Not drawn, as they are in no cluster: 1 of 42 passages.",)
-    assert picture.shown == picture.total == len(picture.nodes) == len(nodes) + 41
+    assert picture.missing == ("In no cluster: 1 of 92 passages.",)
+    assert picture.shown == picture.total == len(picture.nodes) == len(nodes) + 91
     assert read_picture(picture.as_json()) == picture
 
 
@@ -66,22 +64,34 @@ def test_what_an_answer_used_is_marked_up_to_the_top_and_comes_first(store):
         above |= {link.source for link in picture.links if link.target in above}
     assert {name for name, use in marks.items() if use == "cited"} == above
     assert {name for name, use in marks.items() if use == "shown"} == {summary, passages[1]} - above
-    few = draw_schemata(store, NAMES, limit=len(above) + 6, uses=uses)
+    few = draw_schemata(store, NAMES, limit=len(above) + 3, uses=uses)
     assert above <= {node.id for node in few.nodes}
-    assert (few.shown, few.total) == (len(above) + 6, picture.total)
+    assert (few.shown, few.total) == (len(above) + 3, picture.total)
 
 
-def test_a_layer_with_settings_in_its_name_is_drawn(store):
-    assert ":" in NAME
-    picture = draw_layer(NAME, store, limit=5)
-    assert (picture.title, picture.shown) == ("Schemata", 5)
+def test_without_room_for_all_passages_the_clusters_are_drawn_with_what_the_answer_used(store):
+    nodes, passage = store.nodes(NAME), next(iter(store.passages().values())).id
+    picture = draw_schemata(store, NAMES, limit=60, uses=Uses(cited=frozenset({passage})))
+    drawn = {node.id for node in picture.nodes}
+    assert drawn == {passage, *(node.id for node in nodes.values())}
+    assert picture.missing[0] == "90 passages are not drawn: choose a cluster to read those in it."
+    assert {each for node in picture.nodes for each in node.passages} > {passage}, "each cluster lists its passages"
+
+
+def test_a_layer_with_settings_in_its_name_is_drawn(tmp_path):
+    with closing(SqliteStore.open(tmp_path / "d.tome")) as store:
+        fill(store, range(20))
+        build_layer(store, make_model(), SchemataRules(k=4))
+        picture = draw_layer("schemata:k=4", store, limit=5)
+        assert (picture.title, picture.shown) == ("Schemata", 5)
 
 
 def test_without_schemata_the_links_are_drawn(tmp_path):
     with closing(SqliteStore.open(tmp_path / "b.tome")) as store:
-        fill(store, 12)
-        build_layer(store, make_model(), hierarchy=False)
-        names = SchemataNames.from_settings(RULES, split=True, hierarchy=False, entities="")
+        fill(store, range(12))
+        rules = SchemataRules(levels=0)
+        build_layer(store, make_model(), rules)
+        names = SchemataNames.from_rules(rules)
         passage = next(iter(store.passages().values())).id
         picture = draw_schemata(store, names, uses=Uses(cited=frozenset({passage})))
         assert (picture.kind, picture.total) == ("graph", 12)
@@ -93,12 +103,8 @@ def test_without_schemata_the_links_are_drawn(tmp_path):
         assert passage in {node.id for node in few.nodes}
 
 
-def test_schemata_without_a_link_are_an_empty_picture(tmp_path):
+def test_a_tome_of_one_passage_is_an_empty_picture(tmp_path):
     with closing(SqliteStore.open(tmp_path / "c.tome")) as store:
-        fill(store, 2)
-        rules = LinkRules(theta=0.99)
-        build_layer(store, make_model(), rules=rules)
-        assert (
-            draw_schemata(store, SchemataNames.from_settings(rules, split=True, hierarchy=True, entities="")).nodes
-            == ()
-        )
+        fill(store, range(1))
+        build_layer(store, make_model())
+        assert draw_schemata(store, NAMES).nodes == ()

@@ -39,7 +39,6 @@ PLAYS: Mapping[str, Play] = {
     "extract_facts": extracting.extract_triples,
     "extract_entities": extracting.extract_entities,
     "extract_relations": extracting.extract_relations,
-    "merge_descriptions": summarising.merge_descriptions,
     "summarise": summarising.summarise,
     "narrate": summarising.narrate,
     "shorten": summarising.shorten,

@@ -30,7 +30,7 @@ from tomewise.types import Embedder
 
 _READ = 4_000  # characters of a question or an entry
 _MOST_ASKED = 12  # open questions that sentences are chosen for
-_FOR_QUESTION, _FOR_EACH = 6, 2  # sentences that are chosen for the question, and for each open question
+_FOR_QUESTION, _FOR_EACH = 3, 10  # the parts of the wanted facts that are for the question, and for each open question
 _LEAST, _LEAST_EACH = 0.15, 0.35  # the least score of such a sentence
 _SETTLED = 0.9  # the share of an open question's words in one fact from which on it counts as answered
 _MOST_ENTRIES, _MOST_JOINED = 200, 2
@@ -44,7 +44,7 @@ def plan_reading(given: PlanReadingIn) -> PlanReadingOut:
     questions = list(dict.fromkeys(split_nested(text) or ([text] if list_terms(text) else [])))[: max(given.limit, 0)]
     things = [*question.names, *([" ".join(list_focus_words(question)[:6])] if list_focus_words(question) else [])]
     nets = [f"What does the text say of {thing}?" for thing in dict.fromkeys(things)]
-    return PlanReadingOut(questions=questions, nets=nets[: max(given.limit - len(questions), 0)])
+    return PlanReadingOut(questions=questions, nets=nets[: max(given.nets, 0)])
 
 
 def extract_notes(given: NotesIn, embedder: Embedder) -> NotesOut:
@@ -53,10 +53,14 @@ def extract_notes(given: NotesIn, embedder: Embedder) -> NotesOut:
     question = read_question(given.question[:_READ])
     ranked = rank(question.terms, lines, question.names)
     compare(question.text, ranked, embedder)
-    chosen = set(_choose(ranked, _FOR_QUESTION, _LEAST))
-    for open_question in given.questions[:_MOST_ASKED]:
-        chosen.update(_choose(rank(list_question_terms(open_question[:_READ]), lines), _FOR_EACH, _LEAST_EACH))
-    in_order = sorted(chosen, key=lambda i: (_read_number(lines[i].label), lines[i].sentence.start))
+    for_each = max(1, given.limit // _FOR_EACH)
+    chosen = dict.fromkeys(_choose(ranked, max(1, given.limit // _FOR_QUESTION), _LEAST))
+    for asked in (*given.questions, *given.nets)[:_MOST_ASKED]:
+        found = _choose(rank(list_question_terms(asked[:_READ]), lines), for_each, _LEAST_EACH)
+        chosen.update(dict.fromkeys(found))
+    in_order = sorted(
+        list(chosen)[: given.limit], key=lambda i: (_read_number(lines[i].label), lines[i].sentence.start)
+    )
     texts = [(lines[i].label, lines[i].sentence.text) for i in in_order]
     return NotesOut(facts=[NotedFact(label=label, quote=text, fact=text) for label, text in texts])
 
@@ -104,11 +108,11 @@ def refine_questions(given: RefineIn) -> RefineOut:
     idf = rarity(bags)
     answered = [
         number
-        for number, open_question in enumerate(given.questions, start=1)
+        for number, open_question in enumerate((*given.questions, *given.nets), start=1)
         if any(coverage(weigh(list_question_terms(open_question[:_READ]), idf, 1.0), bag) >= _SETTLED for bag in bags)
     ]
-    room = given.limit - len(given.questions) + len(answered)
-    asked_terms = {frozenset(list_terms(each[:_READ])) for each in given.questions}
+    room = given.limit - len(given.questions) + sum(number <= len(given.questions) for number in answered)
+    asked_terms = {frozenset(list_terms(each[:_READ])) for each in (*given.questions, *given.nets)}
     weights = weigh(list_question_terms(given.question[:_READ]), idf, 1.0)
     best = max(range(len(entries)), key=lambda i: (coverage(weights, bags[i]), -i), default=None)
     new = [] if best is None else _ask_for_names(entries[best], given.question, asked_terms)

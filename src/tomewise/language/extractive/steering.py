@@ -101,7 +101,7 @@ def filter_facts(given: FilterIn, embedder: Embedder) -> FilterOut:
 def select_nodes(given: SelectIn, embedder: Embedder) -> SelectOut:
     """The numbers, from 1, of up to four texts with a sentence near to the question, the best sentence first."""
     question = given.question[:_READ]
-    nodes = [Shown(label=str(number), text=text) for number, text in enumerate(given.nodes, start=1)]
+    nodes = [node.model_copy(update={"label": str(number)}) for number, node in enumerate(given.nodes, start=1)]
     ranked = rank(read_question(question).terms, read_lines(nodes))
     compare(question, ranked, embedder, shortlist=_NODE_SENTENCES)
     least = max(RELEVANT, 0.6 * ranked.scores[ranked.order[0]]) if ranked.order else 0.0

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from tomewise.language.extractive.salience import centrality, rarity, vary
 from tomewise.language.extractive.words import flatten, list_terms
-from tomewise.language.roles import DescriptionsIn, ShortenIn, ShortenOut, SummaryIn, SummaryOut
+from tomewise.language.roles import ShortenIn, ShortenOut, SummaryIn, SummaryOut
 from tomewise.language.sentences import Sentence, split_texts
 
 CHARACTERS_PER_TOKEN = 4  # the usual estimate for English
-_DESCRIPTION_TOKENS = 120
 _TOKENS_PER_WORD = 1.25
 _MOST = 40  # sentences of one summary
 
@@ -59,9 +58,3 @@ def narrate(given: SummaryIn) -> SummaryOut:
 def shorten(given: ShortenIn) -> ShortenOut:
     """The central sentences of a page, in order."""
     return ShortenOut(gist=_summarise([given.text], round(given.words * _TOKENS_PER_WORD), opening=0.15).summary)
-
-
-def merge_descriptions(given: DescriptionsIn) -> SummaryOut:
-    """The descriptions of one entity without repeats; if they do not all fit, the most central sentences."""
-    unique = list(dict.fromkeys(flatten(text) for text in given.descriptions if text.strip()))
-    return _summarise(unique or [given.name], _DESCRIPTION_TOKENS, opening=0.3)

@@ -7,7 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field, field_validator, model_validator
 
-from tomewise.language.roles.fields import Shown, Text
+from tomewise.language.labels import Label
+from tomewise.language.roles.fields import Records, Shown, Text
 from tomewise.types import Role, Support
 
 FAILURE = "*"  # the failure signal: an answering role replies with it when the evidence is not sufficient
@@ -25,7 +26,7 @@ class AnswerIn(BaseModel):
 
 
 class Quote(BaseModel):
-    label: Text = Field(description="label of the evidence quoted, such as E1")
+    label: Label = Field(description="label of the evidence quoted, such as E1")
     quote: Text = Field(description="a short passage copied word for word from that evidence")
 
     @model_validator(mode="before")
@@ -34,7 +35,7 @@ class Quote(BaseModel):
         """A quotation may come alone: without its label it is looked for in all evidence."""
         if isinstance(value, str):
             return {"label": "", "quote": value}
-        return {**value, "label": value.get("label") or ""} if isinstance(value, dict) else value
+        return {"label": "", **value} if isinstance(value, dict) else value
 
 
 class AnswerOut(BaseModel):
@@ -50,18 +51,13 @@ class AnswerOut(BaseModel):
         coerce_numbers_to_str=True,  # asked for a year, a model may write a number
     )
     choice: str | None = Field(default=None, description="letter of the chosen option, for a question with options")
-    quotes: list[Quote] = Field(default=[], description="the words of passages that the answer rests on")
+    quotes: Records[Quote] = Field(default=[], description="the words of passages that the answer rests on")
     missing: Text = Field(default="", description="what the evidence lacks, unless it supports the answer in full")
 
     @field_validator("supported", mode="before")
     @classmethod
     def _accept_any_case(cls, value: Any) -> Any:
         return value.strip(" .").lower() if isinstance(value, str) else value
-
-    @field_validator("quotes", mode="before")
-    @classmethod
-    def _accept_one(cls, value: Any) -> Any:
-        return [value] if isinstance(value, str | dict) else value
 
     @property
     def refused(self) -> bool:

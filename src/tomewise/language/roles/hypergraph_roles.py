@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from tomewise.language.labels import Label, Labels
 from tomewise.language.roles.fields import Shown, Text
 from tomewise.types import Role
 
@@ -30,26 +31,28 @@ class _Lenient(BaseModel):
 
 
 class PointShown(BaseModel):
-    """A point of the working memory in a prompt."""
+    """A point of the working memory in a prompt. `parts` is how many points it was merged from."""
 
     id: str
     description: str
     entities: list[str] = []
+    parts: int = 0
 
 
 class PlanIn(BaseModel):
-    """`place` is where the next searches may look, if that is decided already."""
+    """`place` is where the next searches may look, if that is decided already; `may_stop` whether there may be none."""
 
     question: str
     points: list[PointShown] = []
     searched: list[str] = []
     limit: int = 3
     place: Literal["either", "local", "global"] = "either"
+    may_stop: bool = True
 
 
 class ConcernOut(_Lenient):
     concern: Text = Field(default="", description="what is still open, in one sentence")
-    points: Texts = Field(default=[], description="ids of the memory points that it is about, such as M2")
+    points: Labels = Field(default=[], description="ids of the memory points that it is about, such as M2")
     place: Place = Field(default="global", description="local: around these points; global: beyond all points")
     subqueries: Texts = Field(default=[], description="exactly one search query")
 
@@ -73,16 +76,16 @@ class EvolveIn(BaseModel):
 
 
 class UpdateOut(_Lenient):
-    point: Text = Field(default="", description="id of the memory point, such as M2")
+    point: Label = Field(default="", description="id of the memory point, such as M2")
     description: Text = Field(default="", description="all that the point says from now on")
     entities: Texts = Field(default=[], description="the names that it joins, where they may change")
-    evidence: Texts = Field(default=[], description="labels of the evidence that the change rests on, such as E1")
+    evidence: Labels = Field(default=[], description="labels of the evidence that the change rests on, such as E1")
 
 
 class InsertionOut(_Lenient):
     description: Text = Field(default="", description="what the new point says")
     entities: Texts = Field(default=[], description="names of the entities that it joins")
-    evidence: Texts = Field(default=[], description="labels of the evidence that it rests on, such as E1")
+    evidence: Labels = Field(default=[], description="labels of the evidence that it rests on, such as E1")
 
 
 class EvolveOut(BaseModel):
@@ -97,7 +100,7 @@ class MergePointsIn(BaseModel):
 
 
 class MergeOut(_Lenient):
-    points: Texts = Field(default=[], description="ids of two or more memory points")
+    points: Labels = Field(default=[], description="ids of two or more memory points")
     description: Text = Field(default="", description="what the joined point says")
 
 

@@ -96,11 +96,6 @@ class RelationsOut(BaseModel):
     relationships: list[Relationship] = []
 
 
-class DescriptionsIn(BaseModel):
-    name: str
-    descriptions: list[str]
-
-
 class SummaryIn(BaseModel):
     """Texts to be summarised together, in document order."""
 
@@ -127,10 +122,6 @@ def _find_summary_fault(given: SummaryIn, output: SummaryOut) -> str | None:
     return find_fault(output.summary, given.texts, _BYTES * given.max_tokens)
 
 
-def _find_description_fault(given: DescriptionsIn, output: SummaryOut) -> str | None:
-    return find_fault(output.summary, (given.name, *given.descriptions))
-
-
 def _find_names_fault(given: PassageIn, output: EntitiesOut) -> str | None:
     return find_fault_in_names(list_strings(output.entities), given.grounds)
 
@@ -153,9 +144,6 @@ EXTRACT_ENTITIES = Role("extract_entities", PassageIn, EntitiesOut, output_token
 EXTRACT_FACTS = Role("extract_facts", ExtractIn, TriplesOut, output_tokens=1024, find_fault=_find_triples_fault)
 EXTRACT_RELATIONS = Role(
     "extract_relations", PassageIn, RelationsOut, output_tokens=1536, find_fault=_find_relations_fault
-)
-MERGE_DESCRIPTIONS = Role(
-    "merge_descriptions", DescriptionsIn, SummaryOut, output_tokens=300, find_fault=_find_description_fault
 )
 SUMMARISE = Role("summarise", SummaryIn, SummaryOut, output_tokens=300, find_fault=_find_summary_fault)
 NARRATE = Role("narrate", SummaryIn, SummaryOut, output_tokens=500, find_fault=_find_summary_fault)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field, computed_field
 
+from tomewise.language.labels import Labels
 from tomewise.language.memory_faults import find_fault
 from tomewise.language.roles.fields import Shown, Text
 from tomewise.language.roles.memory_roles import PassageIn, bound_words
@@ -39,7 +40,7 @@ class LookUpOut(BaseModel):
     """Labels that were not shown are for the caller to drop."""
 
     reasoning: Text = Field(default="", description="what is still unknown and which pages may say it, in a sentence")
-    labels: list[Text] = Field(default=[], description="labels of the pages to read in full, the most useful first")
+    labels: Labels = Field(default=[], description="labels of the pages to read in full, the most useful first")
 
 
 def _find_gist_fault(given: ShortenIn, output: ShortenOut) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
+from tomewise.language.labels import Labels, Numbers
 from tomewise.language.roles.fields import Shown, Text
 from tomewise.types import Role
 
@@ -16,7 +17,7 @@ class FilterIn(BaseModel):
 class FilterOut(BaseModel):
     """The numbers of the prompt, counted from 1. The caller drops numbers that the prompt did not show."""
 
-    keep: list[int] = Field(default=[], description="numbers of the facts that help, the most useful first")
+    keep: Numbers = Field(default=[], description="numbers of the facts that help, the most useful first")
 
 
 class DecomposeIn(BaseModel):
@@ -28,19 +29,25 @@ class DecomposeOut(BaseModel):
     subqueries: list[Text] = Field(default=[], description="self-contained questions; empty when one lookup suffices")
 
 
+class Candidate(Shown):
+    """A text that a search found. `found` says on which finding it hangs, as "linked with finding 2"."""
+
+    found: str = ""
+
+
 class SelectIn(BaseModel):
     """`known` are the texts that earlier steps of the same search selected."""
 
     question: str
-    nodes: list[str]
-    known: list[str] = []
+    nodes: list[Candidate]
+    known: list[Shown] = []
 
 
 class SelectOut(BaseModel):
     """The numbers of the prompt, counted from 1. The caller drops numbers that the prompt did not show."""
 
     reasoning: Text = Field(default="", description="what is known and what is still to be found, in one sentence")
-    keep: list[int] = Field(default=[], description="numbers of the texts that help, the most useful first")
+    keep: Numbers = Field(default=[], description="numbers of the texts that help, the most useful first")
 
 
 class FollowUpIn(BaseModel):
@@ -88,7 +95,7 @@ class CueOut(BaseModel):
 class EncodeOut(CueOut):
     """Labels that were not shown are for the caller to drop."""
 
-    labels: list[Text] = Field(default=[], description="labels of the evidence that the cue rests on")
+    labels: Labels = Field(default=[], description="labels of the evidence that the cue rests on")
 
 
 class FuseIn(BaseModel):

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
-from tomewise.language.roles.fields import Shown, Text
+from tomewise.language.labels import Label, Labels, Numbers
+from tomewise.language.roles.fields import Records, Shown, Text
 from tomewise.types import Role
 
 
 class PlanReadingIn(BaseModel):
+    """`limit` and `nets` are how many questions and wide questions there may be."""
+
     question: str
     limit: int = 6
+    nets: int = 4
 
 
 class PlanReadingOut(BaseModel):
@@ -19,33 +23,38 @@ class PlanReadingOut(BaseModel):
 
 
 class NotesIn(BaseModel):
-    """`questions` are still open; `evidence` are the passages of one chunk."""
+    """`questions` and `nets` are still open; `evidence` are the passages of one chunk, `limit` facts are wanted."""
 
     question: str
     questions: list[str] = []
+    nets: list[str] = []
     evidence: list[Shown]
+    limit: int = 20
 
 
 class NotedFact(BaseModel):
-    label: Text = Field(description="label of the passage that states the fact, such as E1")
+    label: Label = Field(description="label of the passage that states the fact, such as E1")
     quote: Text = Field(description="the words that state it, copied word for word from that passage")
     fact: Text = Field(default="", description="the fact as a sentence that is understood alone")
 
 
 class NotesOut(BaseModel):
-    facts: list[NotedFact] = Field(default=[], description="facts in the order of the text, most telling kept")
+    facts: Records[NotedFact] = Field(default=[], description="facts in the order of the text, most telling kept")
 
 
 class Entry(BaseModel):
-    """A fact or an inference of the ledger, under its label."""
+    """A fact or an inference of the ledger, under its label; of a fact where it stands, and whether it is new."""
 
     label: str
     text: str
+    place: str = ""
+    is_new: bool = False
 
 
 class InferIn(BaseModel):
     question: str
     questions: list[str] = []
+    nets: list[str] = []
     facts: list[Entry] = []
     inferences: list[Entry] = []
 
@@ -53,25 +62,27 @@ class InferIn(BaseModel):
 class DrawnInference(BaseModel):
     """The grounds come first, since a model writes its fields in order."""
 
-    rests_on: list[Text] = Field(default=[], description="labels of the facts that it rests on, such as F3")
+    rests_on: Labels = Field(default=[], description="labels of the facts that it rests on, such as F3")
     inference: Text = Field(description="what follows from these facts, as a sentence that is understood alone")
 
 
 class InferOut(BaseModel):
-    inferences: list[DrawnInference] = Field(default=[], description="new inferences; empty when nothing new follows")
+    inferences: Records[DrawnInference] = Field(
+        default=[], description="new inferences; empty when nothing new follows"
+    )
 
 
 class RefineIn(InferIn):
-    """`limit` is how many questions may be open afterwards."""
+    """`limit` is how many questions may be open afterwards, beside the nets."""
 
     limit: int = 10
 
 
 class RefineOut(BaseModel):
-    """The numbers of the prompt, counted from 1. The caller drops numbers that the prompt did not show."""
+    """The numbers of the prompt, counted from 1, nets last. The caller drops numbers that the prompt did not show."""
 
     reasoning: Text = Field(default="", description="what is settled by which entries, in at most 2 sentences")
-    answered: list[int] = Field(default=[], description="numbers of the open questions that are settled")
+    answered: Numbers = Field(default=[], description="numbers of the open questions that are settled")
     new: list[Text] = Field(default=[], description="new questions that the entries raise")
 
 

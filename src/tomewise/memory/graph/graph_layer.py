@@ -22,7 +22,6 @@ from tomewise.language.roles import (
     ExtractIn,
     PassageIn,
 )
-from tomewise.memory.graph.descriptions import Descriptions
 from tomewise.memory.graph.extraction import Extraction
 from tomewise.memory.graph.graph_names import Calls, GraphNames, Style
 from tomewise.memory.graph.graph_rows import GraphRows, SourcedExtraction
@@ -112,7 +111,7 @@ class GraphLayer(MappedLayer[tuple[PassageId, ...], PassageIn, Extraction]):
 
     @property
     def writes(self) -> tuple[str, ...]:
-        return (self.names.entities, self.names.facts, self.names.mentions, self.names.descriptions)
+        return (self.names.entities, self.names.facts, self.names.mentions)
 
     @property
     def roles(self) -> tuple[Role[Any, Any], ...]:
@@ -121,8 +120,6 @@ class GraphLayer(MappedLayer[tuple[PassageId, ...], PassageIn, Extraction]):
     @property
     def calls(self) -> CallCount:
         text = "passage" if self.names.source == PASSAGES else f"text of {self.names.source}"
-        if self.names.style == "relations":
-            return CallCount(f"1 a {text} and 1 for every long description")
         count = self.names.calls
         if self.together == 1:
             return CallCount(f"{count} a {text}", count)
@@ -184,7 +181,7 @@ class GraphLayer(MappedLayer[tuple[PassageId, ...], PassageIn, Extraction]):
         return asks
 
     async def estimate_calls(self, groups: Sequence[Sequence[PassageIn]]) -> tuple[int, int, int]:
-        """Each call about each group; those that merge long descriptions are not counted: their texts are not known."""
+        """Each call about each group."""
         extracts = [[ExtractIn(**passage.model_dump()) for passage in group] for group in groups]
         costs = [
             await self.estimate_tokens(role, typical, extracts if role.input is ExtractIn else groups)
@@ -215,16 +212,12 @@ class GraphLayer(MappedLayer[tuple[PassageId, ...], PassageIn, Extraction]):
         await run_in_thread(rows.gather, read)
         vectors = [await self._embed_texts(fresh, report) for fresh in rows.list_texts()]
         await run_in_thread(rows.find_synonyms, vectors[0])
-        descriptions = Descriptions(self._store, self._model, self.names)
-        removed = await run_in_thread(self._store.find_removed_ids, self.name)
-        summaries = await descriptions.merge(rows.mentions, report, everything=bool(removed))
         faults = sum((Counter(sourced.extraction.faults) for sourced in read), Counter[str]())
         record = await run_in_thread(self._describe_build, len(taken), faults)
 
         def commit() -> int:
             with self._store.write() as change:
                 added = rows.write(change, vectors)
-                descriptions.write(change, summaries)
                 change.record_intake(self.name, taken, failed)
                 change.record_build(self.name, record)
             return added
@@ -232,7 +225,7 @@ class GraphLayer(MappedLayer[tuple[PassageId, ...], PassageIn, Extraction]):
         added = await run_in_thread(commit)
         notes = [f"left out or mended: {count} {kind}" for kind, count in sorted(faults.items())]
         notes += await run_in_thread(self._describe_hubs, record["taken"])
-        return LayerReport(layer=self.name, added=added, failed=dict(failed), notes=(*notes, *summaries.notes))
+        return LayerReport(layer=self.name, added=added, failed=dict(failed), notes=tuple(notes))
 
     async def _embed_texts(self, texts: Sequence[str], report: Report) -> NDArray[np.float32]:
         rows = [np.empty((0, self._embedder.dimensions), np.float32)]

@@ -21,7 +21,7 @@ class GraphNames:
     """The names in a graph, made from its source layer, the style of its extractions, and the calls for each text.
 
     Node layers: `entities` and `facts`, which several passages share; in the relations style also `mentions` (what one
-    passage says about one entity) and `descriptions` (summaries of mentions). Vector spaces have the names of their
+    passage says about one entity). Vector spaces have the names of their
     node layers. Edge spaces: `ends` (fact, entity, 0 for the head and 1 for the tail), `synonyms` (entity, entity,
     cosine; the smaller node id first), `mentioned` (mention, entity, 1), and the store's own `seen-in:` and `made-of:`.
     """
@@ -58,10 +58,6 @@ class GraphNames:
     @property
     def mentions(self) -> str:
         return f"mentions:{self.instance}"
-
-    @property
-    def descriptions(self) -> str:
-        return f"descriptions:{self.instance}"
 
     @property
     def ends(self) -> str:

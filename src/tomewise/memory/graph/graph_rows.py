@@ -73,7 +73,7 @@ class GraphRows:
         entities, facts, mentions = self._fresh
         return [
             [node.text for node in entities],
-            [_format_fact(fact) for fact in facts],
+            [format_fact(fact) for fact in facts],
             [node.text for node in mentions],
         ]
 
@@ -136,7 +136,19 @@ class GraphRows:
                 self._synonyms.append((low, high, cosine))
 
 
-def _format_fact(fact: Node) -> str:
+def find_synonyms(nodes: Mapping[int, Node], rows: Vectors) -> list[tuple[int, int, float]]:
+    """All synonyms among the entities of a graph: pairs of keys, the smaller node id first, with their cosines.
+
+    `rows` are the vectors of `nodes`, in their order.
+    """
+    chosen = [(row, key) for row, key in enumerate(nodes) if count_alphanumerics(nodes[key].text) > _SHORT_NAME]
+    pairs = find_close_pairs(rows[[row for row, _ in chosen]], _SYNONYM)
+    keys = [key for _, key in chosen]
+    found = zip(pairs.new.tolist(), pairs.neighbours.tolist(), pairs.cosines.tolist(), strict=True)
+    return [(*sorted((keys[a], keys[b]), key=lambda key: nodes[key].id), cosine) for a, b, cosine in found]
+
+
+def format_fact(fact: Node) -> str:
     """Format a fact for embedding.
 
     A triple is formatted as a tuple of its three parts, as in HippoRAG 2: on MuSiQue recall@5 rose from 67.5 to 70.6.

@@ -1,58 +1,100 @@
-"""The compiled loops of the schemata: best links, rows of a network, components of ego networks, label propagation.
+"""The compiled loops of the schemata: lists of best partners, networks, replicas, labels, and what is left over.
 
 Importing Numba is slow, so this module is imported when it is first used. A network is given in compressed rows: the
-neighbours of vertex v are `neighbours[starts[v]:starts[v + 1]]`. A position in `neighbours` is called a slot.
+neighbours of vertex v are `neighbours[starts[v]:starts[v + 1]]`. A position in `neighbours` is called a slot. Clusters
+are rows of `members`, int64 (clusters, room): vertices, then -1.
 """
 
 from __future__ import annotations
 
-from math import exp
+from math import exp, floor
 from typing import Any
 
 import numpy as np
 from numba import njit
 
+_MARGIN = 1e-5  # by how much a cosine in single precision, of either order of summation, may be wrong
+_LEAST_GAIN = 1e-9  # of a move, so that rounding cannot make labels run in a circle
+
 
 @njit(cache=True, nogil=True)
 def offer_scores(
-    cosines: Any, rows: Any, columns: Any, on_diagonal: Any, documents: Any, positions: Any, alpha: Any, sigma: Any,
-    least: Any, best: Any, partners: Any,
+    cosines: Any, rows: Any, columns: Any, on_diagonal: Any, is_open: Any, is_new: Any, vectors: Any, at: Any,
+    documents: Any, positions: Any, alpha: Any, sigma: Any, scores: Any, partners: Any,
 ) -> None:  # fmt: skip
-    """Offer the score of each pair of a block to the best partners of both its vertices.
+    """Offer each pair of a block to the lists of both its vertices, unless both knew each other before.
 
-    `cosines` has the shape (len(rows), len(columns)). In a block `on_diagonal`, rows and columns are the same vertices
-    and each pair is offered once. `best`, float32, and `partners`, int64, have the shape (vertices, k): the scores of
-    each vertex, best first, and its partners, -1 where there are fewer than k. Of two partners with equal scores the
-    smaller one wins.
+    `cosines` has the shape (len(rows), len(columns)) and tells which pairs may matter; their scores are then computed
+    in an order of their own, so that they do not depend on the block. In a block `on_diagonal`, rows and columns are
+    the same vertices. `scores`, float64, and `partners`, int64, have the shape (vertices, k): the lists, best first, -1
+    where there are fewer than k. Rows are open: their lists are made anew. The vector of v is `vectors[at[v]]`.
     """
-    last = best.shape[1] - 1
-    column_documents = documents[columns]
-    floors = best[columns, last]  # most pairs reach the list of neither vertex: the lists are read for the others alone
+    last = scores.shape[1] - 1
+    # Most pairs reach neither list: what decides that is read in one run. No score reaches the floor of a closed list.
+    column_documents, floors = documents[columns], scores[columns, last]
+    open_floors = np.where(is_open[columns], floors, np.inf)
     for i in range(rows.size):
         a = rows[i]
-        floor, document = best[a, last], documents[a]
+        document, floor_a = documents[a], scores[a, last]
+        limits = floors if is_new[a] else open_floors
         for j in range(i + 1 if on_diagonal else 0, columns.size):
-            score = cosines[i, j]
+            score, near = alpha * (cosines[i, j] + _MARGIN), 0.0
             if document == column_documents[j]:
                 distance = (positions[a] - positions[columns[j]]) / sigma
-                score = np.float32(alpha * score + (1 - alpha) * exp(-0.5 * distance * distance))
-            if score < least or (score < floor and score < floors[j]):
+                near = (1 - alpha) * exp(-0.5 * distance * distance)
+            if score + near < floor_a and score + near < limits[j]:
                 continue
             b = columns[j]
-            _insert(best[a], partners[a], score, b)
-            _insert(best[b], partners[b], score, a)
-            floor, floors[j] = best[a, last], best[b, last]
-            if on_diagonal:
-                floors[i] = floor
+            exact = alpha * _multiply(vectors[at[a]], vectors[at[b]]) + near
+            exact = floor(exact * 1e6 + 0.5) / 1e6
+            _insert(scores[a], partners[a], exact, b)
+            floor_a = scores[a, last]
+            if is_new[a] or is_open[b]:
+                _insert(scores[b], partners[b], exact, a)
+                floors[j] = scores[b, last]
+                if is_open[b]:
+                    open_floors[j] = floors[j]
+        if on_diagonal:
+            floors[i] = floor_a
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _multiply(a: Any, b: Any) -> Any:
+    """The product of two vectors, summed in one fixed order."""
+    first = second = third = fourth = 0.0
+    whole = a.size - a.size % 4
+    for i in range(0, whole, 4):
+        first += np.float64(a[i]) * np.float64(b[i])
+        second += np.float64(a[i + 1]) * np.float64(b[i + 1])
+        third += np.float64(a[i + 2]) * np.float64(b[i + 2])
+        fourth += np.float64(a[i + 3]) * np.float64(b[i + 3])
+    for i in range(whole, a.size):
+        first += np.float64(a[i]) * np.float64(b[i])
+    return (first + second) + (third + fourth)
 
 
 @njit(cache=True, nogil=True)
-def offer_links(a: Any, b: Any, weights: Any, best: Any, partners: Any) -> None:
-    """Offer each link (a, b) with its weight to the best partners of both its ends; see `offer_scores`."""
-    for i in range(a.size):
-        weight = np.float32(weights[i])
-        _insert(best[a[i]], partners[a[i]], weight, b[i])
-        _insert(best[b[i]], partners[b[i]], weight, a[i])
+def score_pairs(
+    first: Any, second: Any, vectors: Any, at: Any, documents: Any, positions: Any, alpha: Any, sigma: Any
+) -> Any:
+    """The score of each pair, as in `offer_scores`."""
+    scores = np.empty(first.size)
+    for i in range(first.size):
+        a, b = first[i], second[i]
+        near = 0.0
+        if documents[a] == documents[b]:
+            distance = (positions[a] - positions[b]) / sigma
+            near = (1 - alpha) * exp(-0.5 * distance * distance)
+        exact = alpha * _multiply(vectors[at[a]], vectors[at[b]]) + near
+        scores[i] = floor(exact * 1e6 + 0.5) / 1e6
+    return scores
+
+
+@njit(cache=True, nogil=True)
+def fill_lists(owners: Any, others: Any, values: Any, scores: Any, partners: Any) -> None:
+    """Put each of these into the list of its owner; see `offer_scores`."""
+    for i in range(owners.size):
+        _insert(scores[owners[i]], partners[owners[i]], values[i], others[i])
 
 
 @njit(cache=True, nogil=True)
@@ -72,47 +114,6 @@ def keep_strongest(starts: Any, columns: Any, weights: Any, k: Any) -> Any:
     return is_strongest
 
 
-@njit(cache=True, nogil=True)
-def fill_rows(a: Any, b: Any, starts: Any, smaller: Any, neighbours: Any, reverse: Any) -> None:
-    """Write the neighbours of all vertices, ascending, and for each slot that of the opposite direction.
-
-    Links (a, b) are sorted, each with a < b. `smaller` counts the neighbours of each vertex that are smaller than it.
-    """
-    next_smaller = starts[:-1].copy()
-    next_larger = next_smaller + smaller
-    for i in range(a.size):
-        forward, backward = next_larger[a[i]], next_smaller[b[i]]
-        next_larger[a[i]] += 1
-        next_smaller[b[i]] += 1
-        neighbours[forward], neighbours[backward] = b[i], a[i]
-        reverse[forward], reverse[backward] = backward, forward
-
-
-@njit(cache=True, nogil=True)
-def group_equal(values: Any, count: Any) -> Any:
-    """Group indices by their value from 0 to count - 1: returns where each group starts, and the indices by group."""
-    starts = np.zeros(count + 1, np.int64)
-    for value in values:
-        starts[value + 1] += 1
-    starts = np.cumsum(starts)
-    following = starts[:-1].copy()
-    indices = np.empty(values.size, np.int64)
-    for index in range(values.size):
-        indices[following[values[index]]] = index
-        following[values[index]] += 1
-    return starts, indices
-
-
-@njit(cache=True, nogil=True)
-def find_ranges(groups: Any, values: Any, lowest: Any, highest: Any) -> None:
-    """Write the least and the greatest value of each group, for values from 0 up; see `lowest` for a group of none."""
-    for index in range(values.size):
-        group, value = groups[index], values[index]
-        if value >= 0:
-            lowest[group] = min(lowest[group], value)
-            highest[group] = max(highest[group], value)
-
-
 @njit(cache=True, nogil=True, inline="always")
 def _insert(best: Any, partners: Any, score: Any, partner: Any) -> None:
     last = best.size - 1
@@ -128,11 +129,30 @@ def _insert(best: Any, partners: Any, score: Any, partner: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def find_components(starts: Any, neighbours: Any, replicas: Any) -> Any:
-    """Number the replicas of all vertices: the connected components of each ego network without its centre.
+def fill_rows(
+    a: Any, b: Any, values: Any, starts: Any, smaller: Any, neighbours: Any, reverse: Any, weights: Any
+) -> None:
+    """Write the neighbours of all vertices, ascending, and for each slot that of the opposite direction, and a weight.
 
-    Writes to `replicas`, int64 (slots,), the replica of the slot's vertex to which the slot's neighbour belongs.
-    Replicas are numbered by vertex, then by their first neighbour. Returns how many there are.
+    Links (a, b) are sorted, each with a < b. `smaller` counts the neighbours of each vertex that are smaller than it.
+    """
+    next_smaller = starts[:-1].copy()
+    next_larger = next_smaller + smaller
+    for i in range(a.size):
+        forward, backward = next_larger[a[i]], next_smaller[b[i]]
+        next_larger[a[i]] += 1
+        next_smaller[b[i]] += 1
+        neighbours[forward], neighbours[backward] = b[i], a[i]
+        reverse[forward], reverse[backward] = backward, forward
+        weights[forward] = weights[backward] = values[i]
+
+
+@njit(cache=True, nogil=True)
+def find_components(starts: Any, neighbours: Any, replicas: Any) -> Any:
+    """Number the connected components of each ego network without its centre.
+
+    Writes to `replicas`, int64 (slots,), the component of the slot's vertex to which the slot's neighbour belongs.
+    Components are numbered by vertex, then by their first neighbour. Returns how many there are.
     """
     vertices = starts.size - 1
     indices = np.full(vertices, -1, np.int64)  # the index of a vertex among the neighbours of the present centre
@@ -182,51 +202,208 @@ def _join(parents: Any, slot_a: Any, slot_b: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def propagate(starts: Any, neighbours: Any, labels: Any, sweeps: Any) -> Any:
-    """Change labels in place until each replica has a label that most of its neighbours have, or `sweeps` are over.
+def find_labels(starts: Any, neighbours: Any, weights: Any, gamma: Any, most: Any, passes: Any) -> Any:
+    """Label replicas so that the links within labels, less `gamma` for each pair within, weigh most; `most` in a label.
 
-    The first sweep visits the replicas that do not have such a label, in ascending order; each later sweep those with a
-    neighbour that changed. A replica sees changes of the same sweep. Of several labels that are most frequent it keeps
-    its own, or takes the smallest. Returns the number of visits, and of replicas that still had to be visited.
+    Each replica begins with a label of its own. Moves of single replicas and joins of whole labels alternate until no
+    labels join, or after so many `passes`. Each step raises the sum, so that it ends.
     """
     replicas = starts.size - 1
-    waits = np.zeros(replicas, np.bool_)
-    waiting = 0
-    for replica in range(replicas):
-        if _choose_label(starts, neighbours, labels, replica) != labels[replica]:
-            waits[replica] = True
-            waiting += 1
-    visits = 0
-    for _ in range(sweeps):
-        if not waiting:
+    labels, sizes = np.arange(replicas), np.ones(replicas, np.int64)
+    links = np.zeros(replicas)  # of one replica, or one label, with each label
+    _move(starts, neighbours, weights, labels, sizes, links, gamma, most)
+    for _ in range(passes):
+        if not _join_labels(starts, neighbours, weights, labels, sizes, links, gamma, most):
             break
-        front = np.flatnonzero(waits)
-        for at in range(front.size):
-            replica = front[at]
-            waits[replica] = False
-            waiting -= 1
-            visits += 1
-            label = _choose_label(starts, neighbours, labels, replica)
-            if label != labels[replica]:
-                labels[replica] = label
-                for slot in range(starts[replica], starts[replica + 1]):
-                    neighbour = neighbours[slot]
-                    if not waits[neighbour]:
-                        waits[neighbour] = True
-                        waiting += 1
-    return visits, waiting
+        _move(starts, neighbours, weights, labels, sizes, links, gamma, most)
+    return labels
 
 
 @njit(cache=True, nogil=True)
-def _choose_label(starts: Any, neighbours: Any, labels: Any, replica: Any) -> Any:
-    near = np.sort(labels[neighbours[starts[replica] : starts[replica + 1]]])
-    chosen = labels[replica]
-    most = own_count = start = 0
-    for end in range(1, near.size + 1):
-        if end == near.size or near[end] != near[start]:
-            if near[start] == labels[replica]:
-                own_count = end - start
-            if end - start > most:
-                chosen, most = near[start], end - start
-            start = end
-    return labels[replica] if own_count == most else chosen
+def _move(
+    starts: Any, neighbours: Any, weights: Any, labels: Any, sizes: Any, links: Any, gamma: Any, most: Any
+) -> None:
+    """Move replicas, in a queue in their order, to the label with which they have the most links for its size."""
+    replicas = labels.size
+    queue = np.arange(replicas)
+    waits = np.ones(replicas, np.bool_)
+    first, waiting = 0, replicas
+    while waiting:
+        replica = queue[first]
+        first = (first + 1) % replicas
+        waiting -= 1
+        waits[replica] = False
+        own, start, end = labels[replica], starts[replica], starts[replica + 1]
+        for slot in range(start, end):
+            links[labels[neighbours[slot]]] += weights[slot]
+        value = links[own] - gamma * (sizes[own] - 1)
+        chosen, best = own, -1.0
+        for slot in range(start, end):
+            label = labels[neighbours[slot]]
+            if label != own and sizes[label] < most:
+                offer = links[label] - gamma * sizes[label]
+                if offer > best or (offer == best and label < chosen):
+                    chosen, best = label, offer
+        for slot in range(start, end):
+            links[labels[neighbours[slot]]] = 0
+        if best <= value + _LEAST_GAIN or best < 0:
+            if value >= -_LEAST_GAIN:
+                continue
+            chosen = replica
+            while sizes[chosen]:  # an unused label: its own, if nobody took it, or the next one
+                chosen = (chosen + 1) % replicas
+        labels[replica] = chosen
+        sizes[own] -= 1
+        sizes[chosen] += 1
+        for slot in range(start, end):
+            neighbour = neighbours[slot]
+            if labels[neighbour] != chosen and not waits[neighbour]:
+                queue[(first + waiting) % replicas] = neighbour
+                waits[neighbour] = True
+                waiting += 1
+
+
+@njit(cache=True, nogil=True)
+def _join_labels(
+    starts: Any, neighbours: Any, weights: Any, labels: Any, sizes: Any, links: Any, gamma: Any, most: Any
+) -> Any:
+    """Join each label, the smallest first, with the one that gains most by it. Returns whether any joined."""
+    replicas = labels.size
+    following = np.full(replicas, -1, np.int64)  # the next member of the same label
+    heads = np.full(replicas, -1, np.int64)
+    for replica in range(replicas - 1, -1, -1):
+        following[replica] = heads[labels[replica]]
+        heads[labels[replica]] = replica
+    has_joined = False
+    for label in np.argsort(sizes, kind="mergesort"):
+        if not sizes[label]:
+            continue
+        member = heads[label]
+        while member >= 0:
+            for slot in range(starts[member], starts[member + 1]):
+                links[labels[neighbours[slot]]] += weights[slot]
+            member = following[member]
+        chosen, best = label, _LEAST_GAIN
+        member = heads[label]
+        last = member
+        while member >= 0:
+            for slot in range(starts[member], starts[member + 1]):
+                partner = labels[neighbours[slot]]
+                if partner != label and sizes[label] + sizes[partner] <= most:
+                    gain = links[partner] - gamma * sizes[label] * sizes[partner]
+                    if gain > best or (gain == best > _LEAST_GAIN and partner < chosen):
+                        chosen, best = partner, gain
+            last, member = member, following[member]
+        member = heads[label]
+        while member >= 0:
+            for slot in range(starts[member], starts[member + 1]):
+                links[labels[neighbours[slot]]] = 0
+            member = following[member]
+        if chosen == label:
+            continue
+        member = heads[label]
+        while member >= 0:
+            labels[member] = chosen
+            member = following[member]
+        following[last] = heads[chosen]
+        heads[chosen] = heads[label]
+        heads[label] = -1
+        sizes[chosen] += sizes[label]
+        sizes[label] = 0
+        has_joined = True
+    return has_joined
+
+
+@njit(cache=True, nogil=True)
+def place_by_links(starts: Any, neighbours: Any, weights: Any, members: Any, sizes: Any, homes: Any) -> None:
+    """Put each vertex without a home into the cluster with room to which the sum of its links is greatest.
+
+    Writes to `members`, to `sizes` (clusters,), and to `homes` (vertices, h): the clusters of each vertex, then -1.
+    """
+    sums = np.zeros(sizes.size)
+    for vertex in range(starts.size - 1):
+        if homes[vertex, 0] >= 0:
+            continue
+        chosen, best = -1, 0.0
+        for slot in range(starts[vertex], starts[vertex + 1]):
+            for cluster in homes[neighbours[slot]]:
+                if cluster < 0:
+                    break
+                sums[cluster] += weights[slot]
+        for slot in range(starts[vertex], starts[vertex + 1]):
+            for cluster in homes[neighbours[slot]]:
+                if cluster < 0:
+                    break
+                if sizes[cluster] < members.shape[1] and (
+                    sums[cluster] > best or (sums[cluster] == best and cluster < chosen)
+                ):
+                    chosen, best = cluster, sums[cluster]
+        for slot in range(starts[vertex], starts[vertex + 1]):
+            for cluster in homes[neighbours[slot]]:
+                if cluster < 0:
+                    break
+                sums[cluster] = 0.0
+        if chosen >= 0:
+            _put(vertex, chosen, members, sizes, homes)
+
+
+@njit(cache=True, nogil=True)
+def place_by_nearest(nearest: Any, members: Any, sizes: Any, homes: Any) -> None:
+    """Put each vertex without a home with the first of its `nearest` that has a cluster with room: into the smallest.
+
+    See `place_by_links`.
+    """
+    for vertex in range(nearest.shape[0]):
+        if homes[vertex, 0] >= 0:
+            continue
+        for partner in nearest[vertex]:
+            if partner < 0:
+                break
+            chosen, least = -1, members.shape[1]
+            for cluster in homes[partner]:
+                if cluster < 0:
+                    break
+                if sizes[cluster] < least:
+                    chosen, least = cluster, sizes[cluster]
+            if chosen >= 0:
+                _put(vertex, chosen, members, sizes, homes)
+                break
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _put(vertex: Any, cluster: Any, members: Any, sizes: Any, homes: Any) -> None:
+    members[cluster, sizes[cluster]] = vertex
+    sizes[cluster] += 1
+    homes[vertex, 0] = cluster
+
+
+@njit(cache=True, nogil=True)
+def collect_leaves(children: Any, count: Any) -> Any:
+    """The passages below each cluster, in compressed rows, each once.
+
+    `children` (clusters, room) are passages below `count`, `count + i` for cluster i, which comes before, and -1.
+    """
+    starts = np.zeros(children.shape[0] + 1, np.int64)
+    leaves = np.empty(4 * children.size + count, np.int64)
+    owners = np.full(count, -1, np.int64)  # the last cluster that was found to hold a passage
+    end = 0
+    for cluster in range(children.shape[0]):
+        if end + count > leaves.size:
+            longer = np.empty(2 * leaves.size, np.int64)
+            longer[:end] = leaves[:end]
+            leaves = longer
+        for child in children[cluster]:
+            if 0 <= child < count:
+                if owners[child] != cluster:
+                    owners[child] = cluster
+                    leaves[end] = child
+                    end += 1
+            elif child >= count:
+                for at in range(starts[child - count], starts[child - count + 1]):
+                    leaf = leaves[at]
+                    if owners[leaf] != cluster:
+                        owners[leaf] = cluster
+                        leaves[end] = leaf
+                        end += 1
+        starts[cluster + 1] = end
+    return starts, leaves[:end]

@@ -10,35 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tomewise.memory.schemata.schemata_names import SchemataRules
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _BLOCK = 4096  # vertices on each side of one matrix product: 64 MB of cosines
-_SHARE_LINKED = 0.9  # of the passages that have a link where the threshold is chosen from their similarities
-_ANY_SCORE = -4.0  # below every score
-
-
-@dataclass(frozen=True, slots=True)
-class LinkRules:
-    """When two passages are linked; names as in the paper, equation 2.
-
-    A passage is linked to its `k` best partners with a score of at least `theta`. The score of passages of one document
-    is alpha times the cosine, plus 1 - alpha times a Gaussian of their distance in passages with the width `sigma`.
-    Across documents, where positions mean nothing, the score is the cosine (a deviation). `theta` None is chosen so
-    that 9 of 10 passages have a link.
-    """
-
-    alpha: float = 0.7
-    sigma: float = 1.0
-    k: int = 10
-    theta: float | None = None
+_NO_SCORE = -4.0  # below every score
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Passages:
-    """The vertices of the lowest level: documents as numbers (n,) and positions (n,).
+    """The passages in document order: documents as numbers (n,) and positions (n,).
 
-    The unit vector of vertex v is `vectors[rows[v]]`, so that the vectors of a tome need no copy.
+    The unit vector of passage v is `vectors[rows[v]]`, so that the vectors of a tome need no copy.
     """
 
     vectors: NDArray[np.float32]
@@ -53,6 +38,14 @@ class Passages:
             return self.vectors[rows[0] : rows[0] + len(rows)]
         return self.vectors[rows]
 
+    def score(self, a: NDArray[np.int64], b: NDArray[np.int64], rules: SchemataRules) -> NDArray[np.float64]:
+        """The scores of these pairs."""
+        from tomewise.memory.schemata.kernels import score_pairs
+
+        shape = self.vectors, self.rows, self.documents, self.positions
+        scores: NDArray[np.float64] = score_pairs(a, b, *shape, rules.alpha, rules.sigma)
+        return scores
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Links:
@@ -65,12 +58,14 @@ class Links:
     @classmethod
     def from_pairs(cls, a: NDArray[np.int64], b: NDArray[np.int64], weights: NDArray[np.float64]) -> Links:
         """Links of pairs in any order and direction. Of equal pairs the first one counts."""
-        low, high = np.minimum(a, b), np.maximum(a, b)
-        # A stable sort of numbers takes runs that are sorted as they are: links come in a few of them.
-        order = np.argsort(low * (1 + int(high.max(initial=0))) + high, kind="stable")
-        low, high, weights = low[order], high[order], weights[order]
-        is_first = find_changes(low, high)
-        return cls(low[is_first], high[is_first], weights[is_first])
+        codes = np.minimum(a, b) * (1 << 32) + np.maximum(a, b)
+        codes, firsts = np.unique(codes, return_index=True)
+        return cls(codes >> 32, codes & 0xFFFFFFFF, weights[firsts])
+
+    def join(self, added: Links) -> Links:
+        """These links and the `added` ones; of equal ones these."""
+        fields = zip((self.a, self.b, self.weights), (added.a, added.b, added.weights), strict=True)
+        return Links.from_pairs(*(np.concatenate(pair) for pair in fields))
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +78,7 @@ class Network:
     starts: NDArray[np.int64]
     neighbours: NDArray[np.int64]
     reverse: NDArray[np.int64]
+    weights: NDArray[np.float64]
 
     @classmethod
     def from_links(cls, vertices: int, links: Links) -> Network:
@@ -93,8 +89,9 @@ class Network:
         starts = np.zeros(vertices + 1, np.int64)
         np.cumsum(smaller + np.bincount(links.a, minlength=vertices), out=starts[1:])
         neighbours, reverse = np.empty(starts[-1], np.int64), np.empty(starts[-1], np.int64)
-        fill_rows(links.a, links.b, starts, smaller, neighbours, reverse)
-        return cls(starts, neighbours, reverse)
+        weights = np.empty(starts[-1])
+        fill_rows(links.a, links.b, links.weights, starts, smaller, neighbours, reverse, weights)
+        return cls(starts, neighbours, reverse, weights)
 
     @cached_property
     def owners(self) -> NDArray[np.int64]:
@@ -102,100 +99,80 @@ class Network:
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
 
-def find_links(passages: Passages, known: Links, fresh: NDArray[np.int64], rules: LinkRules) -> tuple[Links, float]:
-    """Find the links of the `fresh` passages; returns them and the threshold.
+@dataclass(frozen=True, slots=True, eq=False)
+class Lists:
+    """The k best partners of each passage (n, k), best first, then -1; of equal scores the first passage is better."""
 
-    `known` are the links among the other passages; `fresh` is ascending. A known passage gets a link to a fresh one if
-    either ranks the other among its k best. No known link is dropped. The threshold is that of `rules`, or the one that
-    the scores of these passages suggest.
+    partners: NDArray[np.int64]
+    scores: NDArray[np.float64]
+
+    @classmethod
+    def from_entries(
+        cls, count: int, k: int, owners: NDArray[np.int64], partners: NDArray[np.int64], scores: NDArray[np.float64]
+    ) -> Lists:
+        """The lists of `count` passages that have these entries."""
+        from tomewise.memory.schemata.kernels import fill_lists
+
+        lists = cls(np.full((count, k), -1, np.int64), np.full((count, k), _NO_SCORE))
+        fill_lists(owners, partners, scores, lists.scores, lists.partners)
+        return lists
+
+    def list_entries(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        """All entries: owners, partners, scores."""
+        owners, places = np.nonzero(self.partners >= 0)
+        return owners, self.partners[owners, places], self.scores[owners, places]
+
+    def link(self, rules: SchemataRules) -> Links:
+        """The links between passages, see `SchemataRules`."""
+        owners, partners, scores = self.list_entries()
+        if rules.theta is not None:
+            is_link = scores >= rules.theta
+        else:
+            is_link = (self.partners[partners] == owners[:, None]).any(axis=1)
+        return Links.from_pairs(owners[is_link], partners[is_link], scores[is_link])
+
+
+def complete_lists(passages: Passages, lists: Lists, is_new: NDArray[np.bool_], rules: SchemataRules) -> int:
+    """Bring lists, in place, to what they are among all passages; returns how many lists were made.
+
+    The lists of passages that are not new are exact among these, save for entries that left with their passages. A list
+    that misses such an entry is made anew, as those of the new passages are; new passages enter the others.
     """
     from tomewise.memory.schemata.kernels import offer_scores
 
-    best, partners = _start_lists(len(passages.rows), known, rules.k)
-    least = _ANY_SCORE if rules.theta is None else rules.theta
-    is_fresh = np.zeros(len(passages.rows), np.bool_)
-    is_fresh[fresh] = True
-    others = np.flatnonzero(~is_fresh)
-    shape = passages.documents, passages.positions, rules.alpha, rules.sigma, np.float32(least)
-    for start in range(0, len(fresh), _BLOCK):
-        rows = fresh[start : start + _BLOCK]
+    known = len(is_new) - np.count_nonzero(is_new)
+    is_open = is_new | ((lists.partners >= 0).sum(axis=1) < min(rules.k, known - 1))
+    lists.partners[is_open], lists.scores[is_open] = -1, _NO_SCORE
+    opened, others = np.flatnonzero(is_open), np.flatnonzero(~is_open)
+    shape = is_open, is_new, passages.vectors, passages.rows, passages.documents, passages.positions
+    for start in range(0, len(opened), _BLOCK):
+        rows = opened[start : start + _BLOCK]
         vectors = passages.select(rows)
-        for source, first in ((fresh, start), (others, 0)):
+        for source, first in ((opened, start), (others, 0)):
             for at in range(first, len(source), _BLOCK):
                 columns = source[at : at + _BLOCK]
-                on_diagonal = source is fresh and at == start
+                on_diagonal = source is opened and at == start
                 cosines = vectors @ passages.select(columns).T
-                offer_scores(cosines, rows, columns, on_diagonal, *shape, best, partners)
-    theta = _choose_threshold(best) if rules.theta is None else rules.theta
-    is_link = (partners >= 0) & (best >= np.float32(theta))
-    is_link &= is_fresh[:, None] | is_fresh[partners]
-    a, indices = np.nonzero(is_link)
-    return Links.from_pairs(a, partners[a, indices], best[a, indices].astype(np.float64)), theta
-
-
-def _start_lists(vertices: int, known: Links, k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """The k best known partners of each vertex, and their scores."""
-    from tomewise.memory.schemata.kernels import offer_links
-
-    best = np.full((vertices, k), _ANY_SCORE, np.float32)
-    partners = np.full((vertices, k), -1, np.int64)
-    offer_links(known.a, known.b, known.weights, best, partners)
-    return best, partners
-
-
-def _choose_threshold(best: NDArray[np.float32]) -> float:
-    """The threshold that 9 of 10 passages reach with their best partner, in hundredths."""
-    reached = best[best[:, 0] > _ANY_SCORE, 0]
-    if not len(reached):
-        return 0.0
-    return round(float(np.floor(np.quantile(reached, 1 - _SHARE_LINKED) * 100)) / 100, 2)
-
-
-def count_linked(links: Links) -> int:
-    """How many vertices have a link."""
-    is_linked = np.zeros(1 + int(links.b.max(initial=-1)), np.bool_)
-    is_linked[links.a] = is_linked[links.b] = True
-    return int(np.count_nonzero(is_linked))
-
-
-def match_pairs(
-    known_a: NDArray[np.int64], known_b: NDArray[np.int64], a: NDArray[np.int64], b: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """For each pair, the index of the equal known pair, or -1. Known pairs are distinct; no number is negative."""
-    indices = np.full(len(a), -1, np.int64)
-    if not len(known_a) or not len(a):
-        return indices
-    width = 1 + int(known_b.max())
-    # Only pairs that may be known get a number: labels of new clusters are so large that the numbers would not fit.
-    comparable = np.flatnonzero((a <= known_a.max()) & (b < width))
-    known, wanted = known_a * width + known_b, a[comparable] * width + b[comparable]
-    order = np.argsort(known, kind="stable")  # takes sorted runs as they are: pairs are stored in a few of them
-    known = known[order]
-    found = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    indices[comparable] = np.where(known[found] == wanted, order[found], -1)
-    return indices
-
-
-def find_changes(a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which of these sorted pairs differ from the pair before."""
-    is_new = np.ones(len(a), np.bool_)
-    is_new[1:] = (a[1:] != a[:-1]) | (b[1:] != b[:-1])
-    return is_new
+                offer_scores(
+                    cosines, rows, columns, on_diagonal, *shape, rules.alpha, rules.sigma, lists.scores, lists.partners
+                )
+    return len(opened)
 
 
 def describe_network(networks: Sequence[Mapping[str, Any]]) -> str:
-    """Settings, share of isolated passages, clusters by level, and calls of the networks of one or several tomes.
+    """Settings, clusters by level, old summaries and calls of the networks of one or several tomes.
 
-    A network is what `SchemataLayer` records under that name. All of them have the same settings, but each its own
-    threshold.
+    A network is what `SchemataLayer` records under that name. All of them have the same settings.
     """
     first = networks[0]
-    thresholds = sorted({network["theta"] for network in networks})
-    theta = f"{thresholds[0]:g}" + (f" to {thresholds[-1]:g}" if len(thresholds) > 1 else "")
-    passages = sum(network["passages"] for network in networks)
-    isolated = sum(network["isolated"] for network in networks)
+    passages, outside, older, calls = (
+        sum(network[name] for network in networks) for name in ("passages", "outside", "older", "calls")
+    )
     levels = [sum(counts) for counts in zip_longest(*(network["clusters"] for network in networks), fillvalue=0)]
     clusters = f"clusters by level {', '.join(f'{count:,}' for count in levels)}" if levels else "no clusters"
-    calls = f"the last batch asked for {sum(network.get('calls', 0) for network in networks):,} summaries"
-    settings = f"alpha {first['alpha']:g}, sigma {first['sigma']:g}, theta {theta}, k {first['k']}"
-    return f"{settings}; {isolated / max(1, passages):.1%} of {passages:,} passages isolated; {clusters}; {calls}"
+    theta = "" if first["theta"] is None else f", theta {first['theta']:g}"
+    settings = f"alpha {first['alpha']:g}, sigma {first['sigma']:g}, k {first['k']}{theta}"
+    return (
+        f"{settings}; {passages:,} passages, {outside:,} in no cluster; {clusters}; {older:,} summaries "
+        f"older than their members; the last build asked for {calls:,}"
+    )

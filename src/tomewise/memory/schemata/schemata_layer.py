@@ -1,27 +1,25 @@
-"""Schemata: overlapping clusters of passages and of their summaries, grown batch by batch (CAM, section 4.1)."""
+"""Schemata: overlapping clusters of passages and of their summaries, a function of the passages (CAM, section 4.1)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tomewise.calls import NO_CALLS, CallCount
 from tomewise.concurrency import run_in_thread
+from tomewise.errors import BadReply
 from tomewise.extras import GRAPH
 from tomewise.language.per_role import find_name
 from tomewise.language.roles import SUMMARISE, SummaryIn
 from tomewise.memory.ask_each import run_each
-from tomewise.memory.schemata.catalog import Catalog, Cluster
-from tomewise.memory.schemata.cluster_summaries import summarise
-from tomewise.memory.schemata.levels import FIRST_LABEL, MOST_LEVELS, Level, grow_levels, make_unclustered_level
-from tomewise.memory.schemata.network import LinkRules, Links, count_linked, find_links
-from tomewise.memory.schemata.schemata_names import SchemataNames
-from tomewise.memory.schemata.schemata_state import BaseLevel, load_base_level, load_labels, load_shared, write_levels
+from tomewise.memory.schemata.hierarchy import Hierarchy, Level, grow_hierarchy
+from tomewise.memory.schemata.network import complete_lists
+from tomewise.memory.schemata.schemata_names import USUAL, SchemataNames, SchemataRules
+from tomewise.memory.schemata.schemata_state import Base, load_base, load_shared, load_stored, write_edges
 from tomewise.memory.step_reports import sum_tokens
 from tomewise.types import Change, Embedder, Estimate, LanguageModel, LayerReport, Node, NodeId, Report, content_id
 
@@ -29,309 +27,212 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tomewise.store.contract import Store
-    from tomewise.store.write_contract import Write
 
+_SUMMARY_TOKENS = 150
 _REPLY_SHARE = 0.8  # of the bound that a summary reaches on average; for estimates
-_ENOUGH = 50  # passages whose similarities set a threshold that later batches keep
-_GROWTH = 4  # a tome with so many times the passages that set the threshold sets it again
-
-
-@dataclass(frozen=True, slots=True)
-class _Threshold:
-    """`theta`, or None if all passages have to set it; how many passages set it; and the theta that is outgrown."""
-
-    theta: float | None
-    passages: int
-    outgrown: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """One batch: the new state, the clusters that need a node, and those whose summary is out of date."""
+    """What a build has to do. Clusters are given by their index in `hierarchy`, vertices by their names (see `Level`).
 
-    base: BaseLevel
-    theta: float
-    threshold: _Threshold
-    levels: list[Level]
-    levels_before: int
-    catalog: Catalog
-    stored: frozenset[int]
-    stale: list[Cluster]
-    failed: frozenset[int]
+    `keys` are those of the passages and of the nodes that stay, by name, -1 for a cluster without a node. `carried` are
+    the clusters that take over the summary of an old node: its key, and the share of passages that have changed since
+    that summary was made. `asked` are the clusters to summarise; `older` counts the nodes that stay with such a share.
+    """
+
+    base: Base
+    hierarchy: Hierarchy
+    levels: Sequence[Level]
+    keys: NDArray[np.int64]
+    carried: Mapping[int, tuple[int, float]]
+    asked: Sequence[int]
+    older: int
 
 
 class SchemataLayer:
-    """A hierarchy that grows by assimilation and accommodation; a state to which `batch` passages are added at a time.
+    """A hierarchy of clusters of passages, whose nodes are their summaries; see `SchemataRules`.
 
-    A batch adds its links, clusters what they change, and summarises the clusters whose members or members' summaries
-    changed; all is committed together. The nodes of this layer are the clusters of two or more vertices; a vertex
-    alone in its cluster is a vertex of the next level too. A node keeps its id while its members change. A large
-    cluster is summarised in parts, and the parts together, so that a new member changes few calls. Removing a document
-    is the same mechanism without new links.
-
-    Without `split`, a vertex is in one cluster alone. Without `hierarchy` there are links, but no clusters. `entities`
-    is the node layer of a graph's entities: passages that see an entity of at most k passages are linked too, with the
-    threshold as their score.
-
-    Unlike the other layers, the result depends on the order in which passages came; equal histories give equal results.
-    Without a threshold in `rules`, the passages set it once there are 50, and again when there are 4 times as many as
-    set it. Then all is linked and clustered again, and all nodes are new.
+    Links and clusters depend on the passages alone, not on the order in which these came. The lists of best partners
+    are kept exact, and clusters are made from them at each update. A cluster with the same members as before keeps its
+    node, so that only changed ones are summarised. A summary of summaries whose passages have hardly changed goes on as
+    the summary of the cluster that is most like its own; with `renew` 0 all changed ones are made again, so that the
+    nodes depend on the passages alone too. A summary made with a passage that was removed never goes on.
     """
 
     extra = GRAPH
 
-    def __init__(
-        self,
-        store: Store,
-        model: LanguageModel,
-        embedder: Embedder,
-        *,
-        rules: LinkRules | None = None,
-        split: bool = True,
-        hierarchy: bool = True,
-        entities: str = "",
-        batch: int | None = None,
-    ) -> None:
+    def __init__(self, store: Store, model: LanguageModel, embedder: Embedder, rules: SchemataRules = USUAL) -> None:
         self._store = store
         self._model = model
         self._embedder = embedder
-        self._rules = rules or LinkRules()
-        self._split = split
-        self._hierarchy = hierarchy
-        self._entities = entities
-        self._batch = batch
-        self.names = SchemataNames.from_settings(self._rules, split=split, hierarchy=hierarchy, entities=entities)
+        self._rules = rules
+        self.names = SchemataNames.from_rules(rules)
         self.name = self.names.layer
-        self.needs = ("passages", entities) if entities else ("passages",)
+        self.needs = ("passages", rules.entities) if rules.entities else ("passages",)
         self.writes = (self.name,)
 
     @property
     def calls(self) -> CallCount:
-        """A cluster of n members takes fewer than n + 1 calls. Each link is in two clusters of its level at most.
-
-        So level 1 takes at most 2k calls a passage. Every higher level has fewer clusters than the one below it, which
-        has at most k a passage, each with at most 2k links. Links from shared entities are not counted in the limit.
-        """
-        if not self._hierarchy:
+        """A level has fewer clusters than the passages or clusters below it."""
+        if not self._rules.levels:
             return NO_CALLS
-        k = self._rules.k
-        most = 2 * k + (MOST_LEVELS - 1) * 2 * k * k if self._split else MOST_LEVELS
         return CallCount(
-            "1 for every 4 to 12 passages or 12 to 36 summaries in a cluster that is new or has changed", most
+            "1 for each new or changed cluster of 3 to 16, in all about 1 for 4 passages", self._rules.levels
         )
 
     async def update(self, change: Change, report: Report) -> LayerReport:
-        """Add the new passages, batch by batch. A cluster whose summary failed is tried again by the next build."""
-        known = (await run_in_thread(self._store.intake, self.name)).failed
-        fresh = [key for key in change.added if key not in known]
-        size = self._batch or max(1, len(fresh))
-        batches = [fresh[start : start + size] for start in range(0, max(1, len(fresh)), size)]
-        reports = [await self._add_batch(batch, report) for batch in batches]
-        return LayerReport(
-            layer=self.name,
-            added=sum(each.added for each in reports),
-            removed=sum(each.removed for each in reports),
-            failed=reports[-1].failed,
-            notes=reports[-1].notes,
-        )
+        """Summarise the clusters that changed. A cluster whose summary failed is tried again by the next build."""
+        plan = await run_in_thread(self._plan, bool(change.removed))
+        texts = await run_in_thread(self._load_texts, plan)
+        heights, passages = plan.hierarchy.heights, plan.hierarchy.passages
+        failed: dict[int, str] = {}
+
+        async def summarise(cluster: int) -> str:
+            return (await self._model.ask(SUMMARISE, _make_input(plan.hierarchy, cluster, texts))).summary
+
+        for height in range(1, 1 + int(heights.max(initial=0))):
+            clusters = {cluster: cluster for cluster in plan.asked if heights[cluster] == height}
+            replies = await run_each(clusters, summarise, report, f"schemata of level {height} summarised")
+            texts |= {passages + cluster: text for cluster, text in replies.items()}
+            failed |= replies.failed
+        made = [texts[passages + cluster] for cluster in plan.asked if cluster not in failed]
+        vectors = await run_in_thread(self._embedder.embed, made)
+        return await run_in_thread(self._commit, plan, change, texts, vectors, failed)
 
     async def estimate(self, change: Change) -> Estimate:
-        """The calls of one batch, exact. A new summary counts with the beginnings of its parts as its text."""
-        plan = await run_in_thread(self._plan, change.added)
-        inputs: list[SummaryIn] = []
-
-        async def record_input(summary_input: SummaryIn) -> str:
-            inputs.append(summary_input)
-            characters = int(_REPLY_SHARE * 4 * summary_input.max_tokens)
-            return " ".join(summary_input.texts)[:characters]
-
+        """The calls of one update, exact. A new summary counts with the beginnings of its texts."""
+        plan = await run_in_thread(self._plan, bool(change.removed))
         texts = await run_in_thread(self._load_texts, plan)
-        for cluster in plan.stale:
-            texts[cluster.label] = await summarise(cluster, texts, record_input)
+        inputs = []
+        for cluster in plan.asked:
+            inputs.append(_make_input(plan.hierarchy, cluster, texts))
+            text = " ".join(inputs[-1].texts)[: int(_REPLY_SHARE * 4 * _SUMMARY_TOKENS)]
+            texts[plan.hierarchy.passages + cluster] = text
         return Estimate(
             layer=self.name,
             model=find_name(self._model, SUMMARISE),
             calls=len(inputs),
             input_tokens=await sum_tokens(inputs, partial(self._model.count_input_tokens, SUMMARISE)),
-            output_tokens=int(_REPLY_SHARE * sum(summary_input.max_tokens for summary_input in inputs)),
+            output_tokens=int(_REPLY_SHARE * _SUMMARY_TOKENS * len(inputs)),
         )
 
-    async def _add_batch(self, batch: Sequence[int], report: Report) -> LayerReport:
-        plan = await run_in_thread(self._plan, batch)
-        texts = await run_in_thread(self._load_texts, plan)
-        failed: dict[int, str] = {}
-        made: dict[int, None] = {}
-        calls = 0
-
-        async def ask(summary_input: SummaryIn) -> str:
-            nonlocal calls
-            calls += 1
-            return (await self._model.ask(SUMMARISE, summary_input)).summary
-
-        async def summarise_one(cluster: Cluster) -> str:
-            return await summarise(cluster, texts, ask)
-
-        for level, group in groupby(plan.stale, key=lambda cluster: cluster.level):
-            clusters = {cluster.label: cluster for cluster in group}
-            label = f"schemata of level {level} summarised"
-            replies = await run_each(clusters, summarise_one, report, label)
-            texts |= replies
-            made |= dict.fromkeys(replies)
-            failed |= replies.failed
-        summaries = {label: texts[label] for label in made}
-        vectors = await run_in_thread(self._embedder.embed, list(summaries.values()))
-        return await run_in_thread(self._commit, plan, batch, summaries, vectors, failed, calls)
-
-    def _plan(self, batch: Sequence[int]) -> _Plan:
-        record = self._store.builds().get(self.name, {})
-        intake = self._store.intake(self.name)
-        known = intake.done | intake.failed.keys()
-        fresh = frozenset(batch)
-        if self._entities:
-            passages = frozenset(self._store.node_keys("passages"))
-            known, fresh = known & passages, fresh & passages
-        threshold = self._choose_threshold(record.get("network", {}), len(known), len(known | fresh))
-        if threshold.theta is None:
-            known, fresh = frozenset(), known | fresh  # all are linked again
-        base = load_base_level(self._store, self.names, known, fresh)
-        added, theta = find_links(base.passages, base.links, base.fresh, replace(self._rules, theta=threshold.theta))
-        links = _join_links(base.links, added)
-        if self._entities:
-            shared = load_shared(self._store, self._entities, base.keys, self._rules.k)
-            links = _join_links(links, replace(shared, weights=np.full(len(shared.a), theta)))
-        levels_before = record.get("levels", 0)
-        # Labels of links that no longer exist would hold clusters together, so they are dropped with the threshold.
-        before = load_labels(self._store, self.names, levels_before if threshold.outgrown is None else 0)
-        if self._hierarchy:
-            levels = grow_levels(base.keys, links, before, self._rules.k, split=self._split)
-        else:
-            levels = make_unclustered_level(base.keys, links)
-        catalog = Catalog.from_levels(levels, base.passages.positions)
-        stamps = self._store.node_field(self.name, "stamp")
-        stale = catalog.list_stale(stamps)
-        failed = frozenset(intake.failed)
-        return _Plan(base, theta, threshold, levels, levels_before, catalog, frozenset(stamps), stale, failed)
-
-    def _choose_threshold(self, network: Mapping[str, Any], known: int, passages: int) -> _Threshold:
-        """The threshold of the rules, or the one that earlier batches set, unless the tome has grown too much since.
-
-        The more passages there are, the more alike is the nearest one, and the higher is the threshold.
-        """
-        if self._rules.theta is not None:
-            return _Threshold(self._rules.theta, 0)
-        if known < _ENOUGH:
-            return _Threshold(None, passages)
-        theta, theta_passages = network["theta"], network.get("theta_passages", network["passages"])
-        if passages >= _GROWTH * theta_passages:
-            return _Threshold(None, passages, outgrown=theta)
-        return _Threshold(theta, theta_passages)
+    def _plan(self, has_removals: bool) -> _Plan:
+        base = load_base(self._store, self.names, self._rules.k)
+        complete_lists(base.passages, base.lists, base.is_new, self._rules)
+        links = base.lists.link(self._rules)
+        if self._rules.entities:
+            links = links.join(load_shared(self._store, base, self._rules))
+        hierarchy, levels = grow_hierarchy(links, base.lists.partners, self._rules)
+        drifts = {key: float(drift) for key, drift in self._store.node_field(self.name, "drift").items() if drift}
+        # What is older than its members may tell of a passage that is gone.
+        stored = load_stored(self._store, self.names, base.keys, without=drifts if has_removals else ())
+        keys = stored.match_clusters(hierarchy)
+        missing = np.flatnonzero(keys[hierarchy.passages :] < 0)
+        carried = {
+            cluster: (heir, drift)
+            for cluster, heir, distance in stored.find_heirs(hierarchy, missing[hierarchy.heights[missing] > 1])
+            if (drift := distance + drifts.get(heir, 0.0)) <= self._rules.renew
+        }
+        asked = [cluster for cluster in missing.tolist() if cluster not in carried]
+        return _Plan(base, hierarchy, levels, keys, carried, asked, len(drifts.keys() & set(keys.tolist())))
 
     def _load_texts(self, plan: _Plan) -> dict[int, str]:
-        """The texts that exist of the members of the stale clusters."""
-        wanted = {child for cluster in plan.stale for child in cluster.children}
-        passages = self._store.passages(key for key in wanted - plan.stored if key < FIRST_LABEL)
+        """The texts that exist of the members of changed clusters, and those that clusters take over, by name."""
+        names = plan.hierarchy.list_children(plan.asked)
+        keys = {name: key for name, key in zip(names, plan.keys[names].tolist(), strict=True) if key >= 0}
+        keys |= {plan.hierarchy.passages + cluster: heir for cluster, (heir, _) in plan.carried.items()}
+        passages = self._store.passages(keys.values())
         texts = {key: passage.content for key, passage in passages.items()}
-        return texts | {key: node.text for key, node in self._store.nodes_at(wanted & plan.stored).items()}
+        texts |= {key: node.text for key, node in self._store.nodes_at(set(keys.values()) - texts.keys()).items()}
+        return {name: texts[key] for name, key in keys.items()}
 
     def _commit(
-        self, plan: _Plan, batch: Sequence[int], made: Mapping[int, str], vectors: NDArray[np.float32],
-        failed: Mapping[int, str], calls: int,
+        self, plan: _Plan, change: Change, texts: Mapping[int, str], vectors: NDArray[np.float32],
+        failed: Mapping[int, str],
     ) -> LayerReport:  # fmt: skip
-        """Write a batch, which took `calls`. `made` are the new summaries by label, each with its row of `vectors`."""
-        leaves = {key: reason for label, reason in failed.items() for key in plan.catalog.find_leaves(label)}
-        taken = {*batch, *plan.failed} - leaves.keys()
-        obsolete = plan.stored - frozenset(plan.catalog.labels.tolist())
-        ids, born = self._name_nodes(plan)
-        with self._store.write() as change:
-            keys = self._put_nodes(change, plan, ids, made)
-            change.remove_nodes(obsolete)  # after the nodes above have their new sources
-            change.remove_vectors(self.name, [keys[label] for label in failed])
-            change.replace_vectors(self.name, [keys[label] for label in made], vectors)
-            write_levels(change, self._store, self.names, plan.levels, plan.levels_before, keys)
-            change.record_intake(self.name, taken, leaves)
-            change.record_build(self.name, self._make_record(plan, born, calls))
+        """Write what changed. `vectors` are those of the new summaries, in their order; `texts` see `_load_texts`."""
+        store, passages = self._store, plan.hierarchy.passages
+        made = [cluster for cluster in plan.asked if cluster not in failed]
+        nodes = self._make_nodes(plan, texts, failed)
+        heirs = [heir for heir, _ in plan.carried.values()]
+        rows = np.concatenate((vectors, store.rows(self.name, heirs))) if heirs else vectors
+        lost = {
+            key: reason
+            for cluster, reason in failed.items()
+            for key in plan.base.keys[plan.hierarchy.leaves[[cluster]].indices].tolist()
+        }
+        obsolete = np.setdiff1d(store.node_keys(self.name), plan.keys).tolist()
+        keys = plan.keys.copy()
+        with store.write() as writing:
+            writing.remove_nodes(obsolete)
+            for height in range(1, 1 + int(plan.hierarchy.heights.max(initial=0))):
+                level = {cluster: node for cluster, node in nodes.items() if node.level == height}
+                put = writing.put_nodes(list(level.values()))  # after the nodes that these were made from
+                keys[[passages + cluster for cluster in level]] = [put[node.id] for node in level.values()]
+            if nodes:
+                node_keys = keys[[passages + cluster for cluster in (*made, *plan.carried)]].tolist()
+                writing.put_vectors(self.name, node_keys, rows)
+            owners, partners, scores = plan.base.lists.list_entries()
+            write_edges(writing, store, self.names.lists, keys[owners], keys[partners], scores)
+            for number, level_links in enumerate(plan.levels):
+                write_edges(writing, store, self.names.links(number), *level_links.find_ends(keys))
+            for number in range(len(plan.levels), store.builds().get(self.name, {}).get("levels", 0)):
+                writing.remove_edges(self.names.links(number))
+            writing.record_intake(self.name, {*change.added, *store.intake(self.name).failed} - lost.keys(), lost)
+            writing.record_build(self.name, self._make_record(plan, len(made), nodes))
         return LayerReport(
-            layer=self.name, added=len(made), removed=len(obsolete), failed=leaves, notes=tuple(self._list_notes(plan))
+            layer=self.name, added=len(nodes), removed=len(obsolete), failed=lost, notes=self._list_notes(plan)
         )
 
-    def _list_notes(self, plan: _Plan) -> Iterator[str]:
-        passages = len(plan.base.keys)
-        if passages and not plan.levels:
-            yield f"no two of {passages:,} passages are alike enough to be linked: theta is {plan.theta:g}"
-        elif plan.levels and not self._hierarchy:
-            yield f"{len(plan.levels[0].links.a):,} links between {passages:,} passages, no summaries"
-        if plan.threshold.outgrown is not None:
-            yield (
-                f"theta was {plan.threshold.outgrown:g} and is now {plan.theta:g}: the tome has grown, so all "
-                f"{passages:,} passages were linked and clustered again"
+    def _make_nodes(self, plan: _Plan, texts: Mapping[int, str], failed: Mapping[int, str]) -> dict[int, Node]:
+        """The nodes of the clusters without one, by cluster."""
+        hierarchy, changed = plan.hierarchy, sorted((*plan.asked, *plan.carried))
+        names = hierarchy.list_children(changed)
+        at = {key: name for name, key in zip(names, plan.keys[names].tolist(), strict=True) if key >= 0}
+        ids: dict[int, NodeId] = {at[key]: node.id for key, node in self._store.nodes_at(at).items()}
+        nodes: dict[int, Node] = {}
+        for cluster in changed:
+            name, members = hierarchy.passages + cluster, hierarchy.list_children([cluster])
+            ids[name] = content_id(self.name, *(ids[member] for member in members))
+            if cluster in failed:
+                continue
+            _, drift = plan.carried.get(cluster, (0, 0.0))
+            nodes[cluster] = Node(
+                id=ids[name],
+                layer=self.name,
+                text=texts[name],
+                sources=tuple(ids[member] for member in members if member - hierarchy.passages not in failed),
+                level=int(hierarchy.heights[cluster]),
+                position=int(plan.base.passages.positions[hierarchy.leaves[[cluster]].indices.min()]),
+                data={"drift": f"{drift:.6f}"} if drift else {},
             )
+        return nodes
 
-    def _put_nodes(
-        self, change: Write, plan: _Plan, ids: Mapping[int, NodeId], made: Mapping[int, str]
-    ) -> dict[int, int]:
-        """Write the stale clusters level by level, as sources must exist. Returns their keys by label."""
-        keys: dict[int, int] = {}
-        for _, group in groupby(plan.stale, key=lambda cluster: cluster.level):
-            nodes = {each.label: _make_node(each, self.name, ids, made.get(each.label, "")) for each in group}
-            known = [node for label, node in nodes.items() if label in plan.stored]
-            fresh = [node for label, node in nodes.items() if label not in plan.stored]
-            at = change.update_nodes(known, lifetime="any") | change.put_nodes(fresh, lifetime="any")
-            keys |= {label: at[node.id] for label, node in nodes.items()}
-        return keys
-
-    def _name_nodes(self, plan: _Plan) -> tuple[dict[int, NodeId], int]:
-        """The ids of the stale clusters and their children by key or label, and how many nodes were born so far."""
-        born = int(self._store.builds().get(self.name, {}).get("born", 0))
-        children = {child for cluster in plan.stale for child in cluster.children}
-        known = (children | {cluster.label for cluster in plan.stale}) & plan.stored
-        ids = {key: node.id for key, node in self._store.nodes_at(known).items()}
-        passages = self._store.passages(key for key in children - plan.stored if key < FIRST_LABEL)
-        ids |= {key: passage.id for key, passage in passages.items()}
-        for cluster in plan.stale:
-            if cluster.label not in ids:
-                ids[cluster.label] = content_id(self.name, born, cluster.stamp)
-                born += 1
-        return ids, born
-
-    def _make_record(self, plan: _Plan, born: int, calls: int) -> dict[str, Any]:
-        linked = count_linked(plan.levels[0].links) if plan.levels else 0
+    def _make_record(self, plan: _Plan, calls: int, nodes: Mapping[int, Node]) -> dict[str, Any]:
+        lowest = plan.hierarchy.children[plan.hierarchy.children < plan.hierarchy.passages]
         network = {
             "alpha": self._rules.alpha,
             "sigma": self._rules.sigma,
             "k": self._rules.k,
-            "theta": plan.theta,
-            "theta_passages": plan.threshold.passages,
-            "passages": len(plan.base.keys),
-            "isolated": len(plan.base.keys) - linked,
-            "clusters": np.bincount(plan.catalog.levels)[1:].tolist(),
+            "theta": self._rules.theta,
+            "passages": plan.hierarchy.passages,
+            "outside": plan.hierarchy.passages - len(np.unique(lowest[lowest >= 0])),
+            "clusters": np.bincount(plan.hierarchy.heights)[1:].tolist(),
+            "older": plan.older + sum(bool(node.data) for node in nodes.values()),
             "calls": calls,
         }
-        return {
-            "model": find_name(self._model, SUMMARISE),
-            "network": network,
-            "visits": sum(level.clusters.visits for level in plan.levels),
-            "unsettled": sum(level.clusters.unsettled for level in plan.levels),
-            "levels": len(plan.levels),
-            "born": born,
-        }
+        return {"model": find_name(self._model, SUMMARISE), "network": network, "levels": len(plan.levels)}
+
+    def _list_notes(self, plan: _Plan) -> tuple[str, ...]:
+        if self._rules.levels:
+            return ()
+        return (f"{len(plan.levels[0].links.a):,} links between {plan.hierarchy.passages:,} passages, no summaries",)
 
 
-def _make_node(cluster: Cluster, layer: str, ids: Mapping[int, NodeId], text: str) -> Node:
-    """The node of a cluster. One whose summary failed has no text and no stamp, so that the next build tries again."""
-    return Node(
-        id=ids[cluster.label],
-        layer=layer,
-        text=text,
-        sources=tuple(ids[child] for child in cluster.children),
-        level=cluster.level,
-        position=cluster.position,
-        data={"stamp": cluster.stamp if text else ""},
-    )
-
-
-def _join_links(known: Links, added: Links) -> Links:
-    return Links.from_pairs(
-        np.concatenate((known.a, added.a)),
-        np.concatenate((known.b, added.b)),
-        np.concatenate((known.weights, added.weights)),
-    )
+def _make_input(hierarchy: Hierarchy, cluster: int, texts: Mapping[int, str]) -> SummaryIn:
+    """The texts of the members of a cluster, save for those without a summary. Raises BadReply if none has one."""
+    found = [texts[name] for name in hierarchy.list_children([cluster]) if texts.get(name)]
+    if not found:
+        raise BadReply("none of the members of the cluster could be summarised")
+    return SummaryIn(texts=found, max_tokens=_SUMMARY_TOKENS)

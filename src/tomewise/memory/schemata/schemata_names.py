@@ -1,48 +1,77 @@
-"""The names of one instance of the schemata in the store, which the layer and recall share."""
+"""The settings of the schemata, and the names of what they make in the store, which the layer and recall share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import ClassVar
-
-from tomewise.memory.schemata.network import LinkRules
+from typing import ClassVar, Literal, TypeAlias
 
 SCHEMATA = "schemata"
+MOST_LEVELS = 10
+Clusters: TypeAlias = Literal["overlapping", "disjoint", "shuffled"]
+
+
+@dataclass(frozen=True, slots=True)
+class SchemataRules:
+    """How passages are linked and clustered; names as in the paper, equation 2.
+
+    The score of two passages is alpha times the cosine, plus, within a document, 1 - alpha times a Gaussian of the
+    distance in passages with the width `sigma`. They are linked if each is among the `k` best partners of the other.
+    With `theta`, it is enough that one is among the best of the other with a score of at least theta, as in the paper.
+    With `entities`, the node layer of a graph's entities, passages that see an entity of at most k passages are linked
+    too.
+
+    In `disjoint` clusters, a vertex has one replica. `shuffled` ones are overlapping ones with their passages permuted,
+    a control. There are at most so many `levels` of clusters; with 0 there are links alone. A summary of summaries is
+    kept while at most the share `renew` of the passages below it has changed.
+    """
+
+    alpha: float = 0.7
+    sigma: float = 1.0
+    k: int = 10
+    theta: float | None = None
+    entities: str = ""
+    clusters: Clusters = "overlapping"
+    levels: int = MOST_LEVELS
+    renew: float = 0.1
+
+
+USUAL = SchemataRules()
 
 
 @dataclass(frozen=True, slots=True)
 class SchemataNames:
-    """The names of the schemata that these settings make.
+    """The names of the schemata that some rules make.
 
-    The layer of the default settings is `schemata`; other settings are part of the layer's name, so that each has its
-    own state. Nodes and vectors have the layer's name. Edge spaces: `LAYER-links:L` (vertex, vertex, score; each link
-    of level L once, the smaller key first) and `LAYER-labels:L` (see `memory.schemata.schemata_state`), and the store's
-    `seen-in:LAYER`.
+    The layer of the default rules is `schemata`; other rules are part of the layer's name, so that each has its own
+    state. Nodes and vectors have the layer's name. Edge spaces: `LAYER-lists` (passage, partner, score; the k best
+    partners of each passage), `LAYER-links:L` (vertex, vertex, weight; each link of level L once), and the store's
+    `made-of:LAYER`.
     """
 
     layer: str = SCHEMATA
     kind: ClassVar = "summary"  # what its nodes are
 
     @classmethod
-    def from_settings(cls, rules: LinkRules, *, split: bool, hierarchy: bool, entities: str) -> SchemataNames:
-        """The names for these settings, see `SchemataLayer`."""
-        usual = LinkRules()
-        settings = {field.name: getattr(rules, field.name) for field in fields(rules)}
-        parts = [f"{name}={value:g}" for name, value in settings.items() if value != getattr(usual, name)]
-        parts += [] if split else ["unsplit"]
-        parts += [] if hierarchy else ["links"]
-        parts += [entities] if entities else []
+    def from_rules(cls, rules: SchemataRules) -> SchemataNames:
+        """The names for these rules."""
+        changed = {
+            field.name: value
+            for field in fields(rules)
+            if (value := getattr(rules, field.name)) != getattr(USUAL, field.name)
+        }
+        parts = [value if isinstance(value, str) else f"{name}={value:g}" for name, value in changed.items()]
         return cls(":".join([SCHEMATA, ",".join(parts)] if parts else [SCHEMATA]))
+
+    @property
+    def lists(self) -> str:
+        """The space of the best partners of passages."""
+        return f"{self.layer}-lists"
 
     def links(self, level: int) -> str:
         """The space of the links of a level; 0 is that of passages."""
         return f"{self.layer}-links:{level}"
 
-    def labels(self, level: int) -> str:
-        """The space of the labels of a level."""
-        return f"{self.layer}-labels:{level}"
-
     @property
     def sources(self) -> str:
         """The space of the edges from schemata to what they were made from."""
-        return f"seen-in:{self.layer}"
+        return f"made-of:{self.layer}"

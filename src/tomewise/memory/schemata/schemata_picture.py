@@ -38,8 +38,8 @@ def draw_schemata(store: Readable, names: SchemataNames, *, limit: int = LIMIT, 
     drawn = _draw_hierarchy(hierarchy, names, limit, uses or Uses())
     passages = len(store.node_keys(PASSAGES))
     outside = passages - len(leaves)
-    missing = f"Not drawn, as they are in no cluster: {outside:,} of {passages:,} passages."
-    return replace(drawn, missing=(missing,)) if outside else drawn
+    missing = f"In no cluster: {outside:,} of {passages:,} passages."
+    return replace(drawn, missing=(*drawn.missing, missing)) if outside else drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,11 @@ def _draw_hierarchy(hierarchy: _Hierarchy, names: SchemataNames, limit: int, use
     used = hierarchy.find_above(uses.shown | uses.cited)
     cited = hierarchy.find_above(uses.cited)
     keys = hierarchy.list_keys()
-    first = frozenset(sorted(keys, key=lambda key: key not in used)[:limit])
-    chosen = [key for key in keys if key in first]
+    # A few of many passages say nothing: without room for all, those that the answer used stand under their clusters.
+    drawn = keys if len(keys) <= limit else [key for key in keys if key in hierarchy.nodes or key in used]
+    first = frozenset(sorted(drawn, key=lambda key: key not in used)[:limit])
+    chosen = [key for key in drawn if key in first]
+    lost = len(hierarchy.leaves) - sum(key in hierarchy.leaves for key in chosen)
     levels = sorted({hierarchy.nodes[key].level for key in chosen if key in hierarchy.nodes}, reverse=True)
     return Picture(
         kind="tree",
@@ -88,6 +91,7 @@ def _draw_hierarchy(hierarchy: _Hierarchy, names: SchemataNames, limit: int, use
         groups=(*(Group(id=f"level {level}", label=f"Level {level}") for level in levels), _LEAVES),
         shown=len(chosen),
         total=len(keys),
+        missing=(f"{lost:,} passages are not drawn: choose a cluster to read those in it.",) if lost else (),
     )
 
 

@@ -1,84 +1,115 @@
-"""The state of the schemata as the store keeps it: links and labels as edges between nodes, level by level.
-
-The space `SchemataNames.links(L)` has the links of level L with their scores. `labels(L)` has, for each ordered pair
-of linked vertices v and u, the label of the replica of v that holds u: the key of the node of its cluster, or the key
-of v itself if the cluster has no other vertex.
-"""
+"""The state of the schemata as the store keeps it: lists, links of all levels, and clusters with their members."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tomewise.memory.schemata.levels import FIRST_LABEL, Level, SlotLabels
-from tomewise.memory.schemata.network import Links, Passages, match_pairs
+from tomewise.memory.schemata.clusters import fill_clusters
+from tomewise.memory.schemata.hierarchy import Hierarchy
+from tomewise.memory.schemata.network import Links, Lists, Passages
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tomewise.memory.schemata.schemata_names import SchemataNames
+    from tomewise.memory.schemata.schemata_names import SchemataNames, SchemataRules
     from tomewise.store.contract import Store
     from tomewise.store.write_contract import Write
 
+_UNKNOWN = -2  # the key of a cluster without a node; -1 is that of no member
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BaseLevel:
-    """The passages of the lowest level in document order, by key, and the links among those that are not `fresh`."""
+class Base:
+    """The passages in document order: their keys (n,), which are new to the layer, and the lists of the others."""
 
     keys: NDArray[np.int64]
+    is_new: NDArray[np.bool_]
     passages: Passages
-    links: Links
-    fresh: NDArray[np.int64]
+    lists: Lists
 
 
-def load_base_level(store: Store, names: SchemataNames, known: frozenset[int], fresh: frozenset[int]) -> BaseLevel:
-    """Load the `known` passages with their links, and the `fresh` ones."""
-    order, documents, positions = store.passage_order()
-    is_known, is_fresh = _find_wanted(order, known), _find_wanted(order, fresh)
-    used = is_known | is_fresh
-    keys = order[used]
+@dataclass(frozen=True, slots=True, eq=False)
+class Stored:
+    """The clusters of the last build that are left.
+
+    `keys` are those of the passages and of the clusters' nodes, by name (see `Level`); `usable` (clusters,) says which
+    summaries may go on.
+    """
+
+    hierarchy: Hierarchy
+    keys: NDArray[np.int64]
+    usable: NDArray[np.bool_]
+
+    def match_clusters(self, hierarchy: Hierarchy) -> NDArray[np.int64]:
+        """The keys of passages and of the nodes with the members of these clusters, by name, else -1."""
+        stored = _find_member_keys(self.hierarchy.children, self.keys)
+        stored_keys = self.keys[self.hierarchy.passages :].tolist()
+        known = {
+            row.tobytes(): key for row, key, usable in zip(stored, stored_keys, self.usable, strict=True) if usable
+        }
+        keys = np.concatenate((self.keys[: hierarchy.passages], np.full(len(hierarchy.children), _UNKNOWN)))
+        for height in range(1, 1 + int(hierarchy.heights.max(initial=0))):
+            at = np.flatnonzero(hierarchy.heights == height)
+            rows = _find_member_keys(hierarchy.children[at], keys)
+            keys[hierarchy.passages + at] = [known.get(row.tobytes(), _UNKNOWN) for row in rows]
+        keys[keys == _UNKNOWN] = -1
+        return keys
+
+    def find_heirs(self, hierarchy: Hierarchy, clusters: NDArray[np.int64]) -> Iterator[tuple[int, int, float]]:
+        """For clusters, the key of the node with the most similar passages below it, and the share that differs."""
+        leaves, stored = hierarchy.leaves[clusters], self.hierarchy.leaves
+        shared = (leaves @ stored.T).tocoo()
+        rows, columns = shared.coords
+        larger = np.maximum(np.diff(leaves.indptr)[rows], np.diff(stored.indptr)[columns])
+        distances = np.where(self.usable[columns], 1 - shared.data / larger, 2.0)
+        order = np.lexsort((columns, distances, rows))
+        firsts, at = np.unique(rows[order], return_index=True)
+        best = order[at]
+        keys = self.keys[self.hierarchy.passages + columns[best]]
+        yield from zip(clusters[firsts].tolist(), keys.tolist(), distances[best].tolist(), strict=True)
+
+
+def _find_member_keys(children: NDArray[np.int64], keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rows of the keys of members, ascending, -1 for none."""
+    return np.sort(np.where(children < 0, -1, keys[children]), axis=1)
+
+
+def load_base(store: Store, names: SchemataNames, k: int) -> Base:
+    """The passages of the tome, and the lists of those that the layer has processed."""
+    keys, documents, positions = store.passage_order()
+    intake = store.intake(names.layer)
+    known = np.fromiter({*intake.done, *intake.failed}, np.int64)
+    is_new = ~np.isin(keys, known)
     columns = store.vectors("passages")
-    passages = Passages(columns.rows, np.searchsorted(columns.keys, keys), documents[used], positions[used])
-    table = store.edges(names.links(0)).rows
-    indices = np.where(is_known[used], np.arange(len(keys)), -1)
-    a, b = find_indices(keys, indices, table[:, 0]), find_indices(keys, indices, table[:, 1])
-    both = (a >= 0) & (b >= 0)
-    return BaseLevel(keys, passages, Links.from_pairs(a[both], b[both], table[both, 2]), np.flatnonzero(is_fresh[used]))
+    passages = Passages(columns.rows, np.searchsorted(columns.keys, keys), documents, positions)
+    table = store.edges(names.lists).rows
+    owners, partners = find_indices(keys, table[:, 0]), find_indices(keys, table[:, 1])
+    is_known = (owners >= 0) & (partners >= 0)
+    is_known[is_known] = ~(is_new[owners[is_known]] | is_new[partners[is_known]])
+    lists = Lists.from_entries(len(keys), k, owners[is_known], partners[is_known], table[is_known, 2])
+    return Base(keys, is_new, passages, lists)
 
 
-def _find_wanted(keys: NDArray[np.int64], wanted: frozenset[int]) -> NDArray[np.bool_]:
-    """Which of the keys are wanted."""
-    return np.isin(keys, np.fromiter(wanted, np.int64, len(wanted)), kind="table")
+def load_stored(store: Store, names: SchemataNames, passages: NDArray[np.int64], without: Collection[int]) -> Stored:
+    """The clusters of the last build; summaries `without` may not go on. `passages` are the keys of all passages."""
+    table = store.edges(names.sources).rows[:, :2].astype(np.int64)
+    nodes, owners = np.unique(table[:, 0], return_inverse=True)  # a node is older than those made from it
+    keys = np.concatenate((passages, nodes))
+    children = fill_clusters(owners, find_indices(keys, table[:, 1]), len(nodes))
+    usable = ~np.isin(nodes, np.fromiter(without, np.int64, len(without)))
+    return Stored(Hierarchy(len(passages), children), keys, usable)
 
 
-def load_labels(store: Store, names: SchemataNames, levels: int) -> list[SlotLabels]:
-    """The labels of each level after the last update."""
-    found = []
-    for level in range(levels):
-        table = store.edges(names.labels(level)).rows.astype(np.int64)
-        found.append(SlotLabels(table[:, 0], table[:, 1], table[:, 2]))
-    return found
-
-
-def find_indices(
-    keys: NDArray[np.int64], indices: NDArray[np.int64], wanted: NDArray[np.float64] | NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """The indices (n,) that belong to `keys` (n,), which are in any order, for each key wanted; -1 for other keys."""
-    wanted = wanted.astype(np.int64)
-    table = np.full(1 + max(int(keys.max(initial=0)), int(wanted.max(initial=0))), -1, np.int64)
-    table[keys] = indices
-    return table[wanted]
-
-
-def load_shared(store: Store, entities: str, keys: NDArray[np.int64], most: int) -> Links:
-    """Links without weight between the indices of `keys` that see the same entity, see `pair_passages`."""
-    table = store.edges(f"seen-in:{entities}").rows.astype(np.int64)
-    indices = find_indices(keys, np.arange(len(keys)), table[:, 1])
-    a, b = pair_passages(table[indices >= 0, 0], indices[indices >= 0], most)
-    return Links.from_pairs(a, b, np.zeros(len(a)))
+def load_shared(store: Store, base: Base, rules: SchemataRules) -> Links:
+    """Links between passages that see the same entity, see `pair_passages`."""
+    table = store.edges(f"seen-in:{rules.entities}").rows.astype(np.int64)
+    indices = find_indices(base.keys, table[:, 1])
+    a, b = pair_passages(table[indices >= 0, 0], indices[indices >= 0], rules.k)
+    return Links.from_pairs(a, b, base.passages.score(a, b, rules))
 
 
 def pair_passages(
@@ -102,50 +133,26 @@ def pair_passages(
     return np.concatenate(firsts), np.concatenate(seconds)
 
 
-def write_levels(
-    change: Write, store: Store, names: SchemataNames, levels: list[Level], before: int, keys: Mapping[int, int]
-) -> None:
-    """Store links and labels; `keys` are those of new clusters by label, `before` the number of levels until now."""
-    for number, level in enumerate(levels):
-        vertices = _replace(level.names, keys)
-        a, b = vertices[level.links.a], vertices[level.links.b]
-        low, high = np.minimum(a, b), np.maximum(a, b)
-        write_edges(change, store, names.links(number), low, high, level.links.weights)
-        slots = level.slots
-        owners, others = _replace(slots.vertices, keys), _replace(slots.neighbours, keys)
-        labels = _replace(slots.labels, keys).astype(np.float64)
-        write_edges(change, store, names.labels(number), owners, others, labels)
-    for number in range(len(levels), before):
-        change.remove_edges(names.links(number))
-        change.remove_edges(names.labels(number))
+def find_indices(keys: NDArray[np.int64], wanted: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.int64]:
+    """The index in `keys` (n,), which are distinct and in any order, of each key wanted; -1 for other keys."""
+    wanted = wanted.astype(np.int64)
+    table = np.full(1 + max(int(keys.max(initial=0)), int(wanted.max(initial=0))), -1, np.int64)
+    table[keys] = np.arange(len(keys))
+    return table[wanted]
 
 
 def write_edges(
-    change: Write,
-    store: Store,
-    space: str,
-    a: NDArray[np.int64],
-    b: NDArray[np.int64],
-    weights: NDArray[np.float64],
+    change: Write, store: Store, space: str, a: NDArray[np.int64], b: NDArray[np.int64], weights: NDArray[np.float64]
 ) -> None:
     """Make the edges of a space equal to these; only what differs is written."""
     old = store.edges(space).rows
     old_a, old_b = old[:, 0].astype(np.int64), old[:, 1].astype(np.int64)
-    at = match_pairs(old_a, old_b, a, b)
-    is_new = at < 0
+    codes, wanted = old_a << 32 | old_b, a << 32 | b
+    order = np.argsort(codes, kind="stable")  # takes sorted runs as they are: edges are stored in a few of them
+    at = np.searchsorted(codes, wanted, sorter=order)
+    at = order[np.minimum(at, len(order) - 1)] if len(order) else np.zeros(len(wanted), np.int64)
+    is_same = (codes[at] == wanted) & (old[at, 2] == weights) if len(order) else np.zeros(len(wanted), np.bool_)
     is_gone = np.ones(len(old), np.bool_)
-    is_gone[at[~is_new]] = False
+    is_gone[at[is_same]] = False
     change.remove_edges(space, np.column_stack((old_a, old_b))[is_gone])
-    is_changed = ~is_new
-    is_changed[~is_new] = old[at[~is_new], 2] != weights[~is_new]
-    change.reweight_edges(space, np.column_stack((a, b))[is_changed], weights[is_changed])
-    change.put_edges(space, a[is_new], b[is_new], weights[is_new])
-
-
-def _replace(values: NDArray[np.int64], keys: Mapping[int, int]) -> NDArray[np.int64]:
-    """The values, with keys in place of the labels of new clusters."""
-    is_label = values >= FIRST_LABEL
-    replaced = values.copy()
-    known, indices = np.unique(values[is_label], return_inverse=True)
-    replaced[is_label] = np.array([keys[label] for label in known.tolist()], np.int64)[indices]
-    return replaced
+    change.put_edges(space, a[~is_same], b[~is_same], weights[~is_same])

@@ -54,6 +54,11 @@ _CONTRADICTIONS = (
         WHERE sqlite_sequence.name = used.name), -1)""",
         "no number after the last key",
     ),
+    (
+        "sqlite_sequence",
+        f"SELECT name FROM sqlite_sequence WHERE typeof(seq) <> 'integer' OR seq NOT BETWEEN 0 AND {(1 << 62) - 1}",
+        "no number that leaves room for further keys",
+    ),
 )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 from urllib.parse import quote as quote_address
+from uuid import uuid4
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
@@ -19,6 +20,7 @@ from tomewise.errors import Locked, StoreError
 from tomewise.store.sqlite.schema import APPLICATION_ID, LATEST, migrate
 
 BUSY_SECONDS = 3.0
+_BESIDE = "-wal", "-shm", "-journal"  # the ends of the names of what SQLite writes beside a file
 _HEADER = b"SQLite format 3\x00"
 _PAGE = 8192  # bytes; holds five vectors of 384 numbers; a default page holds two and stays a quarter empty
 _CACHE = -65536  # kilobytes, for writing: index pages are changed in no order, and must stay in memory
@@ -55,6 +57,59 @@ def connect(path: Path, *, create: bool, read_only: bool = False) -> Engine:
         engine.dispose()
         raise
     return engine
+
+
+@contextmanager
+def begin_new(path: Path) -> Iterator[Connection]:
+    """One write transaction in a new file, which has this path once all is written. Raises StoreError.
+
+    Until then the file has another name in the same folder. It never takes the place of another file.
+    """
+    _check_place(path)
+    draft = path.with_name(f".{uuid4().hex}.import")
+    engine = _make_engine(draft)
+    try:
+        try:
+            with begin_write(engine, path) as connection:
+                yield connection
+        finally:
+            engine.dispose()
+        if draft.with_name(draft.name + "-wal").exists():
+            raise StoreError(f"{path} could not be written to its end: check the disk")
+        _check_place(path)
+        _move_to(draft, path)
+    finally:
+        for suffix in ("", *_BESIDE):
+            draft.with_name(draft.name + suffix).unlink(missing_ok=True)
+
+
+def _check_place(path: Path) -> None:
+    """Raise StoreError if there is a file at this path, or what SQLite would take for a part of one."""
+    if not path.parent.is_dir():
+        raise StoreError(f"the folder {path.parent} does not exist: make it first")
+    for suffix in ("", *_BESIDE):
+        if os.path.lexists(found := path.with_name(path.name + suffix)):
+            raise StoreError(f"{found} holds something already: name a new file with -m")
+
+
+def _move_to(draft: Path, path: Path) -> None:
+    """Give the draft this path. Raises StoreError if there is a file by now."""
+    try:
+        try:
+            os.link(draft, path)
+        except FileExistsError:
+            raise
+        except OSError:  # there are no links here: an empty file takes the place first
+            path.open("xb").close()
+            try:
+                draft.replace(path)
+            except BaseException:
+                path.unlink()
+                raise
+    except FileExistsError:
+        raise StoreError(f"{path} holds something already: name a new file with -m") from None
+    except OSError as error:
+        raise StoreError(f"{path} cannot be written: {error.strerror}") from error
 
 
 @contextmanager
@@ -189,7 +244,7 @@ def _check_files(path: Path) -> None:
     if path.exists() and not path.is_file():
         raise StoreError(f"{path} is not a plain file: name another file with -m")
     beside = Path(os.path.realpath(path))  # where SQLite writes
-    for suffix in ("-wal", "-shm", "-journal"):
+    for suffix in _BESIDE:
         log = beside.with_name(beside.name + suffix)
         with suppress(FileNotFoundError):
             status = log.lstat()

@@ -17,13 +17,13 @@ TABLES = MetaData()
 # The fields that layers read again, each with its type and that of its items.
 _BUILD = (
     *((name, str, str) for name in ("model", "again")),
-    *((name, int, int) for name in ("levels", "born", "taken", "seen")),
+    *((name, int, int) for name in ("levels", "taken", "seen")),
     *((name, dict, int) for name in ("replies", "fallbacks", "dirt")),
     *(("writes", list, str), ("together", list, int), ("network", dict, object)),
 )
 _NODE = (
     *((name, str, str) for name in ("head", "relation", "tail", "description", "name", "type", "entity", "document")),
-    *((name, str, str) for name in ("notes", "stamp")),
+    *((name, str, str) for name in ("notes", "drift")),
     *(("keywords", list, str), ("place", dict, object), ("marks", list, list)),
 )
 
@@ -81,7 +81,7 @@ vectors = Table(
 )
 
 # A random number for each space of vectors or edges, new with every change. Cached arrays are checked against it.
-# `documents` has such a number too, for the ids, sources and folders of the documents.
+# `documents` has such a number too, for the ids, sources, folders and metadata of the documents.
 spaces = Table(
     "spaces",
     TABLES,
@@ -198,16 +198,27 @@ _VERSION_5 = """
 ALTER TABLE documents ADD COLUMN folder TEXT NOT NULL DEFAULT '';
 """
 
-MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5)
+# Schemata of before depend on the order in which passages came; the next build makes them anew.
+_VERSION_6 = """
+DELETE FROM edges WHERE space LIKE 'schemata%' OR space LIKE 'seen-in:schemata%';
+DELETE FROM vectors WHERE space LIKE 'schemata%';
+DELETE FROM spaces WHERE space LIKE '%/schemata%' OR space LIKE '%/seen-in:schemata%';
+DELETE FROM nodes WHERE layer LIKE 'schemata%';
+DELETE FROM intake WHERE layer LIKE 'schemata%';
+DELETE FROM removals WHERE layer LIKE 'schemata%';
+DELETE FROM builds WHERE layer LIKE 'schemata%';
+"""
+
+MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5, _VERSION_6)
 LATEST = len(MIGRATIONS)
 
 
-def migrate(connection: Connection) -> None:
-    """Bring an open database to the latest schema, inside a write transaction."""
+def migrate(connection: Connection, version: int = LATEST) -> None:
+    """Bring an open database to a later schema, inside a write transaction."""
     applied_count = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
-    for script in MIGRATIONS[applied_count:]:
+    for script in MIGRATIONS[applied_count:version]:
         for statement in script.split(";\n"):
             if statement.strip():
                 connection.exec_driver_sql(statement)
     connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
-    connection.exec_driver_sql(f"PRAGMA user_version = {LATEST}")
+    connection.exec_driver_sql(f"PRAGMA user_version = {version}")

@@ -26,12 +26,16 @@ _OPERATORS = {sign: sign for sign in ("=", "<", "<=", ">", ">=")}
 _LARGEST = 2**63 - 1  # of the integers of SQLite
 _LISTED = "(SELECT value FROM json_each(?))"
 
+# The title is a field too, where the metadata has none of that name.
+_TITLED = """CASE documents.title WHEN '' THEN documents.metadata
+ELSE json_insert(documents.metadata, '$.title', documents.title) END"""
+
 # Each value of each field as a row: a list has one row for each item, and JSON keeps true apart from 1.
-_VALUES = """FROM json_each(documents.metadata) AS field, json_each(CASE field.type WHEN 'array' THEN field.value
+_VALUES = f"""FROM json_each({_TITLED}) AS field, json_each(CASE field.type WHEN 'array' THEN field.value
 WHEN 'true' THEN '[true]' WHEN 'false' THEN '[false]' ELSE json_array(field.value) END) AS item WHERE field.key = ?"""
 
 _VERSIONS = """SELECT space, version FROM spaces
-WHERE space = 'vectors/passages' OR space LIKE 'edges/made-of:%' OR space LIKE 'edges/seen-in:%'
+WHERE space IN ('documents', 'vectors/passages') OR space LIKE 'edges/made-of:%' OR space LIKE 'edges/seen-in:%'
 OR space LIKE 'edges/drawn-from:%'"""
 _SEES = f"nodes.key IN (SELECT edges.b FROM edges WHERE edges.space IN {_LISTED} AND edges.a IN {_LISTED})"
 _SEES_OTHERS = f"""EXISTS (SELECT 1 FROM edges
@@ -50,7 +54,7 @@ class ScopeKeys:
     def find(self, scope: Scope, layer: str) -> Keys:
         """The keys, ascending. See `store.contract.Texts`."""
         with self._begin_read() as connection:
-            # Whatever decides about a scope changes one of these: a document with new metadata has new passages.
+            # Whatever decides about a scope changes one of these; `documents` changes with the metadata.
             versions: dict[str, int] = {row[0]: row[1] for row in connection.exec_driver_sql(_VERSIONS)}
             cached = self._look_up(scope, layer, versions)
             if cached is not None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
-from sqlalchemy import Engine, select
+from sqlalchemy import Connection, Engine, select
 from sqlalchemy.dialects.sqlite import insert
 
 from tomewise.errors import StoreError
@@ -23,7 +23,7 @@ from tomewise.store.sqlite.damage import (
     find_damaged_row,
     name_damage,
 )
-from tomewise.store.sqlite.database import begin_write, connect, translate_errors
+from tomewise.store.sqlite.database import begin_new, begin_write, connect, translate_errors
 from tomewise.store.sqlite.mirror import Keys
 from tomewise.store.sqlite.row_values import RESTORE, describe_value
 from tomewise.store.sqlite.schema import TABLES, meta
@@ -32,6 +32,7 @@ from tomewise.store.sqlite.snapshot import StoredSnapshot
 from tomewise.store.sqlite.spaces import StoredSpaces
 from tomewise.store.sqlite.stored_records import StoredRecords
 from tomewise.store.sqlite.texts import StoredTexts
+from tomewise.store.sqlite.whole import fill, write_lines
 from tomewise.store.sqlite.write import Write
 from tomewise.types import Scope
 
@@ -68,6 +69,19 @@ class SqliteStore(StoredTexts, StoredSpaces, StoredRecords):
         except BaseException:
             engine.dispose()
             raise
+
+    @classmethod
+    def restore(cls, path: Path, lines: Iterable[bytes]) -> None:
+        """Make a new tome of what `dump` wrote: whole, or not at all. Raises StoreError, also for hostile lines."""
+        path = Path(path).absolute()
+        with begin_new(path) as connection:
+            fill(connection, lines)
+            _check_settings(connection, path)
+
+    def dump(self) -> Iterator[str]:
+        """All that the tome holds, with keys, replies and traces, as JSON lines in one order: see `restore`."""
+        with self.read() as connection:
+            yield from write_lines(connection)
 
     @contextmanager
     def write(self) -> Iterator[Write]:
@@ -127,17 +141,23 @@ def _read_identity(engine: Engine, path: Path) -> str:
 
     The settings that are numbers are checked too. Raises StoreError for a damaged one.
     """
-    query = select(meta.c.key, meta.c.value).where(meta.c.key.in_(_FORMS))
     with translate_errors(path), engine.connect() as connection, name_damage(connection, path):
-        settings = {row.key: row.value for row in connection.execute(query)}
+        settings = _check_settings(connection, path)
     if "identity" not in settings:
         with begin_write(engine, path) as connection:
             row = {"key": "identity", "value": uuid4().hex}
             connection.execute(insert(meta).values(row).on_conflict_do_nothing())
-            settings = {row.key: row.value for row in connection.execute(query)}
+            settings = _check_settings(connection, path)
+    return settings["identity"]
+
+
+def _check_settings(connection: Connection, path: Path) -> dict[str, str]:
+    """The settings that have a form. Raises StoreError for one of another form."""
+    query = select(meta.c.key, meta.c.value).where(meta.c.key.in_(_FORMS))
+    settings: dict[str, str] = {row.key: row.value for row in connection.execute(query)}
     for key, value in settings.items():
         form, words = _FORMS[key]
         if form.fullmatch(value) is None:
             problem = f"the row {key!a} of the table meta is {describe_value(value)}, not {words}; {RESTORE}"
             raise StoreError(describe_damage(path, problem))
-    return str(settings["identity"])
+    return settings

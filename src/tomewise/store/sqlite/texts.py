@@ -81,6 +81,12 @@ class StoredTexts(Session):
             raise self._make_unknown_error(document)
         return _make_record(*row)
 
+    def read_metadata(self, wanted: Iterable[DocumentId]) -> dict[DocumentId, Metadata]:
+        """The metadata of each of the documents that exist."""
+        query = select(documents.c.id, documents.c.metadata).where(documents.c.id.in_(select_values(wanted)))
+        with self.read() as connection:
+            return {row[0]: row[1] for row in connection.execute(query)}
+
     def text_between(self, document: DocumentId, start: int, end: int) -> str:
         """The characters of a document from `start` to before `end`, fewer where the text ends. Raises UnknownName."""
         # SQLite counts characters from 1.

@@ -50,7 +50,7 @@ class Write(BuildRecords):
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection)
         self._changes: dict[str, Changes] = defaultdict(Changes)
-        self._changes_documents = False  # their ids, sources or folders
+        self._changes_documents = False  # their ids, sources, folders or metadata
 
     # ------------------------------------------------------------ documents
 
@@ -91,7 +91,7 @@ class Write(BuildRecords):
         return removed
 
     def move_document(self, former: DocumentId, document: Document, digest: str) -> None:
-        """Give a document another id and source; title, text and metadata must be the same.
+        """Give a document another id, source and metadata; title and text must be the same.
 
         The document keeps its vectors and all that was made from it; its nodes keep their keys. Its passages get the
         ids that they would have under the new id, and what was made from them gets new ids too, since a document that
@@ -100,6 +100,7 @@ class Write(BuildRecords):
         """
         row = self._connection.execute(select(documents.c.key).where(documents.c.id == former)).one()
         values = {"id": document.id, "source": document.source, "digest": digest}
+        values["metadata"] = encode_json(document.metadata)
         self._connection.execute(update(documents).where(documents.c.key == row.key).values(**values))
         self._changes_documents = True
         if former == document.id:

@@ -1,0 +1,93 @@
+"""How many tokens a model accepts, as its server states it: Ollama and LM Studio are asked.
+
+Both load a model with a window of their own settings, whatever the model was made for, and drop or refuse what exceeds
+it. Ollama states the window of a model that is loaded, so it is asked to load it, as the first call would. LM Studio
+states it too; of a model that is not loaded only the greatest window is known, and the usual one is assumed.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+
+from tomewise.language.spec import ModelSpec
+from tomewise.language.wire import CONNECT_SECONDS
+
+_LONGEST = 4 * 2**20  # bytes of a reply that are read
+_NOT_LOADED = 4_096  # tokens with which LM Studio loads a model unless it is configured otherwise
+
+
+@dataclass(frozen=True, slots=True)
+class StatedWindow:
+    """`tokens` that the model accepts. `lasts` is False if the server was not reached, or may state another later."""
+
+    tokens: int
+    lasts: bool = True
+
+
+def ask_window(spec: ModelSpec, seconds: float) -> StatedWindow:
+    """The window that the server of a model states, else the known one. `seconds` bound each request."""
+    if not spec.address or spec.provider not in ("ollama", "openai"):
+        return StatedWindow(spec.window)
+    root = spec.address.rstrip("/").removesuffix("/v1")
+    try:
+        with httpx2.Client(timeout=httpx2.Timeout(seconds, connect=CONNECT_SECONDS)) as client:
+            ask = _ask_ollama if spec.provider == "ollama" else _ask_lm_studio
+            return ask(client, root, spec.model) or StatedWindow(spec.window)
+    except httpx2.HTTPError:
+        return StatedWindow(spec.window, lasts=False)
+
+
+def _ask_ollama(client: httpx2.Client, root: str, model: str) -> StatedWindow | None:
+    loaded = _find_loaded(client, root, model)
+    if loaded is None:
+        _fetch(client, "POST", f"{root}/api/generate", {"model": model, "stream": False})
+        loaded = _find_loaded(client, root, model)
+    return loaded
+
+
+def _find_loaded(client: httpx2.Client, root: str, model: str) -> StatedWindow | None:
+    names = (model, f"{model}:latest")
+    for row in _read_rows(_fetch(client, "GET", f"{root}/api/ps"), "models"):
+        if row.get("model", row.get("name")) in names and (tokens := _read_tokens(row, "context_length")):
+            return StatedWindow(tokens)
+    return None
+
+
+def _ask_lm_studio(client: httpx2.Client, root: str, model: str) -> StatedWindow | None:
+    for row in _read_rows(_fetch(client, "GET", f"{root}/api/v0/models"), "data"):
+        if row.get("id") == model:
+            if tokens := _read_tokens(row, "loaded_context_length"):
+                return StatedWindow(tokens)
+            most = _read_tokens(row, "max_context_length")
+            return StatedWindow(min(_NOT_LOADED, most), lasts=False) if most else None
+    return None
+
+
+def _fetch(client: httpx2.Client, method: str, address: str, body: dict[str, Any] | None = None) -> Any:
+    """The JSON of a reply; None for an error of the server, or for a reply that is not JSON or too long."""
+    with client.stream(method, address, json=body) as response:
+        if not response.is_success:
+            return None
+        read = b""
+        for piece in response.iter_bytes():
+            read += piece
+            if len(read) > _LONGEST:
+                return None
+    with suppress(ValueError, RecursionError):
+        return json.loads(read)
+    return None
+
+
+def _read_rows(reply: Any, name: str) -> list[dict[str, Any]]:
+    rows = reply.get(name) if isinstance(reply, dict) else None
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+
+
+def _read_tokens(row: dict[str, Any], name: str) -> int:
+    tokens = row.get(name)
+    return tokens if isinstance(tokens, int) and tokens > 0 else 0

@@ -1,0 +1,136 @@
+"""What fits into a budget of tokens, and how it is shown: the second half of the rule for the last prompt.
+
+Evidence is taken in the order of its ranking until nothing more fits. Passages that follow one another are shown as one
+piece, under one header; all is shown in the order of the text. Notes whose grounds are all shown are left out, since
+they would say it twice; the others have at most a sixth of the budget, and of a small one up to a third.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tomewise.loops.evidence import FENCE, Count, describe_source, join_texts
+from tomewise.loops.repeats import drop_near_repeats
+from tomewise.loops.shortening import Shortener
+from tomewise.store.records import PASSAGES
+from tomewise.types import Evidence, NodeId, Passage
+
+if TYPE_CHECKING:
+    from tomewise.store.contract import Texts
+
+_NOTES, _MOST_NOTES = 6, 3  # notes take at most one part in so many of the budget: a sixth, of a small one a third
+_FEW = 400  # tokens: the notes of a model that infers do not fit into less
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What a loop wrote down. `grounds` are the nodes that it rests on; none for what rests on other notes."""
+
+    text: str
+    grounds: Collection[NodeId] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What the answering role gets to see, and how many pieces of evidence had no room."""
+
+    evidence: tuple[Evidence, ...]
+    notes: tuple[str, ...] = ()
+    cut: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Evidence of a layer beside the passages, best first, and the tokens that are kept for it."""
+
+    ranked: Sequence[Evidence]
+    tokens: int
+
+
+class Layout:
+    """Fills budgets with evidence and notes; `count` gives the tokens of texts.
+
+    Without `joins`, passages are shown one by one, no note is left out for its grounds, and notes have up to a third.
+    """
+
+    def __init__(self, store: Texts, count: Count, *, joins: bool = True) -> None:
+        self._store = store
+        self._count = count
+        self._joins = joins
+        self.shortener = Shortener(count)
+
+    def lay_out(
+        self, ranked: Sequence[Evidence], budget: int, notes: Sequence[Note] = (), beside: Sequence[Share] = ()
+    ) -> Context:
+        """The best evidence and the notes that have room together, evidence in the order of its ranking.
+
+        Layers `beside` have their share first, and what is left over at last.
+        """
+        ranked, *others = _drop_repeats([ranked, *(share.ranked for share in beside)])
+        most = budget // _MOST_NOTES
+        for_notes = (min(most, max(budget // _NOTES, _FEW)) if self._joins else most) if notes else 0
+        derived = [
+            piece for share, pieces in zip(beside, others, strict=True) for piece in self.pack(pieces, share.tokens)
+        ]
+        surely = self.pack(ranked, budget - for_notes, derived)
+        shown = {piece.node for piece in surely}
+        telling = shown if self._joins else ()
+        texts = [note.text for note in notes if not (note.grounds and set(note.grounds).issubset(telling))]
+        fitting = self.shortener.fit(list(dict.fromkeys(filter(None, map(str.strip, texts)))), for_notes)
+        left = budget - sum(size + FENCE for size in self._count(fitting)) if fitting else budget
+        everything = [*ranked, *(piece for pieces in others for piece in pieces)]
+        evidence = self.pack(everything, left, surely)
+        return Context(tuple(evidence), tuple(fitting), len(everything) - len(evidence))
+
+    def pack(self, ranked: Sequence[Evidence], budget: int, taken: Sequence[Evidence] = ()) -> list[Evidence]:
+        """The first pieces that fit beside those taken; one that is too long for what is left is passed over, not cut.
+
+        A passage beside one that is taken needs no header, and one between two joins them.
+        """
+        pieces = list({piece.node: piece for piece in (*taken, *ranked)}.values())
+        if not pieces:
+            return []
+        places = {node: (passage.document, passage.position) for node, passage in self._find_passages(pieces).items()}
+        counts = iter(self._count([text for piece in pieces for text in (piece.text, describe_source(piece))]))
+        chosen: list[Evidence] = []
+        positions: set[tuple[str, int]] = set()
+        for piece, tokens, header in zip(pieces, counts, counts, strict=True):
+            document, position = places.get(piece.node, ("", -9))
+            joined = sum((document, beside) in positions for beside in (position - 1, position + 1))
+            size = tokens + (header + FENCE) * (1 - joined)
+            if size <= budget:
+                chosen.append(piece)
+                budget -= size
+                if piece.node in places:
+                    positions.add((document, position))
+        return chosen
+
+    def join(self, evidence: Sequence[Evidence]) -> list[Evidence]:
+        """The evidence with each run of passages that follow one another as one piece, which rests on all of them."""
+        passages = self._find_passages(evidence)
+        runs: list[list[Evidence]] = []
+        for piece in evidence:
+            passage, last = passages.get(piece.node), passages.get(runs[-1][-1].node) if runs else None
+            if passage and last and (passage.document, passage.position) == (last.document, last.position + 1):
+                runs[-1].append(piece)
+            else:
+                runs.append([piece])
+        return [_join_run([passages[piece.node] for piece in run], run[0]) if run[1:] else run[0] for run in runs]
+
+    def _find_passages(self, evidence: Sequence[Evidence]) -> Mapping[NodeId, Passage]:
+        """The passages among the evidence that may be joined: shown as they are, without a gist."""
+        texts = {piece.node: piece.text for piece in evidence if self._joins and piece.layer == PASSAGES}
+        passages = self._store.passages(self._store.keys_of(texts).values())
+        return {passage.id: passage for passage in passages.values() if passage.text == texts[passage.id]}
+
+
+def _join_run(run: Sequence[Passage], first: Evidence) -> Evidence:
+    return replace(first, text=join_texts(run)[0], sources=tuple(passage.id for passage in run))
+
+
+def _drop_repeats(rankings: Sequence[Sequence[Evidence]]) -> list[list[Evidence]]:
+    """The evidence of each ranking without near-repeats, also of other rankings."""
+    kept = {id(piece) for piece in drop_near_repeats([piece for pieces in rankings for piece in pieces])}
+    return [[piece for piece in pieces if id(piece) in kept] for pieces in rankings]

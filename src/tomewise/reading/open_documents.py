@@ -1,0 +1,169 @@
+"""Read ODT as Markdown-like text, and ODS by sheets and rows; needs the extra `documents`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date, datetime, time
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import odfdo
+
+from tomewise.errors import ReadingError
+from tomewise.reading.office_package import refuse_large_parts, report_damage
+from tomewise.reading.origin import describe_origin
+from tomewise.reading.places import mark_headings
+from tomewise.reading.tables import Row, join_sheets
+from tomewise.types import Document, Metadata
+
+_MANIFEST = "META-INF/manifest.xml"
+_DEEPEST = 6  # levels of headings in Markdown
+_MOST_COLUMNS = 1 << 14
+_MOST_ROWS = 1 << 20
+# What holds text in blocks of its own. Tables of contents and other indices, tracked changes and forms are no text.
+_HOLDERS = (
+    "text:section",
+    "text:numbered-paragraph",
+    "draw:text-box",
+    "draw:frame",
+    "text:list-item",
+    "text:list-header",
+    "draw:g",
+)
+_ASIDE = (
+    "office:annotation",
+    "office:annotation-end",
+    "text:note",
+    "text:ruby-text",
+)  # comments; notes, which follow their paragraph; and how a word is pronounced
+
+
+def read_odt(path: Path) -> tuple[Document]:
+    """The document in an ODT file. Raises `ReadingError` if it is encrypted or damaged."""
+    with report_damage(path):
+        title, origin, body = _open(path)
+        text = "\n\n".join(_list_blocks(body))
+    marks = mark_headings(text)
+    return (Document(id=str(path), text=text, title=title, source=str(path), metadata=origin, marks=marks),)
+
+
+def read_ods(path: Path) -> tuple[Document]:
+    """The sheets of an ODS file, each a chapter. Raises `ReadingError` if it is encrypted or damaged."""
+    with report_damage(path):
+        title, origin, body = _open(path)
+        sheets = ((table.name or "", _list_rows(table)) for table in body.get_elements("table:table"))
+        text, marks = join_sheets(sheets)
+    return (Document(id=str(path), text=text, title=title, source=str(path), metadata=origin, marks=marks),)
+
+
+def _open(path: Path) -> tuple[str, Metadata, Any]:
+    """The title, the origin and the body of a file."""
+    with ZipFile(path) as archive:
+        refuse_large_parts(path, archive)
+        if _MANIFEST in archive.namelist() and b"encryption-data" in archive.read(_MANIFEST):
+            raise ReadingError(
+                f"{path} needs a password, because it is encrypted: save a copy without it, or leave it out"
+            )
+    document = odfdo.Document(path)
+    meta = document.meta
+    made = meta.creation_date or meta.date
+    origin = describe_origin(
+        authors=[meta.initial_creator or meta.creator or ""],
+        date=made.isoformat() if made else "",
+        language=meta.language or "",
+    )
+    return " ".join((meta.title or "").split()), origin, document.body
+
+
+def _list_blocks(element: Any, indent: str = "") -> Iterator[str]:
+    """The headings, paragraphs, lists and tables in an element, as Markdown."""
+    for child in element.children:
+        if child.tag == "text:h":
+            if words := " ".join(_read_text(child).split()):
+                yield f"{'#' * min(int(child.level or 1), _DEEPEST)} {words}"
+            yield from _list_inner_blocks(child)
+        elif child.tag == "text:p":
+            if words := _read_text(child).strip():
+                yield words
+            yield from _list_inner_blocks(child)
+        elif child.tag == "text:list":
+            if lines := list(_list_items(child, indent)):
+                yield "\n".join(lines)
+        elif child.tag == "table:table":
+            rows = (
+                " | ".join(" ".join(cell.split()) for cell in cells) for _, cells in _list_rows(child) if any(cells)
+            )
+            if lines := [f"| {row} |" for row in rows]:
+                yield "\n".join(lines)
+        elif child.tag in _HOLDERS:
+            yield from _list_blocks(child, indent)
+
+
+def _list_inner_blocks(element: Any) -> Iterator[str]:
+    """What the text boxes and notes in a paragraph or a heading hold. Those in them are read with them."""
+    for child in element.children:
+        if child.tag in ("draw:text-box", "text:note-body"):
+            yield from _list_blocks(child)
+        elif child.tag != "office:annotation":
+            yield from _list_inner_blocks(child)
+
+
+def _list_items(element: Any, indent: str) -> Iterator[str]:
+    for item in element.children:
+        first = True
+        for block in _list_blocks(item, indent + "  "):
+            yield block if block.startswith(indent + "  - ") else f"{indent}{'- ' if first else '  '}{block}"
+            first = False
+
+
+def _read_text(element: Any) -> str:
+    """The text of a paragraph, without comments, notes and text boxes in it."""
+    parts = [element.text or ""]
+    for child in element.children:
+        if child.tag == "text:s":
+            parts.append(" " * min(int(child.get_attribute("text:c") or 1), _MOST_COLUMNS))
+        elif child.tag in ("text:tab", "text:line-break"):
+            parts.append("\t" if child.tag == "text:tab" else "\n")
+        elif child.tag not in _ASIDE and not child.tag.startswith("draw:"):
+            parts.append(_read_text(child))
+        parts.append(child.tail or "")
+    return "".join(parts)
+
+
+def _list_rows(table: Any) -> Iterator[Row]:
+    """The rows of a table that have a value, with their numbers from 1."""
+    number = 1
+    for row in table.get_elements("descendant::table:table-row"):
+        cells = _list_cells(row)
+        repeated = int(row.get_attribute("table:number-rows-repeated") or 1)
+        if any(cells):
+            if number + repeated > _MOST_ROWS + 1:
+                raise ValueError(f"a table has rows behind row {_MOST_ROWS:,}, the last one that a table can have")
+            yield from ((number + at, cells) for at in range(repeated))
+        number += repeated
+
+
+def _list_cells(row: Any) -> list[str]:
+    cells: list[str] = []
+    blank = 0
+    for cell in row.get_elements("table:table-cell | table:covered-table-cell"):
+        repeated = min(int(cell.get_attribute("table:number-columns-repeated") or 1), _MOST_COLUMNS)
+        if words := _write_cell(cell):
+            cells += [""] * blank + [words] * repeated
+            blank = 0
+        else:
+            blank += repeated
+    return cells
+
+
+def _write_cell(cell: Any) -> str:
+    """The value of a cell as XLSX has it; the text that it shows where it has none."""
+    value = cell.get_value() if cell.get_attribute("office:value-type") in ("float", "date") else None
+    if isinstance(value, datetime) and value.time() == time():
+        return value.date().isoformat()
+    if isinstance(value, date):
+        return str(value)
+    if value is not None and value == int(value):
+        return str(int(value))
+    return str(value) if value is not None else "\n".join(_list_blocks(cell))

@@ -1,0 +1,117 @@
+"""The commands that move a tome: `tome export`, `tome import` and `tome reembed`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tomewise import settings as configuration
+from tomewise.errors import UsageError
+from tomewise.terminal.cleaning import clean_json
+from tomewise.terminal.commands import app, escape_text, find_tome, open_tome, repeat_options
+from tomewise.terminal.options import TomeFile
+from tomewise.terminal.screen import console
+from tomewise.terminal.work import show_work
+
+if TYPE_CHECKING:
+    from tomewise.tome.reembedding import Reembedding
+
+
+@app.command(epilog="Example: tome export --all > memory.jsonl")
+def export(
+    tome: TomeFile = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All that the file holds, also replies and traces, for `tome import`.")
+    ] = False,
+) -> None:
+    """Print the whole memory as JSON lines in one order: equal memories print equal lines."""
+    if everything:
+        from tomewise.tome.open_store import export_all
+
+        for line in export_all(Path(find_tome(tome))):
+            typer.echo(clean_json(line))
+        return
+    with open_tome(tome, create=False) as book:
+        for line in book.export():
+            typer.echo(clean_json(line))
+
+
+@app.command(name="import", epilog="Example: tome import memory.jsonl -m copy.tome")
+def import_(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="What `tome export --all` wrote, or - for standard input.")
+    ],
+    tome: TomeFile = None,
+) -> None:
+    """Make a new tome of an export: its memory, sessions, replies and traces. Stopped on the way, it leaves none."""
+    from tomewise.tome.open_store import import_all
+
+    path = Path(find_tome(tome))
+    with show_work(f"importing {path.name}"):
+        if file == "-":
+            import_all(path, "standard input", sys.stdin.buffer)
+        else:
+            try:
+                with open(file, "rb") as opened:
+                    import_all(path, file, opened)
+            except OSError as error:
+                raise UsageError(f"{file!r} cannot be read ({error.strerror}): check the path") from None
+    console().print(f"[bold]imported[/bold] {escape_text(str(path))}")
+    console().print(f"[dim]next: tome show{escape_text(repeat_options(tome))}[/dim]")
+
+
+@app.command(name="reembed", epilog="Example: tome reembed --embedder openai:text-embedding-3-small")
+def change_embedder(
+    embedder: Annotated[str, typer.Option(metavar="NAME", help="The embedder that the tome gets.")],
+    tome: TomeFile = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Give a tome another embedder. All that a model wrote stays. It says before what that takes, and asks."""
+    from tomewise.embedding.choose_embedder import choose_embedder
+    from tomewise.tome.open_store import open_store
+    from tomewise.tome.reembedding import foresee_reembedding, replace_embedder
+
+    chosen = choose_embedder(embedder, base_url=configuration.load().embedder_base_url)
+    path = Path(find_tome(tome))
+    store = open_store(path, create=False)
+    try:
+        if store.meta("embedder") == chosen.name:
+            raise UsageError(f"{path} was made with {chosen.name} already: name another embedder")
+        with show_work("counting texts"):
+            foreseen = foresee_reembedding(store, chosen)
+        _print_foreseen(foreseen)
+        if not yes and not sys.stdin.isatty():
+            raise UsageError(
+                "a tome gets another embedder only where you can be asked: give --yes if all this is meant"
+            )
+        if not yes:
+            typer.confirm("Embed them?", abort=True, err=True)
+        with show_work(f"embedding with {chosen.name}") as work:
+            replace_embedder(store, chosen, work.report)
+    finally:
+        store.close()
+    console().print(f"[bold]{escape_text(path.name)}[/bold] has the embedder {escape_text(chosen.name)} now")
+
+
+def _print_foreseen(foreseen: Reembedding) -> None:
+    err = console(stderr=True)
+    counts = ", ".join(f"{count:,} of {space}" for space, count in foreseen.texts.items())
+    total = sum(foreseen.texts.values())
+    err.print(
+        escape_text(f"{foreseen.embedder} embeds {total:,} texts ({counts or 'none'}), {foreseen.tokens:,} tokens.")
+    )
+    if foreseen.cut:
+        err.print(f"Of {foreseen.cut:,} passages it sees the beginning alone.")
+    if foreseen.sizes:
+        sizes = ", ".join(f"{name.replace('_', ' ')} {size:,}" for name, size in foreseen.sizes.items())
+        err.print(f"Of passages to come: {sizes}.")
+    if foreseen.grouped:
+        names = ", ".join(foreseen.grouped)
+        again = " ".join(f"--again {name}" for name in foreseen.grouped)
+        words = (
+            f"The clusters of {names} stay as the vectors of before formed them; `tome build {again}` forms new ones"
+        )
+        err.print(escape_text(f"{words}, and asks the model."))

@@ -1,0 +1,157 @@
+"""Limits on memory as other systems have them, with their calls put in place."""
+
+from __future__ import annotations
+
+import ast
+import ctypes
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import tomewise
+from tomewise.errors import ReadingError
+from tomewise.reading import process as reader_process
+from tomewise.reading import worker
+from tomewise.reading.bounds import Bounds
+from tomewise.reading.memory_limits import (
+    DataLimit,
+    JobLimit,
+    NoLimit,
+    _JobLimits,
+    _MemoryCounters,
+    choose_limit,
+    choose_watch,
+    measure_process,
+)
+from tomewise.reading.process import ReaderProcess
+
+POSIX_ALONE = {"resource", "fcntl", "termios", "pwd", "grp", "pty", "tty", "syslog"}
+
+
+class Kernel:
+    """The calls of kernel32 that a job object needs, and what they were given."""
+
+    def __init__(self, *, refuses: str = "") -> None:
+        self.limits: list[tuple[int, int]] = []
+
+        def call(name: str, work: Any) -> Any:
+            def run(*given: Any) -> Any:
+                return 0 if name == refuses else work(*given)
+
+            setattr(self, name, run)
+
+        def take_limits(job: int, kind: int, limits: Any, size: int) -> int:
+            assert (job, kind, size) == (7, 9, ctypes.sizeof(_JobLimits))
+            found = limits._obj
+            self.limits.append((found.flags, found.process_memory))
+            return 1
+
+        def give_counters(process: int, counters: Any, size: int) -> int:
+            assert (process, size, counters._obj.size) == (5, ctypes.sizeof(_MemoryCounters), size)
+            counters._obj.committed = 3 * 2**20
+            return 1
+
+        call("CreateJobObjectW", lambda *_: 7)
+        call("GetCurrentProcess", lambda: 5)
+        call("AssignProcessToJobObject", lambda job, process: (job, process) == (7, 5))
+        call("SetInformationJobObject", take_limits)
+        call("K32GetProcessMemoryInfo", give_counters)
+
+
+def test_a_job_object_limits_what_a_process_commits() -> None:
+    kernel = Kernel()
+    limit = JobLimit(kernel)
+    assert limit.count() == 3 * 2**20
+    limit.set(64 * 2**20)
+    limit.set(None)
+    assert kernel.limits == [(0x100, 64 * 2**20), (0, 0)]
+    if ctypes.sizeof(ctypes.c_void_p) == 8:
+        assert (ctypes.sizeof(_JobLimits), ctypes.sizeof(_MemoryCounters)) == (144, 72), "as Windows lays them out"
+
+
+@pytest.mark.parametrize("name", ["CreateJobObjectW", "AssignProcessToJobObject", "SetInformationJobObject"])
+def test_a_job_object_that_cannot_be_had_is_named(name: str) -> None:
+    with pytest.raises(OSError, match="cannot be limited"):
+        JobLimit(Kernel(refuses=name)).set(1)
+
+
+def test_each_system_has_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ctypes, "WinDLL", lambda name: Kernel(), raising=False)
+    assert isinstance(choose_limit("linux"), DataLimit)
+    assert isinstance(choose_limit("win32"), JobLimit)
+    assert isinstance(choose_limit("darwin"), NoLimit)
+    assert [choose_watch(platform) is None for platform in ("linux", "win32", "darwin")] == [True, True, False]
+
+
+def test_the_worker_adds_the_limit_to_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = Kernel()
+    monkeypatch.setattr(worker, "choose_limit", lambda: JobLimit(kernel))
+    memory = worker._Memory()
+    with memory.exclude(), memory.limit(10):
+        pass
+    assert kernel.limits == [(0x100, 13 * 2**20), (0, 0)]
+    with worker._Memory().limit(10):
+        pass
+    monkeypatch.setattr(worker, "choose_limit", NoLimit)
+    with worker._Memory().limit(10):
+        pass
+
+
+def test_without_timers_of_the_system_a_thread_ends_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[int] = []
+    monkeypatch.setattr(worker, "signal", SimpleNamespace())
+    monkeypatch.setattr(worker.os, "_exit", ended.append)
+    with worker._end_after(60):
+        pass
+    assert ended == []
+    with worker._end_after(0.01):
+        for _ in range(500):
+            if ended:
+                break
+            worker.threading.Event().wait(0.01)
+    assert ended == [1]
+
+
+@pytest.fixture
+def large_page(tmp_path: Path) -> Path:
+    path = tmp_path / "a.html"
+    path.write_text("<p>The rain fell.</p>" * 40_000)
+    return path
+
+
+def test_a_process_that_cannot_limit_itself_is_watched(large_page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[int] = []
+
+    def measure(process: int) -> int:
+        measured.append(measure_process(process))
+        return measured[-1]
+
+    monkeypatch.setattr(reader_process, "choose_watch", lambda: measure)
+    monkeypatch.setattr(reader_process, "_WATCH_SECONDS", 0.01)
+    with ReaderProcess(Bounds(memory=512)) as process:
+        assert process.read(large_page, "html")[0].text
+        monkeypatch.setattr(reader_process, "_OWN_MEMORY", -512 * 2**20)
+        with pytest.raises(ReadingError, match=r"takes more than 512 MB of memory to read: raise .*`read_memory`"):
+            process.read(large_page, "html")
+        monkeypatch.setattr(reader_process, "_OWN_MEMORY", 512 * 2**20)
+        assert process.read(large_page, "html")[0].text
+    assert max(measured) > 2**20
+
+
+def test_a_process_that_has_ended_has_no_memory() -> None:
+    assert measure_process(2**22 + 1) == 0
+
+
+def test_no_module_imports_what_one_system_alone_has() -> None:
+    """Such an import stands inside a function that only that system calls."""
+    found = []
+    for path in Path(tomewise.__file__).parent.rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+                found += [f"{path.name}: {name}" for name in names if name in POSIX_ALONE]
+    assert found == []
+    assert sys.stdlib_module_names > POSIX_ALONE
