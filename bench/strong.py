@@ -1,15 +1,17 @@
 """Ask a strong model the story's open questions, and make the table of what it answered.
 
     python bench/strong.py memory story.tome                        # the memory, from recorded replies; asks nothing
+    python bench/strong.py planted planted.tome                     # the story with four pairs of planted facts
     python bench/strong.py ask story.tome n1 --url http://127.0.0.1:8765/v1 --out rows      # writes rows/n1.jsonl
     python bench/strong.py sheet rows                               # what a judge reads: no names of systems
     python bench/strong.py table rows                               # after `verdict` was written into the rows
 
 `ask` puts one question, without its options, to each system in turn. One reader plays the model for one question: give
 each question a mail box and a port of its own (`../shared/tools/README.md`). Questions are the 16 open ones of the
-story, and of `bench/strong/questions.jsonl` 8 of two meetings and 6 that need the whole story. What one reader
-extracted from each text for `hgmem` is in `bench/strong/relations-*.jsonl` (`tome build hgmem --extractions`). A
-verdict is "right", "partly" or "wrong"; a declined question needs none.
+story, and of `bench/strong/questions.jsonl` 8 of two meetings and 6 that need the whole story; p1 to p4 each need two
+planted facts that stand half a story apart. What one reader extracted from each text for `hgmem` is in
+`bench/strong/relations-*.jsonl` (`tome build hgmem --extractions`). A verdict is "right", "partly" or "wrong"; a
+declined question needs none.
 
 To measure the prompts of another commit, copy this file into the `bench` of its checkout, run it there with its `src`
 in `PYTHONPATH`, and give other folders.
@@ -26,13 +28,16 @@ from random import Random
 from statistics import fmean
 from typing import Any
 
+from ledger import plant
 from loop import MEMORY, build_memory
 from tomewise.embedding.choose_embedder import choose_embedder
-from tomewise.sample import read_questions
+from tomewise.sample import STORY, read_questions
 from tomewise.tome.tome import Tome
+from tomewise.types import Document
 
 SYSTEMS = ("hybrid context=1200", "comorag context=1200")
 QUESTIONS = Path(__file__).resolve().parent / "strong" / "questions.jsonl"  # of two meetings of QMSum, and of the story
+PAIRS = 4
 VERDICTS = ("right", "partly", "wrong")
 
 
@@ -46,11 +51,22 @@ class Open:
 
 
 def list_open() -> dict[str, Open]:
-    """The open questions of the story (n1, i1, ...), those of the meetings (m16/..., m34/...) and w1 to w6, by id."""
+    """By id: the open questions of the story (n1, i1, ...), of the meetings (m16/..., m34/...), w1 to w6, p1 to p4."""
     story = [Open(each.id, each.question, tuple(each.answers)) for each in read_questions() if each.type != "factoid"]
     lines = QUESTIONS.read_text(encoding="utf-8").splitlines()
     meetings = [Open(row["id"], row["question"], tuple(row["answers"])) for row in map(json.loads, lines)]
-    return {each.id: each for each in (*story, *meetings)}
+    pairs = [
+        Open(f"p{number}", question, (hidden,))
+        for number, (hidden, _, question) in enumerate(plant(STORY.read_text("utf-8"), PAIRS)[1], 1)
+    ]
+    return {each.id: each for each in (*story, *meetings, *pairs)}
+
+
+def build_planted(place: Path) -> None:
+    """The story with planted facts; no layer is built."""
+    text, _ = plant(STORY.read_text("utf-8"), PAIRS)
+    with Tome.open(place, embedder=choose_embedder("bundled")) as tome:
+        tome.add(Document(id="story", text=text))
 
 
 WAIT = 9000.0  # seconds for one reply: a reader is slower than a server
@@ -124,7 +140,7 @@ def print_table(rows: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("memory", "ask", "sheet", "table"), nargs="?")
+    parser.add_argument("what", choices=("memory", "planted", "ask", "sheet", "table"), nargs="?")
     parser.add_argument("place", type=Path, nargs="?", help="the tome, or the folder of rows")
     parser.add_argument("questions", nargs="*", help="ids such as n1")
     parser.add_argument("--system", action="append", help="may be repeated; the default is hybrid and comorag")
@@ -137,6 +153,8 @@ def main() -> None:
         if not MEMORY.is_file():
             raise SystemExit(f"{MEMORY} is absent, which holds the recorded replies of a strong model")
         build_memory(options.place, choose_embedder("bundled"))
+    elif options.what == "planted":
+        build_planted(options.place)
     elif options.what == "ask":
         ask(options.place, options.questions, options.system or list(SYSTEMS), options.url, options.out)
     elif options.what == "sheet":
