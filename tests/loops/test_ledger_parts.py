@@ -30,7 +30,7 @@ def test_chunk_and_ledger_are_in_balance(window, facts, chunk):
     parts = make_parts(window)
     assert parts.measure_ledger(ASKED) >= facts * OF_FACT
     assert parts.measure_chunk(ASKED) >= chunk
-    assert parts.measure_ledger(ASKED) <= 8_000, "an eighth of 64,000"
+    assert parts.measure_ledger(ASKED) <= 8_000
 
 
 def test_a_window_that_is_too_small_is_refused_with_what_is_needed():
@@ -45,7 +45,7 @@ def test_a_window_that_is_too_small_is_refused_with_what_is_needed():
 
 
 def test_a_ledger_without_a_limit_needs_no_room_of_its_own():
-    assert make_parts(16_384, memory=0.0).measure_ledger(ASKED) is None
+    assert make_parts(16_384, memory=0).measure_ledger(ASKED) is None
 
 
 @pytest.mark.parametrize(

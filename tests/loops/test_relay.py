@@ -71,7 +71,7 @@ def wire(store: SqliteStore, model: Any, chunk: int = 20, **settings: Any) -> An
     """Of `put_texts` every passage is a chunk of its own, as 20 tokens hold one with its label."""
     kit = Kit(store, model, EMBEDDER)
     return relay(
-        kit, Recall(retriever=Search(store)), chunk=chunk, **{"recovery": 0.0, "memory": 0.0, "context": 0, **settings}
+        kit, Recall(retriever=Search(store)), chunk=chunk, **{"recovery": 0.0, "memory": 0, "context": 0, **settings}
     )
 
 
@@ -251,7 +251,7 @@ async def test_the_same_with_a_text_of_our_own_and_a_model_that_is_not_scripted(
             return output
 
     model = Recorded(EMBEDDER)
-    await ask(wire(store, model, memory=2.0), question)  # of 20 tokens: 40 for the facts, as many as the note has
+    await ask(wire(store, model, memory=40), question)  # as many tokens as the note has
     with_ledger = answered[-1]
     await ask(assemble("chain_of_agents", Kit(store, model, EMBEDDER), chunk=20, words=28), question)
     assert {hidden, revealed} <= {piece.text for piece in with_ledger.evidence}
@@ -262,7 +262,7 @@ async def test_the_grounds_of_an_inference_stay_when_the_ledger_forgets(store):
     later = [f"On the quay the old convict gave Pip gold watch number {number}." for number in range(3)]
     put_texts(store, EMBEDDER, "story", GARDEN, REVEALED, *later)
     model = script(infer_notes=join_descriptions)
-    answer = await ask(wire(store, model, memory=2.2), WHO)  # of 20 tokens: room for three facts
+    answer = await ask(wire(store, model, memory=44), WHO)  # room for three facts
     ledger = final_ledger(answer)
     assert [fact.text for fact in ledger.facts] == [GARDEN, REVEALED, later[-1]]
     (given,) = inputs(model, "answer")
@@ -271,7 +271,7 @@ async def test_the_grounds_of_an_inference_stay_when_the_ledger_forgets(store):
 
 async def test_an_inference_survives_a_ledger_that_has_forgotten_its_facts(store):
     put_texts(store, EMBEDDER, "story", GARDEN, REVEALED)
-    answer = await ask(wire(store, script(infer_notes=join_descriptions), memory=0.9), WHO)  # room for one fact
+    answer = await ask(wire(store, script(infer_notes=join_descriptions), memory=18), WHO)  # room for one fact
     ledger = final_ledger(answer)
     assert [fact.text for fact in ledger.facts] == [REVEALED]
     assert [fact.text for fact in ledger.inferences[0].grounds] == [GARDEN, REVEALED]
@@ -280,7 +280,7 @@ async def test_an_inference_survives_a_ledger_that_has_forgotten_its_facts(store
 
 async def test_a_fact_larger_than_the_budget_is_cut(store):
     put_texts(store, EMBEDDER, "story", GARDEN)
-    answer = await ask(wire(store, script(), memory=0.2), WHO)
+    answer = await ask(wire(store, script(), memory=4), WHO)
     (fact,) = final_ledger(answer).facts
     assert fact.is_cut
     assert fact.tokens <= 4
@@ -569,7 +569,7 @@ async def test_recovery_does_not_push_out_grounds(store):
         infer_notes=join_descriptions,
         plan_reading=lambda _: {"questions": ["Which gentleman of the quay was wet?"]},
     )
-    answer = await ask(wire(store, model, memory=3.0, recovery=0.8), WHO)  # of 20 tokens: room for four facts
+    answer = await ask(wire(store, model, memory=60, recovery=0.8), WHO)  # room for four facts
     assert events(answer, "recovered")
     kept = [fact.text for fact in final_ledger(answer).facts]
     assert kept[:2] == [GARDEN, REVEALED]
@@ -700,5 +700,5 @@ async def test_a_run_that_fails_has_no_vote(store):
 async def test_the_extractive_model_reads_a_text_to_its_end(store, settings):
     put_texts(store, EMBEDDER, "story", GARDEN, JOURNEY, REVEALED, "The clerk slept.")
     model = ExtractiveModel(EMBEDDER)
-    await check_loop(wire(store, model, memory=3.0, **settings).loop, WHO)
+    await check_loop(wire(store, model, memory=60, **settings).loop, WHO)
     await check_loop(assemble("chain_of_agents", Kit(store, model, EMBEDDER), chunk=20).loop, WHO)

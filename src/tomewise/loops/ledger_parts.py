@@ -32,14 +32,14 @@ _SHOWN = 2.1  # times its budget is a ledger when it is shown: half as many infe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cycle:
-    """How a ledger is kept. `memory` is what the ledger holds, as a fraction of a chunk's size, 0: no limit.
+    """How a ledger is kept. `memory` is how many tokens of facts the ledger holds, 0: no limit.
 
     `wave` chunks are read side by side. `questions` places are for open questions; with 0 of them there is neither a
     refinement nor a recovery. `recovery` is the share of the text that may be read again for open questions, up to
     `limit` passages a question; 0: none.
     """
 
-    memory: float = 0.125
+    memory: int = 8_000
     wave: int = 1
     questions: int = 10
     infers: bool = True
@@ -80,17 +80,12 @@ class LedgerParts:
     def measure_ledger(self, question: Question) -> int | None:
         """The tokens of facts that a ledger holds; None: no limit."""
         rooms = [int(room.tokens / _SHOWN) for room in self._measure_ledger_rooms(question)]
-        return max(1, min(self._wanted, *rooms)) if self._wanted else None
+        return max(1, min(self.cycle.memory, *rooms)) if self.cycle.memory else None
 
     def count_wanted(self, chunk: int, left: int | None) -> int:
         """How many facts a chunk of so many tokens is asked for, where `left` tokens of the ledger are for it."""
         wanted = chunk // _PER_FACT
         return min(max(wanted if left is None else min(wanted, left // _OF_FACT), _FEWEST), _MOST)
-
-    @property
-    def _wanted(self) -> int:
-        """The tokens of a ledger in a window that has room for it; 0: no limit."""
-        return int(self.cycle.memory * self.chunking.size)
 
     @property
     def _of_questions(self) -> int:
@@ -105,7 +100,7 @@ class LedgerParts:
             (REFINE_QUESTIONS, RefineIn(question=asked)),
             (ANSWER, make_answer_input(question, [])),
         ]
-        least = int(_SHOWN * min(LEAST_ROOM, self._wanted or LEAST_ROOM))
+        least = int(_SHOWN * min(LEAST_ROOM, self.cycle.memory or LEAST_ROOM))
         return [Room.measure(self.desk, *each, beside=self._of_questions, least=least) for each in empty]
 
 

@@ -15,7 +15,7 @@ from tomewise.loops.relay import Filling, LedgerRelay, Relay
 from tomewise.loops.single_note import NoteReading
 from tomewise.systems.declaration import SystemDeclaration
 from tomewise.systems.from_passages import hybrid
-from tomewise.systems.kit import CONTEXT, Count, Kit, Multiplies, Positive, Recall, Share, System, Weight, find_recall
+from tomewise.systems.kit import CONTEXT, Count, Kit, Multiplies, Positive, Recall, Share, System, find_recall
 
 CHUNK = 64_000  # tokens
 ChunkSize: TypeAlias = Annotated[
@@ -31,9 +31,10 @@ def relay(
     *,
     chunk: ChunkSize = CHUNK,
     memory: Annotated[
-        Weight,
-        Field(description="fraction of `chunk` that the ledger holds, if the window has room; 0: no limit"),
-    ] = 0.125,
+        Count,
+        Field(description="tokens of facts that the ledger holds, fewer where the window is smaller; 0: no limit"),
+        Multiplies("tokens of a call", most=1_000_000),
+    ] = 8_000,
     wave: Annotated[
         Positive, Field(description="chunks that are read side by side"), Multiplies("calls at once", most=64)
     ] = 1,
@@ -134,7 +135,7 @@ SYSTEMS: Mapping[str, SystemDeclaration] = {
             "without inference": {"inference": "none"},
             "without refinement": {"refinement": "none"},
             "without recovery": {"recovery": 0.0},
-            "unbounded ledger": {"memory": 0.0},
+            "unbounded ledger": {"memory": 0},
             "ledger alone": {"context": 0},
         },
     ),
