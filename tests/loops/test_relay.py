@@ -130,7 +130,7 @@ async def test_only_what_was_written_down_reaches_the_answering_role(store):
     model = script(extract_notes=[{"facts": [fact]}], answer=[reply])
     answer = await ask(wire(store, model))
     (given,) = inputs(model, "answer")
-    assert [piece.text for piece in given.evidence] == ["Ada lived there. (reader's note: Ada lived in the tower.)"]
+    assert [piece.text for piece in given.evidence] == ["Ada lived there. (a reader's note, not to be quoted: Ada lived in the tower.)"]
     assert given.notes == []
     assert [(cited.start, cited.quote) for cited in answer.citations][:1] == [(0, "Ada lived")]
 
@@ -176,7 +176,7 @@ async def test_passages_fill_what_the_ledger_leaves_and_repeat_no_fact(store):
     answer = await ask(wire(store, model, chunk=1000, context=70))
     (given,) = inputs(model, "answer")
     assert [piece.text for piece in given.evidence] == [
-        "Ada kept the light. (reader's note: Ada was the keeper.)",
+        "Ada kept the light. (a reader's note, not to be quoted: Ada was the keeper.)",
         "The light was bright. She slept.",
     ]
     assert given.notes == ["So she was on the island. (follows from E1)"]
@@ -193,8 +193,8 @@ async def test_a_quotation_that_overlaps_another_one_is_shown_once(store):
     model = script(extract_notes=[{"facts": facts}])
     await ask(wire(store, model))
     assert [piece.text for piece in inputs(model, "answer")[0].evidence] == [
-        "Ada kept the light of Skerry until the war began (reader's note: Ada kept a light.) "
-        "(reader's note: That ended with the war.)"
+        "Ada kept the light of Skerry until the war began (a reader's note, not to be quoted: Ada kept a light.) "
+        "(a reader's note, not to be quoted: That ended with the war.)"
     ]
 
 

@@ -15,7 +15,7 @@ from tomewise.working.ledger import Fact, read_number
 
 EXTRACTS = "extracts"  # the layer of evidence that is words of passages
 BETWEEN_QUOTES = " … "
-NOTED = " (reader's note: "  # after a quotation; what follows is not in the passage
+NOTED = " (a reader's note, not to be quoted: "  # after a quotation; what follows is not in the passage
 
 
 def check_fact(noted: NotedFact, passages: Sequence[Passage], shown: Sequence[Shown]) -> Fact:
