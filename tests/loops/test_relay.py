@@ -130,7 +130,9 @@ async def test_only_what_was_written_down_reaches_the_answering_role(store):
     model = script(extract_notes=[{"facts": [fact]}], answer=[reply])
     answer = await ask(wire(store, model))
     (given,) = inputs(model, "answer")
-    assert [piece.text for piece in given.evidence] == ["Ada lived there. (a reader's note, not to be quoted: Ada lived in the tower.)"]
+    assert [piece.text for piece in given.evidence] == [
+        "Ada lived there. (a reader's note, not to be quoted: Ada lived in the tower.)"
+    ]
     assert given.notes == []
     assert [(cited.start, cited.quote) for cited in answer.citations][:1] == [(0, "Ada lived")]
 
@@ -173,7 +175,7 @@ async def test_passages_fill_what_the_ledger_leaves_and_repeat_no_fact(store):
     keep_first = {"facts": [{"label": "E1", "quote": "Ada kept the light.", "fact": "Ada was the keeper."}]}
     drawn = {"inferences": [{"rests_on": ["F1"], "inference": "So she was on the island."}]}
     model = script(extract_notes=[keep_first], infer_notes=[drawn])
-    answer = await ask(wire(store, model, chunk=1000, context=70))
+    answer = await ask(wire(store, model, chunk=1000, context=76))
     (given,) = inputs(model, "answer")
     assert [piece.text for piece in given.evidence] == [
         "Ada kept the light. (a reader's note, not to be quoted: Ada was the keeper.)",
@@ -672,7 +674,7 @@ async def test_both_ways_are_read_side_by_side_and_answered_together(store):
 async def test_the_answer_of_most_runs_is_taken(store):
     put_texts(store, EMBEDDER, "story", "One.")
     replies = [{"answer": text} for text in ("*", "Tom.", "Ada", "ada", "Sam")]
-    model = script(latency=0.05, answer=replies)
+    model = script(latency=0.4, answer=replies)
     question = Question(text="Who?")
     answer = await ask(assemble("chain_of_agents", Kit(store, model, EMBEDDER), runs=5), question)
     assert answer.text.lower() == "ada"
