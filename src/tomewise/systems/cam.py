@@ -86,7 +86,10 @@ def cam(
         "global": GlobalSchemata(nodes),
     }
     layers: tuple[Layer, ...] = (graph, schemata) if with_entities else (schemata,)
-    return answer_once(kit, retrievals[retrieval], limit, context, layers, selection)
+    recall = retrievals[retrieval]
+    # The nearest passages follow what a model kept: to search for them once more would put them before it.
+    plain = recall if retrieval == "prune and grow" else None
+    return answer_once(kit, recall, limit, context, layers, selection, plain)
 
 
 SYSTEMS: Mapping[str, SystemDeclaration] = {
