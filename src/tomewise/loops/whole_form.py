@@ -1,7 +1,8 @@
-"""Whether a question needs the whole text, by its meaning and its form. No model is asked.
+"""Whether a question needs the whole text, by its meaning, its form and its words. No model is asked.
 
-A linear rule over the vector of the question in the bundled embedder, and over a few forms of questions. Its weights
-are fitted on labelled questions by `bench/whole_form.py`, which also says how many it gets right.
+A linear rule over the vector of the question in the bundled embedder, over a few forms of questions, and over single
+words and pairs of words. Its weights are fitted on labelled questions by `bench/whole_form.py`, which also says how
+many it gets right.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 import re
 from functools import cache
 from importlib.resources import files
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,7 +81,8 @@ class WholeForm:
         weights = load_weights()
         forms = find_forms(question)
         rating = weights["bias"] + float(self._embedder.embed([question[:_READ]])[0] @ weights["meaning"])
-        if rating + sum(weights["forms"][name] for name in forms) <= 0:
+        rating += sum(weights["forms"][name] for name in forms)
+        if rating + sum(weights["words"].get(words, 0.0) for words in find_words(question)) <= 0:
             return ""
         return ", ".join(name for name in forms if weights["forms"][name] > 0) or "its meaning"
 
@@ -89,6 +92,12 @@ def find_forms(question: str) -> list[str]:
     return [name for name, form in _FORMS.items() if form.search(question[:_READ])]
 
 
+def find_words(question: str) -> set[str]:
+    """The words of a question, its question marks, and each two that follow one another, without case."""
+    words = re.findall(r"\w+|[?？]", question[:_READ].casefold())
+    return {*words, *map(" ".join, pairwise(words))}
+
+
 def list_forms() -> list[str]:
     """All forms that are known."""
     return list(_FORMS)
@@ -96,7 +105,7 @@ def list_forms() -> list[str]:
 
 @cache
 def load_weights() -> dict[str, Any]:
-    """What a vector and each form weigh; above 0 a question needs the whole text."""
+    """What a vector, each form and some words weigh; above 0 a question needs the whole text."""
     weights: dict[str, Any] = json.loads(files("tomewise.loops").joinpath("whole_form.json").read_text("utf-8"))
     meaning: NDArray[np.float32] = np.array(weights["meaning"], np.float32)
     return {**weights, "meaning": meaning}
