@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -63,6 +64,23 @@ class NewDocument(Body):
         return metadata
 
 
+MOST_TEXTS = 1000  # of one request
+
+
+class NewDocuments(Body):
+    """Several documents that a client writes, for one job."""
+
+    documents: Annotated[list[NewDocument], Field(min_length=1, max_length=MOST_TEXTS)]
+
+    @field_validator("documents")
+    @classmethod
+    def _check_ids(cls, documents: list[NewDocument]) -> list[NewDocument]:
+        repeated = next((id for id, count in Counter(each.id for each in documents).items() if count > 1), None)
+        if repeated is not None:
+            raise ValueError(f"two documents have the id {repeated[:60]!a}: give each its own")
+        return documents
+
+
 class ChosenSystem(Body):
     """A system, as on the command line, and settings of its recipe. Without a system, the default of the tome."""
 
@@ -86,8 +104,9 @@ class Build(ChosenSystem):
 class Narrowed(Body):
     """Which documents are searched, and tests of metadata such as `year>=1911`; all must hold."""
 
-    documents: Annotated[list[DocumentName], Field(max_length=100)] = Field(
-        default_factory=list, description="The exact names or ids of documents, as `.../documents` lists them."
+    documents: Annotated[list[DocumentName], Field(max_length=1000)] = Field(
+        default_factory=list,
+        description="The exact names or ids of documents, as `.../documents` lists them, or folders such as `notes/`.",
     )
     where: Annotated[list[Name], Field(max_length=100)] = Field(default_factory=list)
 

@@ -23,7 +23,7 @@ from tomewise.reading.read import NamedFile
 from tomewise.server.choosing import choose_bounded, choose_naming
 from tomewise.server.error_replies import HttpError, explain_error, make_body
 from tomewise.server.library import Library
-from tomewise.server.ownership import UPLOADS, Ownership, delete_job, find_job, find_upload, read_id
+from tomewise.server.ownership import TEXTS, UPLOADS, Ownership, delete_job, find_job, find_upload, read_id
 from tomewise.server.replies import JobProgress, JobReply, Kind, State
 from tomewise.server.serve_options import Bounds
 from tomewise.tome.reports import describe_build
@@ -57,7 +57,7 @@ class Job:
 
     def describe(self) -> JobReply:
         """What clients see."""
-        files = len(self.task.get("files", ())) or int("document" in self.task)
+        files = len(self.task.get("files", ())) or self.task.get("texts", 0)
         progress = [JobProgress(label=label, done=done, total=total) for label, (done, total) in self.progress.items()]
         return JobReply.of(self, progress=progress, system=self.task.get("system"), files=files)
 
@@ -265,7 +265,7 @@ def _read_job(folder: Path, tome: str) -> Job | None:
         with find_job(folder).open(_FILE) as file:
             job = TypeAdapter(Job).validate_json(file.read())
         TypeAdapter(list[tuple[str, str]]).validate_python(job.task.get("files", []))
-        TypeAdapter(str).validate_python(job.task.get("document", ""))
+        TypeAdapter(int).validate_python(job.task.get("texts", 0))
     except (OSError, ValueError):
         return None
     job.tome, job.id = tome, read_id(folder)  # the file may have another name by now
@@ -299,9 +299,9 @@ async def work_on(
 
 async def _add(tome: Tome, task: dict[str, Any], folder: Path, on_progress: OnProgress) -> Report:
     sources: list[NamedFile | Document] = [NamedFile(find_upload(folder, file), name) for file, name in task["files"]]
-    if text_file := task.get("document"):
-        fields = await asyncio.to_thread(_read_json, find_upload(folder, text_file))
-        sources.append(Document(**fields))
+    if task.get("texts"):
+        texts = await asyncio.to_thread(_read_texts, find_upload(folder, TEXTS))
+        sources += [Document(**fields) for fields in texts]
     report = await tome.aadd(*sources, keep_going=len(sources) > 1, on_progress=on_progress)
     if report.skipped and len(report.skipped) == len(sources):
         raise ReadingError(next(iter(report.skipped.values())))
@@ -318,9 +318,9 @@ async def _build(library: Library, tome: Tome, task: dict[str, Any], on_progress
     return Report(report.write(), report.usage.write())
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def _read_texts(path: Path) -> list[dict[str, Any]]:
     try:
-        fields: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        texts: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise UsageError(f"the text of this job is gone ({type(error).__name__}): send it again") from error
-    return fields
+        raise UsageError(f"the texts of this job are gone ({type(error).__name__}): send them again") from error
+    return texts

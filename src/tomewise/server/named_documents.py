@@ -156,8 +156,17 @@ def _match_name(name: str, listed: Sequence[_Shown]) -> DocumentRecord:
 
 
 def find_exact_scope(documents: Sequence[str], where: Sequence[str], book: Tome) -> Scope | None:
-    """The scope that a client states with the exact names or ids of documents. Raises UnknownName."""
-    return _make_scope([find_record(name, book) for name in documents], where, book)
+    """The scope that a client states with exact names or ids of documents, or folders. Raises UnknownName."""
+    return _make_scope([record for name in documents for record in _find_records(name, book)], where, book)
+
+
+def _find_records(name: str, book: Tome) -> list[DocumentRecord]:
+    """The document with this name or id, or all documents in the folder that ends with the slash of the name."""
+    if name.endswith("/"):
+        naming = book.document_names.read().name
+        if inside := [record for record in book.documents() if naming(record.id).startswith(name)]:
+            return inside
+    return [find_record(name, book)]
 
 
 def find_named_scope(documents: Sequence[str], where: Sequence[str], book: Tome) -> Scope | None:

@@ -21,7 +21,8 @@ from tomewise.errors import UsageError
 _SUFFIX = ".lock"
 _FOLDER = "-jobs"  # of the folder beside a tome
 UPLOADS = "files"  # the folder for uploads in the folder of a job
-_UPLOADS = r"[0-9]{4,}\.[\w+-]+|document\.json"
+TEXTS = "texts.json"  # the file of a job for the documents that were sent as JSON
+_UPLOADS = r"[0-9]{4,}\.[\w+-]+|texts\.json"
 _NAMES = r"[0-9a-f]{8}-[0-9a-f]{16}|[0-9a-f]{8}\.lock"  # of the folders of jobs, and of the locks of servers
 _LOCK_SECONDS = 5  # another server that starts may hold our new lock for a moment, to see whether we live
 

@@ -31,6 +31,13 @@ class DocumentList(Outgoing):
     next: str | None
 
 
+class DocumentsInFolders(DocumentList):
+    """Documents by id, with the folders and the fields of metadata of all that were looked for."""
+
+    folders: dict[str, int] = Field(description="By folder, how many documents are in it; `` for none.")
+    fields: list[str]
+
+
 class TomeReply(Contents, DocumentList):
     """What a tome holds, with its first documents, the systems that are ready, and the layers that lag."""
 

@@ -34,8 +34,8 @@ class Texts(Protocol):
         """Whether the store holds at least one document."""
         ...
 
-    def documents(self) -> list[DocumentRecord]:
-        """All documents, ordered by id."""
+    def documents(self, within: Scope | None = None) -> list[DocumentRecord]:
+        """All documents, or those that the documents and conditions of a scope leave, ordered by id."""
         ...
 
     def origins(self) -> dict[DocumentId, str]:
