@@ -70,6 +70,12 @@ def find_price(spec: ModelSpec, input_tokens: int, output_tokens: int) -> float 
     return float(calc_price(used, spec.model, provider_id=spec.provider).total_price)
 
 
+def find_model_price(spec: ModelSpec) -> ModelPrice:
+    """What a model costs, for short prompts where long ones cost more."""
+    prices = (find_price(spec, 1_000, 0), find_price(spec, 0, 1_000))
+    return ModelPrice(str(spec), *(None if price is None else price * 1_000 for price in prices))
+
+
 @cache
 def _has_price(provider: str, model: str) -> bool:
     """Whether the list has the model. Cached, since to find that it does not takes a pass over the whole list."""
