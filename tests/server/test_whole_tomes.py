@@ -102,18 +102,18 @@ def test_while_a_question_or_a_job_works_a_tome_stays_whole(client: TestClient, 
 
     with client.app.state.service.library.hold("novel"):  # type: ignore[attr-defined]
         assert_locked()
-    other = open_store(root / "novel.tome")  # another program
-    with other.alone("build"):
+    program = open_store(root / "novel.tome")  # a second one
+    with program.alone("build"):
         job = add(client, "novel", "It waits.")
         wait_for(client, job, "waiting")
         assert_locked()
         client.delete(f"/api/jobs/{job}")
-        assert_locked()  # the other program is still writing
+        assert_locked()  # the second program is still writing
     assert read_code(client.post("/api/tomes/novel/rename", json={"name": "other"})) == (
         409,
         "locked",
     )  # or has it open
-    other.close()
+    program.close()
     answer = client.post("/api/tomes/novel/ask", json={"question": "Who put out the light?"}).json()
     assert answer["citations"]
     assert client.delete("/api/tomes/novel", params={"confirm": "novel"}).status_code == 200

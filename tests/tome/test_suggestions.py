@@ -21,7 +21,7 @@ def test_names_headings_and_titles_take_turns_and_no_model_is_asked(tmp_path):
     assert len(found) == len({each.question for each in found}) == 9
     assert [each.source for each in found[:3]] == ["names", "heading", "title"]
     assert found[0].question.startswith("How are ")
-    assert {each.question for each in found} >= {"What is said under “1. The Wrong Hour”?"}
+    assert {each.question for each in found} >= {"What does “1. The Wrong Hour” say?"}
     assert "“A Table of Tides”" in found[2].question
 
 

@@ -27,7 +27,7 @@ async def list_models(service: Wanted) -> ModelList:
 
 @family.post("/test", errors=(*BUSY, "unknown_name", "missing_dependency"))
 async def test_model(body: ChosenModel, request: Request, service: Wanted) -> ModelTrial:
-    """Ask a model for one word. A model that fails is no error: `ok` is false, and `reason` says why."""
+    """Ask a model for one word. Of a model that fails `ok` is false, and `reason` says why."""
     trial = await run_while_connected(request, service.try_model(body.model))
     spent = Spent.of(trial.spent)
     reason = service.library.clean(trial.reason)

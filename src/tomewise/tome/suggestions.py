@@ -40,7 +40,7 @@ def suggest_questions(store: Store, limit: int) -> list[SuggestedQuestion]:
     titles = [each.title for each in chosen if each.title] if len(records) > 1 else []
     sources = (
         (SuggestedQuestion(question, "names") for question in _ask_names(list(chain(*passages)))),
-        (SuggestedQuestion(f"What is said under “{each}”?", "heading") for each in _find_headings(passages)),
+        (SuggestedQuestion(f"What does “{each}” say?", "heading") for each in _find_headings(passages)),
         (SuggestedQuestion(f"What is “{oneline(each)[:80]}” about?", "title") for each in dict.fromkeys(titles)),
     )
     mixed = (question for turn in zip_longest(*sources) for question in turn if question is not None)
@@ -67,4 +67,4 @@ def _ask_names(passages: list[Passage]) -> Iterator[str]:
             yield f"How are {pair[0]} and {pair[1]} connected?"
             break
     for name in names:
-        yield f"What is said about {name}?"
+        yield f"What do the texts say about {name}?"
