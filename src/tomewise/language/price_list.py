@@ -38,7 +38,7 @@ def list_providers() -> list[ModelProvider]:
 def list_prices(provider: str) -> list[ModelPrice]:
     """The models of a provider in the price list of genai-prices, without those that it calls deprecated.
 
-    Raises UnknownName.
+    Those with the largest window come first, those of which none is known last. Raises UnknownName.
     """
     from genai_prices.data_snapshot import get_snapshot
 
@@ -48,7 +48,8 @@ def list_prices(provider: str) -> list[ModelPrice]:
         known = sorted(PROVIDERS.intersection(listed))
         raise UnknownName(f"no price list of {provider!r}: {suggest(provider, known)}known are {', '.join(known)}")
     models = (model for model in listed[provider].models if not model.deprecated)
-    return [_read_price(f"{provider}:{model.id}", model.prices) for model in models]
+    ranked = sorted(models, key=lambda model: (-(model.context_window or 0), model.id))
+    return [_read_price(f"{provider}:{model.id}", model.prices) for model in ranked]
 
 
 def _read_price(name: str, prices: object) -> ModelPrice:

@@ -188,7 +188,7 @@ def ask(
     render.print_answer(answer, nearest, console(), scope)
     render.offer_build(answer.lagging, repeat_options(tome, models), console(stderr=True))
     if answer.model == "extractive":
-        console(stderr=True).print(f"[dim]{render.EXTRACTIVE_NOTE}[/dim]")
+        console(stderr=True).print(f"[dim]{escape_text(render.note_extractive())}[/dim]")
 
 
 @app.command()

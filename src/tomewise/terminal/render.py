@@ -48,6 +48,14 @@ _PIECES = 5  # of evidence to show of one search
 _LINE = 1200  # characters of the summary of an event
 
 
+def note_extractive() -> str:
+    """What is said where no model is set, with the best model at hand."""
+    from tomewise.language.models_at_hand import suggest_model  # late: it asks the servers of this machine
+
+    options, reason = suggest_model()
+    return f"{EXTRACTIVE_NOTE} Here: {options} ({reason})." if options else EXTRACTIVE_NOTE
+
+
 def print_answer(answer: Answer, nearest: Sequence[Passage], out: Console, scope: Scope | None = None) -> None:
     """Print the answer, its citations and its cost; or what is missing, and the passages nearest to the question."""
     if not answer.resolved:

@@ -76,7 +76,7 @@ def _greet(chosen: Session, book: Tome) -> None:
     past = f" ({record.system}, goes on after question {record.count})" if record else ""
     lines = [f"session {chosen.name}{past}: one question a line, Ctrl-D ends"]
     if book.kit.model.name == "extractive":
-        lines.append(render.EXTRACTIVE_NOTE)
+        lines.append(render.note_extractive())
     for line in lines:
         console(stderr=True).print(f"[dim]{escape(line)}[/dim]")
 
