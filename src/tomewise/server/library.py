@@ -16,9 +16,9 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from tomewise.errors import Locked, StoreError, TomewiseError, UnknownName, UsageError, suggest
-from tomewise.language.budget import Budget, BudgetPerWork
+from tomewise.language.budget import Budget
 from tomewise.language.forwarding import SharedModel
-from tomewise.memory.building import find_lag
+from tomewise.memory.building import Backlog, find_backlog
 from tomewise.run import change_run
 from tomewise.server.serve_options import Bounds
 from tomewise.settings import Settings
@@ -143,18 +143,18 @@ class Library:
             yield
 
     async def try_model(self, name: str, bounds: Bounds) -> Trial:
-        """Ask a model for one word, within the bounds. Raises UnknownName."""
-        from tomewise.embedding.choose_embedder import choose_embedder
-        from tomewise.language.trial import try_model
+        """Ask a model one small question, within the bounds; the extractive one needs none. Raises UnknownName."""
+        from tomewise.language.choose_model import EXTRACTIVE
+        from tomewise.language.trial import Trial, try_model
 
         self.name_model(name)
+        if name == EXTRACTIVE:
+            return Trial(structured="yes")
+        if self.find_spec(name) is None:
+            return Trial(problem=f"{name} comes from a plugin, and is tried with a question alone")
         await self.import_client(name)
-        known = next(iter(self._embedders.values()), None)
-        embedder = known or choose_embedder(self._settings.embedder or "bundled")
-        with self._making:
-            model = self._share_model(embedder, None if name == self._settings.model else name)
         with self.budget(bounds, name):
-            return await try_model(BudgetPerWork(model))
+            return await try_model(name, base_url=self._find_address(name))
 
     @property
     def makes_tomes(self) -> bool:
@@ -434,24 +434,30 @@ class Readiness:
         self._tome = tome
         self._lock = Lock()
         self._state: object = None
-        self._lag: Mapping[str, Mapping[str, int]] = {}
+        self._backlogs: Mapping[str, Backlog] = {}
 
-    def find_lag(self) -> Mapping[str, Mapping[str, int]]:
-        """By system, with its default settings: the layers to build, with how many nodes each has yet to take in."""
+    def find_backlogs(self) -> Mapping[str, Backlog]:
+        """By system, with its default settings: what its layers have yet to take in."""
         store = self._tome.store
         with self._lock:
             state = (store.versions(["vectors/passages"]), store.builds())
             if state != self._state:
-                self._lag = {name: lag for name in list_systems() if (lag := self._find(name)) is not None}
+                found = {name: self._find(name) for name in list_systems()}
+                self._backlogs = {name: backlog for name, backlog in found.items() if backlog is not None}
                 self._state = state
-            return self._lag
+            return self._backlogs
 
     def list_ready(self) -> list[str]:
-        """The systems that can answer now."""
-        return [name for name, lag in self.find_lag().items() if not lag]
+        """The systems that can answer now, also those whose memory lags."""
+        return [name for name, backlog in self.find_backlogs().items() if not backlog.unbuilt]
 
-    def _find(self, name: str) -> Mapping[str, int] | None:
+    def list_lagging(self) -> list[str]:
+        """Those of them whose memory has yet to take in passages."""
+        backlogs = self.find_backlogs()
+        return [name for name in self.list_ready() if any(backlogs[name].new_keys.values())]
+
+    def _find(self, name: str) -> Backlog | None:
         try:
-            return find_lag(parse_variant(name).wire(self._tome.kit).layers, self._tome.store)
+            return find_backlog(parse_variant(name).wire(self._tome.kit).layers, self._tome.store)
         except TomewiseError:  # a plugin that is broken, or a system without its library
             return None

@@ -27,11 +27,10 @@ async def list_models(service: Wanted) -> ModelList:
 
 @family.post("/test", errors=(*BUSY, "unknown_name", "missing_dependency"))
 async def test_model(body: ChosenModel, request: Request, service: Wanted) -> ModelTrial:
-    """Ask a model for one word. Of a model that fails `ok` is false, and `reason` says why."""
+    """Ask a model one small question. Of a model that fails `ok` is false, and `reason` says why."""
     trial = await run_while_connected(request, service.try_model(body.model))
-    spent = Spent.of(trial.spent)
-    reason = service.library.clean(trial.reason)
-    return ModelTrial(ok=not reason, reason=reason, window=trial.window, seconds=trial.seconds, spent=spent)
+    reason = service.library.clean(trial.problem)
+    return ModelTrial.of(trial, ok=not reason, reason=reason, spent=Spent.of(trial.spent))
 
 
 def _describe_models(library: Library) -> list[ModelReply]:

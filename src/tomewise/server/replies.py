@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import Field
 
-from tomewise.outgoing.answer_models import Spent, TraceRow, Usage
+from tomewise.outgoing.answer_models import Lagging, Spent, TraceRow, Usage
 from tomewise.outgoing.form import DocumentName, Outgoing, SourceName
 from tomewise.outgoing.passage_models import DocumentEntry, Evidence, Passage
 from tomewise.outgoing.report_models import AddReport, BuildCosts, BuildReport, Contents, LayerCounts, Removal
@@ -43,7 +43,8 @@ class TomeReply(Contents, DocumentList):
     """What a tome holds, with its first documents, the systems that are ready, and the layers that lag."""
 
     is_owned: bool = Field(description="Whether it may be renamed and deleted here.")
-    ready: list[str]
+    ready: list[str] = Field(description="The systems that can answer now.")
+    lagging: list[str] = Field(description="Those of them whose memory has yet to take in passages.")
     lag: dict[str, int] = Field(description="By built layer, how many nodes it has yet to take in.")
 
 
@@ -103,6 +104,7 @@ class SearchReply(Outgoing):
     """The evidence that a system finds, best first."""
 
     evidence: list[Evidence]
+    lagging: Lagging | None = Field(None, description="What the memory has yet to take in; null if it is up to date.")
 
 
 class ListedTrace(TraceRow):
@@ -305,11 +307,13 @@ class ModelList(Outgoing):
 
 
 class ModelTrial(Outgoing):
-    """What came of one small call: the `window` that the model's server states, or the `reason` why it failed."""
+    """What came of one small question: what the model can do, or the `reason` why it failed."""
 
     ok: bool
     reason: str
-    window: int | None
+    window: int = Field(description="The tokens that it accepts, as its server states; 0 if that is not known.")
+    structured: str = Field(description="How its reply fitted its form: yes, after a repair, or no.")
+    streams: bool
     seconds: float
     spent: Spent
 

@@ -105,6 +105,7 @@ class Service:
             options=tuple(body.options),
             instructions=body.instructions,
             force=body.force,
+            strict=body.strict,
             within=await asyncio.to_thread(find_exact_scope, body.documents, body.where, tome),
         )
         if body.session:
@@ -138,7 +139,7 @@ class Service:
                     yield
 
     async def try_model(self, name: str) -> Trial:
-        """Ask a model for one word, when its turn comes. Raises UnknownName."""
+        """Ask a model one small question, when its turn comes. Raises UnknownName."""
         async with self.queue.run():
             return await self.library.try_model(name, self.options.bounds)
 

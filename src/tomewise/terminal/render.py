@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tomewise.tome.reports import BuildReport
     from tomewise.tome.session_record import SessionRecord
     from tomewise.tome.traces import Trace
-    from tomewise.types import Answer, Citation, Event, FromSession, Passage, Scope, Usage
+    from tomewise.types import Answer, Citation, Event, FromSession, Lagging, Passage, Scope, Usage
 
 
 from collections import defaultdict
@@ -46,6 +46,14 @@ _BEGINNING = 200  # characters to show of a passage and of a gist
 _FAILURES = 20  # how many to list
 _PIECES = 5  # of evidence to show of one search
 _LINE = 1200  # characters of the summary of an event
+
+
+def note_extractive() -> str:
+    """What is said where no model is set, with the best model at hand."""
+    from tomewise.language.models_at_hand import suggest_model  # late: it asks the servers of this machine
+
+    options, reason = suggest_model()
+    return f"{EXTRACTIVE_NOTE} Here: {options} ({reason})." if options else EXTRACTIVE_NOTE
 
 
 def print_answer(answer: Answer, nearest: Sequence[Passage], out: Console, scope: Scope | None = None) -> None:
@@ -73,6 +81,21 @@ def print_answer(answer: Answer, nearest: Sequence[Passage], out: Console, scope
     within = f"within {shorten(describe_scope(scope))} · " if scope else ""
     made_with = f"{answer.system} · {within}{answer.model}"
     out.print(f"[dim]{escape(made_with)} · {usage_line(answer.usage)}[/dim]")
+
+
+def print_lag(lagging: Lagging | None, out: Console) -> None:
+    """Print what the memory has yet to take in, if anything."""
+    if lagging:
+        out.print(f"[yellow]{escape(answer_models.Lagging.of(lagging).summarize())}[/yellow]")
+
+
+def offer_build(lagging: Lagging | None, options: str, out: Console) -> None:
+    """Print what brings memory that lags up to date, and what that takes; `options` name the same memory and model."""
+    if lagging:
+        words = f" --system {quote(lagging.system)}" if lagging.system else ""
+        words = words or "".join(f" --layer {quote(name)}" for name in lagging.layers)
+        command = f"tome build{options}{words}"
+        out.print(f"[dim]{escape(command)}: {escape(answer_models.Lagging.of(lagging).describe_build())}[/dim]")
 
 
 def describe_choices(answer: Answer) -> list[str]:
