@@ -24,6 +24,7 @@ from tests.server.served import TOKEN, serve
         (("--root-path", "https://site.example/books"), {}, "give a path alone"),
         (("--root-path", "/bücher"), {}, "give a path alone"),
         (("--root-path", "/api"), {}, "/api is a path of this server"),
+        (("--limit", "0"), {}, "--limit"),
         (("--offer", "gpt-4o"), {}, "does not name a model"),
         ((), {"TOMEWISE_OFFER": "openai:gpt-4o gpt-4o"}, "does not name a model"),
         (("--host", "192.0.2.1"), {}, "choose another --host"),
@@ -70,8 +71,8 @@ def test_a_proxy_may_keep_or_take_off_the_path_at_which_it_serves(tmp_path: Path
     assert (tmp_path / "server.log").read_text() == ""
 
 
-def test_models_are_offered_and_calls_bounded_on_the_command_line(here: Path):
+def test_models_are_offered_on_the_command_line(here: Path):
     make_tome(here / "novel.tome")
-    with serve(here, "novel.tome", "--offer", "openai:a", "--offer", "openai:b", "--limit", "3") as served:
+    with serve(here, "novel.tome", "--offer", "openai:a", "--offer", "openai:b") as served:
         models = [model["name"] for model in served.http.get("/api/models").json()["models"]]
         assert models == ["extractive", "openai:a", "openai:b"]

@@ -227,6 +227,7 @@ class Library:
             yield
         finally:
             self._uses.subtract(names)
+            self._uses += Counter()  # leaves out what is 0
 
     def is_owned(self, name: str) -> bool:
         """Whether clients may rename and delete a tome: it is in the folder, and was not named by itself."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Annotated
@@ -63,8 +64,9 @@ async def export_tome(tome: str, service: Wanted) -> StreamingResponse:
 
     async def send() -> AsyncIterator[bytes]:
         with service.library.hold(tome):
-            async for piece in iterate_in_threadpool(_join_lines(service.library.find_path(tome))):
-                yield piece
+            async with asyncio.timeout(service.options.seconds):  # a client that does not read holds the tome
+                async for piece in iterate_in_threadpool(_join_lines(service.library.find_path(tome))):
+                    yield piece
 
     name = quote(f"{tome}.jsonl", safe="")
     return StreamingResponse(
