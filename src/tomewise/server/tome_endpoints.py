@@ -143,7 +143,7 @@ async def show_entity(
 
 
 def _show(name: str, known: OpenTome) -> TomeReply:
-    contents = describe_contents(known.tome.store, choose_naming(known.tome))
+    contents = describe_contents(known.tome.store, known.tome.kit.model.name, choose_naming(known.tome))
     page = make_page("documents", contents.documents, "id", "", PAGE)
     lag: Counter[str] = Counter()
     built = set(known.tome.store.builds())

@@ -220,7 +220,7 @@ def show(
             # Not through typer, which leaves out of a pipe what looks like a colour.
             print_model(Document.of(whole)) if as_json else print(whole.text)
             return
-        contents = reports.describe_contents(book.store)
+        contents = reports.describe_contents(book.store, book.kit.model.name)
     print_model(contents) if as_json else render.print_contents(contents, console())
 
 

@@ -282,6 +282,8 @@ def print_contents(contents: report_models.Contents, out: Console) -> None:
         f"{contents.cache_bytes / 1e6:.1f} MB of caches · embedder "
         f"{escape(str(contents.embedder))} · {passages}[/dim]"
     )
+    if advice := contents.recommended:
+        out.print(f"recommended: [bold]--system {escape(advice.system)}[/bold] [dim]{escape(advice.because)}[/dim]")
     layers = Table("layer", "nodes", "failed", box=None, pad_edge=False)
     for name, layer in contents.layers.items():
         layers.add_row(escape(name), f"{layer.nodes:,}", str(layer.failed) if layer.failed else "")
