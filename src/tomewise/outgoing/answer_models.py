@@ -62,6 +62,7 @@ class Usage(Spent):
 
     own_seconds: float = 0.0
     depth: int = 0
+    kept: int = Field(0, description="Asks that a reply answered which was kept from an earlier call.")
     roles: dict[str, Spent] = {}
 
     @model_validator(mode="before")
@@ -179,7 +180,6 @@ class Answer(Outgoing):
             "The model would have declined; it was forced to answer.": self.resolved and self.forced,
             "The model was asked for a guess too, and gave none.": not self.resolved and self.forced,
             f"{self.dropped_quotes} quotation(s) of the model are in no passage and were dropped.": self.dropped_quotes,
-            self.lagging.summarize() if self.lagging else "": self.lagging,
             f"{self.derived_quotes} quotation(s) are from summaries and in no passage: not cited.": self.derived_quotes,
         }
         return [remark for remark, holds in remarks.items() if holds]

@@ -62,6 +62,13 @@ class FailedPart(Outgoing):
     count: int = Field(description="Failed nodes; each counts once, so they add up to `failed` of the layer.")
 
 
+class Recommendation(Outgoing):
+    """A system for a tome as it is, and the reason."""
+
+    system: str
+    because: str
+
+
 class Contents(Outgoing):
     """What a tome holds: what `tome show --json` prints."""
 
@@ -76,6 +83,7 @@ class Contents(Outgoing):
     replies: dict[str, dict[str, Any]] = Field(description="By layer, what became of the replies of the model.")
     networks: dict[str, Any] = Field(description="By layer, what it says of its network.")
     failed: list[FailedPart]
+    recommended: Recommendation | None = Field(None, description="The system that suits it as it is; null if empty.")
 
 
 class AddReport(Outgoing):

@@ -199,7 +199,7 @@ def _find_folder(id: str) -> str:
 
 
 def _show(name: str, known: OpenTome, *, is_owned: bool) -> TomeReply:
-    contents = describe_contents(known.tome.store, choose_naming(known.tome))
+    contents = describe_contents(known.tome.store, known.tome.kit.model.name, choose_naming(known.tome))
     page = make_page("documents", contents.documents, "id", "", PAGE)
     lag: Counter[str] = Counter()
     built = set(known.tome.store.builds())

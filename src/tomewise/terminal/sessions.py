@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable, UnknownName, UsageError, suggest
-from tomewise.terminal.commands import _print_answer_json, app, choose_listener, open_tome
+from tomewise.terminal.commands import _print_answer_json, app, choose_listener, find_free_name, open_tome
 from tomewise.terminal.completion import complete_sessions
 from tomewise.terminal.model_options import UNSTATED, ModelOptions, take_model_options
 from tomewise.terminal.options import (
@@ -59,10 +59,10 @@ def chat(
     variant = parse_variant(system) if system else None
     with open_tome(tome, create=False, models=models) as book:
         scope = find_scope(book.store, documents=document or (), where=where or ())
-        chosen = book.session(session or _find_free_name(book))
+        chosen = book.session(session or find_free_name(book))
         _greet(chosen, book)
         is_answered = True
-        for question in _read_lines():
+        for question in _read_lines(chosen):
             is_answered = _ask_line(question, chosen, variant, scope, strict, book, as_json)
     if not is_answered:
         raise typer.Exit(ModelError.exit_code)
@@ -127,8 +127,11 @@ def _show(name: str, book: Tome, as_json: bool) -> None:
         render.print_session(record, notes, console())
 
 
-def _read_lines() -> Iterator[str]:
-    """The lines of the standard input that are not empty, with a prompt before each on a terminal."""
+def _read_lines(chosen: Session) -> Iterator[str]:
+    """The lines of the standard input that are not empty. On a terminal each can be edited, after a prompt, and the
+    questions of the session are the history."""
+    if sys.stdin.isatty():
+        _fill_history(chosen)
     while True:
         try:
             line = input("? " if sys.stdin.isatty() else "")
@@ -136,6 +139,18 @@ def _read_lines() -> Iterator[str]:
             return
         if line.strip():
             yield line.strip()
+
+
+def _fill_history(chosen: Session) -> None:
+    """Let `input` edit lines, with the earlier questions of a session to go back to, where this Python can."""
+    try:
+        import readline
+    except ImportError:  # as on Windows, whose terminal edits lines itself
+        return
+    readline.clear_history()
+    record = chosen.read()
+    for turn in record.turns if record else ():
+        readline.add_history(" ".join(turn.asked.split()))
 
 
 def _ask_line(
@@ -168,11 +183,6 @@ def _ask_line(
         render.print_answer(answer, nearest, console(), scope)
         render.offer_build(answer.lagging, f" --tome {quote(book.store.address)}", console(stderr=True))
     return True
-
-
-def _find_free_name(book: Tome) -> str:
-    taken = set(book.store.session_names())
-    return next(name for number in range(1, len(taken) + 2) if (name := f"chat-{number}") not in taken)
 
 
 def _find_session(name: str, book: Tome) -> SessionRecord:

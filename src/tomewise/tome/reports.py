@@ -13,6 +13,7 @@ from tomewise.memory.grounds import find_grounds
 from tomewise.memory.passages import Outcome
 from tomewise.outgoing import passage_models, report_models
 from tomewise.outgoing.form import Naming, read_fields
+from tomewise.systems.advice import recommend_system
 from tomewise.types import Answer, Estimate, Evidence, Lagging, LayerReport, Passage, Usage
 
 if TYPE_CHECKING:
@@ -173,17 +174,20 @@ def _locate_failures(store: Store, reasons: Mapping[int, str]) -> list[dict[str,
     ]
 
 
-def describe_contents(store: Store, naming: Naming | None = None) -> report_models.Contents:
-    """What a tome holds as it goes out."""
+def describe_contents(store: Store, model: str, naming: Naming | None = None) -> report_models.Contents:
+    """What a tome holds as it goes out, with the system that is recommended for it with this model."""
+    documents = store.documents()
+    tokens = int(store.meta("passage_tokens") or 0)
     values = {
         "tome": store.address,
         "embedder": store.meta("embedder"),
-        "passage_tokens": int(store.meta("passage_tokens") or 0),
+        "passage_tokens": tokens,
         "overlap": int(store.meta("overlap") or 0),
         "bytes": store.size(),
         "cache_bytes": store.cache_size(),
         "layers": store.layers(),
-        "documents": store.documents(),
+        "documents": documents,
+        "recommended": recommend_system([record.passages for record in documents], tokens, model),
         "replies": _list_records(store, "replies"),
         "networks": _list_records(store, "network"),
         "failed": _list_failures(store),

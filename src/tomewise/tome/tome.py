@@ -22,6 +22,7 @@ from tomewise.settings import DEFAULTS, Settings, Stated, load
 from tomewise.store.contract import Store
 from tomewise.store.export import export
 from tomewise.store.records import DocumentRecord
+from tomewise.systems.advice import Recommendation, recommend_system
 from tomewise.systems.answer import OnEvent
 from tomewise.systems.kit import Kit, System
 from tomewise.systems.registry import Choice, choose_variant
@@ -276,6 +277,11 @@ class Tome:
             size = self.store.cache_size()
             self.store.clear_cache()
         return size
+
+    def recommend(self) -> Recommendation | None:
+        """The system that suits this tome as it is, with its model, and why (see `systems.advice`); None if empty."""
+        tokens = int(self.store.meta("passage_tokens") or 0)
+        return recommend_system([record.passages for record in self.store.documents()], tokens, self.kit.model.name)
 
     def documents(self) -> list[DocumentRecord]:
         """The documents of this tome, sorted by id."""

@@ -310,7 +310,8 @@ class Usage:
     """The cost of one answer or build.
 
     `model_seconds` is the wall time during which at least one model call was running, `own_seconds` is the rest.
-    `depth` is the longest chain of model calls in which each waited for the one before.
+    `depth` is the longest chain of model calls in which each waited for the one before. `kept` counts the asks that a
+    reply answered which the tome keeps of an earlier call.
     """
 
     total: Spent = Spent()
@@ -318,6 +319,7 @@ class Usage:
     model_seconds: float = 0.0
     own_seconds: float = 0.0
     depth: int = 0
+    kept: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -464,4 +466,9 @@ def _find_surroundings(citation: Citation, answer: Answer) -> tuple[str, str]:
 def _write_origin(answer: Answer) -> str:
     total = answer.usage.total
     calls = f"{total.calls} call{'' if total.calls == 1 else 's'}"
-    return f"<p><small>{escape(' · '.join(filter(None, (answer.system, answer.model, calls))))}</small></p>"
+    origin = f"<p><small>{escape(' · '.join(filter(None, (answer.system, answer.model, calls))))}</small></p>"
+    if answer.lagging is None:
+        return origin
+    from tomewise.outgoing.answer_models import Lagging as LaggingModel  # late, since it takes a while
+
+    return f"<p>{escape(LaggingModel.of(answer.lagging).summarize())}</p>{origin}"
