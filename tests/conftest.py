@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests import forked
 
+from tomewise.language import models_at_hand
 from tomewise.terminal import program
 from tomewise.tome.tome import Tome
 
@@ -38,6 +39,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "TOMEWISE_MODEL", "TOMEWISE_TOME"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(models_at_hand, "SERVERS", ())  # whatever runs on this machine
     return folder
 
 

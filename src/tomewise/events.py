@@ -25,7 +25,7 @@ Row: TypeAlias = Mapping[str, Any]  # of a working memory, as plain values
 
 def list_facts(**facts: object) -> str:
     """A summary line of named values, as "probe: who, layer: tree". Empty values are left out, long ones are cut."""
-    shown = {name.replace("_", " "): value for name, value in facts.items() if value not in (None, "")}
+    shown = {name.replace("_", " ").strip(): value for name, value in facts.items() if value not in (None, "")}
     return ", ".join(f"{name}: {shorten(value)}" for name, value in shown.items())
 
 
@@ -194,6 +194,14 @@ _PLACE = TypeAdapter(Place)
 
 # ---------------------------------------------------------------- searching
 
+# The words of ComoRAG's paper for three kinds of memory, as settings and stored events have them.
+_PLAIN_LAYERS = {"veridical": "passages", "semantic": "summaries", "episodic": "episodes"}
+
+
+def name_layers(layers: str) -> str:
+    """The names of layers, separated by commas, in plain words."""
+    return ", ".join(_PLAIN_LAYERS.get(name, name) for name in layers.split(", "))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Retrieved(TypedEvent, name="retrieved"):
@@ -246,7 +254,7 @@ class Recalled(TypedEvent, name="recalled"):
     evidence: Sequence[Piece]
 
     def summarize(self) -> str:
-        return list_facts(probe=self.probe, layer=self.layer) + ("" if self.evidence else ", nothing new")
+        return list_facts(probe=self.probe, in_=name_layers(self.layer)) + ("" if self.evidence else ", nothing new")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -471,7 +479,8 @@ class Encoded(TypedEvent, name="encoded"):
     support: Sequence[NodeId]
 
     def summarize(self) -> str:
-        return list_facts(probe=self.probe, layer=self.layer, cue=self.cue or _NOTHING, support=len(self.support))
+        rests_on = len(self.support) or ""
+        return list_facts(probe=self.probe, in_=name_layers(self.layer), cue=self.cue or _NOTHING, rests_on=rests_on)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -486,10 +495,13 @@ class Fused(TypedEvent, name="fused"):
 
 @dataclass(frozen=True, kw_only=True)
 class PoolUpdated(TypedEvent, name="updated"):
-    """How many units and nodes the pool holds."""
+    """How many units the pool holds, each what a search found and means, and how many pieces of evidence."""
 
     units: int
     nodes: int
+
+    def summarize(self) -> str:
+        return list_facts(searches_remembered=self.units, passages_summaries_and_episodes=self.nodes)
 
 
 # ---------------------------------------------------------------- the loop `evolve`, with a hypergraph

@@ -50,22 +50,23 @@ class Meter:
     """Collects model calls, from any task or thread, and counts what came of replies. Made by `run.meter`.
 
     `repaired` replies became usable after the model saw what was wrong; `refused` replies did not. `reused` counts the
-    asks that a reply paid for earlier answered.
+    asks that a reply answered which an experiment paid for earlier, `kept` those that one of the tome did.
     """
 
     def __init__(self, clock: Clock) -> None:
-        self.repaired = self.refused = self.reused = 0
+        self.repaired = self.refused = self.reused = self.kept = 0
         self._clock = clock
         self._begun = clock()
         self._calls: list[ModelCall] = []
         self._lock = Lock()
 
-    def count_replies(self, *, repaired: int, refused: int, reused: int) -> None:
+    def count_replies(self, *, repaired: int, refused: int, reused: int, kept: int) -> None:
         """Add to what came of replies."""
         with self._lock:
             self.repaired += repaired
             self.refused += refused
             self.reused += reused
+            self.kept += kept
 
     def add(self, call: ModelCall) -> None:
         with self._lock:
@@ -96,6 +97,7 @@ class Meter:
             model_seconds=model_seconds,
             own_seconds=max(0.0, wall - model_seconds),
             depth=measure_depth(intervals),
+            kept=self.kept,
         )
 
 

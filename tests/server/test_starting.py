@@ -24,6 +24,9 @@ from tests.server.served import TOKEN, serve
         (("--root-path", "https://site.example/books"), {}, "give a path alone"),
         (("--root-path", "/bücher"), {}, "give a path alone"),
         (("--root-path", "/api"), {}, "/api is a path of this server"),
+        (("--limit", "0"), {}, "--limit"),
+        (("--offer", "gpt-4o"), {}, "does not name a model"),
+        ((), {"TOMEWISE_OFFER": "openai:gpt-4o gpt-4o"}, "does not name a model"),
         (("--host", "192.0.2.1"), {}, "choose another --host"),
         (("--root", "nowhere"), {}, "does not exist"),
         ((), {"TOMEWISE_SYSTEM": "hybird"}, "did you mean 'hybrid'"),
@@ -66,3 +69,10 @@ def test_a_proxy_may_keep_or_take_off_the_path_at_which_it_serves(tmp_path: Path
             link = answer["choices"][0]["message"]["annotations"][0]["url_citation"]["url"]
             assert link.startswith(f"{site}/books/tomes/#/t/novel/doc?")
     assert (tmp_path / "server.log").read_text() == ""
+
+
+def test_models_are_offered_on_the_command_line(here: Path):
+    make_tome(here / "novel.tome")
+    with serve(here, "novel.tome", "--offer", "openai:a", "--offer", "openai:b") as served:
+        models = [model["name"] for model in served.http.get("/api/models").json()["models"]]
+        assert models == ["extractive", "openai:a", "openai:b"]

@@ -86,7 +86,7 @@ def test_from_a_file_to_a_cited_answer(command, log):
     answer = json.loads(asked.out)
     assert list(answer) == [
         "text", "choice", "resolved", "forced", "supported", "missing", "system", "model", "citations",
-        "dropped_quotes", "derived_quotes", "usage", "session", "within", "nearest", "answer",
+        "dropped_quotes", "derived_quotes", "usage", "session", "lagging", "within", "nearest", "answer",
     ]  # fmt: skip
     assert "Ada Marsh" in answer["answer"]
     assert (answer["system"], answer["model"], answer["resolved"]) == ("hybrid", "extractive", True)
@@ -168,7 +168,7 @@ def test_show_add_remove_systems_and_export_print_json(command, log_in_tome, her
     added = json.loads(command("add", "more.txt", log_in_tome, "--json").out)
     assert added == {
         "added": [str(here / "more.txt")], "replaced": [], "unchanged": [str(log_in_tome)], "removed": [],
-        "passages": 1, "skipped": {}, "moved": [], "failed": {},
+        "passages": 1, "skipped": {}, "moved": [], "failed": {}, "lagging": None,
     }  # fmt: skip
     shown = json.loads(command("show", "--json").out)
     assert [record["id"] for record in shown["documents"]] == [str(log_in_tome), str(here / "more.txt")]
@@ -187,8 +187,9 @@ def test_show_add_remove_systems_and_export_print_json(command, log_in_tome, her
     hybrid = ["without rewriting", "without comparisons", "as before", "selection as before"]
     assert rows["hybrid"]["ablations"] == hybrid
     assert rows["hybrid"]["deviations"] == ""
-    shown = command("systems").out
-    assert ":without recognition" in shown
+    assert "build: 1 a passage · question: 1 + 1 calls" in command("systems").out
+    shown = command("systems", "hipporag2").out
+    assert "without recognition" in shown
     assert "Deviations: only the best `seeded` passages are seeds" in shown
 
 

@@ -8,7 +8,7 @@ import json
 def test_providers_say_whether_their_key_is_set(command, monkeypatch):
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key-of-the-user")
     ran = command("models", "--json")
-    keys = {row["name"]: row["has_key"] for row in json.loads(ran.out)}
+    keys = {row["name"]: row["has_key"] for row in json.loads(ran.out)["providers"]}
     assert (keys["anthropic"], keys["openai"]) == (True, False)
     shown = command("models").out
     assert "OPENAI_API_KEY" in shown
@@ -18,7 +18,9 @@ def test_providers_say_whether_their_key_is_set(command, monkeypatch):
 def test_the_prices_of_a_provider(command):
     rows = {row["name"]: row for row in json.loads(command("models", "openai", "--json").out)}
     assert (rows["openai:gpt-4o-mini"]["input"], rows["openai:gpt-4o-mini"]["output"]) == (0.15, 0.6)
-    assert "openai:gpt-4o-mini" in command("models", "openai").out
+    shown = command("models", "openai").out
+    assert "openai:gpt-4o-mini" in shown
+    assert shown.index("openai:gpt-4.1") < shown.index("openai:ada"), "models of today come first"
     assert "did you mean 'openai'" in command("models", "opnai").err
 
 

@@ -14,7 +14,9 @@ TIMED = ("model_seconds", "own_seconds")
 
 def make_usage_record(used: Meter) -> dict[str, Any]:
     """What a meter counted, as JSON, and how many of its calls a stored reply answered."""
-    return {**Usage.of(used.usage()).write(), "reused": used.reused}
+    record = Usage.of(used.usage()).write()
+    del record["kept"]  # it depends on what ran before
+    return {**record, "reused": used.reused}
 
 
 def sum_usages(usages: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from tomewise.language.forwarding import Forwarding
 from tomewise.language.prompts import Prompts
 from tomewise.language.reply import write_schema
 from tomewise.language.together import Batch
+from tomewise.language.usage import count_replies
 from tomewise.run import current_run
 from tomewise.types import LanguageModel
 
@@ -144,9 +145,11 @@ class Cached(Forwarding):
         if text is None:
             return None
         try:
-            return role.accept(given, self._read(key, role, text))
+            output = role.accept(given, self._read(key, role, text))
         except (ValidationError, BadReply):
             return None  # an older version of this program kept it, with other fields or fewer checks: ask again
+        count_replies(kept=1)
+        return output
 
     async def _keep(self, key: str, role: Role[In, Out], output: Out) -> None:
         reply, model = self._write(key, output), self.name_for(role)

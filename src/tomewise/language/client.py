@@ -223,6 +223,8 @@ class _Attempts:
         except Failure as failure:
             if failure.may_be_stream:
                 self._request = replace(self._request, listener=None)
+            if not (failure.sent or self._client.replies) and self._client.spec.is_here:
+                raise Failure(failure.error, sent=False) from failure  # a server that nobody started stays away
             if isinstance(failure, PassingFailure):  # `retry` waits before the next attempt
                 self._failures += [] if failure.busy else [failure]
                 raise

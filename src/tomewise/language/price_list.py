@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from tomewise.errors import UnknownName, suggest
+from tomewise.errors import UnknownName, UsageError, suggest
+from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.language.spec import PROVIDERS, ModelSpec
+from tomewise.types import Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ def list_providers() -> list[ModelProvider]:
 def list_prices(provider: str) -> list[ModelPrice]:
     """The models of a provider in the price list of genai-prices, without those that it calls deprecated.
 
-    Raises UnknownName.
+    Those with the largest window come first, those of which none is known last. Raises UnknownName.
     """
     from genai_prices.data_snapshot import get_snapshot
 
@@ -46,7 +48,8 @@ def list_prices(provider: str) -> list[ModelPrice]:
         known = sorted(PROVIDERS.intersection(listed))
         raise UnknownName(f"no price list of {provider!r}: {suggest(provider, known)}known are {', '.join(known)}")
     models = (model for model in listed[provider].models if not model.deprecated)
-    return [_read_price(f"{provider}:{model.id}", model.prices) for model in models]
+    ranked = sorted(models, key=lambda model: (-(model.context_window or 0), model.id))
+    return [_read_price(f"{provider}:{model.id}", model.prices) for model in ranked]
 
 
 def _read_price(name: str, prices: object) -> ModelPrice:
@@ -68,6 +71,25 @@ def find_price(spec: ModelSpec, input_tokens: int, output_tokens: int) -> float 
         return None
     used = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
     return float(calc_price(used, spec.model, provider_id=spec.provider).total_price)
+
+
+def price_estimate(estimate: Estimate) -> float | None:
+    """Dollars for what an update of a layer would use, or None if they are unknown."""
+    if not estimate.calls or estimate.model == EXTRACTIVE:
+        return 0.0
+    if not estimate.model or "," in estimate.model:  # not known which of its calls are whose
+        return None
+    try:
+        spec = ModelSpec.parse(estimate.model)
+    except UsageError:  # a model of a plugin, or of the caller's own
+        return None
+    return find_price(spec, estimate.input_tokens, estimate.output_tokens)
+
+
+def find_model_price(spec: ModelSpec) -> ModelPrice:
+    """What a model costs, for short prompts where long ones cost more."""
+    prices = (find_price(spec, 1_000, 0), find_price(spec, 0, 1_000))
+    return ModelPrice(str(spec), *(None if price is None else price * 1_000 for price in prices))
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from tomewise.addresses import is_never_asked
+from tomewise.addresses import find_loopback, is_never_asked
 from tomewise.errors import ModelUnavailable, UsageError
 from tomewise.settings import read_key, read_variable
 
@@ -75,6 +75,11 @@ class ModelSpec:
     def full_name(self) -> str:
         """The model and its address, for messages."""
         return f"{self} at {self.address}" if self.address else str(self)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether its server is on this machine."""
+        return bool(self.address and find_loopback(urlsplit(self.address).hostname or ""))
 
     @property
     def key_variables(self) -> str:

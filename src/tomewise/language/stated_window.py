@@ -52,18 +52,18 @@ def _ask_ollama(client: httpx2.Client, root: str, model: str) -> StatedWindow | 
 
 def _find_loaded(client: httpx2.Client, root: str, model: str) -> StatedWindow | None:
     names = (model, f"{model}:latest")
-    for row in _read_rows(_fetch(client, "GET", f"{root}/api/ps"), "models"):
-        if row.get("model", row.get("name")) in names and (tokens := _read_tokens(row, "context_length")):
+    for row in read_rows(_fetch(client, "GET", f"{root}/api/ps"), "models"):
+        if row.get("model", row.get("name")) in names and (tokens := read_tokens(row, "context_length")):
             return StatedWindow(tokens)
     return None
 
 
 def _ask_lm_studio(client: httpx2.Client, root: str, model: str) -> StatedWindow | None:
-    for row in _read_rows(_fetch(client, "GET", f"{root}/api/v0/models"), "data"):
+    for row in read_rows(_fetch(client, "GET", f"{root}/api/v0/models"), "data"):
         if row.get("id") == model:
-            if tokens := _read_tokens(row, "loaded_context_length"):
+            if tokens := read_tokens(row, "loaded_context_length"):
                 return StatedWindow(tokens)
-            most = _read_tokens(row, "max_context_length")
+            most = read_tokens(row, "max_context_length")
             return StatedWindow(min(_NOT_LOADED, most), lasts=False) if most else None
     return None
 
@@ -83,11 +83,13 @@ def _fetch(client: httpx2.Client, method: str, address: str, body: dict[str, Any
     return None
 
 
-def _read_rows(reply: Any, name: str) -> list[dict[str, Any]]:
+def read_rows(reply: Any, name: str) -> list[dict[str, Any]]:
+    """The objects of a list in a reply of any form."""
     rows = reply.get(name) if isinstance(reply, dict) else None
     return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
-def _read_tokens(row: dict[str, Any], name: str) -> int:
+def read_tokens(row: dict[str, Any], name: str) -> int:
+    """A number of tokens; 0 where none is stated."""
     tokens = row.get(name)
     return tokens if isinstance(tokens, int) and tokens > 0 else 0

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from tomewise.outgoing.answer_models import Usage
+from tomewise.outgoing.answer_models import Lagging, Usage
 from tomewise.outgoing.form import DocumentName, Outgoing, repeat
 from tomewise.outgoing.passage_models import DocumentEntry, Passage, Source
 
@@ -24,13 +24,23 @@ class SeenPassage(Passage):
     gist: str | None = None
 
 
+class Neighbour(Outgoing):
+    """An entity at the other end of facts, and how many these are."""
+
+    name: str
+    facts: int
+
+
 class Entity(Outgoing):
     """What the graphs of a tome hold on an entity, or names that contain its words if none is equal."""
 
     name: str
+    kind: str = Field("", description="Such as person or place; empty where nothing shows it.")
     similar: list[str] = []
     facts: list[Fact] = []
     passages: list[SeenPassage] = Field([], description="The passages in which the entity is seen.")
+    neighbours: list[Neighbour] = []
+    counts: dict[str, int] = Field({}, description="How many facts, passages and neighbours it has in all.")
 
     entity = repeat("name")
 
@@ -49,6 +59,14 @@ class FailedPart(Outgoing):
     document: DocumentName
     passages: list[int]
     reason: str
+    count: int = Field(description="Failed nodes; each counts once, so they add up to `failed` of the layer.")
+
+
+class Recommendation(Outgoing):
+    """A system for a tome as it is, and the reason."""
+
+    system: str
+    because: str
 
 
 class Contents(Outgoing):
@@ -65,6 +83,7 @@ class Contents(Outgoing):
     replies: dict[str, dict[str, Any]] = Field(description="By layer, what became of the replies of the model.")
     networks: dict[str, Any] = Field(description="By layer, what it says of its network.")
     failed: list[FailedPart]
+    recommended: Recommendation | None = Field(None, description="The system that suits it as it is; null if empty.")
 
 
 class AddReport(Outgoing):
@@ -78,6 +97,9 @@ class AddReport(Outgoing):
     skipped: dict[str, str] | None = None
     moved: list[DocumentName] = []
     failed: dict[str, str] = {}
+    lagging: Lagging | None = Field(
+        None, description="What a build of the layers that are there would take in and use."
+    )
 
 
 class RemoveReport(Outgoing):

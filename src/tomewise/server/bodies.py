@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -16,6 +17,8 @@ Name = Annotated[str, Field(min_length=1, max_length=500)]
 DocumentName = Annotated[str, Field(min_length=1, max_length=5000)]
 Count = Annotated[int, Field(ge=0, le=10**12)]
 Cost = Annotated[float, Field(ge=0, le=10**9)]
+
+Strict = Annotated[bool, Field(description="Refuse memory that lags behind the documents.")]
 
 FieldName = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^=!<>\x00-\x1f\x7f]+$")]
 Scalar: TypeAlias = (
@@ -41,6 +44,12 @@ class NewTome(Body):
     passage_tokens: Annotated[int, Field(ge=SETTINGS["passage_tokens"].least, le=100_000)] | None = None
 
 
+class NewName(Body):
+    """Another name for a tome."""
+
+    name: Name
+
+
 class NewDocument(Body):
     """A document that a client writes."""
 
@@ -63,9 +72,36 @@ class NewDocument(Body):
         return metadata
 
 
-class ChosenSystem(Body):
-    """A system, as on the command line, and settings of its recipe. Without a system, the default of the tome."""
+MOST_TEXTS = 1000  # of one request
 
+
+class NewDocuments(Body):
+    """Several documents that a client writes, for one job."""
+
+    documents: Annotated[list[NewDocument], Field(min_length=1, max_length=MOST_TEXTS)]
+
+    @field_validator("documents")
+    @classmethod
+    def _check_ids(cls, documents: list[NewDocument]) -> list[NewDocument]:
+        repeated = next((id for id, count in Counter(each.id for each in documents).items() if count > 1), None)
+        if repeated is not None:
+            raise ValueError(f"two documents have the id {repeated[:60]!a}: give each its own")
+        return documents
+
+
+class ChosenModel(Body):
+    """A model, one of those that `/api/models` lists."""
+
+    model: Name
+
+
+class ChosenSystem(Body):
+    """A system, as on the command line, and settings of its recipe. Without a system, the default of the tome.
+
+    `model` is one of those that `/api/models` lists; without it, the default of the server is asked.
+    """
+
+    model: Name | None = None
     system: Name | None = None
     settings: Annotated[dict[str, Any], Field(max_length=50)] = Field(default_factory=dict)
 
@@ -86,8 +122,9 @@ class Build(ChosenSystem):
 class Narrowed(Body):
     """Which documents are searched, and tests of metadata such as `year>=1911`; all must hold."""
 
-    documents: Annotated[list[DocumentName], Field(max_length=100)] = Field(
-        default_factory=list, description="The exact names or ids of documents, as `.../documents` lists them."
+    documents: Annotated[list[DocumentName], Field(max_length=1000)] = Field(
+        default_factory=list,
+        description="The exact names or ids of documents, as `.../documents` lists them, or folders such as `notes/`.",
     )
     where: Annotated[list[Name], Field(max_length=100)] = Field(default_factory=list)
 
@@ -97,6 +134,7 @@ class Search(ChosenSystem, Narrowed):
 
     query: Text
     limit: Annotated[int, Field(ge=1, le=1000)] = 10
+    strict: Strict = False
 
 
 class Ask(ChosenSystem, Narrowed):
@@ -110,6 +148,7 @@ class Ask(ChosenSystem, Narrowed):
     instructions: Text = ""
     session: Name | None = None
     force: bool = False
+    strict: Strict = False
     max_calls: Count | None = None
     max_tokens: Count | None = None
     max_cost: Cost | None = None

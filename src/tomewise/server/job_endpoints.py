@@ -13,15 +13,17 @@ from typing import Any
 
 from fastapi import Request
 from pydantic import ValidationError
+from pydantic_core import from_json
 
 from tomewise.beside import FolderBeside
 from tomewise.errors import UsageError
 from tomewise.outgoing.report_models import BuildCosts
-from tomewise.server.bodies import Accepted, Build, NewDocument
+from tomewise.server.bodies import MOST_TEXTS, Accepted, Build, NewDocument, NewDocuments
 from tomewise.server.error_replies import HttpError, explain_field, make_body
 from tomewise.server.jobs import JobList
+from tomewise.server.limits import FORM
 from tomewise.server.operations import BUSY, Family, Tool
-from tomewise.server.ownership import delete_job, find_uploads
+from tomewise.server.ownership import TEXTS, delete_job, find_uploads
 from tomewise.server.paging import PAGE, Limit, Start
 from tomewise.server.replies import JobReplies, JobReply
 from tomewise.server.service import Wanted
@@ -31,11 +33,18 @@ from tomewise.server.uploads import check_name, receive_files
 family = Family("/api", "jobs")
 _PAUSE = 0.1  # seconds between two events of one job
 _OVER = 1.1  # an estimate may be so much too low
+_DOCUMENT = NewDocument.model_json_schema()
+_DOCUMENTS = {
+    "type": "object",
+    "required": ["documents"],
+    "additionalProperties": False,
+    "properties": {"documents": {"type": "array", "minItems": 1, "maxItems": MOST_TEXTS, "items": _DOCUMENT}},
+}
 _FORM = {
     "requestBody": {
         "required": True,
         "content": {
-            "application/json": {"schema": NewDocument.model_json_schema()},
+            "application/json": {"schema": {"anyOf": [_DOCUMENT, _DOCUMENTS]}},
             "multipart/form-data": {
                 "schema": {
                     "type": "object",
@@ -57,19 +66,12 @@ _FORM = {
     tool=Tool(name="add_text", title="Add a text", destroys=True),
 )
 async def add_documents(tome: str, request: Request, service: Wanted) -> JobReply:
-    """Add documents: files of a form, each under the relative path that it is sent with, or one text as JSON."""
+    """Add documents in one job: files of a form, each under the relative path that comes with it, or texts as JSON."""
     await service.library.open(tome)
-    async with _keep_if_done(service.jobs.make_folder(tome)) as folder:
-        files = find_uploads(folder)
-        files.make()
-        if request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
-            task: dict[str, Any] = {"files": await receive_files(request, files)}
-        else:
-            document = _read_document(await request.body())
-            text = json.dumps(document.model_dump(), ensure_ascii=False)
-            await asyncio.to_thread(_write, files, "document.json", text)
-            task = {"files": [], "document": "document.json"}
-        return service.jobs.add(tome, "add", task, folder).describe()
+    with service.library.hold(tome):
+        async with _keep_if_done(service.jobs.make_folder(tome)) as folder:
+            task = await _receive(request, find_uploads(folder))
+            return service.jobs.add(tome, "add", task, folder).describe()
 
 
 @family.post(
@@ -81,11 +83,12 @@ async def add_documents(tome: str, request: Request, service: Wanted) -> JobRepl
 )
 async def build(tome: str, body: Build, request: Request, service: Wanted) -> JobReply:
     """Build the layers of a system, if its estimate is within what is accepted; else 409 with the estimate."""
-    costs = await run_while_connected(request, service.estimate(tome, body.system, body.settings))
+    costs = await run_while_connected(request, service.estimate(tome, body))
     _check_costs(costs, body.accept)
     cost = None if body.accept.cost is None else body.accept.cost * _OVER
     bounds = service.options.bounds.narrow(math.ceil(body.accept.calls * _OVER), None, cost)
-    task = {"system": costs.system, "settings": {}, "bounds": asdict(bounds)}  # its name holds its settings
+    name = costs.system  # with its settings
+    task = {"system": name, "settings": {}, "bounds": asdict(bounds), "model": body.model}
     async with _keep_if_done(service.jobs.make_folder(tome)) as folder:
         return service.jobs.add(tome, "build", task, folder).describe()
 
@@ -137,15 +140,38 @@ async def _follow(jobs: JobList, id: str) -> AsyncIterator[Produce]:
     yield produce
 
 
-def _read_document(body: bytes) -> NewDocument:
+async def _receive(request: Request, files: FolderBeside) -> dict[str, Any]:
+    """Write what a request sends into the folder of its job. Returns the task of the job."""
+    files.make()
+    if request.headers.get("content-type", "").lower().startswith(FORM):
+        return {"files": await receive_files(request, files)}
+    return {"files": [], "texts": await asyncio.to_thread(_keep_documents, await request.body(), files)}
+
+
+def _keep_documents(body: bytes, files: FolderBeside) -> int:
+    """Write the documents of a body into the folder of their job. Returns how many there are. Raises UsageError."""
+    documents = _read_documents(body)
+    with files.write(TEXTS) as file:
+        file.write(json.dumps([document.model_dump() for document in documents], ensure_ascii=False).encode())
+    return len(documents)
+
+
+def _read_documents(body: bytes) -> list[NewDocument]:
     try:
-        document = NewDocument.model_validate_json(body)
+        sent = from_json(body)
+        if isinstance(sent, dict) and "documents" in sent:
+            documents = NewDocuments.model_validate_json(body).documents
+        else:
+            documents = [NewDocument.model_validate_json(body)]
     except ValidationError as error:
         raise UsageError(explain_field(error.errors(include_input=False, include_url=False)[0])) from None
-    check_name(document.id)
-    if not document.text.strip():
-        raise UsageError("text: it is blank: send the text of the document")
-    return document
+    except ValueError:
+        raise UsageError(explain_field({"type": "json_invalid"})) from None
+    for document in documents:
+        check_name(document.id)
+        if not document.text.strip():
+            raise UsageError(f"text: that of {document.id[:60]!a} is blank: send the text of the document")
+    return documents
 
 
 def _check_costs(costs: BuildCosts, accept: Accepted) -> None:
@@ -172,8 +198,3 @@ async def _keep_if_done(folder: Path) -> AsyncIterator[Path]:
     except BaseException:
         await asyncio.to_thread(delete_job, folder)
         raise
-
-
-def _write(folder: FolderBeside, name: str, text: str) -> None:
-    with folder.write(name) as file:
-        file.write(text.encode())

@@ -23,7 +23,7 @@ from tomewise.reading.read import NamedFile
 from tomewise.server.choosing import choose_bounded, choose_naming
 from tomewise.server.error_replies import HttpError, explain_error, make_body
 from tomewise.server.library import Library
-from tomewise.server.ownership import UPLOADS, Ownership, delete_job, find_job, find_upload, read_id
+from tomewise.server.ownership import TEXTS, UPLOADS, Ownership, delete_job, find_job, find_jobs, find_upload, read_id
 from tomewise.server.replies import JobProgress, JobReply, Kind, State
 from tomewise.server.serve_options import Bounds
 from tomewise.tome.reports import describe_build
@@ -57,9 +57,25 @@ class Job:
 
     def describe(self) -> JobReply:
         """What clients see."""
-        files = len(self.task.get("files", ())) or int("document" in self.task)
+        files = len(self.task.get("files", ())) or self.task.get("texts", 0)
         progress = [JobProgress(label=label, done=done, total=total) for label, (done, total) in self.progress.items()]
-        return JobReply.of(self, progress=progress, system=self.task.get("system"), files=files)
+        open_steps = [step for step in progress if step.done < step.total or not step.total]
+        doing = open_steps[-1] if open_steps and self.state == "running" else None
+        failures = self._list_failures()
+        reason = self.error["message"] if self.error else max(failures, key=failures.count, default=None)
+        more: dict[str, Any] = {"doing": doing, "failed": len(failures), "reason": reason}
+        return JobReply.of(self, progress=progress, system=self.task.get("system"), files=files, **more)
+
+    def has_only_failures(self) -> bool:
+        """Whether a build took nothing in, since all its calls failed."""
+        layers = (self.report or {}).get("layers", [])
+        return any(layer["failed"] for layer in layers) and not any(layer["added"] for layer in layers)
+
+    def _list_failures(self) -> list[str]:
+        """Why each node or source failed that is in the report."""
+        report = self.report or {}
+        reasons = [failure["reason"] for layer in report.get("layers", ()) for failure in layer["failed"]]
+        return [*reasons, *report.get("failed", {}).values()]
 
 
 class JobList:
@@ -151,6 +167,26 @@ class JobList:
             self._end(job, "cancelled")
         return job
 
+    def check_idle(self, tome: str) -> None:
+        """Raise Locked if a job of a tome has not ended."""
+        if any(job.tome == tome and job.state in _OPEN for job in self._jobs.values()):
+            raise Locked(f"a job of the tome {tome} has not ended: wait for it, or cancel it")
+
+    def forget(self, tome: str, path: Path) -> None:
+        """Forget the jobs of a tome that was deleted at this path, with what was uploaded for them."""
+        for id in [job.id for job in self._jobs.values() if job.tome == tome]:
+            delete_job(self._folders.pop(id))
+            del self._jobs[id]
+        self._ownership.leave(path)
+
+    def move(self, tome: str, new: str, path: Path, new_path: Path) -> None:
+        """Give the jobs of a tome to the tome that it is now."""
+        self._ownership.move(path, new_path)
+        for job in [job for job in self._jobs.values() if job.tome == tome]:
+            job.tome = new
+            self._folders[job.id] = find_jobs(new_path).path / self._folders[job.id].name
+            self._save(job)
+
     async def stop(self) -> None:
         """Interrupt all jobs: the server ends."""
         self._stopping = True
@@ -179,7 +215,10 @@ class JobList:
                 report = await self._work(job)
             job.report = _map_texts(report.report, self._clean(job))
             job.usage = report.usage
-            self._end(job, "done")
+            if job.has_only_failures():
+                reason = job.describe().reason
+                job.error = {"code": "model", "message": f"nothing was taken in, as every call failed: {reason}"}
+            self._end(job, "failed" if job.error else "done")
         except asyncio.CancelledError:
             self._end(job, "interrupted" if self._stopping else "cancelled")
         except Exception as error:  # noqa: BLE001 - whatever error ends a job, its list goes on
@@ -193,13 +232,17 @@ class JobList:
         def note_progress(progress: Progress) -> None:
             job.note = self._clean(job)(progress.note) if progress.note else None
             if not progress.note:
+                job.progress.pop(progress.label, None)  # the latest comes last
                 job.progress[progress.label] = (progress.done, progress.total)
             loop.call_soon_threadsafe(self._announce, job)
 
         while True:
             self._set_state(job, "running")
             try:
-                return await work_on(self._library, job.tome, job.kind, job.task, self._folders[job.id], note_progress)
+                with self._library.hold(job.tome):
+                    return await work_on(
+                        self._library, job.tome, job.kind, job.task, self._folders[job.id], note_progress
+                    )
             except Locked:
                 self._set_state(job, "waiting")
                 await asyncio.sleep(_RETRY_SECONDS)
@@ -265,7 +308,7 @@ def _read_job(folder: Path, tome: str) -> Job | None:
         with find_job(folder).open(_FILE) as file:
             job = TypeAdapter(Job).validate_json(file.read())
         TypeAdapter(list[tuple[str, str]]).validate_python(job.task.get("files", []))
-        TypeAdapter(str).validate_python(job.task.get("document", ""))
+        TypeAdapter(int).validate_python(job.task.get("texts", 0))
     except (OSError, ValueError):
         return None
     job.tome, job.id = tome, read_id(folder)  # the file may have another name by now
@@ -299,9 +342,9 @@ async def work_on(
 
 async def _add(tome: Tome, task: dict[str, Any], folder: Path, on_progress: OnProgress) -> Report:
     sources: list[NamedFile | Document] = [NamedFile(find_upload(folder, file), name) for file, name in task["files"]]
-    if text_file := task.get("document"):
-        fields = await asyncio.to_thread(_read_json, find_upload(folder, text_file))
-        sources.append(Document(**fields))
+    if task.get("texts"):
+        texts = await asyncio.to_thread(_read_texts, find_upload(folder, TEXTS))
+        sources += [Document(**fields) for fields in texts]
     report = await tome.aadd(*sources, keep_going=len(sources) > 1, on_progress=on_progress)
     if report.skipped and len(report.skipped) == len(sources):
         raise ReadingError(next(iter(report.skipped.values())))
@@ -310,17 +353,18 @@ async def _add(tome: Tome, task: dict[str, Any], folder: Path, on_progress: OnPr
 
 async def _build(library: Library, tome: Tome, task: dict[str, Any], on_progress: OnProgress) -> Report:
     bounds = Bounds(**task["bounds"])
-    await library.import_client()
+    model = task.get("model")
+    await library.import_client(model)
     variant = choose_bounded(task["system"], task["settings"], tome.default_system)
-    with library.budget(bounds):
+    with library.use_model(model, tome.kit.embedder), library.budget(bounds, model):
         built = await tome.abuild(variant, on_progress=on_progress)
     report = await asyncio.to_thread(describe_build, built, tome.store, choose_naming(tome))
     return Report(report.write(), report.usage.write())
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def _read_texts(path: Path) -> list[dict[str, Any]]:
     try:
-        fields: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        texts: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise UsageError(f"the text of this job is gone ({type(error).__name__}): send it again") from error
-    return fields
+        raise UsageError(f"the texts of this job are gone ({type(error).__name__}): send them again") from error
+    return texts

@@ -5,28 +5,34 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryFile
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tomewise.errors import StoreError, TomewiseError, UnknownName, UsageError, suggest
+from tomewise.errors import Locked, StoreError, TomewiseError, UnknownName, UsageError, suggest
 from tomewise.language.budget import Budget
 from tomewise.language.forwarding import SharedModel
-from tomewise.memory.building import find_lag
+from tomewise.memory.building import Backlog, find_backlog
 from tomewise.run import change_run
 from tomewise.server.serve_options import Bounds
 from tomewise.settings import Settings
 from tomewise.systems.registry import list_systems, parse_variant
 from tomewise.tome.arguments import check_settings
 from tomewise.tome.document_names import hide_paths
-from tomewise.tome.open_store import recall_embedder
+from tomewise.tome.open_store import delete_dead_drafts, delete_tome, import_all, move_tome, recall_embedder
 from tomewise.tome.tome import Tome
 from tomewise.trust import refuse_embedder
 from tomewise.types import Closable, Embedder, LanguageModel, Spent
+
+if TYPE_CHECKING:
+    from tomewise.language.spec import ModelSpec
+    from tomewise.language.trial import Trial
 
 SUFFIX = ".tome"
 _NEW_NAME = re.compile(r"\w[\w-]{0,63}")
@@ -66,14 +72,19 @@ class Library:
         self._open: dict[str, OpenTome] = {}
         self._opening: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._embedders: dict[tuple[str, str], Embedder] = {}
-        self._models: dict[tuple[str, str] | None, LanguageModel] = {}
+        self._models: dict[tuple[str | None, tuple[str, str] | None], LanguageModel] = {}
+        self._uses: Counter[str] = Counter()  # questions and jobs that work on a tome
         self._making = Lock()  # tomes are opened in threads
-        self._imported = False
+        self._imported: set[str] = set()  # providers
         self.spent = Spent()
 
     def check(self) -> None:
         """Raise UsageError or UnknownName for settings with which no question could be answered."""
+        from tomewise.language.choose_model import check_models
+
         check_settings(self._settings)
+        for name in self.models:
+            check_models(name, {}, self._find_address(name))
 
     def paths(self) -> Mapping[str, Path]:
         """The file of each tome by its name."""
@@ -88,11 +99,62 @@ class Library:
         """The names of all tomes."""
         return sorted(self.paths())
 
+    def measure(self) -> dict[str, int]:
+        """The names of all tomes, sorted, with the bytes that each takes on the disk."""
+        return {name: _measure(path) for name, path in sorted(self.paths().items())}
+
     @property
     def model_name(self) -> str:
         """The name of the model, with other models by role."""
         roles = [f"{role}={name}" for role, name in sorted(self._settings.models.items())]
         return " ".join([self._settings.model, *roles])
+
+    @property
+    def models(self) -> list[str]:
+        """The models that a request may name: that of the settings, then those that are offered."""
+        return list(dict.fromkeys([self._settings.model, *(self._settings.offer or "").split()]))
+
+    def name_model(self, name: str | None) -> str:
+        """The name of the model that a request names; without one, that of the settings with those by role.
+
+        Raises UnknownName.
+        """
+        if name is not None and name not in self.models:
+            near = suggest(name[:200], self.models)
+            raise UnknownName(f"no model {name[:200]!a} is offered here: {near}GET /api/models lists them")
+        return self.model_name if name in (None, self._settings.model) else name
+
+    def find_spec(self, name: str) -> ModelSpec | None:
+        """The specification of a model; None for the extractive one, and for that of a plugin."""
+        from tomewise.language.spec import PROVIDERS, ModelSpec
+
+        known = name.partition(":")[0] in {*PROVIDERS, "ollama"}
+        return ModelSpec.parse(name, self._find_address(name)) if known else None
+
+    @contextmanager
+    def use_model(self, name: str | None, embedder: Embedder) -> Iterator[None]:
+        """Let the tomes ask this model inside, one that is offered. Raises UnknownName."""
+        if self.name_model(name) == self.model_name:
+            yield
+            return
+        with self._making:
+            model = self._share_model(embedder, name)
+        with change_run(model=model):
+            yield
+
+    async def try_model(self, name: str, bounds: Bounds) -> Trial:
+        """Ask a model one small question, within the bounds; the extractive one needs none. Raises UnknownName."""
+        from tomewise.language.choose_model import EXTRACTIVE
+        from tomewise.language.trial import Trial, try_model
+
+        self.name_model(name)
+        if name == EXTRACTIVE:
+            return Trial(structured="yes")
+        if self.find_spec(name) is None:
+            return Trial(problem=f"{name} comes from a plugin, and is tried with a question alone")
+        await self.import_client(name)
+        with self.budget(bounds, name):
+            return await try_model(name, base_url=self._find_address(name))
 
     @property
     def makes_tomes(self) -> bool:
@@ -141,30 +203,103 @@ class Library:
 
     async def create(self, name: str, embedder: str | None = None, passage_tokens: int | None = None) -> None:
         """Make an empty tome in the folder for new ones. Raises UsageError for a name that exists or cannot be used."""
-        if self._root is None:
-            raise UsageError("this server makes no tomes: start it with --root FOLDER")
-        if not _NEW_NAME.fullmatch(name):
-            raise UsageError(f"{name[:100]!a} cannot name a tome: give up to 64 letters, digits, - and _")
         if embedder is not None:
             refuse_embedder(embedder, "the request")
         async with self._opening[name]:
-            if name in self.paths():
-                raise UsageError(f"there is a tome {name!a} already: choose another name")
-            path = self._root / f"{name}{SUFFIX}"
-            tome = await asyncio.to_thread(self._make_tome, path, embedder, passage_tokens)
+            path = self._find_place(name)
+            make = partial(self._open_tome, path, embedder, passage_tokens, create=True)
+            tome = await asyncio.to_thread(make)
             identity = _identify(path)
             if identity is None:
                 raise StoreError(f"the tome {name} was removed as soon as it was made: make it again")
             self._open[name] = OpenTome(tome, path, identity, Readiness(tome))
 
-    async def import_client(self) -> None:
-        """Import what asks a model, in a thread: it takes a second, and others are answered meanwhile."""
+    def delete_dead_drafts(self) -> None:
+        """Delete what imports that were killed left in the folder."""
+        if self._root is not None:
+            delete_dead_drafts(self._root)
+
+    @contextmanager
+    def hold(self, *names: str) -> Iterator[None]:
+        """Keep tomes from being renamed and deleted: a question or a job works on them."""
+        self._uses.update(names)
+        try:
+            yield
+        finally:
+            self._uses.subtract(names)
+            self._uses += Counter()  # leaves out what is 0
+
+    def is_owned(self, name: str) -> bool:
+        """Whether clients may rename and delete a tome: it is in the folder, and was not named by itself."""
+        return self._root is not None and name not in self._files
+
+    async def delete(self, name: str) -> Path:
+        """Delete a tome. Returns the path that it had. Raises what `_release` raises, and Locked, StoreError."""
+        self.find_path(name)
+        async with self._opening[name]:
+            path = await self._release(name)
+            await asyncio.to_thread(delete_tome, path)
+            return path
+
+    async def rename(self, name: str, new: str) -> tuple[Path, Path]:
+        """Rename a tome. Returns the paths that it had and has. Raises what `delete` raises, and UsageError."""
+        self.find_path(name)
+        self._find_place(new)
+        async with self._opening[name], self._opening[new]:
+            place = self._find_place(new)
+            path = await self._release(name)
+            await asyncio.to_thread(move_tome, path, place)
+            return path, place
+
+    async def fill(self, name: str, source: str, pieces: AsyncIterator[bytes]) -> None:
+        """Make a tome of an export that arrives in pieces: whole, or not at all. Raises UsageError, StoreError."""
+        self._find_place(name)
+        async with self._opening[name]:
+            place = self._find_place(name)
+            with TemporaryFile(dir=place.parent) as file:
+                async for piece in pieces:
+                    await asyncio.to_thread(file.write, piece)
+                file.seek(0)
+                await asyncio.to_thread(import_all, place, source, file)
+        try:
+            await self.open(name)
+        except TomewiseError:  # it could not be used here
+            await asyncio.to_thread(delete_tome, place)
+            raise
+
+    async def _release(self, name: str) -> Path:
+        """Close a tome of the folder, and return its path. Raises UnknownName, UsageError, and Locked if it is used."""
+        path = self.find_path(name)
+        if not self.is_owned(name):
+            raise UsageError(f"the tome {name} was named on the command line: only those of --root are changed here")
+        if self._uses[name]:
+            raise Locked(f"the tome {name} is at work on a question or a job: try again when that has ended")
+        if known := self._open.pop(name, None):
+            await asyncio.to_thread(known.tome.close)
+        return path
+
+    def _find_place(self, name: str) -> Path:
+        """The path for a new tome. Raises UsageError for a name that exists or cannot be used."""
+        if self._root is None:
+            raise UsageError("this server makes no tomes: start it with --root FOLDER")
+        if not _NEW_NAME.fullmatch(name):
+            raise UsageError(f"{name[:100]!a} cannot name a tome: give up to 64 letters, digits, - and _")
+        if name in self.paths():
+            raise UsageError(f"there is a tome {name!a} already: choose another name")
+        path = self._root / f"{name}{SUFFIX}"
+        if os.path.lexists(path):  # a link, which is not served
+            raise UsageError(f"there is a file {path.name} already: choose another name")
+        return path
+
+    async def import_client(self, name: str | None) -> None:
+        """Import what asks this model, in a thread: it takes a second, and others are answered meanwhile."""
         from tomewise.language.choose_model import EXTRACTIVE
 
-        names = {self._settings.model, *self._settings.models.values()} - {EXTRACTIVE}
-        if names and not self._imported:
-            await asyncio.to_thread(_import_providers, {name.partition(":")[0] for name in names})
-            self._imported = True
+        names = {self._settings.model, *self._settings.models.values()} if name is None else {name}
+        providers = {each.partition(":")[0] for each in names - {EXTRACTIVE}} - self._imported
+        if providers:
+            await asyncio.to_thread(_import_providers, providers)
+            self._imported |= providers
 
     async def close(self) -> None:
         """Close all tomes, then the models."""
@@ -177,9 +312,9 @@ class Library:
                 await model.close()
 
     @contextmanager
-    def budget(self, bounds: Bounds) -> Iterator[Budget]:
-        """A budget for one question or job. What it has spent counts in `spent`."""
-        budget = Budget(name=self.model_name, calls=bounds.calls, tokens=bounds.tokens, money=bounds.cost)
+    def budget(self, bounds: Bounds, model: str | None = None) -> Iterator[Budget]:
+        """A budget for one question or job of this model. What it has spent counts in `spent`."""
+        budget = Budget(name=self.name_model(model), calls=bounds.calls, tokens=bounds.tokens, money=bounds.cost)
         try:
             with change_run(budget=budget):
                 yield budget
@@ -192,11 +327,6 @@ class Library:
             text = text.replace(str(path), name)
         text = text.replace(f"{self._root}/", "") if self._root else text
         return hide_paths(text, (tome.document_names for tome in self.tomes.values()))
-
-    def _make_tome(self, path: Path, embedder: str | None, passage_tokens: int | None) -> Tome:
-        if os.path.lexists(path):  # a link, which is not served
-            raise UsageError(f"there is a file {path.name} already: choose another name")
-        return self._open_tome(path, embedder, passage_tokens, create=True)
 
     def _open_tome(
         self, path: Path, embedder: str | None = None, passage_tokens: int | None = None, *, create: bool = False
@@ -226,27 +356,39 @@ class Library:
             **dict.fromkeys(("max_calls", "max_tokens", "max_cost")),  # each question and job has a budget of its own
         )
 
-    def _share_model(self, embedder: Embedder) -> LanguageModel:
-        """The model of the settings. The extractive model reads with the embedder of the tome, so each has its own."""
+    def _share_model(self, embedder: Embedder, name: str | None = None) -> LanguageModel:
+        """The model of this name, or of the settings with those by role.
+
+        The extractive model reads with the embedder of the tome, so each has its own.
+        """
         from tomewise.language.choose_model import EXTRACTIVE, choose_model
         from tomewise.language.prompts import Prompts
 
         settings = self._settings
-        reads_vectors = EXTRACTIVE in (settings.model, *settings.models.values())
-        key = _identify_embedder(embedder) if reads_vectors else None
+        model, roles = (settings.model, settings.models) if name is None else (name, {})
+        reads_vectors = EXTRACTIVE in (model, *roles.values())
+        key = name, _identify_embedder(embedder) if reads_vectors else None
         if key not in self._models:
             prompts: dict[str, Any] = {"prompts": Prompts(Path(settings.prompts) if settings.prompts else None)}
             self._models[key] = choose_model(
-                settings.model,
-                settings.models,
+                model,
+                roles,
                 embedder=embedder,
-                base_url=settings.base_url,
+                base_url=settings.base_url if name is None else self._find_address(name),
                 limit=settings.limit,
                 timeout=settings.timeout,
-                window=settings.window,
+                window=settings.window if name is None else None,
                 **prompts,
             )
         return self._models[key]
+
+    def _find_address(self, name: str) -> str | None:
+        """The address for a model that is offered: that of the settings belongs to one provider alone."""
+        from tomewise.language.choose_model import find_provider
+
+        settings = self._settings
+        is_home = find_provider(name, {}) == find_provider(settings.model, settings.models)
+        return settings.base_url if is_home else None
 
 
 def _import_providers(names: Collection[str]) -> None:
@@ -277,6 +419,15 @@ def _identify(path: Path) -> tuple[int, int] | None:
     return (stat.st_dev, stat.st_ino)
 
 
+def _measure(path: Path) -> int:
+    """The bytes of a tome with its log; 0 if it is gone."""
+    sizes = [0]
+    for file in (path, path.with_name(f"{path.name}-wal")):
+        with suppress(OSError):
+            sizes.append(file.stat().st_size)
+    return sum(sizes)
+
+
 class Readiness:
     """Finds what each system still needs, and keeps it until the memory changes. May be used from several threads."""
 
@@ -284,24 +435,30 @@ class Readiness:
         self._tome = tome
         self._lock = Lock()
         self._state: object = None
-        self._lag: Mapping[str, Mapping[str, int]] = {}
+        self._backlogs: Mapping[str, Backlog] = {}
 
-    def find_lag(self) -> Mapping[str, Mapping[str, int]]:
-        """By system, with its default settings: the layers to build, with how many nodes each has yet to take in."""
+    def find_backlogs(self) -> Mapping[str, Backlog]:
+        """By system, with its default settings: what its layers have yet to take in."""
         store = self._tome.store
         with self._lock:
             state = (store.versions(["vectors/passages"]), store.builds())
             if state != self._state:
-                self._lag = {name: lag for name in list_systems() if (lag := self._find(name)) is not None}
+                found = {name: self._find(name) for name in list_systems()}
+                self._backlogs = {name: backlog for name, backlog in found.items() if backlog is not None}
                 self._state = state
-            return self._lag
+            return self._backlogs
 
     def list_ready(self) -> list[str]:
-        """The systems that can answer now."""
-        return [name for name, lag in self.find_lag().items() if not lag]
+        """The systems that can answer now, also those whose memory lags."""
+        return [name for name, backlog in self.find_backlogs().items() if not backlog.unbuilt]
 
-    def _find(self, name: str) -> Mapping[str, int] | None:
+    def list_lagging(self) -> list[str]:
+        """Those of them whose memory has yet to take in passages."""
+        backlogs = self.find_backlogs()
+        return [name for name in self.list_ready() if any(backlogs[name].new_keys.values())]
+
+    def _find(self, name: str) -> Backlog | None:
         try:
-            return find_lag(parse_variant(name).wire(self._tome.kit).layers, self._tome.store)
+            return find_backlog(parse_variant(name).wire(self._tome.kit).layers, self._tome.store)
         except TomewiseError:  # a plugin that is broken, or a system without its library
             return None

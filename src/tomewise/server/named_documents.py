@@ -6,7 +6,8 @@ A client names ids, never paths: no name is looked up in the file system. Text f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -156,8 +157,21 @@ def _match_name(name: str, listed: Sequence[_Shown]) -> DocumentRecord:
 
 
 def find_exact_scope(documents: Sequence[str], where: Sequence[str], book: Tome) -> Scope | None:
-    """The scope that a client states with the exact names or ids of documents. Raises UnknownName."""
-    return _make_scope([find_record(name, book) for name in documents], where, book)
+    """The scope that a client states with exact names or ids of documents, or folders. Raises UnknownName."""
+    folders = [name for name in documents if name.endswith("/")]
+    records = [find_record(name, book) for name in documents if not name.endswith("/")]
+    return _make_scope([*records, *(_find_inside(folders, book) if folders else ())], where, book)
+
+
+def _find_inside(folders: Sequence[str], book: Tome) -> Iterator[DocumentRecord]:
+    """The documents in these folders, whose names end with a slash, and below them. Raises UnknownName."""
+    naming = book.document_names.read().name
+    records = {naming(record.id): record for record in book.documents()}
+    names = sorted(records)
+    for folder in folders:
+        start = bisect_left(names, folder)
+        end = bisect_right(names, folder, key=lambda name: name[: len(folder)])
+        yield from [records[name] for name in names[start:end]] or [find_record(folder, book)]
 
 
 def find_named_scope(documents: Sequence[str], where: Sequence[str], book: Tome) -> Scope | None:

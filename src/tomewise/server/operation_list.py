@@ -6,17 +6,21 @@ from tomewise.server import (
     ask_endpoints,
     evaluation_endpoints,
     job_endpoints,
+    model_endpoints,
     openai_api,
     server_endpoints,
     tome_endpoints,
     trace_endpoints,
+    whole_tome_endpoints,
 )
 
 OPERATIONS = tuple(
     operation
     for module in (
         server_endpoints,
+        model_endpoints,
         tome_endpoints,
+        whole_tome_endpoints,
         ask_endpoints,
         job_endpoints,
         trace_endpoints,

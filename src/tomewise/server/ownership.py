@@ -21,7 +21,8 @@ from tomewise.errors import UsageError
 _SUFFIX = ".lock"
 _FOLDER = "-jobs"  # of the folder beside a tome
 UPLOADS = "files"  # the folder for uploads in the folder of a job
-_UPLOADS = r"[0-9]{4,}\.[\w+-]+|document\.json"
+TEXTS = "texts.json"  # the file of a job for the documents that were sent as JSON
+_UPLOADS = r"[0-9]{4,}\.[\w+-]+|texts\.json"
 _NAMES = r"[0-9a-f]{8}-[0-9a-f]{16}|[0-9a-f]{8}\.lock"  # of the folders of jobs, and of the locks of servers
 _LOCK_SECONDS = 5  # another server that starts may hold our new lock for a moment, to see whether we live
 
@@ -60,13 +61,30 @@ class Ownership:
             return []
         return sorted(own for folder in ownerless if (own := self._rename(folder)))
 
+    def leave(self, tome: Path) -> None:
+        """Give the lock beside a tome back, and delete the folder for jobs if it is empty: the tome is deleted."""
+        if tome in self._locks:
+            self._give_back(*self._locks.pop(tome))
+        with suppress(OSError):
+            find_jobs(tome).path.rmdir()
+
+    def move(self, tome: Path, new: Path) -> None:
+        """Take the folder for jobs to the new path of a tome. What another server has there stays, and is its own."""
+        self.leave(tome)
+        with suppress(OSError):
+            find_jobs(tome).path.rename(find_jobs(new).path)
+            self._hold(new)
+
     def release(self) -> None:
         """Give all locks back: this server ends."""
         for jobs, lock in self._locks.values():
-            lock.release()
-            with suppress(OSError):
-                jobs.delete(f"{self._id}{_SUFFIX}")
+            self._give_back(jobs, lock)
         self._locks.clear()
+
+    def _give_back(self, jobs: FolderBeside, lock: FileLock) -> None:
+        lock.release()
+        with suppress(OSError):
+            jobs.delete(f"{self._id}{_SUFFIX}")
 
     def _hold(self, tome: Path) -> FolderBeside:
         """Hold the lock of this server in the folder for jobs of a tome."""

@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import Field
 
-from tomewise.outgoing.answer_models import TraceRow, Usage
+from tomewise.outgoing.answer_models import Lagging, Spent, TraceRow, Usage
 from tomewise.outgoing.form import DocumentName, Outgoing, SourceName
 from tomewise.outgoing.passage_models import DocumentEntry, Evidence, Passage
 from tomewise.outgoing.report_models import AddReport, BuildCosts, BuildReport, Contents, LayerCounts, Removal
@@ -19,6 +19,7 @@ class TomeList(Outgoing):
     """Tomes by name; `next` is the `after` of the following page."""
 
     tomes: list[str]
+    sizes: dict[str, int] = Field(description="By tome, its bytes on the disk.")
     total: int
     next: str | None
 
@@ -31,10 +32,19 @@ class DocumentList(Outgoing):
     next: str | None
 
 
+class DocumentsInFolders(DocumentList):
+    """Documents by id, with the folders and the fields of metadata of all that were looked for."""
+
+    folders: dict[str, int] = Field(description="By folder, how many documents are in it; `` for none.")
+    fields: list[str]
+
+
 class TomeReply(Contents, DocumentList):
     """What a tome holds, with its first documents, the systems that are ready, and the layers that lag."""
 
-    ready: list[str]
+    is_owned: bool = Field(description="Whether it may be renamed and deleted here.")
+    ready: list[str] = Field(description="The systems that can answer now.")
+    lagging: list[str] = Field(description="Those of them whose memory has yet to take in passages.")
     lag: dict[str, int] = Field(description="By built layer, how many nodes it has yet to take in.")
 
 
@@ -71,6 +81,19 @@ class DocumentReply(Outgoing):
     next: int | None
 
 
+class SuggestedQuestion(Outgoing):
+    """A question to begin with, and what it was made from: names, a heading or a title."""
+
+    question: str
+    source: Literal["names", "heading", "title"]
+
+
+class SuggestedQuestions(Outgoing):
+    """Questions to begin with."""
+
+    questions: list[SuggestedQuestion]
+
+
 class RemovalReply(Removal):
     """What would go with a document, answers of sessions too."""
 
@@ -81,6 +104,7 @@ class SearchReply(Outgoing):
     """The evidence that a system finds, best first."""
 
     evidence: list[Evidence]
+    lagging: Lagging | None = Field(None, description="What the memory has yet to take in; null if it is up to date.")
 
 
 class ListedTrace(TraceRow):
@@ -154,7 +178,10 @@ class JobReply(Outgoing):
     tome: str
     kind: Kind
     state: State
-    progress: list[JobProgress]
+    progress: list[JobProgress] = Field(description="The step that was reported last comes last.")
+    doing: JobProgress | None = Field(description="The step that goes on; null for what cannot be counted.")
+    failed: int = Field(description="How many nodes or sources of the report failed.")
+    reason: str | None = Field(description="Why it failed, or the most frequent reason of what failed.")
     note: str | None = Field(description="Why it waits, while it does.")
     usage: Usage | None
     report: BuildReport | AddReport | None
@@ -261,6 +288,34 @@ class Health(Outgoing):
     """Whether the server answers."""
 
     ok: bool
+
+
+class ModelReply(Outgoing):
+    """A model: the tokens that it is known to accept, and dollars for a million tokens; null for what is unknown."""
+
+    name: str
+    is_default: bool
+    window: int | None
+    input_price: float | None
+    output_price: float | None
+
+
+class ModelList(Outgoing):
+    """The models that a request may name, the default first."""
+
+    models: list[ModelReply]
+
+
+class ModelTrial(Outgoing):
+    """What came of one small question: what the model can do, or the `reason` why it failed."""
+
+    ok: bool
+    reason: str
+    window: int = Field(description="The tokens that it accepts, as its server states; 0 if that is not known.")
+    structured: str = Field(description="How its reply fitted its form: yes, after a repair, or no.")
+    streams: bool
+    seconds: float
+    spent: Spent
 
 
 class ErrorReason(Outgoing):

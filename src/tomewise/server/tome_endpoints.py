@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import Depends, Query
@@ -11,22 +12,35 @@ from fastapi import Depends, Query
 from tomewise.errors import UsageError
 from tomewise.outgoing.passage_models import DocumentEntry, Slice
 from tomewise.outgoing.report_models import Entity, RemoveReport
-from tomewise.server.bodies import MOST_ID, NewTome
+from tomewise.server.bodies import MOST_ID
 from tomewise.server.choosing import choose_naming
 from tomewise.server.library import OpenTome
 from tomewise.server.named_documents import find_passage, find_record, find_span
 from tomewise.server.operations import Family, Tool
 from tomewise.server.paging import MOST_START, PAGE, Limit, Start, make_page
-from tomewise.server.replies import DocumentList, DocumentReply, LayerEntry, Overview, RemovalReply, TomeList, TomeReply
+from tomewise.server.replies import (
+    DocumentReply,
+    DocumentsInFolders,
+    LayerEntry,
+    Overview,
+    RemovalReply,
+    SuggestedQuestion,
+    SuggestedQuestions,
+    TomeList,
+    TomeReply,
+)
 from tomewise.server.service import Wanted
 from tomewise.tome.entities import describe_entity, find_entity
 from tomewise.tome.foresight import foresee_removal
 from tomewise.tome.reports import describe_contents, describe_slice
+from tomewise.tome.scopes import parse_condition
 from tomewise.tome.tome import Tome
+from tomewise.types import Scope
 
 family = Family("/api/tomes", "tomes")
 _MOST_CHARACTERS = 100_000  # of a text in one reply
 _LONGEST_NAME = 5000
+_MOST_NAMES = 500  # of folders and of fields in a list of documents
 Passage = Annotated[str, Query(max_length=MOST_ID, description="The id of a passage, instead of a document.")]
 
 
@@ -46,6 +60,8 @@ async def _require_document(document: Annotated[str, Depends(_choose_document)])
 
 
 Id = Annotated[str, Depends(_require_document)]
+Condition = Annotated[str, Query(min_length=1, max_length=500)]
+Conditions = Annotated[list[Condition] | None, Query(max_length=100, description="Tests such as `year>=1911`.")]
 
 
 @family.get("")
@@ -53,34 +69,44 @@ async def list_tomes(
     service: Wanted, after: Annotated[str, Query(max_length=MOST_ID)] = "", limit: Limit = PAGE
 ) -> TomeList:
     """The tomes that are served, sorted by name."""
-    names = await asyncio.to_thread(service.library.names)
-    rest = [name for name in names if name > after]
-    return TomeList(tomes=rest[:limit], total=len(names), next=rest[limit - 1] if len(rest) > limit else None)
-
-
-@family.post("", status=201, errors=("unknown_name", "store", "missing_dependency", "disk_full"), changes=True)
-async def make_tome(body: NewTome, service: Wanted) -> TomeReply:
-    """Make an empty tome in the folder of the server."""
-    await service.library.create(body.name, body.embedder, body.passage_tokens)
-    return await show_tome(body.name, service)
+    sizes = await asyncio.to_thread(service.library.measure)
+    rest = [name for name in sizes if name > after]
+    return TomeList(
+        tomes=rest[:limit],
+        sizes={name: sizes[name] for name in rest[:limit]},
+        total=len(sizes),
+        next=rest[limit - 1] if len(rest) > limit else None,
+    )
 
 
 @family.get("/{tome}")
 async def show_tome(tome: str, service: Wanted) -> TomeReply:
     """What `tome show --json` prints, with the first documents, the systems that are ready, and the layers that lag."""
-    return await asyncio.to_thread(_show, tome, await service.library.find(tome))
+    found = await service.library.find(tome)
+    return await asyncio.to_thread(_show, tome, found, is_owned=service.library.is_owned(tome))
 
 
-@family.get("/{tome}/documents", tool=Tool(name="list_documents", title="List documents"), reply=DocumentList)
+@family.get("/{tome}/documents", tool=Tool(name="list_documents", title="List documents"), reply=DocumentsInFolders)
 async def list_documents(
-    tome: str, service: Wanted, after: Annotated[str, Query(max_length=MOST_ID)] = "", limit: Limit = PAGE
+    tome: str,
+    service: Wanted,
+    q: Annotated[str, Query(max_length=MOST_ID, description="A part of the title or id.")] = "",
+    folder: Annotated[str, Query(max_length=_LONGEST_NAME, description="This folder and those below it.")] = "",
+    where: Conditions = None,
+    after: Annotated[str, Query(max_length=MOST_ID)] = "",
+    limit: Limit = PAGE,
 ) -> dict[str, Any]:
-    """The documents of a tome, sorted by id: the id of a file is its path relative to the folder that was added."""
+    """The documents of a tome, sorted by id: the id of a file is its path relative to the folder that was added.
+
+    `folders` counts those that fit `q` and `where` by the folder that they are in, and names 500 folders at most.
+    """
     opened = await service.library.open(tome)
-    records = await asyncio.to_thread(opened.documents)
-    naming = await asyncio.to_thread(choose_naming, opened)
-    entries = [DocumentEntry.of(record, naming) for record in records]
-    return make_page("documents", entries, "id", after, limit)
+    entries = await asyncio.to_thread(_find_entries, opened, q, where or ())
+    folders = Counter(_find_folder(entry.id) for entry in entries)
+    fields = sorted({name for entry in entries for name in entry.metadata})[:_MOST_NAMES]
+    inside = f"{folder.rstrip('/')}/" if folder else ""
+    page = make_page("documents", [entry for entry in entries if entry.id.startswith(inside)], "id", after, limit)
+    return {**page, "folders": dict(sorted(folders.items())[:_MOST_NAMES]), "fields": fields}
 
 
 @family.get("/{tome}/document")
@@ -134,22 +160,59 @@ async def show_overview(tome: str, service: Wanted) -> Overview:
 
 @family.get("/{tome}/entity", errors=("not_built",), tool=Tool(name="entity", title="Facts about an entity"))
 async def show_entity(
-    tome: str, name: Annotated[str, Query(min_length=1, max_length=MOST_ID)], service: Wanted
+    tome: str,
+    name: Annotated[str, Query(min_length=1, max_length=MOST_ID)],
+    service: Wanted,
+    start: Start = 0,
+    limit: Limit = PAGE,
 ) -> Entity:
-    """The facts about an entity and the passages that name it; or the names that contain its words, as `similar`."""
+    """The facts about an entity, its neighbours and the passages that name it, of each `limit` from `start` on.
+
+    Where no entity has this name, `similar` are the names that contain its words.
+    """
     opened = await service.library.open(tome)
     found = await asyncio.to_thread(find_entity, name, opened.store)
-    return describe_entity(found, choose_naming(opened))
+    return describe_entity(found, choose_naming(opened), start=start, limit=limit)
 
 
-def _show(name: str, known: OpenTome) -> TomeReply:
-    contents = describe_contents(known.tome.store, choose_naming(known.tome))
+@family.get("/{tome}/suggestions")
+async def suggest_questions(
+    tome: str, service: Wanted, limit: Annotated[int, Query(ge=1, le=20)] = 6
+) -> SuggestedQuestions:
+    """Questions to begin with, from the names, headings and titles of a tome. No model is asked."""
+    opened = await service.library.open(tome)
+    found = await asyncio.to_thread(opened.suggest_questions, limit)
+    return SuggestedQuestions(questions=[SuggestedQuestion.of(each) for each in found])
+
+
+def _find_entries(tome: Tome, part: str, where: Sequence[str]) -> list[DocumentEntry]:
+    """The documents with this part in their title or id that pass all these tests."""
+    scope = Scope(where=tuple(map(parse_condition, where))) if where else None
+    naming, wanted = choose_naming(tome), part.casefold()
+    entries = [DocumentEntry.of(record, naming) for record in tome.store.documents(scope)]
+    return [entry for entry in entries if wanted in f"{entry.title}\n{entry.id}".casefold()]
+
+
+def _find_folder(id: str) -> str:
+    """The folder of a document; empty for an id without one."""
+    return id.rpartition("/")[0]
+
+
+def _show(name: str, known: OpenTome, *, is_owned: bool) -> TomeReply:
+    contents = describe_contents(known.tome.store, known.tome.kit.model.name, choose_naming(known.tome))
     page = make_page("documents", contents.documents, "id", "", PAGE)
     lag: Counter[str] = Counter()
     built = set(known.tome.store.builds())
-    for layers in known.readiness.find_lag().values():
-        lag |= Counter({layer: count for layer, count in layers.items() if layer in built})
-    more = {"tome": name, "ready": known.readiness.list_ready(), "lag": lag}
+    for backlog in known.readiness.find_backlogs().values():
+        lag |= Counter({layer: count for layer, count in backlog.counts.items() if layer in built})
+    readiness = known.readiness
+    more = {
+        "tome": name,
+        "is_owned": is_owned,
+        "ready": readiness.list_ready(),
+        "lagging": readiness.list_lagging(),
+        "lag": lag,
+    }
     return TomeReply.of({**dict(contents), **page, **more})
 
 

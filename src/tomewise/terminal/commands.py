@@ -23,6 +23,7 @@ from tomewise.terminal.options import (
     PictureFile,
     SessionName,
     SessionSystem,
+    Strict,
     System,
     TomeFile,
     Where,
@@ -33,6 +34,7 @@ from tomewise.terminal.work import Work, show_work
 
 if TYPE_CHECKING:
     from tomewise.pictures import Picture
+    from tomewise.store.contract import Texts
     from tomewise.tome.tome import Tome
     from tomewise.types import Answer, Event, Passage, Scope
 
@@ -132,6 +134,7 @@ def ask(
     tome: TomeFile = None,
     system: SessionSystem = None,
     session: SessionName = None,
+    go_on: Annotated[bool, typer.Option("-c", "--continue", help="Go on with the last session, or begin one.")] = False,
     option: Annotated[
         list[str] | None, typer.Option(help="One option of a multiple-choice question; give it again for each.")
     ] = None,
@@ -141,6 +144,7 @@ def ask(
     force: Annotated[
         bool, typer.Option("--force", help="Guess instead of declining where the memory lacks the answer.")
     ] = False,
+    strict: Strict = False,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Ask the model again instead of using its earlier replies.")
     ] = False,
@@ -151,6 +155,8 @@ def ask(
 ) -> None:
     """Answer a question from the memory and cite passages, or say what the memory lacks."""
     text = read_question(question)
+    if go_on and session:
+        raise UsageError("-c goes on with the last session and --session names one: give one of the two")
     with show_work(" ".join(filter(None, ("asking", session or system)))) as work:
         from tomewise.loops.answer_parts import answer_whole
         from tomewise.systems.registry import parse_variant
@@ -160,12 +166,17 @@ def ask(
         variant = parse_variant(system or find_system())
         with open_tome(tome, create=False, models=models) as book:
             scope = scopes.find_scope(book.store, documents=document or (), where=where or ())
+            session = find_last_session(book) if go_on else session
             if picture:
                 check_picture_file(picture)
                 begun = book.session(session).read() if session and not system else None
                 book.check_drawing(begun.system if begun else variant)
             more: dict[str, Any] = {"options": option or (), "instructions": instructions, "force": force}
-            more |= {"fresh": fresh, "on_event": choose_listener(work, print_events=trace and not as_json)}
+            more |= {
+                "strict": strict,
+                "fresh": fresh,
+                "on_event": choose_listener(work, book.store if trace and not as_json else None),
+            }
             with nullcontext() if work.is_shown else answer_whole():
                 if session is None:
                     answer = book.ask(text, system=variant, within=scope, **more)
@@ -180,8 +191,9 @@ def ask(
         _print_answer_json(answer, nearest, scope, trace=trace)
         return
     render.print_answer(answer, nearest, console(), scope)
+    render.offer_build(answer.lagging, repeat_options(tome, models), console(stderr=True))
     if answer.model == "extractive":
-        console(stderr=True).print(f"[dim]{render.EXTRACTIVE_NOTE}[/dim]")
+        console(stderr=True).print(f"[dim]{escape_text(render.note_extractive())}[/dim]")
 
 
 @app.command()
@@ -213,7 +225,7 @@ def show(
             # Not through typer, which leaves out of a pipe what looks like a colour.
             print_model(Document.of(whole)) if as_json else print(whole.text)
             return
-        contents = reports.describe_contents(book.store)
+        contents = reports.describe_contents(book.store, book.kit.model.name)
     print_model(contents) if as_json else render.print_contents(contents, console())
 
 
@@ -290,6 +302,19 @@ def _print_answer_json(answer: Answer, nearest: Sequence[Passage], scope: Scope 
     print_model((TracedAnswer if trace else Asked).of(answer, within=scope, nearest=nearest))
 
 
+def find_last_session(book: Tome) -> str:
+    """The session that was answered last, else a name that is free."""
+    kept = set(book.store.session_names())
+    asked = (trace.answer.session for trace in book.traces(None))
+    return next((each.name for each in asked if each and each.name in kept), find_free_name(book))
+
+
+def find_free_name(book: Tome) -> str:
+    """A name for a new session."""
+    taken = set(book.store.session_names())
+    return next(name for number in range(1, len(taken) + 2) if (name := f"chat-{number}") not in taken)
+
+
 def check_picture_file(file: Path) -> None:
     """Raise UsageError for a file that cannot be written, before anything is spent."""
     if not file.parent.is_dir() or file.is_dir():
@@ -307,18 +332,18 @@ def save_picture(picture: Picture, file: Path) -> None:
     console(stderr=True).print(f"[dim]picture: {escape_text(str(file))}[/dim]")
 
 
-def choose_listener(work: Work, *, print_events: bool = False) -> Callable[[Event], None] | None:
-    """Who hears the events of a question: the screen, and where `print_events` is set the trace; or nobody."""
+def choose_listener(work: Work, store: Texts | None = None) -> Callable[[Event], None] | None:
+    """Who hears the events of a question: the screen, and with a `store` the trace, which is printed; or nobody."""
 
     def hear(event: Event) -> None:
         from tomewise.events import AnswerPart
         from tomewise.terminal import render
 
         work.hear(event)
-        if print_events and not isinstance(event, AnswerPart):
-            render.print_event(event, work.console())
+        if store and not isinstance(event, AnswerPart):
+            render.print_event(event, work.console(), store)
 
-    return hear if print_events or work.is_shown else None
+    return hear if store or work.is_shown else None
 
 
 def escape_text(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -13,15 +14,18 @@ from tomewise import setting_files
 from tomewise.credentials import hide_credentials
 from tomewise.plugins import list_names
 from tomewise.setting_files import SettingOrigin, find_origins
-from tomewise.settings import SETTINGS, Settings
+from tomewise.settings import SETTINGS, Settings, load
 from tomewise.terminal.commands import app, escape_text
 from tomewise.terminal.completion import complete_settings, complete_values
 from tomewise.terminal.options import Json, TomeFile
 from tomewise.terminal.screen import console, print_json
 from tomewise.terminal.state import State
+from tomewise.terminal.work import show_work
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from tomewise.language.trial import Trial
 
 Name = Annotated[
     str,
@@ -63,15 +67,22 @@ def set_setting(
     name: Name,
     value: Annotated[str, typer.Argument(metavar="VALUE", help="Its value.", autocompletion=complete_values)],
     here: Here = False,
+    test: Annotated[
+        bool, typer.Option("--test/--no-test", help="Ask a model that is set one small question. Default: --test.")
+    ] = True,
     as_json: Json = False,
 ) -> None:
-    """Give a setting a value, in your own settings file or in that of the current folder."""
+    """Give a setting a value, in your own settings file or in that of the current folder.
+
+    A model is asked one small question, which says what it can do.
+    """
     parsed = setting_files.parse_setting(name, value)
     check_meaning(name, parsed)
     if name == "prompts" and not here:
         parsed = str(Path(parsed).expanduser().resolve())  # the user's file counts in every folder
     trusted = setting_files.put_setting(name, parsed, here=here)
-    _report(name, parsed, here, trusted, as_json)
+    trial = _try_model(parsed) if test and name == "model" else None
+    _report(name, parsed, here, trusted, as_json, trial)
 
 
 @config.command(name="unset", epilog="Example: tome config unset model")
@@ -111,12 +122,36 @@ def _write_value(value: object) -> str:
     return str(value) if isinstance(value, str) else f"{value:,g}" if isinstance(value, float) else f"{value:,}"
 
 
-def _report(name: str, value: Any, here: bool, trusted: bool, as_json: bool) -> None:
+def _try_model(model: str) -> Trial | None:
+    """What came of a test call; None for a model that is not asked over a network."""
+    from tomewise.language.choose_model import EXTRACTIVE
+    from tomewise.language.trial import try_model
+
+    if model.partition(":")[0] in (EXTRACTIVE, *list_names("models")):
+        return None
+    with show_work(f"asking {model}"):
+        return asyncio.run(try_model(model, base_url=load().base_url))
+
+
+def _print_trial(trial: Trial) -> None:
+    out = console()
+    if trial.problem:
+        out.print(f"[yellow]the test call failed:[/yellow] {escape_text(hide_credentials(trial.problem))}")
+        return
+    streams = "yes" if trial.streams else "no, an answer comes whole"
+    able = f"structured replies: {trial.structured} · streaming: {streams} · {trial.window:,} tokens"
+    out.print(f"[green]it answers[/green], after {trial.seconds:.1f} s · {able}")
+    if trial.structured == "no":
+        out.print("[yellow]its reply did not fit the form that was asked for: take a more capable model[/yellow]")
+
+
+def _report(name: str, value: Any, here: bool, trusted: bool, as_json: bool, trial: Trial | None = None) -> None:
     """Say what was changed, and what has an effect that the user may not expect."""
     path = setting_files.find_file(here=here)
     value = hide_credentials(value) if isinstance(value, str) else value
     if as_json:
-        print_json({"setting": name, "value": value, "file": str(path), "trusted": trusted})
+        more = {"test": {**asdict(trial), "problem": hide_credentials(trial.problem)}} if trial else {}
+        print_json({"setting": name, "value": value, "file": str(path), "trusted": trusted, **more})
         return
     verb, change = ("unset", name) if value is None else ("set", f"{name} = {_write_value(value)}")
     console().print(f"[bold]{verb}[/bold] {escape_text(change)} [dim]in {escape_text(str(path))}[/dim]")
@@ -126,6 +161,8 @@ def _report(name: str, value: Any, here: bool, trusted: bool, as_json: bool) -> 
         if row.name == name and row.origin not in (str(path), "default"):
             shown = _write_value(_prepare_row(row)["value"])
             console().print(f"[yellow]{escape_text(f'{row.origin} comes first and says {shown}')}[/yellow]")
+    if trial:
+        _print_trial(trial)
 
 
 def check_meaning(name: str, value: Any) -> None:

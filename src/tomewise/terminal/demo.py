@@ -112,7 +112,7 @@ def _ask(book: Tome, asked: SampleQuestion, system: str | None, trace: bool) -> 
     named = ("--system", system) if system else ()
     _print_command("ask", asked.question, *named, *(word for option in options for word in ("--option", option)))
     with show_work("asking") as work:
-        on_event = choose_listener(work, print_events=trace)
+        on_event = choose_listener(work, book.store if trace else None)
         answer = book.ask(asked.question, options=options, system=system, on_event=on_event)
     render.print_answer(answer, find_nearest(answer, book.store), console())
     return answer.usage.total

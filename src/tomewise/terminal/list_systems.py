@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tomewise.calls import NO_CALLS, CallCount, write_number
 from tomewise.errors import MissingDependency, UsageError
 from tomewise.terminal.commands import app, find_system
 from tomewise.terminal.completion import complete_systems
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from tomewise.tome.system_summary import Setting, SystemSummary
+
+
+_SHORT = 30  # characters of a formula
 
 
 @app.command(epilog="Example: tome systems comorag")
@@ -74,6 +78,7 @@ def plugins(as_json: Json = False) -> None:
 def _list_systems(as_json: bool) -> None:
     from rich.table import Table
 
+    from tomewise.systems.advice import GROUPS
     from tomewise.systems.registry import list_systems, parse_variant
 
     default = parse_variant(find_system()).system
@@ -81,14 +86,20 @@ def _list_systems(as_json: bool) -> None:
     if as_json:
         print_json(rows)
         return
-    table = Table("system", "what it does", box=None, pad_edge=False)
-    for row in rows:
-        more = [f"\n  [dim]:{ablation}[/dim]" for ablation in row["ablations"]]
-        if row["deviations"]:
-            more.append(f"\n  [dim]Deviations: {row['deviations']}[/dim]")
-        name = f"[bold]{escape(row['name'])}[/bold]" + (" [dim](default)[/dim]" if row["default"] else "")
-        table.add_row(name, escape(row["description"]) + "".join(more))
-    console().print(table)
+    for group, purpose in GROUPS.items():
+        if not (members := [row for row in rows if row["group"] == group]):
+            continue
+        console().print(f"[bold]{escape(group)}[/bold] [dim]{escape(purpose)}[/dim]")
+        table = Table(box=None, pad_edge=False, show_header=False)
+        for row in members:
+            name = f"  {escape(row['name'])}" + (" [dim](default)[/dim]" if row["default"] else "")
+            costs = (
+                f"\n[dim]build: {escape(row['build'])} · question: {escape(row['ask'])} calls[/dim]"
+                if row["ask"]
+                else ""
+            )
+            table.add_row(name, escape(row["description"]) + costs)
+        console().print(table)
     console().print(f"[dim]{escape(_describe_pairs())}[/dim]")
 
 
@@ -104,18 +115,30 @@ def _describe_pairs() -> str:
 
 
 def _describe_row(name: str, default: str) -> dict[str, Any]:
-    from tomewise.systems.registry import SYSTEMS, find_declaration
+    from tomewise.systems.advice import find_group
+    from tomewise.systems.registry import SYSTEMS, parse_variant
+    from tomewise.tome.system_summary import summarise_system
 
     row: dict[str, Any] = {"name": name, "description": "", "default": name == default, "ablations": []}
-    row |= {"deviations": "", "paper": "", "kind": ""}
+    row |= {"deviations": "", "paper": "", "kind": "", "group": find_group(""), "build": "", "ask": ""}
     try:
-        declaration = find_declaration(name)
+        summary = summarise_system(parse_variant(name))
     except (MissingDependency, UsageError) as error:
         if name in SYSTEMS:
             raise
         return row | {"description": str(error)}  # a broken plugin does not hide the other systems
-    row |= {"description": declaration.summary, "ablations": list(declaration.ablations)}
-    return row | {key: getattr(declaration, key) for key in ("deviations", "paper", "kind")}
+    row |= {"description": summary.summary, "ablations": list(summary.ablations), "group": find_group(summary.kind)}
+    row |= {"build": _shorten_calls(summary.index, " a passage"), "ask": _shorten_calls(summary.ask)}
+    return row | {key: getattr(summary, key) for key in ("deviations", "paper", "kind")}
+
+
+def _shorten_calls(calls: CallCount, each: str = "") -> str:
+    """The calls in a few words."""
+    if calls == NO_CALLS:
+        return "none"
+    if calls.most is None or len(calls.formula) <= _SHORT:
+        return calls.formula
+    return f"at most {write_number(calls.most)}{each}"
 
 
 def _print_summary(summary: SystemSummary, out: Console) -> None:

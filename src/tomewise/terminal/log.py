@@ -11,6 +11,7 @@ from tomewise.errors import UsageError
 from tomewise.terminal.commands import _print_answer_json, check_picture_file, choose_listener, open_tome, save_picture
 from tomewise.terminal.model_options import UNSTATED, ModelOptions, take_model_options
 from tomewise.terminal.options import Json, PictureFile, TomeFile
+from tomewise.terminal.plain import escape
 from tomewise.terminal.screen import console, print_json, print_model
 from tomewise.terminal.work import show_work
 
@@ -24,6 +25,9 @@ def log(
     number: Annotated[int | None, typer.Argument(min=1, help="Show how this question was answered.")] = None,
     tome: TomeFile = None,
     limit: Annotated[int, typer.Option(min=1, help="List this many questions.")] = 20,
+    word: Annotated[
+        str, typer.Option("-q", "--query", metavar="WORD", help="List only those with this in question or answer.")
+    ] = "",
     delete: Annotated[bool, typer.Option("--delete", help="Delete the trace of this question.")] = False,
     again: Annotated[
         bool, typer.Option("--again", help="Ask this question again, with the same system and settings.")
@@ -43,11 +47,12 @@ def log(
         raise UsageError(f"--{'delete' if delete else 'again'} needs the number of a question: `tome log` lists them")
     with open_tome(tome, create=False, models=models) as book:
         if number is None:
-            traces = book.traces(limit)
+            traces = book.traces(limit, matching=word)
             if as_json:
                 print_json([trace.describe().write() for trace in traces])
             elif not traces:
-                console().print('[dim]no question is kept yet: tome ask "your question"[/dim]')
+                nothing = f"with {word!a}" if word else 'yet: tome ask "your question"'
+                console().print(f"[dim]no question is kept {escape(nothing)}[/dim]")
             else:
                 console().print(render.list_traces(traces))
         elif delete:
@@ -60,7 +65,7 @@ def log(
             _ask_again(book, book.trace(number), as_json)
         else:
             trace = book.trace(number)
-            print_model(trace.describe()) if as_json else render.print_trace(trace, console())
+            print_model(trace.describe()) if as_json else render.print_trace(trace, console(), book.store)
 
 
 def _ask_again(book: Tome, trace: Trace, as_json: bool) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +14,9 @@ from tomewise.terminal.plain import escape
 from tomewise.terminal.screen import console, print_json
 from tomewise.terminal.work import show_work
 
+if TYPE_CHECKING:
+    from tomewise.language.models_at_hand import LocalModel
+
 
 @app.command(epilog="Example: tome models openai")
 def models(
@@ -21,9 +25,13 @@ def models(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List the providers of models and whether their keys are set, or the prices of one. Nothing is asked of them."""
+    """List the models that can answer: providers with their keys, and what servers on this machine run; or prices.
+
+    Providers are asked nothing.
+    """
     from rich.table import Table
 
+    from tomewise.language.models_at_hand import find_local_models
     from tomewise.language.price_list import list_prices, list_providers
 
     if provider is not None:
@@ -36,15 +44,36 @@ def models(
             table.add_row(escape(price.name), *(_write_dollars(value) for value in (price.input, price.output)))
         console().print(table)
         return
-    providers = list_providers()
+    providers, local = list_providers(), find_local_models()
     if as_json:
-        print_json([asdict(found) for found in providers])
+        print_json({"providers": [asdict(found) for found in providers], "local": [asdict(found) for found in local]})
         return
     table = Table("provider", "key", box=None, pad_edge=False)
     for found in sorted(providers, key=lambda found: not found.has_key):
         table.add_row(found.name, "[green]set[/green]" if found.has_key else f"[dim]set {found.variables}[/dim]")
     console().print(table)
+    console().print()
+    _print_local(local)
     console().print("[dim]without a key: extractive, ollama:MODEL, and openai:MODEL with --base-url[/dim]")
+
+
+def _print_local(models: Sequence[LocalModel]) -> None:
+    from rich.table import Table
+
+    if not models:
+        console().print("[dim]on this machine: no Ollama, LM Studio or other server on its usual port[/dim]")
+        return
+    table = Table("on this machine", "tokens", "at", box=None, pad_edge=False)
+    for found in models:
+        address = f"--base-url {found.base_url}" if found.base_url else ""
+        table.add_row(escape(found.name), _write_window(found), escape(f"{found.server} {address}".strip()))
+    console().print(table)
+
+
+def _write_window(found: LocalModel) -> str:
+    if found.window:
+        return f"{found.window:,}"
+    return f"[dim]not loaded, {found.most_tokens:,} at most[/dim]" if found.most_tokens else "[dim]not stated[/dim]"
 
 
 def _write_dollars(price: float | None) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import typer
+from typer.models import CommandInfo, TyperInfo
 
 from tomewise.credentials import hide_credentials
 from tomewise.errors import BudgetExceeded, TomewiseError, UsageError
@@ -37,8 +38,32 @@ from tomewise.terminal.state import KEPT_MESSAGE, State
 from tomewise.terminal.work import clear_screen
 
 app.command(epilog="Example: tome log 3 --again")(log)
-# The help lists `add` first: a new user begins with it.
-app.registered_commands.sort(key=lambda command: command.callback is not documents.add)
+# The groups of the help, in its order; a new user begins with `add` and `ask`.
+_PANELS = {
+    "Ask": ("add", "ask", "chat", "search", "demo"),
+    "Memory": ("show", "build", "remove", "export", "import", "reembed", "clean"),
+    "What was asked": ("log", "sessions", "eval"),
+    "Models, systems and settings": ("models", "systems", "config", "trust", "weights", "plugins"),
+    "Serve": ("serve", "mcp"),
+}
+_PLACES = {name: (panel, place) for panel, names in _PANELS.items() for place, name in enumerate(names)}
+
+
+def _arrange_help() -> None:
+    """Put each command into its group, and sort the groups."""
+    order = list(_PANELS)
+
+    def place(command: CommandInfo | TyperInfo, name: object) -> tuple[int, int]:
+        panel, number = _PLACES[str(name)]
+        command.rich_help_panel = panel
+        return order.index(panel), number
+
+    app.registered_commands.sort(key=lambda each: place(each, each.name or getattr(each.callback, "__name__", "")))
+    infos = {id(each): each.typer_instance.info for each in app.registered_groups if each.typer_instance}
+    app.registered_groups.sort(key=lambda each: place(each, infos[id(each)].name))
+
+
+_arrange_help()
 INTERRUPTED = 130
 _WrongCall: Any = typer.BadParameter.__mro__[1]  # what typer raises for a wrong call; it has no public name
 _GRACE = 1.4  # seconds that an interrupted command may take to tidy up

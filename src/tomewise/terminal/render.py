@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from tomewise.outgoing import passage_models, report_models
+    from tomewise.store.contract import Texts
     from tomewise.systems.registry import Variant
     from tomewise.tome.reports import BuildReport
     from tomewise.tome.session_record import SessionRecord
     from tomewise.tome.traces import Trace
-    from tomewise.types import Answer, Citation, Event, FromSession, Passage, Scope, Usage
+    from tomewise.types import Answer, Citation, Event, FromSession, Lagging, Passage, Scope, Usage
 
 
 from collections import defaultdict
@@ -45,7 +46,25 @@ EXTRACTIVE_NOTE = (
 _BEGINNING = 200  # characters to show of a passage and of a gist
 _FAILURES = 20  # how many to list
 _PIECES = 5  # of evidence to show of one search
+# What the pieces of evidence of a layer are; another layer goes by its name.
+_KINDS = {
+    "passages": "passage",
+    "tree": "summary",
+    "schemata": "summary",
+    "summaries": "summary",
+    "episodes": "episode",
+    "gists": "gist",
+    "facts": "fact",
+}
 _LINE = 1200  # characters of the summary of an event
+
+
+def note_extractive() -> str:
+    """What is said where no model is set, with the best model at hand."""
+    from tomewise.language.models_at_hand import suggest_model  # late: it asks the servers of this machine
+
+    options, reason = suggest_model()
+    return f"{EXTRACTIVE_NOTE} Here: {options} ({reason})." if options else EXTRACTIVE_NOTE
 
 
 def print_answer(answer: Answer, nearest: Sequence[Passage], out: Console, scope: Scope | None = None) -> None:
@@ -64,6 +83,7 @@ def print_answer(answer: Answer, nearest: Sequence[Passage], out: Console, scope
         out.print(f"[yellow]{remark}[/yellow]")
     for number, citation in enumerate(answer.citations, start=1):
         out.print(_citation_line(number, citation))
+    print_lag(answer.lagging, out)
     for note in cut_notes(answer):
         out.print(f"[yellow]{note}[/yellow]")
     if answer.session:
@@ -73,6 +93,21 @@ def print_answer(answer: Answer, nearest: Sequence[Passage], out: Console, scope
     within = f"within {shorten(describe_scope(scope))} · " if scope else ""
     made_with = f"{answer.system} · {within}{answer.model}"
     out.print(f"[dim]{escape(made_with)} · {usage_line(answer.usage)}[/dim]")
+
+
+def print_lag(lagging: Lagging | None, out: Console) -> None:
+    """Print what the memory has yet to take in, if anything."""
+    if lagging:
+        out.print(f"[yellow]{escape(answer_models.Lagging.of(lagging).summarize())}[/yellow]")
+
+
+def offer_build(lagging: Lagging | None, options: str, out: Console) -> None:
+    """Print what brings memory that lags up to date, and what that takes; `options` name the same memory and model."""
+    if lagging:
+        words = f" --system {quote(lagging.system)}" if lagging.system else ""
+        words = words or "".join(f" --layer {quote(name)}" for name in lagging.layers)
+        command = f"tome build{options}{words}"
+        out.print(f"[dim]{escape(command)}: {escape(answer_models.Lagging.of(lagging).describe_build())}[/dim]")
 
 
 def describe_choices(answer: Answer) -> list[str]:
@@ -152,14 +187,18 @@ def usage_line(usage: Usage) -> str:
     """Calls, tokens, money and seconds in one line."""
     total = usage.total
     cost = "price unknown" if total.cost is None else f"${total.cost:.4f}"
+    kept = f" and {usage.kept:,} kept repl{'y' if usage.kept == 1 else 'ies'}" if usage.kept else ""
     return (
-        f"{total.calls} call{'' if total.calls == 1 else 's'} · {total.input_tokens:,} tokens in, "
+        f"{total.calls} call{'' if total.calls == 1 else 's'}{kept} · {total.input_tokens:,} tokens in, "
         f"{total.output_tokens:,} out · {cost} · {usage.model_seconds:.2f} s model, {usage.own_seconds:.2f} s own"
     )
 
 
-def print_event(event: Event, out: Console) -> None:
-    """Print one step of a trace: its summary, and below it the fields of its detail that `Event` names."""
+def print_event(event: Event, out: Console, store: Texts) -> None:
+    """Print one step of a trace: its summary, and below it the fields of its detail that `Event` names.
+
+    `store` says from which documents passages are.
+    """
     out.print(
         f"[magenta]{event.step}[/magenta] [bold]{escape(event.name)}[/bold] {escape(shorten(event.summary, _LINE))}"
     )
@@ -168,8 +207,11 @@ def print_event(event: Event, out: Console) -> None:
         out.print(f"    [dim]note[/dim] {escape(shorten(note, 100))}")
     for row in common.pool:
         out.print(f"    {escape(_describe_row(row))}")
+    places = store.places(piece.node for piece in common.evidence[:_PIECES])
     for piece in common.evidence[:_PIECES]:
-        kind = ", ".join(filter(None, (piece.layer, describe_place(piece.place))))
+        document = name_document(places[piece.node][0]) if piece.node in places else ""
+        words = (_KINDS.get(piece.layer, piece.layer), piece.title or document, describe_place(piece.place))
+        kind = ", ".join(filter(None, words))
         out.print(f"    [dim]{piece.score:.3f} {escape(kind)}[/dim] {escape(shorten(piece.text, 100))}")
         if piece.rewrite:
             _print_rewrite(piece.rewrite.text, "", out)
@@ -259,6 +301,8 @@ def print_contents(contents: report_models.Contents, out: Console) -> None:
         f"{contents.cache_bytes / 1e6:.1f} MB of caches · embedder "
         f"{escape(str(contents.embedder))} · {passages}[/dim]"
     )
+    if advice := contents.recommended:
+        out.print(f"recommended: [bold]--system {escape(advice.system)}[/bold] [dim]{escape(advice.because)}[/dim]")
     layers = Table("layer", "nodes", "failed", box=None, pad_edge=False)
     for name, layer in contents.layers.items():
         layers.add_row(escape(name), f"{layer.nodes:,}", str(layer.failed) if layer.failed else "")
@@ -308,14 +352,14 @@ def list_traces(traces: Sequence[Trace]) -> Table:
     return table
 
 
-def print_trace(trace: Trace, out: Console) -> None:
+def print_trace(trace: Trace, out: Console, store: Texts) -> None:
     """What `tome log N` prints: a question, how it was answered, and what was left out of the trace."""
     question = trace.question
     out.print(f"[bold]{escape(question.text)}[/bold] [dim]trace {trace.number}, asked {_show_time(trace)}[/dim]")
     for number, option in enumerate(question.options):
         out.print(f"  [cyan]{chr(ord('A') + number)}.[/cyan] {escape(option)}")
     for event in trace.answer.events:
-        print_event(event, out)
+        print_event(event, out, store)
     print_answer(trace.answer, (), out, question.within)
     if trace.cut:
         out.print(f"[dim]cut, to keep the trace small (setting trace_bytes): {'; '.join(trace.cut)}[/dim]")

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable, UnknownName, UsageError, suggest
-from tomewise.terminal.commands import _print_answer_json, app, choose_listener, open_tome
+from tomewise.terminal.commands import _print_answer_json, app, choose_listener, find_free_name, open_tome
 from tomewise.terminal.completion import complete_sessions
 from tomewise.terminal.model_options import UNSTATED, ModelOptions, take_model_options
 from tomewise.terminal.options import (
     Documents,
     Json,
     SessionSystem,
+    Strict,
     TomeFile,
     Where,
 )
@@ -46,6 +48,7 @@ def chat(
     system: SessionSystem = None,
     document: Documents = None,
     where: Where = None,
+    strict: Strict = False,
     models: ModelOptions = UNSTATED,
     as_json: Json = False,
 ) -> None:
@@ -56,11 +59,11 @@ def chat(
     variant = parse_variant(system) if system else None
     with open_tome(tome, create=False, models=models) as book:
         scope = find_scope(book.store, documents=document or (), where=where or ())
-        chosen = book.session(session or _find_free_name(book))
+        chosen = book.session(session or find_free_name(book))
         _greet(chosen, book)
         is_answered = True
-        for question in _read_lines():
-            is_answered = _ask_line(question, chosen, variant, scope, book, as_json)
+        for question in _read_lines(chosen):
+            is_answered = _ask_line(question, chosen, variant, scope, strict, book, as_json)
     if not is_answered:
         raise typer.Exit(ModelError.exit_code)
 
@@ -73,7 +76,7 @@ def _greet(chosen: Session, book: Tome) -> None:
     past = f" ({record.system}, goes on after question {record.count})" if record else ""
     lines = [f"session {chosen.name}{past}: one question a line, Ctrl-D ends"]
     if book.kit.model.name == "extractive":
-        lines.append(render.EXTRACTIVE_NOTE)
+        lines.append(render.note_extractive())
     for line in lines:
         console(stderr=True).print(f"[dim]{escape(line)}[/dim]")
 
@@ -124,8 +127,11 @@ def _show(name: str, book: Tome, as_json: bool) -> None:
         render.print_session(record, notes, console())
 
 
-def _read_lines() -> Iterator[str]:
-    """The lines of the standard input that are not empty, with a prompt before each on a terminal."""
+def _read_lines(chosen: Session) -> Iterator[str]:
+    """The lines of the standard input that are not empty. On a terminal each can be edited, after a prompt, and the
+    questions of the session are the history."""
+    if sys.stdin.isatty():
+        _fill_history(chosen)
     while True:
         try:
             line = input("? " if sys.stdin.isatty() else "")
@@ -135,8 +141,26 @@ def _read_lines() -> Iterator[str]:
             yield line.strip()
 
 
+def _fill_history(chosen: Session) -> None:
+    """Let `input` edit lines, with the earlier questions of a session to go back to, where this Python can."""
+    try:
+        import readline
+    except ImportError:  # as on Windows, whose terminal edits lines itself
+        return
+    readline.clear_history()
+    record = chosen.read()
+    for turn in record.turns if record else ():
+        readline.add_history(" ".join(turn.asked.split()))
+
+
 def _ask_line(
-    question: str, chosen: Session, variant: Variant | None, scope: Scope | None, book: Tome, as_json: bool
+    question: str,
+    chosen: Session,
+    variant: Variant | None,
+    scope: Scope | None,
+    strict: bool,
+    book: Tome,
+    as_json: bool,
 ) -> bool:
     """Ask and print. Returns False if the model failed at this question; then the session is as it was before."""
     from tomewise.terminal import render
@@ -144,7 +168,8 @@ def _ask_line(
 
     try:
         with show_work(f"asking {chosen.name}") as work:
-            answer = chosen.ask(question, system=variant, within=scope, on_event=choose_listener(work))
+            listener = choose_listener(work)
+            answer = chosen.ask(question, system=variant, within=scope, strict=strict, on_event=listener)
     except (ModelUnavailable, BudgetExceeded):
         raise
     except ModelError as error:
@@ -156,12 +181,8 @@ def _ask_line(
         _print_answer_json(answer, nearest, scope, trace=False)
     else:
         render.print_answer(answer, nearest, console(), scope)
+        render.offer_build(answer.lagging, f" --tome {quote(book.store.address)}", console(stderr=True))
     return True
-
-
-def _find_free_name(book: Tome) -> str:
-    taken = set(book.store.session_names())
-    return next(name for number in range(1, len(taken) + 2) if (name := f"chat-{number}") not in taken)
 
 
 def _find_session(name: str, book: Tome) -> SessionRecord:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, get_args
 
 from tomewise.brief import describe_object
-from tomewise.language.price_list import find_price
-from tomewise.language.spec import ModelSpec
+from tomewise.language.price_list import price_estimate
 from tomewise.memory.grounds import find_grounds
 from tomewise.memory.passages import Outcome
 from tomewise.outgoing import passage_models, report_models
 from tomewise.outgoing.form import Naming, read_fields
-from tomewise.types import Answer, Estimate, Evidence, LayerReport, Passage, Usage
+from tomewise.systems.advice import recommend_system
+from tomewise.types import Answer, Estimate, Evidence, Lagging, LayerReport, Passage, Usage
 
 if TYPE_CHECKING:
     from tomewise.memory.passages import DocumentOutcome
@@ -31,7 +31,8 @@ class AddReport:
 
     `removed` are documents that their file, such as a corpus, had when it was last added and no longer has, and with
     `sync` those whose file is gone; `moved` those whose file has another path now. `failed` has the reason for each
-    source that could not be read, if the others went on.
+    source that could not be read, if the others went on. `lagging` says what a build of the layers that are there
+    would take in and use; None if there is nothing to build.
     """
 
     added: tuple[str, ...] = ()
@@ -42,6 +43,7 @@ class AddReport:
     skipped: Mapping[str, str] | None = None
     moved: tuple[str, ...] = ()
     failed: Mapping[str, str] = field(default_factory=dict)
+    lagging: Lagging | None = None
 
     def __repr__(self) -> str:
         counts = {name: len(value) for name in self.__slots__ if isinstance(value := getattr(self, name), Sized)}
@@ -54,6 +56,7 @@ class AddReport:
         skipped: Mapping[str, str],
         moved: Sequence[str] = (),
         failed: Mapping[str, str] | None = None,
+        lagging: Lagging | None = None,
     ) -> AddReport:
         """The report on these documents. A document that moved is not among those that are unchanged."""
         by_outcome = {
@@ -61,7 +64,14 @@ class AddReport:
         }
         by_outcome["unchanged"] = tuple(name for name in by_outcome["unchanged"] if name not in set(moved))
         passages = sum(item.passages for item in taken)
-        return cls(**by_outcome, passages=passages, skipped=skipped, moved=tuple(moved), failed=failed or {})
+        return cls(
+            **by_outcome,
+            passages=passages,
+            skipped=skipped,
+            moved=tuple(moved),
+            failed=failed or {},
+            lagging=lagging,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,14 +138,7 @@ def describe_slice(
 def describe_costs(estimates: Sequence[Estimate], variant: Variant, model: str) -> report_models.BuildCosts:
     """What a build would use as it goes out: calls, tokens and dollars by layer, and their sums."""
 
-    def price_layer(estimate: Estimate) -> float | None:
-        if not estimate.calls or estimate.model == "extractive":
-            return 0.0
-        if not estimate.model or "," in estimate.model:  # not known which of its calls are whose
-            return None
-        return find_price(ModelSpec.parse(estimate.model), estimate.input_tokens, estimate.output_tokens)
-
-    layers = [report_models.LayerCosts.of(estimate, cost=price_layer(estimate)) for estimate in estimates]
+    layers = [report_models.LayerCosts.of(estimate, cost=price_estimate(estimate)) for estimate in estimates]
     costs = [layer.cost for layer in layers if layer.cost is not None]
     total = report_models.Costs(
         calls=sum(layer.calls for layer in layers),
@@ -171,17 +174,20 @@ def _locate_failures(store: Store, reasons: Mapping[int, str]) -> list[dict[str,
     ]
 
 
-def describe_contents(store: Store, naming: Naming | None = None) -> report_models.Contents:
-    """What a tome holds as it goes out."""
+def describe_contents(store: Store, model: str, naming: Naming | None = None) -> report_models.Contents:
+    """What a tome holds as it goes out, with the system that is recommended for it with this model."""
+    documents = store.documents()
+    tokens = int(store.meta("passage_tokens") or 0)
     values = {
         "tome": store.address,
         "embedder": store.meta("embedder"),
-        "passage_tokens": int(store.meta("passage_tokens") or 0),
+        "passage_tokens": tokens,
         "overlap": int(store.meta("overlap") or 0),
         "bytes": store.size(),
         "cache_bytes": store.cache_size(),
         "layers": store.layers(),
-        "documents": store.documents(),
+        "documents": documents,
+        "recommended": recommend_system([record.passages for record in documents], tokens, model),
         "replies": _list_records(store, "replies"),
         "networks": _list_records(store, "network"),
         "failed": _list_failures(store),
@@ -197,13 +203,22 @@ def _list_records(store: Store, name: str) -> dict[str, Any]:
 def _list_failures(store: Store) -> list[dict[str, Any]]:
     """The failures of all layers, by layer, document and reason, with the positions of the passages concerned."""
     positions: dict[tuple[str, str, str], set[int]] = defaultdict(set)
-    for layer, counts in store.layers().items():
-        reasons = store.intake(layer).failed if counts["failed"] else {}
+    counts: Counter[tuple[str, str, str]] = Counter()
+    for layer, counted in store.layers().items():
+        reasons = store.intake(layer).failed if counted["failed"] else {}
         for key, node in store.nodes_at(reasons).items():
-            sources = find_grounds(store, [key], node.layer)[key]
-            for passage in store.passages(sources).values():
+            passages = store.passages(find_grounds(store, [key], node.layer)[key]).values()
+            for passage in passages:
                 positions[layer, passage.document, reasons[key]].add(passage.position)
+            first = next((passage.document for passage in passages), "")
+            counts[layer, first, reasons[key]] += 1
     return [
-        {"layer": layer, "document": document, "passages": sorted(places), "reason": reason}
-        for (layer, document, reason), places in sorted(positions.items())
+        {
+            "layer": layer,
+            "document": document,
+            "passages": sorted(positions[layer, document, reason]),
+            "reason": reason,
+            "count": counts[layer, document, reason],
+        }
+        for layer, document, reason in sorted({*positions, *counts})
     ]

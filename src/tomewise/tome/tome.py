@@ -22,6 +22,7 @@ from tomewise.settings import DEFAULTS, Settings, Stated, load
 from tomewise.store.contract import Store
 from tomewise.store.export import export
 from tomewise.store.records import DocumentRecord
+from tomewise.systems.advice import Recommendation, recommend_system
 from tomewise.systems.answer import OnEvent
 from tomewise.systems.kit import Kit, System
 from tomewise.systems.registry import Choice, choose_variant
@@ -37,7 +38,6 @@ from tomewise.tome.fixed_settings import fix_settings
 from tomewise.tome.inputs import (
     check_asking,
     check_prefix,
-    check_question,
     check_type,
     find_document,
     make_question,
@@ -51,6 +51,7 @@ from tomewise.tome.scopes import Narrowing, find_scope, narrow
 from tomewise.tome.session import Session, delete_session, list_sessions
 from tomewise.tome.session_record import SessionRecord, Turn
 from tomewise.tome.stated_fields import check_fields
+from tomewise.tome.suggestions import SuggestedQuestion, suggest_questions
 from tomewise.tome.sync import LoopThread, plain
 from tomewise.tome.traces import Trace, Traces
 from tomewise.types import (
@@ -61,6 +62,7 @@ from tomewise.types import (
     Estimate,
     Event,
     Evidence,
+    Lagging,
     LanguageModel,
     Layer,
     Metadata,
@@ -276,6 +278,11 @@ class Tome:
             self.store.clear_cache()
         return size
 
+    def recommend(self) -> Recommendation | None:
+        """The system that suits this tome as it is, with its model, and why (see `systems.advice`); None if empty."""
+        tokens = int(self.store.meta("passage_tokens") or 0)
+        return recommend_system([record.passages for record in self.store.documents()], tokens, self.kit.model.name)
+
     def documents(self) -> list[DocumentRecord]:
         """The documents of this tome, sorted by id."""
         return self.store.documents()
@@ -293,6 +300,12 @@ class Tome:
         check_type("name", name, str, "a text")
         with explain_damage(self.store):
             return read_entity(name, self.store)
+
+    def suggest_questions(self, limit: int = 6) -> list[SuggestedQuestion]:
+        """Questions to begin with, from names, headings and titles. No model is asked; equal tomes give equal ones."""
+        limit = read_integer("limit", limit, "a whole number")
+        with explain_damage(self.store):
+            return suggest_questions(self.store, limit)
 
     def export(self) -> Iterator[str]:
         """The whole memory as JSON lines in a canonical order: equal memories have equal exports."""
@@ -360,6 +373,7 @@ class Tome:
         options: Sequence[str] = (),
         instructions: str = "",
         force: bool = False,
+        strict: bool = False,
         fresh: bool = False,
         system: Choice | System | None = None,
         settings: Mapping[str, Any] | None = None,
@@ -375,13 +389,15 @@ class Tome:
         `documents=["d1"]` and `where=["year>=1911"]`, or `within=Scope(...)`, narrow what is searched (see
         `tome.scopes.Narrowing`); a scope without a passage is an error, raised before any call.
         If the memory does not hold the answer, `force` asks for a guess; without it the answer is not `resolved` and
-        says what is `missing`. Replies of the model are kept, so a question that was interrupted, or is asked again,
-        repeats no call; with `fresh` the model is asked again, and its replies replace those that were kept.
+        says what is `missing`. Memory that lags behind the documents answers too, and `Answer.lagging` says what it has
+        yet to take in; with `strict` it is refused (NotBuilt), as is memory that was never built.
+        Replies of the model are kept, so a question that was interrupted, or is asked again, repeats no call; with
+        `fresh` the model is asked again, and its replies replace those that were kept.
         Earlier `turns` of a chat make the question stand alone; its trace keeps it as it was asked.
         Raises UsageError for an empty question, UnknownName, NotBuilt, ModelError.
         """
         check_asking(fresh, on_event)
-        question = make_question(question, options=options, instructions=instructions, force=force)
+        question = make_question(question, options=options, instructions=instructions, force=force, strict=strict)
         question = await narrow(question, self.store, **narrowing)
         named = self._questions.choose(system, settings)
         return await self._questions.answer(question, named, on_event, turns=turns, fresh=fresh)
@@ -391,8 +407,8 @@ class Tome:
     @names_damage
     async def acheck(self, question: str | Question, *, system: Choice | System | None = None) -> None:
         """Raise what `ask` would raise of a question before any call: UsageError, UnknownName, NotBuilt."""
-        await narrow(make_question(question), self.store)
-        await self._questions.systems.prepare(self._questions.choose(system, None)[1])
+        asked = await narrow(make_question(question), self.store)
+        await self._questions.systems.prepare(self._questions.choose(system, None)[1], strict=asked.strict)
 
     check = plain(acheck)
 
@@ -403,6 +419,7 @@ class Tome:
         options: Sequence[str] = (),
         instructions: str = "",
         force: bool = False,
+        strict: bool = False,
         fresh: bool = False,
         system: Choice | System | None = None,
         settings: Mapping[str, Any] | None = None,
@@ -414,7 +431,7 @@ class Tome:
         and whether it is to `replace` the parts before.
         To leave early cancels the calls under way: at once with `contextlib.aclosing`, or when the generator is freed.
         """
-        more = {"options": options, "instructions": instructions, "force": force, "fresh": fresh}
+        more = {"options": options, "instructions": instructions, "force": force, "strict": strict, "fresh": fresh}
         return stream_answer(self._prepare_asking(system, settings, narrowing, **more), question)
 
     @overload
@@ -487,16 +504,17 @@ class Tome:
         system: Choice | System | None = None,
         settings: Mapping[str, Any] | None = None,
         limit: int = 10,
+        strict: bool = False,
         **narrowing: Unpack[Narrowing],
     ) -> list[Evidence]:
         """The evidence that a system's retriever finds for a query, best first, at most `limit` pieces.
 
         Makes no answering call; a system whose retrieval itself calls the model, such as `hipporag2`, still does so.
-        `system`, `settings` and what narrows the search are those of `ask`. Raises UsageError, UnknownName, NotBuilt,
-        ModelError.
+        `system`, `settings`, `strict` and what narrows the search are those of `ask`. Raises UsageError, UnknownName,
+        NotBuilt, ModelError.
         """
         check_type("query", query, str, "a text")
-        check_question(question := Question(text=query))
+        question = make_question(query, strict=strict)
         limit = read_integer("limit", limit, "a whole number from 1 up")
         if limit < 1:
             raise UsageError(f"a search for {limit} pieces of evidence finds nothing: ask for 1 or more")
@@ -504,6 +522,25 @@ class Tome:
         return await self._questions.search(question, self._questions.choose(system, settings), limit)
 
     search = plain(asearch)
+
+    @names_damage
+    async def afind_lag(
+        self,
+        question: str | Question,
+        *,
+        system: Choice | System | None = None,
+        settings: Mapping[str, Any] | None = None,
+        **narrowing: Unpack[Narrowing],
+    ) -> Lagging | None:
+        """How far the memory of a system lags for this question, and what a build would use; None if it does not.
+
+        This is what `Answer.lagging` says. Calls no model. Raises like `check`.
+        """
+        narrowed = await narrow(make_question(question), self.store, **narrowing)
+        ready = await self._questions.systems.prepare(self._questions.choose(system, settings)[1], strict=False)
+        return await ready.lag.describe(narrowed)
+
+    find_lag = plain(afind_lag)
 
     # ------------------------------------------------------------ sessions
 
@@ -521,13 +558,14 @@ class Tome:
 
     # ------------------------------------------------------------ traces
 
-    def traces(self, limit: int | None = 20, *, before: int | None = None) -> list[Trace]:
+    def traces(self, limit: int | None = 20, *, before: int | None = None, matching: str = "") -> list[Trace]:
         """How the latest questions were answered, newest first; with `before`, those with a lower number.
 
-        Without a limit, all of them.
+        With `matching`, those whose question and answer together hold all its words. Without a limit, all of them.
         """
         limit = None if limit is None else read_integer("limit", limit, "a whole number")
-        return self._questions.traces.list_latest(limit, before)
+        check_type("matching", matching, str, "a text")
+        return self._questions.traces.list_latest(limit, before, matching)
 
     def trace(self, number: int) -> Trace:
         """One trace by its number. Raises UnknownName."""

@@ -230,7 +230,7 @@ class Question:
     """A question, free or multiple-choice. Only the answering role sees `options`.
 
     `force` asks for a guess if the evidence does not hold the answer; without it a loop may decline. Every search for
-    the question stays `within` the scope, if there is one.
+    the question stays `within` the scope, if there is one. `strict` refuses memory that lags behind the documents.
     """
 
     text: str
@@ -238,6 +238,7 @@ class Question:
     instructions: str = ""
     force: bool = False
     within: Scope | None = None
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,7 +310,8 @@ class Usage:
     """The cost of one answer or build.
 
     `model_seconds` is the wall time during which at least one model call was running, `own_seconds` is the rest.
-    `depth` is the longest chain of model calls in which each waited for the one before.
+    `depth` is the longest chain of model calls in which each waited for the one before. `kept` counts the asks that a
+    reply answered which the tome keeps of an earlier call.
     """
 
     total: Spent = Spent()
@@ -317,6 +319,7 @@ class Usage:
     model_seconds: float = 0.0
     own_seconds: float = 0.0
     depth: int = 0
+    kept: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,6 +341,33 @@ class FromSession:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Lagging:
+    """How far memory lags behind the documents, and what would bring it up to date.
+
+    `layers` have not taken in `passages` passages of `count` documents, of which `documents` are the first. `nearer` is
+    set if one of these passages is among the three nearest to the question. `removed` is set if documents were removed
+    since the last build: what was made from them is gone, and summaries of what stays may be gone with it.
+
+    A build of `system` takes `calls` calls with these tokens, for `cost` dollars (None if a price is unknown), beside
+    those of the layers `unpriced`: they are made anew from many passages, and only an estimate of the build counts
+    their calls.
+    """
+
+    layers: tuple[str, ...]
+    documents: tuple[DocumentId, ...] = ()
+    count: int = 0
+    passages: int = 0
+    nearer: bool = False
+    removed: bool = False
+    system: str = ""
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = 0.0
+    unpriced: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """The result of a loop.
 
@@ -346,7 +376,8 @@ class Answer:
     `supported` says how far the evidence holds the answer. `missing` says what the evidence lacks, if the question was
     declined or is answered only partly, and which parts of the text could not be read. Quotations of the model that
     were found in none of the passages are not among the citations: `derived_quotes` counts those of evidence that was
-    made from passages, such as a summary, `dropped_quotes` those found nowhere.
+    made from passages, such as a summary, `dropped_quotes` those found nowhere. `lagging` says what the memory that
+    answered had yet to take in, None if it was up to date.
     """
 
     text: str
@@ -364,6 +395,7 @@ class Answer:
     events: tuple[Event, ...] = ()
     usage: Usage = Usage()
     session: FromSession | None = None
+    lagging: Lagging | None = None
     trace: int | None = field(default=None, compare=False)  # number of its trace, if the tome keeps one
 
     def __repr__(self) -> str:
@@ -434,4 +466,9 @@ def _find_surroundings(citation: Citation, answer: Answer) -> tuple[str, str]:
 def _write_origin(answer: Answer) -> str:
     total = answer.usage.total
     calls = f"{total.calls} call{'' if total.calls == 1 else 's'}"
-    return f"<p><small>{escape(' · '.join(filter(None, (answer.system, answer.model, calls))))}</small></p>"
+    origin = f"<p><small>{escape(' · '.join(filter(None, (answer.system, answer.model, calls))))}</small></p>"
+    if answer.lagging is None:
+        return origin
+    from tomewise.outgoing.answer_models import Lagging as LaggingModel  # late, since it takes a while
+
+    return f"<p>{escape(LaggingModel.of(answer.lagging).summarize())}</p>{origin}"

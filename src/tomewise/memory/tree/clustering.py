@@ -71,6 +71,8 @@ def reduce_by_umap(vectors: Vectors, neighbours: int, dimensions: int) -> Vector
         return np.zeros((len(rows), dimensions))  # equal vectors have no principal components
     nearest = find_nearest(rows, neighbours)
     with _NUMBA_LOCK, warnings.catch_warnings():  # in this order: who waits must not see these filters
+        if not _import_umap.cache_info().currsize:
+            report_step("loading UMAP, which is compiled the first time: about a minute", 0, 0)
         library = _import_umap()
         warnings.filterwarnings("ignore", "precomputed_knn")  # it warns that new rows could not be reduced later
         reduced = library.UMAP(

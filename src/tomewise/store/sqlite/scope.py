@@ -118,17 +118,27 @@ def select_passages(connection: Connection, scope: Scope) -> tuple[str, list[Any
     return f"SELECT nodes.key FROM nodes WHERE {' AND '.join(tests)}", values
 
 
-def _list_document_tests(scope: Scope) -> Iterator[tuple[str, list[Any]]]:
-    """The tests of a passage's document in SQL, with their values. Each document is tested once."""
+def find_documents(connection: Connection, scope: Scope) -> list[int]:
+    """The keys of the documents that the documents and conditions of a scope leave."""
+    query, values = _select_documents(scope) or ("SELECT documents.key FROM documents", [])
+    return [row[0] for row in connection.exec_driver_sql(query, tuple(values))]
+
+
+def _select_documents(scope: Scope) -> tuple[str, list[Any]] | None:
+    """A query for the keys of the documents of a scope, and its values; None if it names neither any nor conditions."""
     tests = [_make_condition_test(condition) for condition in scope.where]
     if scope.documents is not None:
         tests.append((f"documents.id IN {_LISTED}", [_write_json(sorted(scope.documents))]))
-    if tests:
-        test = " AND ".join(test for test, _ in tests)
-        yield (
-            f"nodes.document IN (SELECT documents.key FROM documents WHERE {test})",
-            [value for _, values in tests for value in values],
-        )
+    if not tests:
+        return None
+    test = " AND ".join(test for test, _ in tests)
+    return f"SELECT documents.key FROM documents WHERE {test}", [value for _, values in tests for value in values]
+
+
+def _list_document_tests(scope: Scope) -> Iterator[tuple[str, list[Any]]]:
+    """The test of a passage's document in SQL, with its values. Each document is tested once."""
+    if (selected := _select_documents(scope)) is not None:
+        yield f"nodes.document IN ({selected[0]})", selected[1]
 
 
 def _list_entity_tests(connection: Connection, scope: Scope) -> Iterator[tuple[str, list[Any]]]:

@@ -16,8 +16,9 @@ from tomewise.store.sqlite.mirror import Keys
 from tomewise.store.sqlite.node_rows import make_node, make_passage
 from tomewise.store.sqlite.row_values import Misfit, decode_plain
 from tomewise.store.sqlite.schema import documents, edges, nodes
+from tomewise.store.sqlite.scope import find_documents
 from tomewise.store.sqlite.write import select_values
-from tomewise.types import Document, DocumentId, Metadata, Node, NodeId, Passage, PassageId
+from tomewise.types import Document, DocumentId, Metadata, Node, NodeId, Passage, PassageId, Scope
 
 T = TypeVar("T")
 _COUNT = select(func.count()).where(nodes.c.document == documents.c.key).scalar_subquery()
@@ -40,10 +41,13 @@ class StoredTexts(Session):
         with self.read() as connection:
             return connection.execute(select(documents.c.key).limit(1)).first() is not None
 
-    def documents(self) -> list[DocumentRecord]:
-        """All documents, ordered by id."""
+    def documents(self, within: Scope | None = None) -> list[DocumentRecord]:
+        """All documents, or those that the documents and conditions of a scope leave, ordered by id."""
+        query = _RECORDS.order_by(documents.c.id)
         with self.read() as connection:
-            rows = connection.execute(_RECORDS.order_by(documents.c.id)).all()
+            if within is not None:
+                query = query.where(documents.c.key.in_(select_values(find_documents(connection, within))))
+            rows = connection.execute(query).all()
         return [_make_record(*row) for row in rows]
 
     def origins(self) -> dict[DocumentId, str]:

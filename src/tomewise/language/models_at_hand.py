@@ -1,0 +1,187 @@
+"""The models at hand: of providers whose key is set, and of servers on this machine.
+
+These are Ollama, and servers of OpenAI's protocol on their usual ports. Only loopback addresses are asked, all at once,
+and each for a fraction of a second. Nothing is loaded by asking.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from importlib.util import find_spec
+from shlex import quote
+from typing import Any
+
+import httpx2
+
+from tomewise.language.spec import ModelSpec
+from tomewise.language.stated_window import read_rows, read_tokens
+
+SECONDS = 0.6  # for all that one server is asked
+_LONGEST = 4 * 2**20  # bytes of a reply that are read
+_MOST_SHOWN = 20  # models of Ollama that are asked for their windows
+
+
+@dataclass(frozen=True, slots=True)
+class LocalServer:
+    """A server that may run here: the root of its address, and whether it speaks Ollama's protocol."""
+
+    name: str
+    root: str
+    is_ollama: bool = False
+
+
+SERVERS = (
+    LocalServer("Ollama", "http://127.0.0.1:11434", is_ollama=True),
+    LocalServer("LM Studio", "http://127.0.0.1:1234"),
+    LocalServer("vLLM", "http://127.0.0.1:8000"),
+    LocalServer("llama.cpp", "http://127.0.0.1:8080"),
+    LocalServer("SGLang", "http://127.0.0.1:30000"),
+    LocalServer("Jan", "http://127.0.0.1:1337"),
+    LocalServer("KoboldCpp", "http://127.0.0.1:5001"),
+)
+
+
+# A model of moderate price of each provider, and the package that asks it.
+_USUAL = {
+    "openai": ("gpt-4o-mini", "openai"),
+    "anthropic": ("claude-sonnet-4-5", "anthropic"),
+    "google": ("gemini-2.5-flash", "google"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LocalModel:
+    """A model that a server offers, by its name for `--model`; `base_url` is empty where the name alone suffices.
+
+    `window` is how many tokens it accepts as it is loaded now, None if it is not loaded or its server does not say;
+    `most_tokens` how many it was made for. `size` is that of its file in bytes, 0 where it is not known.
+    """
+
+    name: str
+    base_url: str
+    server: str
+    window: int | None = None
+    most_tokens: int | None = None
+    size: int = 0
+
+
+def suggest_model() -> tuple[str, str]:
+    """The options that name the best model at hand, and why it is at hand; both are empty if there is none.
+
+    The measured figures are those of small models of providers, so one whose key is set comes first; then what runs
+    on this machine.
+    """
+    for provider, (model, package) in _USUAL.items():
+        spec = ModelSpec(provider, model)
+        if spec.find_key(None) and find_spec(package):
+            return f"--model {spec}", f"{spec.key_variables} is set"
+    for found in find_local_models():
+        address = f" --base-url {found.base_url}" if found.base_url else ""
+        return f"--model {quote(found.name)}{address}", f"{found.server} runs here"
+    return "", ""
+
+
+def find_local_models() -> list[LocalModel]:
+    """The models of all servers that answer; the loaded ones first, then the larger ones. May not run in a loop."""
+    return asyncio.run(_find_all())
+
+
+async def _find_all() -> list[LocalModel]:
+    async with httpx2.AsyncClient(timeout=SECONDS, trust_env=False) as client:  # no proxy stands before this machine
+        found = await asyncio.gather(*(_ask_in_time(client, server) for server in SERVERS))
+    models = [model for of_server in found for model in of_server]
+    return sorted(models, key=lambda model: (model.window is None, -model.size))  # stable: then as servers list them
+
+
+async def _ask_in_time(client: httpx2.AsyncClient, server: LocalServer) -> list[LocalModel]:
+    """The models of a server; none if it is not there, or is something else."""
+    ask = _ask_ollama if server.is_ollama else _ask_openai
+    try:
+        return await asyncio.wait_for(ask(client, server), SECONDS)
+    except (httpx2.HTTPError, TimeoutError):
+        return []
+
+
+async def _ask_ollama(client: httpx2.AsyncClient, server: LocalServer) -> list[LocalModel]:
+    listed, running = await asyncio.gather(
+        _fetch(client, f"{server.root}/api/tags"), _fetch(client, f"{server.root}/api/ps")
+    )
+    windows = {
+        row.get("model", row.get("name")): read_tokens(row, "context_length") for row in read_rows(running, "models")
+    }
+    rows = [row for row in read_rows(listed, "models") if isinstance(row.get("name"), str)]
+    shown = await asyncio.gather(
+        *(_fetch(client, f"{server.root}/api/show", {"model": row["name"]}) for row in rows[:_MOST_SHOWN])
+    )
+    shown += [None] * (len(rows) - len(shown))
+    return [
+        LocalModel(
+            f"ollama:{row['name']}",
+            "",
+            server.name,
+            windows.get(row["name"]) or None,
+            _read_most(about),
+            _read_size(row),
+        )
+        for row, about in zip(rows, shown, strict=True)
+        if _can_write(about)
+    ]
+
+
+async def _ask_openai(client: httpx2.AsyncClient, server: LocalServer) -> list[LocalModel]:
+    listed, studio, props = await asyncio.gather(
+        _fetch(client, f"{server.root}/v1/models"),
+        _fetch(client, f"{server.root}/api/v0/models"),  # LM Studio's own
+        _fetch(client, f"{server.root}/props"),  # llama.cpp's own
+    )
+    known = {row.get("id"): row for row in read_rows(studio, "data")}
+    generation = props.get("default_generation_settings") if isinstance(props, dict) else None
+    running = read_tokens(generation, "n_ctx") if isinstance(generation, dict) else 0
+    models = []
+    for row in read_rows(listed, "data"):
+        about = known.get(row.get("id"), {})
+        if not isinstance(row.get("id"), str) or about.get("type") == "embeddings":
+            continue
+        window = read_tokens(about, "loaded_context_length") or read_tokens(row, "max_model_len") or running
+        most = read_tokens(about, "max_context_length") or None
+        models.append(LocalModel(f"openai:{row['id']}", f"{server.root}/v1", server.name, window or None, most))
+    return models
+
+
+async def _fetch(client: httpx2.AsyncClient, address: str, body: dict[str, Any] | None = None) -> Any:
+    """The JSON of a reply; None for an error of the server, or for a reply that is not JSON or too long."""
+    read = b""
+    async with client.stream("POST" if body else "GET", address, json=body) as response:
+        if not response.is_success:
+            return None
+        async for piece in response.aiter_bytes():
+            read += piece
+            if len(read) > _LONGEST:
+                return None
+    try:
+        return json.loads(read)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _can_write(about: Any) -> bool:
+    """Whether a model of Ollama writes text; one that does not say so counts as one that does."""
+    able = about.get("capabilities") if isinstance(about, dict) else None
+    return not isinstance(able, list) or "completion" in able
+
+
+def _read_most(about: Any) -> int | None:
+    info = about.get("model_info") if isinstance(about, dict) else None
+    lengths = (
+        [read_tokens(info, name) for name in info if str(name).endswith(".context_length")]
+        if isinstance(info, dict)
+        else []
+    )
+    return max(lengths, default=0) or None
+
+
+def _read_size(row: dict[str, Any]) -> int:
+    size = row.get("size")
+    return size if isinstance(size, int) and size > 0 else 0

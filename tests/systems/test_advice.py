@@ -1,0 +1,68 @@
+"""Which system is recommended, by a simple rule; and the groups in which systems are listed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tomewise.systems.advice import GROUPS, find_group, recommend_system
+from tomewise.systems.registry import SYSTEMS, parse_variant
+from tomewise.tome.tome import Tome
+from tomewise.types import Document
+
+MODEL = "openai:gpt-4o-mini"
+
+
+@pytest.mark.parametrize(
+    ("passages", "model", "system"),
+    [
+        ([10], MODEL, "hybrid"),  # fits into one prompt
+        ([400], MODEL, "comorag"),  # a novel
+        ([1] * 2000, MODEL, "associative"),  # short documents
+        ([1] * 100 + [300], MODEL, "comorag"),  # short ones beside a long one
+        ([60] * 10, MODEL, "comorag"),  # meetings
+        ([400], "extractive", "hybrid"),
+    ],
+)
+def test_the_rule(passages, model, system):
+    found = recommend_system(passages, 256, model)
+    assert found is not None
+    assert found.system == system
+    assert found.because
+
+
+def test_without_a_model_it_says_which_one_is_for_a_model():
+    found = recommend_system([400], 256, "extractive")
+    assert found is not None
+    assert "with a model: comorag" in found.because
+
+
+@given(st.lists(st.integers(0, 500), max_size=30), st.integers(16, 2000), st.sampled_from([MODEL, "extractive"]))
+def test_any_tome_gets_a_system_that_exists_or_holds_nothing(passages, tokens, model):
+    found = recommend_system(passages, tokens, model)
+    assert (found is None) == (sum(passages) == 0)
+    if found:
+        assert parse_variant(found.system).system in SYSTEMS
+
+
+def test_every_system_of_ours_has_a_group_and_what_it_costs(command):
+    rows = json.loads(command("systems", "--json").out)
+    assert {row["group"] for row in rows} <= set(GROUPS)
+    assert all(row["group"] != "others" and row["ask"] and row["build"] for row in rows)
+    assert {row["name"]: row["build"] for row in rows}["hybrid"] == "none"
+    shown = command("systems").out
+    assert all(title in shown for title in GROUPS if title != "others")
+    assert find_group("a kind of a plugin") == "others"
+
+
+def test_a_tome_is_recommended_a_system(tome: Tome, command):
+    assert tome.recommend() is None
+    tome.add(Document(id="a", text="Ada Marsh put out the light."))
+    found = tome.recommend()
+    assert found is not None
+    path = tome.store.address
+    assert json.loads(command("show", "-m", path, "--json").out)["recommended"]["system"] == found.system == "hybrid"
+    assert "recommended: --system hybrid" in command("show", "-m", path).out
