@@ -5,7 +5,8 @@ Ours. No call decides which loop is run: what decides is the question (`whole_fo
 
 - A question that needs the whole text goes to the first way of `whole` that is ready and whose estimate for this
   question is within the limit on reading; else to the first way of `deeper` that is ready.
-- Any other is asked once, and may be declined. A full answer is the answer. Otherwise the first way of `deeper` that is
+- Any other is asked once, and may be declined. A full answer is the answer, and so are quotations without a model,
+  since what goes on would only quote as well. Otherwise the first way of `deeper` that is
   ready goes on; if that one declines, a first answer that was supported only partly is the answer.
 - A way is ready if it is known, its memory layers are up to date, and it states that its calls fit into the budget.
 
@@ -142,7 +143,7 @@ class Escalate:
                 yield item
         reason = _describe_support(first_answer)
         yield Stopped(reason=f"{self._first.name}: {reason}")
-        if not first_answer.resolved or first_answer.supported != "full":
+        if not first_answer.quotations and (not first_answer.resolved or first_answer.supported != "full"):
             choice = choice or await self._choose(self._deeper, self._first.most)
             yield choice.make_event(reason)
             if choice.way is not None:
@@ -229,6 +230,8 @@ async def _run_first(way: Way, question: Question) -> AsyncIterator[Event | Answ
 
 def _describe_support(answer: Answer) -> str:
     """How far the evidence supports a first answer."""
+    if answer.quotations:
+        return "no model is set, and sentences are quoted"
     if not answer.resolved:
         return f"declined; missing: {answer.missing}" if answer.missing else "declined"
     if answer.supported == "full":

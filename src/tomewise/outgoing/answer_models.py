@@ -10,6 +10,9 @@ from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 from tomewise.outgoing.form import DocumentName, Outgoing, Place, Sorted, read_fields, repeat, sort_set
 from tomewise.outgoing.passage_models import Passage
 
+_NEAREST = "No model is set: these sentences are nearest to an answer."
+_NOTHING = "No model is set, and nothing here seems to answer this"
+
 
 def write_plain(detail: Any) -> dict[str, Any]:
     """The detail of an event as plain data, whatever a loop from outside put into it.
@@ -82,6 +85,15 @@ class Citation(Outgoing):
     place: Annotated[Place, Field(description="Where the quotation begins.")] = {}
 
 
+class Quotation(Outgoing):
+    """A whole sentence in place of an answer, with its neighbours."""
+
+    citation: Citation
+    before: str = Field("", description="The sentence before it; empty where a heading is between them.")
+    after: str = Field("", description="The sentence after it.")
+    option: str | None = Field(None, description="The letter of the option that rests on it.")
+
+
 class Condition(Outgoing):
     """A test of one field of metadata."""
 
@@ -122,6 +134,9 @@ class Answer(Outgoing):
     system: str = ""
     model: str = ""
     citations: list[Citation] = []
+    quotations: list[Quotation] = Field(
+        [], description="Without a model, the sentences that are nearest to an answer; `answer` then holds these."
+    )
     dropped_quotes: int = Field(0, description="Quotations that were found nowhere.")
     derived_quotes: int = Field(0, description="Quotations of what was made from passages, such as a summary.")
     usage: Usage
@@ -131,6 +146,8 @@ class Answer(Outgoing):
 
     def list_remarks(self) -> list[str]:
         """What a reader must know of the answer besides its text, in sentences."""
+        if self.quotations:
+            return [_NEAREST if self.resolved else f"{_NOTHING}{f' ({self.missing})' if self.missing else ''}."]
         remarks = {
             "The evidence supports only a part of this answer.": self.resolved and self.supported == "partly",
             "A guess: no evidence supports it.": self.resolved and self.supported == "none",

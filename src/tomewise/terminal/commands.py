@@ -180,8 +180,6 @@ def ask(
         _print_answer_json(answer, nearest, scope, trace=trace)
         return
     render.print_answer(answer, nearest, console(), scope)
-    if answer.model == "extractive":
-        console(stderr=True).print(f"[dim]{render.EXTRACTIVE_NOTE}[/dim]")
 
 
 @app.command()
