@@ -17,7 +17,7 @@ from tomewise.language.extractive.confidence import join_words
 from tomewise.language.extractive.names import find_mentions
 from tomewise.language.extractive.option_support import choose_option
 from tomewise.language.extractive.question_words import ParsedQuestion, Want, read_question
-from tomewise.language.extractive.quotable import Candidate, list_candidates
+from tomewise.language.extractive.quotable import READ, Candidate, list_candidates
 from tomewise.language.extractive.salience import coverage, find_best
 from tomewise.language.extractive.words import flatten, list_terms
 from tomewise.language.roles import Quotable
@@ -133,7 +133,7 @@ def _rate_kind(question: ParsedQuestion, text: str) -> float:
 
 
 def _find_lack(question: ParsedQuestion, passages: Sequence[Quotable], cosine: float) -> str:
-    texts = (text for each in passages for text in (each.text, each.title, each.document, *_list_headings(each)))
+    texts = (text for each in passages for text in (each.text[:READ], each.title, each.document, *_list_headings(each)))
     terms = frozenset(term for text in texts for term in list_terms(text))
     names = [mention.text for mention in find_mentions(question.text) if mention.kind in ("name", "title")]
     if absent := [name for name in dict.fromkeys(names) if not terms.issuperset(list_terms(name))]:

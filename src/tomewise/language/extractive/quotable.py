@@ -11,7 +11,7 @@ from tomewise.language.extractive.words import flatten, list_terms
 from tomewise.language.roles import Quotable
 from tomewise.language.sentences import split_sentences
 
-_READ = 20_000  # characters of a passage that are read
+READ = 20_000  # characters of a passage that are read
 _PREFIX = 120  # characters of title and headings
 _HEADING_WORDS = 12  # a line of its own with no more words and no full stop is a heading
 _LINE = re.compile(r"[^\n]*\n?")
@@ -60,7 +60,7 @@ def list_candidates(passages: Sequence[Quotable]) -> list[Candidate]:
 
 
 def _read_passage(passage: Quotable, rank: int) -> Iterator[Candidate]:
-    text = passage.text[:_READ]
+    text = passage.text[:READ]
     file = frozenset(list_terms(PurePosixPath(passage.document).stem.replace("_", " ")))
     spans = list(find_sentences(text))
     bags = [frozenset(list_terms(text[start:end])) for start, end in spans]
@@ -91,34 +91,35 @@ def find_sentences(text: str) -> Iterator[tuple[int, int]]:
     Headings and rules are none. Each item of a list, row of a table and line of `name: value` is cut from the others,
     and the mark of an item is not part of its sentence.
     """
-    for start, end in _find_blocks(text):
+    for start, end, is_item in _find_blocks(text):
         block = text[start:end]
-        if _is_heading(block):
+        if not is_item and _is_heading(block):
             continue
         for sentence in split_sentences(block):
             if any(map(str.isalnum, sentence.text)):
                 yield start + sentence.start, start + sentence.end
 
 
-def _find_blocks(text: str) -> Iterator[tuple[int, int]]:
-    """The pieces of a text that are split into sentences one by one, without their marks."""
+def _find_blocks(text: str) -> Iterator[tuple[int, int, bool]]:
+    """The pieces of a text that are split into sentences one by one, and whether each is an item of a list."""
     begun: int | None = None
+    is_item = False
     lines = [(found.start(), found[0]) for found in _LINE.finditer(text) if found[0]]
     for number, (at, line) in enumerate(lines):
         underlined = number + 1 < len(lines) and _UNDERLINE.match(lines[number + 1][1])
         item = _ITEM.match(line)
         alone = bool(_MARKED_HEADING.match(line) or _ROW.match(line) or underlined) or _is_field(lines, number)
         if begun is not None and (item or alone or _RULE.match(line)):
-            yield begun, at
+            yield begun, at, is_item
             begun = None
         if _RULE.match(line) or _MARKED_HEADING.match(line) or underlined:
             continue
         if alone:
-            yield at, at + len(line)
+            yield at, at + len(line), False
         elif begun is None:
-            begun = item.end() + at if item else at
+            begun, is_item = (at + item.end(), True) if item else (at, False)
     if begun is not None:
-        yield begun, len(text)
+        yield begun, len(text), is_item
 
 
 def _is_field(lines: Sequence[tuple[int, str]], number: int) -> bool:
