@@ -86,7 +86,7 @@ def test_from_a_file_to_a_cited_answer(command, log):
     answer = json.loads(asked.out)
     assert list(answer) == [
         "text", "choice", "resolved", "forced", "supported", "missing", "system", "model", "citations",
-        "dropped_quotes", "derived_quotes", "usage", "session", "within", "nearest", "answer",
+        "quotations", "dropped_quotes", "derived_quotes", "usage", "session", "within", "nearest", "answer",
     ]  # fmt: skip
     assert "Ada Marsh" in answer["answer"]
     assert (answer["system"], answer["model"], answer["resolved"]) == ("hybrid", "extractive", True)
@@ -106,9 +106,9 @@ def test_the_answer_for_people_names_the_model_and_the_passages(command, log_in_
     ran = command("ask", "Who put out the light?")
     assert "Ada Marsh" in ran.out
     assert "log.txt, part 1, characters" in ran.out
-    assert "extractive model" in ran.err
-    assert "--model" in ran.err
-    assert "extractive model" not in ran.out, "a notice is not part of the answer"
+    assert "No model is set: these sentences are nearest to an answer." in ran.out
+    assert "tome config set model" in ran.err
+    assert "tome config" not in ran.out, "a notice is not part of what is quoted"
 
 
 def test_a_declined_question_shows_the_nearest_passages(command, log_in_tome):

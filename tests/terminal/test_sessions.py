@@ -75,9 +75,9 @@ def test_a_narrowed_session_says_so_at_each_answer(command, talk, here):
     assert "session heron (hybrid, goes on after question 3)" in went_on.err
 
 
-def test_a_chat_says_once_that_the_extractive_model_answers(talk):
+def test_a_chat_says_once_how_to_set_a_model(talk):
     ran = talk("Who sold the Heron?\nWho taught Tom Hale?\n")
-    assert ran.err.count("Answered by the extractive model") == 1
+    assert ran.err.count("tome config set model") == 1
 
 
 def test_sessions_are_listed_shown_and_deleted(command, talk):

@@ -143,7 +143,7 @@ class Escalate:
                 yield item
         reason = _describe_support(first_answer)
         yield Stopped(reason=f"{self._first.name}: {reason}")
-        if not first_answer.quotations and (not first_answer.resolved or first_answer.supported != "full"):
+        if not _suffices(first_answer, question):
             choice = choice or await self._choose(self._deeper, self._first.most)
             yield choice.make_event(reason)
             if choice.way is not None:
@@ -226,6 +226,13 @@ async def _run_first(way: Way, question: Question) -> AsyncIterator[Event | Answ
             except StopAsyncIteration:
                 return
         yield item
+
+
+def _suffices(answer: Answer, question: Question) -> bool:
+    """Whether a first answer is the answer: it is supported in full, or quoted, unless a guess is still asked for."""
+    if answer.quotations:
+        return answer.resolved or not question.force
+    return answer.resolved and answer.supported == "full"
 
 
 def _describe_support(answer: Answer) -> str:

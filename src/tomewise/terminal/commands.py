@@ -179,6 +179,8 @@ def ask(
     if as_json:
         _print_answer_json(answer, nearest, scope, trace=trace)
         return
+    if answer.quotations:
+        console(stderr=True).print(f"[dim]{render.EXTRACTIVE_NOTE}[/dim]")
     render.print_answer(answer, nearest, console(), scope)
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tomewise.tome.entities import FoundEntity
 
 
-EXTRACTIVE_NOTE = "`tome models` lists the models that can answer; `tome config set model NAME` sets one."
+EXTRACTIVE_NOTE = "To set a model: `tome models` lists those that can answer, `tome config set model NAME` sets one."
 _BEGINNING = 200  # characters to show of a passage and of a gist
 _FAILURES = 20  # how many to list
 _PIECES = 5  # of evidence to show of one search
@@ -84,7 +84,6 @@ def _print_quotations(answer: Answer, remarks: Sequence[str], out: Console) -> N
     """Each sentence with its place, between those before and after it that are not shown themselves."""
     for remark in remarks:
         out.print(f"[yellow]{escape(remark)}[/yellow]")
-    out.print(f"[dim]{EXTRACTIVE_NOTE}[/dim]\n")
     shown = {quotation.citation.quote for quotation in answer.quotations}
     for number, quotation in enumerate(answer.quotations, start=1):
         citation = quotation.citation

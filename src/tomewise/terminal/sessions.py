@@ -57,7 +57,7 @@ def chat(
     with open_tome(tome, create=False, models=models) as book:
         scope = find_scope(book.store, documents=document or (), where=where or ())
         chosen = book.session(session or _find_free_name(book))
-        _greet(chosen)
+        _greet(chosen, book)
         is_answered = True
         for question in _read_lines():
             is_answered = _ask_line(question, chosen, variant, scope, book, as_json)
@@ -65,12 +65,18 @@ def chat(
         raise typer.Exit(ModelError.exit_code)
 
 
-def _greet(chosen: Session) -> None:
-    """Say how a chat works, and which session goes on in it."""
+def _greet(chosen: Session, book: Tome) -> None:
+    """Say how a chat works, which session goes on in it, and how to set a model if none is set."""
+    from tomewise.loops.quoting import only_quotes
+    from tomewise.terminal import render
+
     record = chosen.read()
     past = f" ({record.system}, goes on after question {record.count})" if record else ""
-    line = f"session {chosen.name}{past}: one question a line, Ctrl-D ends"
-    console(stderr=True).print(f"[dim]{escape(line)}[/dim]")
+    lines = [f"session {chosen.name}{past}: one question a line, Ctrl-D ends"]
+    if only_quotes(book.kit.model):
+        lines.append(render.EXTRACTIVE_NOTE)
+    for line in lines:
+        console(stderr=True).print(f"[dim]{escape(line)}[/dim]")
 
 
 @app.command(epilog="Example: tome sessions letters --delete")
