@@ -8,7 +8,10 @@ from tomewise import Document, Tome
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.outgoing.answer_models import Asked
 
-LIGHT = "# Light\n\nEleven keepers served here. The last keeper of the light was Josiah <Penrose>, who left in 1984.\n\n# Goat\n\nThe goat climbed the stairs."
+LIGHT = (
+    "# Light\n\nEleven keepers served here. The last keeper of the light was Josiah <Penrose>, who left in 1984.\n\n"
+    "# Goat\n\nThe goat climbed the stairs."
+)
 QUESTION = "Who was the last keeper of the light?"
 NOWHERE = "Who was the last keeper of Skagen?"
 

@@ -142,7 +142,7 @@ def write_answer(answer: Answer, tome: str, address: str, naming: Naming) -> Wri
     """
     quoted = [quotation.citation for quotation in answer.quotations] or answer.citations
     citations = [replace(citation, document=naming(citation.document)) for citation in quoted]
-    # Without a model there is no answer to write, only the quotations.
+    # Without a model nothing answers: the quotations are all there is.
     words = " ".join(NumberedAnswer.of(answer).list_remarks()) if answer.quotations else answer.text
     text = escape_markdown(words or _decline(answer.missing))
     marks = "".join(f" [{number}]" for number, _ in enumerate(citations, start=1))

@@ -132,8 +132,8 @@ def _print_close(spent: Spent, kept: str | None, options: str, *, is_extractive:
     )
     if is_extractive:
         out.print(
-            "No model is set, so the story was searched, a memory of it built and a loop run, but nothing was answered: "
-            "what you see are its nearest sentences. Nothing left this machine."
+            "No model is set: the story was searched, a memory of it built and a loop run, but nothing was answered, "
+            "only quoted; nothing left this machine."
         )
     out.print("[bold]Next[/bold]")
     program = _name_program()

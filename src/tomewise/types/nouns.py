@@ -361,7 +361,7 @@ class Answer:
     were found in none of the passages are not among the citations: `derived_quotes` counts those of evidence that was
     made from passages, such as a summary, `dropped_quotes` those found nowhere.
 
-    Without a model there is no answer, only `quotations`: the sentences that are nearest to one, best first. Then
+    Without a model nothing answers: `quotations` are the sentences that are nearest to an answer, best first. Then
     `text` holds these sentences, and `choice` the option that rests on the first one. A question that was declined has
     them too.
     """

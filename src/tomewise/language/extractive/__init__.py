@@ -12,14 +12,13 @@ from typing import Any, cast
 from pydantic import BaseModel
 
 from tomewise.errors import ModelError
-from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.language.extractive import (
     answering,
     extracting,
     gist,
     hypergraph_plays,
     judging,
-    quoting,
+    quotations,
     relaying,
     rephrasing,
     steering,
@@ -64,7 +63,7 @@ PLAYS: Mapping[str, Play] = {
 }
 # These compare meanings. That takes so long that they run in a thread, beside the event loop.
 EMBEDDING_PLAYS: Mapping[str, EmbeddingPlay] = {
-    "answer": quoting.quote,
+    "answer": quotations.quote,
     "filter_facts": steering.filter_facts,
     "encode": steering.encode,
     "evolve": hypergraph_plays.evolve,
@@ -93,11 +92,11 @@ class ExtractiveModel:
 
     @property
     def name(self) -> str:
-        return EXTRACTIVE
+        return "extractive"
 
     def name_for(self, role: Role[In, Out]) -> str:
         """Short answers are those of another model, so that nobody takes one kind of answer for the other."""
-        return f"{EXTRACTIVE} with short answers" if self._short_answers and role.name == ANSWER.name else EXTRACTIVE
+        return f"{self.name} with short answers" if self._short_answers and role.name == ANSWER.name else self.name
 
     def window_for(self, role: Role[In, Out]) -> int:
         """That of every role."""

@@ -131,7 +131,7 @@ def _is_field(lines: Sequence[tuple[int, str]], number: int) -> bool:
 
 
 def _is_heading(block: str) -> bool:
-    """Whether a block is a short line that is no sentence, no item and no field."""
+    """Whether a block is a short line that is neither a sentence nor a field."""
     line = block.strip()
     if "\n" in line or _ROW.match(line) or _FIELD.match(line) or _END.search(line):
         return False

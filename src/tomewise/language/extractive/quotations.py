@@ -1,4 +1,4 @@
-"""The sentences that are nearest to an answer: what the extractive model shows in place of one.
+"""Quote the sentences that are nearest to an answer: what the extractive model shows in place of one.
 
 Words choose a shortlist, and meaning ranks it. What is embedded of a sentence begins with its title and its headings:
 that helps most. `bench/quotations.py` measures it.
@@ -20,7 +20,8 @@ from tomewise.language.extractive.question_words import ParsedQuestion, Want, re
 from tomewise.language.extractive.quotable import READ, Candidate, list_candidates
 from tomewise.language.extractive.salience import coverage, find_best
 from tomewise.language.extractive.words import flatten, list_terms
-from tomewise.language.roles import Quotable
+from tomewise.language.fences import get_letter
+from tomewise.language.roles import FAILURE, AnswerIn, AnswerOut, Quotable, Quote, QuoteIn, Shown
 from tomewise.types import Embedder
 
 PASSAGES = 10  # that are read
@@ -33,6 +34,30 @@ _LEAST = 0.43  # the cosine that one of the sentences shown needs
 _KINDS: Mapping[Want, str] = {"number": "number", "date": "date", "person": "name", "place": "name"}
 _WHY = re.compile(r"\b(?:why|for what reason)\b", re.IGNORECASE)
 _BECAUSE = re.compile(r"\b(?:because|since)\b", re.IGNORECASE)
+
+
+def quote(given: AnswerIn, embedder: Embedder) -> AnswerOut:
+    """Whole sentences as answer and as quotations, best first; where it declines, as quotations alone.
+
+    Of a question with options, the first sentence is that on which the chosen option rests. Other input than
+    `QuoteIn` has its evidence for passages, in its order.
+    """
+    passages = given.passages if isinstance(given, QuoteIn) else list(map(_read_shown, given.evidence))
+    rewrites = given.rewrites if isinstance(given, QuoteIn) else ()
+    nearest = find_nearest(given.question, given.options, passages, rewrites, embedder)
+    quotes = [Quote(label=each.label, quote=each.text) for each in nearest.sentences]
+    if not quotes or (nearest.lack and given.may_decline):
+        return AnswerOut(answer=FAILURE, supported="none", quotes=quotes, missing=nearest.lack)
+    return AnswerOut(
+        answer="\n".join(flatten(each.text) for each in nearest.sentences),
+        choice=None if nearest.option is None else get_letter(nearest.option),
+        quotes=quotes,
+        supported="none" if nearest.lack else "partly",
+    )
+
+
+def _read_shown(shown: Shown) -> Quotable:
+    return Quotable(label=shown.label, text=shown.text, title=shown.title, document=shown.document)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +124,8 @@ def _write_embedded(candidate: Candidate) -> str:
 
 
 def _rate(question: ParsedQuestion, candidates: Sequence[Candidate]) -> Iterator[_Rated]:
-    held = {term: sum(term in each.bag for each in candidates) for term in question.terms}
-    weights = {term: log(1 + (len(candidates) + 1) / (count + 0.5)) for term, count in held.items()}
+    holders = {term: sum(term in each.bag for each in candidates) for term in question.terms}
+    weights = {term: log(1 + (len(candidates) + 1) / (count + 0.5)) for term, count in holders.items()}
     for each in candidates:
         inside = coverage(weights, each.bag)
         prefixed = coverage(weights, each.bag | each.prefix_bag)

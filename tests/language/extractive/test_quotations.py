@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.language.extractive import ExtractiveModel
-from tomewise.language.extractive.nearest import MOST_EMBEDDED, MOST_REWRITTEN, SHOWN
-from tomewise.language.extractive.quoting import quote
+from tomewise.language.extractive.quotations import MOST_EMBEDDED, MOST_REWRITTEN, SHOWN, quote
 from tomewise.language.roles import ANSWER, AnswerIn, Quotable, QuoteIn, Shown
 
 LIGHT = (
