@@ -83,7 +83,7 @@ def test_wrong_calls_are_refused(command, two_questions, arguments, part):
 
 
 def test_the_setting_bounds_a_trace(command, two_questions, here, monkeypatch):
-    monkeypatch.setenv("TOMEWISE_TRACE_BYTES", "4000")
+    monkeypatch.setenv("TOMEWISE_TRACE_BYTES", "6500")
     (here / "long.txt").write_text(
         " ".join(f"The keeper of light {number} rowed to the island." for number in range(300))
     )

@@ -13,6 +13,7 @@ from tomewise.language.sentences import split_sentences
 
 READ = 20_000  # characters of a passage that are read
 _PREFIX = 120  # characters of title and headings
+_LEAST = 3  # characters: a shorter sentence cannot be cited
 _HEADING_WORDS = 12  # a line of its own with no more words and no full stop is a heading
 _LINE = re.compile(r"[^\n]*\n?")
 _MARKED_HEADING = re.compile(r" {0,3}#{1,6}(?:\s|$)")
@@ -96,7 +97,7 @@ def find_sentences(text: str) -> Iterator[tuple[int, int]]:
         if not is_item and _is_heading(block):
             continue
         for sentence in split_sentences(block):
-            if any(map(str.isalnum, sentence.text)):
+            if len(sentence.text) >= _LEAST and any(map(str.isalnum, sentence.text)):
                 yield start + sentence.start, start + sentence.end
 
 
