@@ -1,4 +1,4 @@
-"""Which questions the extractive model declines: risk and coverage, and the least confidence for each kind of answer.
+"""Which questions the extractive model declines with short answers: risk, coverage, the least confidence of each kind.
 
     .venv/bin/python bench/declining.py [--again]
 

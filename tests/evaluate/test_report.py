@@ -193,8 +193,11 @@ def test_a_table_shows_risk_and_coverage_where_systems_are_not_sure(results):
 def test_rows_of_the_extractive_model_are_captioned(results):
     extractive = replace(results, about=replace(ABOUT, model="extractive"))
     text = write_markdown(tabulate(extractive))
-    assert "**made\\_up & more · extractive · machinery, not accuracy**" in text
-    assert "its rows show machinery, not accuracy" in text
+    assert "**made\\_up & more · extractive · quotations, machinery, not accuracy**" in text
+    assert "quotes sentences by rule: its rows show machinery, not accuracy" in text
+    short = write_markdown(tabulate(replace(extractive, about=replace(extractive.about, short_answers=True))))
+    assert "extractive · short answers, machinery, not accuracy" in short
+    assert "cuts short answers out of sentences by rule" in short
     alone = replace(extractive, about=replace(extractive.about, retrieval_only=True))
     assert "Layers by the extractive model, machinery, not accuracy: good." in write_markdown(tabulate(alone))
     assert "machinery" not in write_markdown(tabulate(results))

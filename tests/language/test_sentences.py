@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,6 +43,19 @@ def test_turns_of_a_transcript_carry_their_speaker():
         ("Ann Lee", "It is late."),
         ("Bob", "Bob: No."),
     ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "From: Ann <ann@a.example>\nTo: Ben\nSubject: the organ\n\nDear Ben, it is late.",
+        "Owner: payments team\nDate: 2025-03-04\nPresent: Lena, Tobias and Ravi.",
+        "name: Ann; salary: 7\n\nname: Ben; salary: 9",
+        "Note: it rains.",
+    ],
+)
+def test_heads_and_rows_name_no_speakers(text: str):
+    assert {sentence.speaker for sentence in split_sentences(text)} == {""}
 
 
 def test_a_run_without_an_end_is_cut_at_white_space():

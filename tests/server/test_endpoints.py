@@ -86,7 +86,7 @@ def test_a_question_gives_what_the_command_prints(served: Served, command, here)
     for reply in (printed, answer):
         reply.pop("usage")
     assert answer == printed
-    assert answer["answer"] == "Ada Marsh"
+    assert answer["answer"].startswith("Ada Marsh put out the light at nine.")
 
 
 def test_a_stream_of_events_ends_with_the_answer(served: Served):
@@ -96,7 +96,7 @@ def test_a_stream_of_events_ends_with_the_answer(served: Served):
     events = events_of(reply.text)
     assert [name for name, _ in events] == ["started", "retrieved", "usage", "answer"]
     assert events[1][1]["detail"]["evidence"]
-    assert events[-1][1]["answer"] == "Ada Marsh"
+    assert events[-1][1]["answer"].startswith("Ada Marsh put out the light at nine.")
 
 
 def test_a_search_and_an_estimate(served: Served):

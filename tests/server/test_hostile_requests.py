@@ -244,7 +244,11 @@ def test_500_connections_that_send_a_byte_a_second_hold_up_nobody(served: Served
         for byte in b"POS":
             for connection in slow:
                 connection.sendall(bytes([byte]))
-            assert served.post(ASK, {"question": QUESTION}).json()["answer"] == "Ada Marsh"
+            assert (
+                served.post(ASK, {"question": QUESTION})
+                .json()["answer"]
+                .startswith("Ada Marsh put out the light at nine.")
+            )
             threading.Event().wait(1.0)
     finally:
         for connection in slow:
@@ -305,19 +309,19 @@ def test_a_tome_that_is_damaged_removed_or_replaced(tmp_path: Path):
         newer = own.post("/api/tomes/newer/ask", {"question": QUESTION})
         assert (newer.status_code, "written by a newer Tomewise" in newer.text) == (409, True)
         assert str(tmp_path) not in newer.text
-        assert own.post(ASK, {"question": QUESTION}).json()["answer"] == "Ada Marsh"
+        assert own.post(ASK, {"question": QUESTION}).json()["answer"].startswith("Ada Marsh put out the light at nine.")
         with closing(sqlite3.connect(path)) as connection:
             (format,) = connection.execute("PRAGMA user_version").fetchone()
             connection.execute("PRAGMA user_version = 999")  # as a newer Tomewise does to a tome while it is served
             assert "newer Tomewise" in own.post(ASK, {"question": QUESTION}).json()["error"]["message"]
             assert own.post(UPLOAD, {"id": "late", "text": "x"}).status_code == 409
             connection.execute(f"PRAGMA user_version = {format}")
-        assert own.post(ASK, {"question": QUESTION}).json()["answer"] == "Ada Marsh"
+        assert own.post(ASK, {"question": QUESTION}).json()["answer"].startswith("Ada Marsh put out the light at nine.")
         path.rename(tmp_path / "lib" / "away.tome")
         assert own.post(ASK, {"question": QUESTION}).status_code == 404
         make_tome(tmp_path / "other.tome")
         (tmp_path / "other.tome").rename(path)
-        assert own.post(ASK, {"question": QUESTION}).json()["answer"] == "Ada Marsh"
+        assert own.post(ASK, {"question": QUESTION}).json()["answer"].startswith("Ada Marsh put out the light at nine.")
 
 
 def test_a_full_disk_is_said_and_leaves_nothing(tmp_path: Path):

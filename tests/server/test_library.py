@@ -50,5 +50,5 @@ async def test_a_tome_is_opened_with_the_settings_and_without_their_bounds(tmp_p
     library = Library(settings, [tmp_path / "novel.tome"])
     tome = await library.open("novel")
     assert (tome.default_system, tome.kit.embedder.name) == ("naive", "hash")
-    assert (await tome.aask("Who put out the light?")).text == "Ada Marsh"
+    assert (await tome.aask("Who put out the light?")).text.startswith("Ada Marsh put out the light at nine.")
     await library.close()

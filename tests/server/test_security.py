@@ -82,7 +82,8 @@ def test_read_only_answers_and_changes_nothing(tmp_path: Path):
     make_tome(tmp_path / "novel.tome")
     with serve(tmp_path, "novel.tome", "--read-only") as served:
         answer = served.post(ASK, BODY).json()
-        assert (answer["answer"], answer["trace"]) == ("Ada Marsh", None)
+        assert answer["answer"].startswith("Ada Marsh put out the light at nine.")
+        assert answer["trace"] is None
         assert served.http.get("/api/tomes/novel/traces").json()["traces"] == []
         for method, path in (
             ("POST", "/api/tomes"),

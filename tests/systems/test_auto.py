@@ -10,6 +10,7 @@ from tests.test_ablations import EMBEDDER, make_model
 
 from tomewise import plugins
 from tomewise.errors import UnknownName, UsageError
+from tomewise.language.extractive import ExtractiveModel
 from tomewise.memory.building import build
 from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.systems.answer import answer_question
@@ -100,3 +101,15 @@ async def test_a_whole_text_question_goes_to_a_system_that_is_known_by_then(stor
 def test_what_cannot_be_chosen_is_refused(store, settings, error, words):
     with pytest.raises(error, match=words):
         assemble("auto", Kit(store, make_model(), EMBEDDER), **settings)
+
+
+@pytest.mark.parametrize(("text", "resolved"), [("Who met Tom on day 3?", True), ("Whom did Zoe meet?", False)])
+async def test_quotations_without_a_model_are_enough(store, text, resolved):
+    chosen, answer, _ = await choose(store, Question(text=text), ExtractiveModel(EMBEDDER))
+    assert [detail["chosen"] for detail in chosen] == ["hybrid"]
+    assert (bool(answer.quotations), answer.resolved) == (True, resolved)
+
+
+async def test_a_guess_that_is_asked_for_is_given_without_a_model_too(store):
+    _, answer, _ = await choose(store, Question(text="Whom did Zoe meet?", force=True), ExtractiveModel(EMBEDDER))
+    assert (answer.resolved, answer.supported) == (True, "none")

@@ -46,7 +46,8 @@ def test_a_chat_is_a_session_with_a_line_for_each_question(command, talk):
 def test_ask_goes_on_with_a_session(command, talk):
     talk("Who sold the Heron?", "--session", "heron", "--system", "naive")
     answer = json.loads(command("ask", "And who taught him to sail?", "--session", "heron", "--json").out)
-    assert (answer["answer"], answer["system"]) == ("Bo Lind", "naive")
+    assert answer["answer"].startswith("Bo Lind taught Tom Hale")
+    assert answer["system"] == "naive"
     assert answer["session"] == {
         "name": "heron",
         "number": 2,
@@ -75,9 +76,9 @@ def test_a_narrowed_session_says_so_at_each_answer(command, talk, here):
     assert "session heron (hybrid, goes on after question 3)" in went_on.err
 
 
-def test_a_chat_says_once_that_the_extractive_model_answers(talk):
+def test_a_chat_says_once_how_to_set_a_model(talk):
     ran = talk("Who sold the Heron?\nWho taught Tom Hale?\n")
-    assert ran.err.count("Answered by the extractive model") == 1
+    assert ran.err.count("tome config set model") == 1
 
 
 def test_sessions_are_listed_shown_and_deleted(command, talk):
@@ -89,7 +90,7 @@ def test_sessions_are_listed_shown_and_deleted(command, talk):
     for part in ("heron hybrid", "1 Who sold the Heron?", "2 And who", "(Who taught Tom Hale to sail?)", "Bo Lind"):
         assert part in shown
     turns = json.loads(command("sessions", "heron", "--json").out)["turns"]
-    assert [turn["answer"] for turn in turns] == ["Tom Hale", "Bo Lind"]
+    assert [turn["answer"].split()[:3] for turn in turns] == [["Tom", "Hale", "sold"], ["Bo", "Lind", "taught"]]
     assert command("sessions", "heron", "--delete").code == 0
     missing = command("sessions", "heron")
     assert (missing.code, missing.out) == (2, "")

@@ -30,6 +30,7 @@ class About:
     systems: tuple[str, ...]
     seed: int
     run: str  # time of the last run, UTC
+    short_answers: bool = False
 
 
 def describe_experiment(experiment: Design, before: Sequence[str], now: str) -> About:
@@ -46,6 +47,7 @@ def describe_experiment(experiment: Design, before: Sequence[str], now: str) -> 
         systems=tuple(dict.fromkeys([*before, *(variant.name for variant in experiment.variants)])),
         seed=experiment.seed,
         run=now,
+        short_answers=experiment.short_answers,
     )
 
 

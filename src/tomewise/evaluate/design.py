@@ -32,7 +32,7 @@ class Design:
     """Systems over one dataset, all with the same model, embedder and passages.
 
     `variants` may be given as texts and recipes too. `judges` ask `judge_model`, or `model` without one.
-    `retrieval_only` ranks evidence and asks for no answer.
+    `retrieval_only` ranks evidence and asks for no answer. With `short_answers` the extractive model gives these.
     `prompts` is a folder with prompts that replace the packaged ones. `limit` questions are asked side by side. A build
     or a question ends after `max_failures` failed calls with no reply between them. `seed` is that of the bootstrap.
     """
@@ -45,6 +45,7 @@ class Design:
     judges: tuple[Judge, ...] = ()
     judge_model: LanguageModel | None = None
     retrieval_only: bool = False
+    short_answers: bool = False
     prompts: Path | None = None
     passage_tokens: int | None = None
     overlap: int | None = None
@@ -64,6 +65,7 @@ class Design:
         """The name. Experiments with equal corpus, model, embedder, passages and code share it, and one table."""
         digest = digest_data(self.dataset.name, digest_documents(self.dataset.documents), *self._list_common())
         words = [self.dataset.name, self.model.name, *(["retrieval"] if self.retrieval_only else [])]
+        words += ["short-answers"] if self.short_answers else []
         return "-".join([*(re.sub(r"[^a-z0-9.]+", "-", word.lower()).strip("-") for word in words), digest[:8]])
 
     def name_memory(self, documents: str) -> str:
@@ -87,7 +89,8 @@ class Design:
 
     def _list_common(self) -> list[object]:
         names = [self.model.name, self.embedder.name, digest_code()]
-        return [*names, self.passage_tokens, self.overlap, self.retrieval_only]
+        common: list[object] = [*names, self.passage_tokens, self.overlap, self.retrieval_only]
+        return [*common, "short answers"] if self.short_answers else common
 
 
 def check_design(experiment: Design) -> None:

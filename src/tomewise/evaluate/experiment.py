@@ -44,8 +44,9 @@ class Experiment:
     folder in the given `layout`, or a `Dataset`; `questions` takes only the first ones. `metrics` and `judges` are
     names or objects; without metrics, the gold of the data decides. `out` is the folder that keeps rows, tomes and the
     replies of models: a second run asks nothing twice. `model`, `models`, `max_failures` and `model_settings` are those
-    of `Tome.open`; `limit` questions, and calls of a model, run side by side. Raises UsageError, UnknownName,
-    ReadingError.
+    of `Tome.open`; `limit` questions, and calls of a model, run side by side. With `short_answers` the extractive model
+    cuts an answer out of a sentence, where it would else quote whole sentences; the report says so. Raises UsageError,
+    UnknownName, ReadingError.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Experiment:
         embedder: str | Embedder = "bundled",
         embedder_base_url: str | None = None,
         retrieval_only: bool = False,
+        short_answers: bool = False,
         prompts: str | Path | None = None,
         passage_tokens: int | None = None,
         overlap: int | None = None,
@@ -88,12 +90,13 @@ class Experiment:
         self.design = Design(
             dataset=replace(dataset, items=dataset.items[:questions]),
             variants=variants,
-            model=choose_model(model, models, **shared),
+            model=choose_model(model, models, short_answers=short_answers, **shared),
             embedder=embedder,
             metrics=chosen_metrics or _choose_default_metrics(dataset, retrieval_only),
             judges=chosen_judges,
             judge_model=choose_model(judge_model, **shared) if judge_model else None,
             retrieval_only=retrieval_only,
+            short_answers=short_answers,
             prompts=folder,
             passage_tokens=passage_tokens,
             overlap=overlap,

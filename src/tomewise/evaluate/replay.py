@@ -176,7 +176,7 @@ class PaidOnce(Cached):
     def make_key(self, role: Role[In, Out], given: In) -> str:
         """The key of an ask: 64 hexadecimal digits."""
         key = super().make_key(role, given)
-        return digest_data(key, self._code) if self.name_for(role) == EXTRACTIVE else key
+        return digest_data(key, self._code) if self.name_for(role).startswith(EXTRACTIVE) else key
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:
         """Answer as the model does."""

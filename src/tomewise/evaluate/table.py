@@ -142,7 +142,8 @@ def make_grids(table: Table) -> list[Grid]:
 def _describe_kind(about: About) -> str:
     if about.retrieval_only:
         return " · retrieval alone"
-    return f" · {_MACHINERY}" if about.model == EXTRACTIVE else ""
+    kind = "short answers" if about.short_answers else "quotations"
+    return f" · {kind}, {_MACHINERY}" if about.model == EXTRACTIVE else ""
 
 
 def write_notes(table: Table) -> list[str]:
@@ -186,7 +187,8 @@ def _note_machinery(table: Table) -> list[str]:
     if table.about.model != EXTRACTIVE:
         return []
     if not table.about.retrieval_only:
-        return [f"The extractive model quotes by rule: its rows show {_MACHINERY}."]
+        answers = "cuts short answers out of sentences" if table.about.short_answers else "quotes sentences"
+        return [f"The extractive model {answers} by rule: its rows show {_MACHINERY}."]
     systems = [line.system for line in table.lines if line.build and line.build["calls"]]
     return [f"Layers by the extractive model, {_MACHINERY}: {', '.join(systems)}."] if systems else []
 

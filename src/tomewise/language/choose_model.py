@@ -32,13 +32,15 @@ def choose_model(
     max_calls: int | None = None,
     max_tokens: int | None = None,
     max_cost: float | None = None,
+    short_answers: bool = False,
 ) -> LanguageModel:
     """The model that `spec` names: `extractive`, or `provider:model` (see `ChatModel`), within the given limits.
 
     `roles` names other models by role. Equal names are one model with one `limit`; the other limits hold over all
     models together. `base_url` and `api_key` are for the models of one provider: that of `spec`, or, if `spec` is
     extractive, that of the first role. `window` is for `spec` alone. The extractive model ignores the settings of a
-    chat model, and so does a model that is given as an object. Raises `UsageError`.
+    chat model, and so does a model that is given as an object; `short_answers` is for that one alone. Raises
+    `UsageError`.
     """
     at_address = {"base_url": base_url, "api_key": api_key}
     home = find_provider(spec, roles or {})
@@ -49,9 +51,16 @@ def choose_model(
             return spec
         name = spec.strip()
         if name not in made:
-            settings = at_address if _read_provider(name) == home else {}
+            settings: dict[str, Any] = at_address if _read_provider(name) == home else {}
             made[name] = _make_model(
-                name, embedder, limit=limit, timeout=timeout, prompts=prompts, **settings, **options
+                name,
+                embedder,
+                short_answers,
+                limit=limit,
+                timeout=timeout,
+                prompts=prompts,
+                **settings,
+                **options,
             )
         return made[name]
 
@@ -113,11 +122,11 @@ def find_provider(spec: ModelOrName, roles: Mapping[str, ModelOrName]) -> str | 
     return next((name for name in names if name != EXTRACTIVE), None)
 
 
-def _make_model(name: str, embedder: Embedder, **settings: Any) -> LanguageModel:
+def _make_model(name: str, embedder: Embedder, short_answers: bool, **settings: Any) -> LanguageModel:
     if name == EXTRACTIVE:
         from tomewise.language.extractive import ExtractiveModel
 
-        return ExtractiveModel(embedder)
+        return ExtractiveModel(embedder, short_answers=short_answers)
     kind, _, rest = name.partition(":")
     if (make := find_plugin("models", kind)) is not None:
         from tomewise.types import LanguageModel

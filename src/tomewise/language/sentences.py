@@ -16,6 +16,8 @@ _BREAK = re.compile(
     r"""[.!?…]{1,8}["'”’)\]»]{0,4}(?=\s)|[。！？]{1,8}[」』”’）]{0,4}|\n[^\S\n]*\n|\n(?=[^\W\d_][^\n:]{0,40}:[ \t])"""
 )
 _TURN = re.compile(r"\s*([^\W\d_][^\n:.!?\"“]{0,40}):\s")
+_LINE_TURN = re.compile(r"^[^\S\n]*[^\W\d_][^\n:.!?\"“]{0,40}:[^\S\n]+(?P<words>\S[^\n]*)", re.MULTILINE)
+_SPOKEN = re.compile(r"[.!?…。！？—–-][\"'”’)\]}]{0,4}\s*\Z")
 _LAST_WORD = re.compile(r"[^\W_]+(?:\.[^\W_]+)*\Z")
 
 
@@ -37,19 +39,29 @@ def split_sentences(
     """The sentences of the first `limit` characters of `text`, in order; one of more than `longest` is cut.
 
     A sentence ends at `.`, `!`, `?` and their East Asian forms, at an empty line, and before a line that opens with a
-    speaker (`Name: ...`). All sentences of a turn get its speaker.
+    name (`Name: ...`). In a conversation this is a speaker, and all sentences of a turn get it (`_is_conversation`).
     """
     text = text[:limit]
     sentences: list[Sentence] = []
     speaker = ""
+    has_speakers = _is_conversation(text)
     for left, right in _find_bounds(text):
         for start, end in _trim_and_cut(text, left, right, longest):
             piece = text[start:end]
-            turn = _TURN.match(piece) if start == 0 or text[start - 1] == "\n" else None
+            turn = _TURN.match(piece) if has_speakers and (start == 0 or text[start - 1] == "\n") else None
             if turn:
                 speaker = turn[1].strip()
             sentences.append(Sentence(piece, start, end, source, len(sentences), speaker))
     return sentences
+
+
+def _is_conversation(text: str) -> bool:
+    """Whether names that open lines are speakers: two turns or more, and what follows most names is a sentence.
+
+    The head of a mail, minutes and the rows of a table have lines of this form too, but few of these are sentences.
+    """
+    turns = list(_LINE_TURN.finditer(text))
+    return len(turns) > 1 and 2 * sum(bool(_SPOKEN.search(turn["words"])) for turn in turns) > len(turns)
 
 
 def _find_bounds(text: str) -> list[tuple[int, int]]:

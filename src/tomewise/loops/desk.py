@@ -20,6 +20,7 @@ from tomewise.loops.evidence import Count, fit_to_budget, fit_to_window
 from tomewise.loops.fusing import DEPTH, Searched, fuse
 from tomewise.loops.layout import Context, Layout, Note
 from tomewise.loops.origins import describe_origin, name_kind
+from tomewise.loops.quoting import Quoter, only_quotes
 from tomewise.loops.repeats import drop_near_repeats, drop_repeats
 from tomewise.place import describe_place
 from tomewise.recall.ranking import as_evidence, take_turns
@@ -66,6 +67,7 @@ class Desk:
         self.layout = Layout(store, count, joins=self.fuses)
         self._plain = plain
         self._citer = Citer(store)
+        self._quoter = Quoter(store)
 
     async def search_plainly(
         self, question: Question, found: Sequence[Evidence], recall: Retriever | None = None
@@ -197,10 +199,29 @@ class Desk:
     async def attempt(self, question: Question, prepared: Prepared[AnswerIn], *, final: bool = True) -> Attempt:
         """Ask the answering role. Parts of a `final` answer are shown while the model writes it (`answer_parts`).
 
-        Raises ModelError.
+        A model that only quotes gives quotations in place of an answer (`loops.quoting`). Raises ModelError.
         """
+        if only_quotes(self.model):
+            return await self._quote(prepared, final=final)
         reply = await ask_answer(self.model, prepared.input, final=final)
         return Attempt(reply, await asyncio.to_thread(read_answer, reply, question, prepared, self._citer))
+
+    async def _quote(self, prepared: Prepared[AnswerIn], *, final: bool) -> Attempt:
+        quotable = await asyncio.to_thread(self._quoter.prepare, prepared.input, prepared.found)
+        reply = await ask_answer(self.model, quotable.input, final=final)
+        quotations = await asyncio.to_thread(self._quoter.quote, reply, quotable.passages)
+        resolved = bool(quotations) and not reply.is_declined(prepared.input.may_decline)
+        answer = Answer(
+            text=reply.answer if resolved else "",
+            choice=reply.choice if resolved else None,
+            citations=tuple(each.citation for each in quotations) if resolved else (),
+            quotations=quotations,
+            evidence=tuple(prepared.evidence),
+            resolved=resolved,
+            supported=reply.supported if resolved else "none",
+            missing=reply.missing,
+        )
+        return Attempt(reply, answer)
 
     async def answer(self, question: Question, prepared: Prepared[AnswerIn], *, final: bool = True) -> Answer:
         """Ask the answering role, for the answer alone. See `attempt`."""

@@ -5,7 +5,8 @@ Ours. No call decides which loop is run: what decides is the question (`whole_fo
 
 - A question that needs the whole text goes to the first way of `whole` that is ready and whose estimate for this
   question is within the limit on reading; else to the first way of `deeper` that is ready.
-- Any other is asked once, and may be declined. A full answer is the answer. Otherwise the first way of `deeper` that is
+- Any other is asked once, and may be declined. A full answer is the answer, and so are quotations without a model,
+  since what goes on would only quote as well. Otherwise the first way of `deeper` that is
   ready goes on; if that one declines, a first answer that was supported only partly is the answer.
 - A way is ready if it is known, its memory layers are built (for a strict question: up to date), and it states that
   its calls fit into the budget.
@@ -152,7 +153,7 @@ class Escalate:
                 yield item
         reason = _describe_support(first_answer)
         yield Stopped(reason=f"{self._first.name}: {reason}")
-        if not first_answer.resolved or first_answer.supported != "full":
+        if not _suffices(first_answer, question):
             choice = choice or await self._choose(self._deeper, self._first.most, question)
             yield choice.make_event(reason)
             if choice.way is not None:
@@ -239,8 +240,17 @@ async def _run_first(way: Way, question: Question) -> AsyncIterator[Event | Answ
         yield item
 
 
+def _suffices(answer: Answer, question: Question) -> bool:
+    """Whether a first answer is the answer: it is supported in full, or quoted, unless a guess is still asked for."""
+    if answer.quotations:
+        return answer.resolved or not question.force
+    return answer.resolved and answer.supported == "full"
+
+
 def _describe_support(answer: Answer) -> str:
     """How far the evidence supports a first answer."""
+    if answer.quotations:
+        return "no model is set, and sentences are quoted"
     if not answer.resolved:
         return f"declined; missing: {answer.missing}" if answer.missing else "declined"
     if answer.supported == "full":

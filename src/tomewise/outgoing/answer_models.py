@@ -13,6 +13,9 @@ from tomewise.place import name_document
 
 _NAMED = 3  # documents in a sentence
 
+_NEAREST = "No model is set: these sentences are nearest to an answer."
+_NOTHING = "No model is set, and nothing here seems to answer this"
+
 
 def write_plain(detail: Any) -> dict[str, Any]:
     """The detail of an event as plain data, whatever a loop from outside put into it.
@@ -84,6 +87,15 @@ class Citation(Outgoing):
     quote: str
     title: str = ""
     place: Annotated[Place, Field(description="Where the quotation begins.")] = {}
+
+
+class Quotation(Outgoing):
+    """A whole sentence in place of an answer, with its neighbours."""
+
+    citation: Citation
+    before: str = Field("", description="The sentence before it; empty where a heading is between them.")
+    after: str = Field("", description="The sentence after it.")
+    option: str | None = Field(None, description="The letter of the option that rests on it.")
 
 
 class Condition(Outgoing):
@@ -164,6 +176,9 @@ class Answer(Outgoing):
     system: str = ""
     model: str = ""
     citations: list[Citation] = []
+    quotations: list[Quotation] = Field(
+        [], description="Without a model, the sentences that are nearest to an answer; `answer` then holds these."
+    )
     dropped_quotes: int = Field(0, description="Quotations that were found nowhere.")
     derived_quotes: int = Field(0, description="Quotations of what was made from passages, such as a summary.")
     usage: Usage
@@ -174,6 +189,8 @@ class Answer(Outgoing):
 
     def list_remarks(self) -> list[str]:
         """What a reader must know of the answer besides its text, in sentences."""
+        if self.quotations:
+            return [_NEAREST if self.resolved else f"{_NOTHING}{f' ({self.missing})' if self.missing else ''}."]
         remarks = {
             "The evidence supports only a part of this answer.": self.resolved and self.supported == "partly",
             "A guess: no evidence supports it.": self.resolved and self.supported == "none",

@@ -6,14 +6,14 @@ as structured content and as text, bounded in size: a client shows its model one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mcp.types import CallToolResult, TextContent
 from pydantic import Field
 
 from tomewise.language.fences import fence, oneline
-from tomewise.outgoing.answer_models import Asked, Lagging, Usage
+from tomewise.outgoing.answer_models import Asked, Citation, Lagging, Usage
 from tomewise.outgoing.form import DocumentName, Outgoing
 from tomewise.outgoing.passage_models import DocumentEntry, Evidence, Slice
 from tomewise.outgoing.report_models import BuildCosts, Entity, LayerReport, Removal
@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 
 ITEM_BYTES = 4_000  # of one text among several, so that at least one fits into a reply
-_TEXTS = {"text": ITEM_BYTES, "quote": ITEM_BYTES, "missing": ITEM_BYTES // 4}  # any other is a name, on one line
+_TEXTS = {
+    **dict.fromkeys(("text", "quote", "before", "after"), ITEM_BYTES),
+    "missing": ITEM_BYTES // 4,
+}  # any other is a name, on one line
 Model = TypeVar("Model", bound=Outgoing)
 
 
@@ -122,15 +125,20 @@ _MOST_LAYERS = 50
 
 def write_answer(result: AnswerResult) -> str:
     """The answer, what it lacks, and its quotations between tags."""
+    if result.quotations:
+        return "\n".join([*result.list_remarks(), *_fence_citations([each.citation for each in result.quotations])])
     head = f"{result.choice}. {result.text}" if result.choice else result.text
     lines = [head if result.resolved else f"Declined. {head}".strip(), f"Supported: {result.supported}"]
     lines += [f"Missing: {oneline(result.missing)}"] if result.missing else []
     lines += _write_lag(result.lagging) if result.lagging else []
-    for citation in result.citations:
+    return "\n".join([*lines, *_fence_citations(result.citations), *write_passages(result.nearest)])
+
+
+def _fence_citations(citations: Iterable[Citation]) -> Iterator[str]:
+    for citation in citations:
         place = describe_place(read_plain_data(citation.place), citation.position + 1)
         names = {"passage": citation.passage, "document": citation.document, "title": citation.title, "place": place}
-        lines.append(fence(citation.quote, "passage", **names, start=citation.start, end=citation.end))
-    return "\n".join([*lines, *write_passages(result.nearest)])
+        yield fence(citation.quote, "passage", **names, start=citation.start, end=citation.end)
 
 
 def _write_lag(lagging: Lagging) -> list[str]:

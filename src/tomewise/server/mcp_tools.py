@@ -320,13 +320,15 @@ def _notify_event(notify: Callable[[str], None], book: Tome, event: Event) -> No
 
 
 def _cut_answer(whole: AnswerResult, count: int) -> CallToolResult:
-    """The answer with the first `count` of its citations and nearest passages."""
+    """The answer with the first `count` of its citations or quotations, and of the nearest passages."""
     citations, nearest = whole.citations[:count], whole.nearest[: max(0, count - len(whole.citations))]
     left = len(whole.citations) + len(whole.nearest) - count
     sources = [*(citation.passage for citation in whole.citations), *(passage.id for passage in whole.nearest)]
     ids = ", ".join(sources[count:][:20])
     rest = f"{left} more passages stand behind this answer: call read with passage={ids}." if left else ""
-    result = whole.model_copy(update={"citations": citations, "nearest": nearest, "rest": rest})
+    result = whole.model_copy(
+        update={"citations": citations, "nearest": nearest, "rest": rest, "quotations": whole.quotations[:count]}
+    )
     return make_reply(result, write_answer(result))
 
 

@@ -140,8 +140,11 @@ def write_answer(answer: Answer, tome: str, address: str, naming: Naming) -> Wri
     Chat clients show Markdown, and an image in it is fetched from wherever a document says: so all signs of Markdown in
     the texts of models and documents are escaped.
     """
-    citations = [replace(citation, document=naming(citation.document)) for citation in answer.citations]
-    text = escape_markdown(answer.text or _decline(answer.missing))
+    quoted = [quotation.citation for quotation in answer.quotations] or answer.citations
+    citations = [replace(citation, document=naming(citation.document)) for citation in quoted]
+    # Without a model nothing answers: the quotations are all there is.
+    words = " ".join(NumberedAnswer.of(answer).list_remarks()) if answer.quotations else answer.text
+    text = escape_markdown(words or _decline(answer.missing))
     marks = "".join(f" [{number}]" for number, _ in enumerate(citations, start=1))
     lines = [_write_citation(number, each) for number, each in enumerate(citations, start=1)]
     annotations = []

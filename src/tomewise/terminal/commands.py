@@ -190,10 +190,10 @@ def ask(
     if as_json:
         _print_answer_json(answer, nearest, scope, trace=trace)
         return
+    if answer.quotations:
+        console(stderr=True).print(f"[dim]{escape_text(render.note_extractive())}[/dim]")
     render.print_answer(answer, nearest, console(), scope)
     render.offer_build(answer.lagging, repeat_options(tome, models), console(stderr=True))
-    if answer.model == "extractive":
-        console(stderr=True).print(f"[dim]{escape_text(render.note_extractive())}[/dim]")
 
 
 @app.command()

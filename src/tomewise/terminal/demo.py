@@ -131,7 +131,10 @@ def _print_close(spent: Spent, kept: str | None, options: str, *, is_extractive:
         f"{spent.output_tokens:,} out · {cost}"
     )
     if is_extractive:
-        out.print("These answers are from the extractive model, which only quotes; nothing left this machine.")
+        out.print(
+            "No model is set: the story was searched, a memory of it built and a loop run, but nothing was answered, "
+            "only quoted; nothing left this machine."
+        )
     out.print("[bold]Next[/bold]")
     program = _name_program()
     commands = [(f"{program} {words}", purpose) for words, purpose in _list_next(kept, options, is_extractive)]

@@ -101,6 +101,10 @@ def run(
     retrieval_only: Annotated[
         bool, typer.Option("--retrieval-only", help="Rank evidence, and ask for no answer.")
     ] = False,
+    short_answers: Annotated[
+        bool,
+        typer.Option("--short-answers", help="Without a model, cut answers out of sentences, for metrics of answers."),
+    ] = False,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask failed questions again.")] = False,
     baseline: Baseline = None,
     by: By = None,
@@ -127,6 +131,7 @@ def run(
             judge_model=judge_model,
             embedder=chosen.embedder or "bundled",
             retrieval_only=retrieval_only,
+            short_answers=short_answers,
             **{name: getattr(chosen, name) for name in _SETTINGS},
         )
         results = asyncio.run(experiment.arun(on_progress=work.report, retry_failed=retry_failed))

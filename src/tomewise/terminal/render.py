@@ -39,10 +39,7 @@ if TYPE_CHECKING:
     from tomewise.tome.entities import FoundEntity
 
 
-EXTRACTIVE_NOTE = (
-    "Answered by the extractive model, which only quotes. "
-    "For a language model: --model openai:gpt-4o-mini, or set TOMEWISE_MODEL."
-)
+EXTRACTIVE_NOTE = "To set a model: `tome models` lists those that can answer, `tome config set model NAME` sets one."
 _BEGINNING = 200  # characters to show of a passage and of a gist
 _FAILURES = 20  # how many to list
 _PIECES = 5  # of evidence to show of one search
@@ -68,8 +65,16 @@ def note_extractive() -> str:
 
 
 def print_answer(answer: Answer, nearest: Sequence[Passage], out: Console, scope: Scope | None = None) -> None:
-    """Print the answer, its citations and its cost; or what is missing, and the passages nearest to the question."""
-    if not answer.resolved:
+    """Print the answer, its citations and its cost; or what is missing, and the passages nearest to the question.
+
+    Without a model, print the sentences that are nearest to an answer.
+    """
+    remarks = answer_models.Answer.of(answer).list_remarks()
+    citations = answer.citations
+    if answer.quotations:
+        _print_quotations(answer, remarks, out)
+        remarks, citations = [], ()
+    elif not answer.resolved:
         missing = answer.missing or "the evidence does not say"
         out.print(f"[yellow]not answered:[/yellow] {escape(shorten(missing))}")
         for passage in nearest:
@@ -79,9 +84,9 @@ def print_answer(answer: Answer, nearest: Sequence[Passage], out: Console, scope
         out.print(f"{choice}[bold]{escape(answer.text)}[/bold]")
         if answer.missing:
             out.print(f"[yellow]missing:[/yellow] {escape(shorten(answer.missing))}")
-    for remark in answer_models.Answer.of(answer).list_remarks():
+    for remark in remarks:
         out.print(f"[yellow]{remark}[/yellow]")
-    for number, citation in enumerate(answer.citations, start=1):
+    for number, citation in enumerate(citations, start=1):
         out.print(_citation_line(number, citation))
     print_lag(answer.lagging, out)
     for note in cut_notes(answer):
@@ -108,6 +113,26 @@ def offer_build(lagging: Lagging | None, options: str, out: Console) -> None:
         words = words or "".join(f" --layer {quote(name)}" for name in lagging.layers)
         command = f"tome build{options}{words}"
         out.print(f"[dim]{escape(command)}: {escape(answer_models.Lagging.of(lagging).describe_build())}[/dim]")
+
+
+def _print_quotations(answer: Answer, remarks: Sequence[str], out: Console) -> None:
+    """Each sentence with its place, between those before and after it that are not shown themselves."""
+    for remark in remarks:
+        out.print(f"[yellow]{escape(remark)}[/yellow]")
+    shown = {quotation.citation.quote for quotation in answer.quotations}
+    for number, quotation in enumerate(answer.quotations, start=1):
+        citation = quotation.citation
+        before, after = (_flatten(text) if text not in shown else "" for text in (quotation.before, quotation.after))
+        text = f"[dim]{before} [/dim]" if before else ""
+        text += f"[bold]“{_flatten(citation.quote)}”[/bold] [dim]{after}[/dim]"
+        where = f"{describe_source(citation)}, characters {citation.start}–{citation.end}"
+        option = f" [cyan]→ option {quotation.option}[/cyan]" if quotation.option else ""
+        out.print(f"  [green]{number}[/green] [dim]{escape(where)}[/dim]{option}")
+        out.print(f"    {text}")
+
+
+def _flatten(text: str) -> str:
+    return escape(" ".join(text.split()))
 
 
 def describe_choices(answer: Answer) -> list[str]:

@@ -69,13 +69,14 @@ def chat(
 
 
 def _greet(chosen: Session, book: Tome) -> None:
-    """Say how a chat works, which session goes on in it, and what the extractive model is."""
+    """Say how a chat works, which session goes on in it, and how to set a model if none is set."""
+    from tomewise.loops.quoting import only_quotes
     from tomewise.terminal import render
 
     record = chosen.read()
     past = f" ({record.system}, goes on after question {record.count})" if record else ""
     lines = [f"session {chosen.name}{past}: one question a line, Ctrl-D ends"]
-    if book.kit.model.name == "extractive":
+    if only_quotes(book.kit.model):
         lines.append(render.note_extractive())
     for line in lines:
         console(stderr=True).print(f"[dim]{escape(line)}[/dim]")

@@ -260,6 +260,19 @@ class Citation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Quotation:
+    """A whole sentence that is shown in place of an answer, with the sentences before and after it.
+
+    `option` is the letter of the option that rests on it; None for all others.
+    """
+
+    citation: Citation
+    before: str = ""
+    after: str = ""
+    option: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """One thing that happened while a question was answered.
 
@@ -378,11 +391,16 @@ class Answer:
     were found in none of the passages are not among the citations: `derived_quotes` counts those of evidence that was
     made from passages, such as a summary, `dropped_quotes` those found nowhere. `lagging` says what the memory that
     answered had yet to take in, None if it was up to date.
+
+    Without a model nothing answers: `quotations` are the sentences that are nearest to an answer, best first. Then
+    `text` holds these sentences, and `choice` the option that rests on the first one. A question that was declined has
+    them too.
     """
 
     text: str
     choice: str | None = None
     citations: tuple[Citation, ...] = ()
+    quotations: tuple[Quotation, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     resolved: bool = True
     forced: bool = False
@@ -435,6 +453,11 @@ def _write_answer(answer: Answer) -> str:
     """The answer as HTML, with each quotation marked in the text around it. All texts are escaped."""
     from tomewise.outgoing.answer_models import Answer as AnswerModel  # late, since it takes a while
 
+    if answer.quotations:
+        remarks = "".join(f"<p>{escape(remark)}</p>" for remark in AnswerModel.of(answer).list_remarks())
+        return (
+            f"<div>{remarks}<ol>{''.join(map(_write_quotation, answer.quotations))}</ol>{_write_origin(answer)}</div>"
+        )
     if not answer.resolved:
         missing = answer.missing or "the evidence does not say"
         return f"<div><p><b>Not answered:</b> {escape(missing)}</p>{_write_origin(answer)}</div>"
@@ -450,6 +473,14 @@ def _write_citation(citation: Citation, answer: Answer) -> str:
     where = escape(describe_source(citation))
     before, after = _find_surroundings(citation, answer)
     return f"{escape(before)}<mark>{escape(citation.quote)}</mark>{escape(after)} <small>{where}</small>"
+
+
+def _write_quotation(quotation: Quotation) -> str:
+    citation = quotation.citation
+    before, after = (f"<small>{escape(text)}</small>" if text else "" for text in (quotation.before, quotation.after))
+    option = f" → {escape(quotation.option)}" if quotation.option else ""
+    where = f"<small>{escape(describe_source(citation))}</small>"
+    return f"<li>{before} <mark>{escape(citation.quote)}</mark>{option} {after} {where}</li>"
 
 
 def _find_surroundings(citation: Citation, answer: Answer) -> tuple[str, str]:

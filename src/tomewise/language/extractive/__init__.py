@@ -18,11 +18,13 @@ from tomewise.language.extractive import (
     gist,
     hypergraph_plays,
     judging,
+    quotations,
     relaying,
     rephrasing,
     steering,
     summarising,
 )
+from tomewise.language.roles import ANSWER
 from tomewise.language.together import Batch, write_items
 from tomewise.language.usage import report_call
 from tomewise.meter import ModelCall
@@ -61,7 +63,7 @@ PLAYS: Mapping[str, Play] = {
 }
 # These compare meanings. That takes so long that they run in a thread, beside the event loop.
 EMBEDDING_PLAYS: Mapping[str, EmbeddingPlay] = {
-    "answer": answering.answer,
+    "answer": quotations.quote,
     "filter_facts": steering.filter_facts,
     "encode": steering.encode,
     "evolve": hypergraph_plays.evolve,
@@ -70,21 +72,35 @@ EMBEDDING_PLAYS: Mapping[str, EmbeddingPlay] = {
     "extract_notes": relaying.extract_notes,
     "select_nodes": steering.select_nodes,
 }
+SHORT_ANSWERS: Mapping[str, EmbeddingPlay] = {"answer": answering.answer}
 _LONG = 20_000  # characters of input; longer input may take 10 ms even without embedding
 
 
 class ExtractiveModel:
     """Plays every role with patterns, salience and the embedder. It quotes rather than writes, and needs no network.
 
+    It answers with whole sentences. With `short_answers` it cuts a name, a number or a choice out of one: often a wrong
+    one, but what metrics of answers can score.
+
     Equal input gives equal output. Every algorithm reads a bounded part of its input, so the work of a call is bounded.
     """
 
-    def __init__(self, embedder: Embedder) -> None:
+    def __init__(self, embedder: Embedder, *, short_answers: bool = False) -> None:
         self._embedder = embedder
+        self._embedding_plays = {**EMBEDDING_PLAYS, **SHORT_ANSWERS} if short_answers else EMBEDDING_PLAYS
+        self._short_answers = short_answers
 
     @property
     def name(self) -> str:
         return "extractive"
+
+    def name_for(self, role: Role[In, Out]) -> str:
+        """Short answers are those of another model, so that nobody takes one kind of answer for the other."""
+        return f"{self.name} with short answers" if self._short_answers and role.name == ANSWER.name else self.name
+
+    def window_for(self, role: Role[In, Out]) -> int:
+        """That of every role."""
+        return self.window
 
     @property
     def window(self) -> int:
@@ -110,7 +126,7 @@ class ExtractiveModel:
         return len(output.model_dump_json()) // 4
 
     async def _play(self, role: Role[In, Out], given: In, size: int) -> BaseModel:
-        embedding = EMBEDDING_PLAYS.get(role.name)
+        embedding = self._embedding_plays.get(role.name)
         if embedding is not None and role.play is None:
             return await asyncio.to_thread(embedding, given, self._embedder)
         play = role.play or PLAYS.get(role.name)

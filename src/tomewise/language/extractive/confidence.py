@@ -59,14 +59,15 @@ def describe_lack(question: ParsedQuestion, ranked: Ranked) -> str:
     """A phrase that says what the evidence lacks: a name, else a word, else a sentence with all words."""
     evidence_terms = _collect_terms(ranked)
     if names := _find_absent_names(question, evidence_terms):
-        return f"nothing here names {_join(names)}"
+        return f"nothing here names {join_words(names)}"
     words = _list_words(question)
     if absent := [word for word in words if not evidence_terms.issuperset(list_terms(word))]:
-        return f"nothing here mentions {_join(absent)}"
-    return f"nothing here says enough about {_join(words)}" if words else "nothing here answers this"
+        return f"nothing here mentions {join_words(absent)}"
+    return f"nothing here says enough about {join_words(words)}" if words else "nothing here answers this"
 
 
-def _join(words: list[str]) -> str:
+def join_words(words: list[str]) -> str:
+    """The first of these words, with `or` before the last."""
     *first_words, last = words[:_NAMED]
     return f"{', '.join(first_words)} or {last}" if first_words else last
 

@@ -25,6 +25,26 @@ class AnswerIn(BaseModel):
     may_decline: bool = False
 
 
+class Quotable(BaseModel):
+    """A passage from which sentences may be quoted. `headings` says from which offset on which headings are above."""
+
+    label: str
+    text: str
+    title: str = ""
+    document: str = ""
+    headings: list[tuple[int, tuple[str, ...]]] = []
+
+
+class QuoteIn(AnswerIn):
+    """What a model sees that only quotes: the best passages, best first, and rewrites of the question.
+
+    Each rewrite has a number that is taken off what is like it.
+    """
+
+    passages: list[Quotable]
+    rewrites: list[tuple[str, float]] = []
+
+
 class Quote(BaseModel):
     label: Label = Field(description="label of the evidence quoted, such as E1")
     quote: Text = Field(description="a short passage copied word for word from that evidence")

@@ -1,0 +1,89 @@
+"""Show sentences of passages in place of an answer, for a model that only quotes.
+
+Such a model gets the best passages one by one, with the headings in them, beside what any model is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from tomewise.language.choose_model import EXTRACTIVE
+from tomewise.language.extractive.quotable import find_sentences
+from tomewise.language.per_role import find_name
+from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut, Quotable, QuoteIn
+from tomewise.loops.citing import Citer
+from tomewise.recall.ranking import as_evidence
+from tomewise.types import Citation, Evidence, LanguageModel, Passage, Quotation
+
+if TYPE_CHECKING:
+    from tomewise.store.contract import Texts
+
+_PASSAGES = 10  # that the model gets
+_AROUND = 1500  # characters on either side of a sentence, in which its neighbours are
+_DROP = 0.02  # off the worth of a rewrite for each rank of the passage that gave its name
+
+
+def only_quotes(model: LanguageModel) -> bool:
+    """Whether the model that answers quotes sentences in place of an answer."""
+    return find_name(model, ANSWER) == EXTRACTIVE
+
+
+@dataclass(frozen=True, slots=True)
+class Quotables:
+    """The input of the answering role with passages that may be quoted, and these passages in the order of labels."""
+
+    input: QuoteIn
+    passages: Sequence[Passage]
+
+
+class Quoter:
+    """Finds what a model may quote, and where the sentences stand that it quotes."""
+
+    def __init__(self, store: Texts) -> None:
+        self._store = store
+        self._citer = Citer(store)
+
+    def prepare(self, given: AnswerIn, found: Sequence[Evidence]) -> Quotables:
+        """The best passages of what was found, best first: those that are shown as they are, then others' sources."""
+        ranked = sorted(found, key=lambda piece: len(piece.sources) > 1)
+        nodes = list(dict.fromkeys(chain.from_iterable(piece.sources for piece in ranked)))[:_PASSAGES]
+        keys = self._store.keys_of(nodes)
+        loaded = self._store.passages(keys.values())
+        passages = [loaded[keys[node]] for node in nodes if keys.get(node) in loaded]
+        ranks = {passage.id: rank for rank, passage in enumerate(passages)}
+        rewrites = {piece.rewrite.text: _DROP * ranks.get(piece.rewrite.source, 0) for piece in found if piece.rewrite}
+        quotables = [_make_quotable(passage, number) for number, passage in enumerate(passages, start=1)]
+        return Quotables(QuoteIn(**dict(given), passages=quotables, rewrites=list(rewrites.items())), passages)
+
+    def quote(self, reply: AnswerOut, passages: Sequence[Passage]) -> tuple[Quotation, ...]:
+        """The sentences that a reply quotes, with their neighbours. The first has the option that the reply chooses."""
+        evidence = [as_evidence(passage, 0.0) for passage in passages]
+        citations = [found for quote in reply.quotes for found in self._citer.cite([quote], evidence).citations[:1]]
+        options = [reply.choice, *(None for _ in citations)]
+        return tuple(self._make_quotation(*pair) for pair in zip(citations, options, strict=False))
+
+    def _make_quotation(self, citation: Citation, option: str | None) -> Quotation:
+        begins = max(0, citation.start - _AROUND)
+        text = self._store.text_between(citation.document, begins, citation.end + _AROUND)
+        start, end = citation.start - begins, citation.end - begins
+        sentences = list(find_sentences(text))
+        before = next((span for span in reversed(sentences) if span[1] <= start), (start, start))
+        after = next((span for span in sentences if span[0] >= end), (end, end))
+        # No neighbour is beyond a heading.
+        is_near = [not any(map(str.isalnum, gap)) for gap in (text[before[1] : start], text[end : after[0]])]
+        return Quotation(
+            citation=citation,
+            before=text[slice(*before)] if is_near[0] else "",
+            after=text[slice(*after)] if is_near[1] else "",
+            option=option,
+        )
+
+
+def _make_quotable(passage: Passage, number: int) -> Quotable:
+    headings = [(at, place.chapter) for at, place in passage.marks] or [(0, passage.place.chapter)]
+    return Quotable(
+        label=f"E{number}", text=passage.text, title=passage.title, document=passage.document, headings=headings
+    )

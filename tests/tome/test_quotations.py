@@ -1,0 +1,63 @@
+"""Without a model: what `ask` gives in Python, in traces and sessions, as plain data, and in a notebook."""
+
+from __future__ import annotations
+
+import pytest
+
+from tomewise import Document, Tome
+from tomewise.embedding.hash import HashEmbedder
+from tomewise.outgoing.answer_models import Asked
+
+LIGHT = (
+    "# Light\n\nEleven keepers served here. The last keeper of the light was Josiah <Penrose>, who left in 1984.\n\n"
+    "# Goat\n\nThe goat climbed the stairs."
+)
+QUESTION = "Who was the last keeper of the light?"
+NOWHERE = "Who was the last keeper of Skagen?"
+
+
+@pytest.fixture
+def tome(tmp_path):
+    with Tome.open(tmp_path / "a.tome", embedder=HashEmbedder()) as made:
+        made.add(Document(id="light.md", text=LIGHT))
+        yield made
+
+
+@pytest.mark.parametrize("system", ["naive", "hybrid", "hybrid+probe cycles=1", "full_context", "auto", "cosmir"])
+@pytest.mark.parametrize("question", [QUESTION, NOWHERE, "?"])
+def test_every_system_quotes_whole_sentences_and_none_is_sure(tome, system, question):
+    answer = tome.ask(question, system=system)
+    assert answer.supported != "full"
+    sentences = [each.citation.quote for each in answer.quotations]
+    assert all(LIGHT[each.citation.start : each.citation.end] == each.citation.quote for each in answer.quotations)
+    assert answer.text == ("\n".join(sentences) if answer.resolved else "")
+    assert question != QUESTION or sentences[0].startswith("The last keeper")
+
+
+def test_a_trace_keeps_the_quotations(tome):
+    answer = tome.ask(QUESTION)
+    assert tome.trace(answer.trace).answer.quotations == answer.quotations
+    assert Asked.of(answer).answer == answer.text
+    assert answer.to_dict()["quotations"][0]["before"] == "Eleven keepers served here."
+
+
+def test_a_session_goes_on_after_quotations(tome):
+    session = tome.session("keepers")
+    session.ask(QUESTION)
+    answer = session.ask("And what climbed the stairs?")
+    assert answer.quotations
+    assert session.read().turns[0].answer.startswith("The last keeper")
+
+
+@pytest.mark.parametrize("question", [QUESTION, NOWHERE])
+def test_a_notebook_says_that_no_model_is_set_and_escapes_the_texts(tome, question):
+    shown = tome.ask(question)._repr_html_()
+    assert "No model is set" in shown
+    assert "<mark>The last keeper of the light was Josiah &lt;Penrose&gt;" in shown
+
+
+def test_an_option_is_shown_only_beside_its_sentence(tome):
+    answer = tome.ask(QUESTION, options=["Matthew Lisle", "Josiah Penrose"])
+    assert [each.option for each in answer.quotations] == ["B", None, None]
+    assert answer.choice == "B"
+    assert "Josiah Penrose" not in answer.text.splitlines()
