@@ -75,7 +75,8 @@ def test_what_a_trace_stored_before_there_were_classes_comes_back_as_one(stored:
     assert {name: getattr(restored, name) for name in Event.__slots__} == stored
     derived = replace(restored)
     assert (derived.detail, list(derived.detail)) == (stored["detail"], list(stored["detail"]))
-    if all(each.compare for each in fields(restored)):  # else the summary says what no detail has
+    reworded = stored["name"] in ("recalled", "encoded", "updated")  # in plain words since then
+    if not reworded and all(each.compare for each in fields(restored)):  # else the summary says what no detail has
         assert derived.summary == stored["summary"]
 
 

@@ -128,6 +128,45 @@ def test_graphs_and_trees_with_everything(machine: Installed):
     assert "story.md" in ran.stdout
 
 
+@everything
+def test_a_document_that_comes_later_does_not_stop_questions(machine: Installed):
+    (machine.here / "story.md").write_text(STORY[:6_000], encoding="utf-8")
+    run_all(machine, "tome add story.md", "tome build --system hipporag2")
+    (machine.here / "late.txt").write_text("Ottilie Brand dredged the harbour in 1931.", encoding="utf-8")
+    added, answer = run_all(machine, "tome add late.txt", 'tome ask "Who dredged the harbour?" --system hipporag2')
+    assert "does not know 1 document yet: late.txt" in added
+    assert "does not know 1 document yet: late.txt" in answer
+    assert machine.run("ask", "Who?", "--system", "hipporag2", "--strict").returncode != 0
+
+
+@light
+def test_what_runs_here_is_found_and_what_does_not_fails_soon(machine: Installed):
+    (machine.here / "novel.txt").write_text(LETTER)
+    run_all(machine, "tome add novel.txt")
+    assert set(json.loads(run_all(machine, "tome models --json")[0])) == {"providers", "local"}
+    away = "http://127.0.0.1:9/v1"
+    ran = machine.run("ask", "Who forged the letter?", "--model", "ollama:llama3", "--base-url", away)
+    assert "cannot be reached" in ran.stderr
+    assert not run_all(machine, "tome models openai")[0].splitlines()[1].startswith("openai:ada ")
+    ran = machine.run("config", "set", "model", "openai:mine")
+    assert (ran.returncode, "the test call failed" in ran.stdout) == (0, True)
+    run_all(machine, "tome config unset model")
+
+
+@light
+def test_it_says_which_system_and_finds_what_was_asked(machine: Installed):
+    (machine.here / "novel.txt").write_text(LETTER)
+    shown = run_all(machine, "tome add novel.txt", "tome show", "tome systems", "tome --help")
+    assert "recommended: --system hybrid" in shown[1]
+    assert "build: none · question: 1 calls" in shown[2]
+    assert "─ Models, systems and settings ─" in shown[3]
+    run_all(machine, 'tome ask -c "Who forged the letter?"', 'tome ask -c "And when?"')
+    assert "question 3" in run_all(machine, 'tome ask -c "And who kept it?"')[0]
+    assert "Who forged" in run_all(machine, "tome log -q FORGED")[0]
+    traced = run_all(machine, 'tome ask "Who forged the letter?" --trace')[0]
+    assert "passage, novel.txt" in traced
+
+
 @makers
 def test_a_notebook(machine: Installed):
     ran = machine.call(machine.python, REPOSITORY / "tests" / "newcomer" / "run_notebook.py")

@@ -97,6 +97,7 @@ def test_a_chat_edits_lines_and_goes_back_to_earlier_questions(asked, here):
         run.wait_for("?")
         run.type("\x1b[A\r")  # the key "up", then Enter
         run.wait_for("question 2")
+        run.wait_for("s own\n?")  # the prompt of the next question
         run.type("\x04")
         assert run.end() == 0
     assert not any("^[[A" in line for line in run.lines)

@@ -68,7 +68,7 @@ class LocalModel:
 
 
 def suggest_model() -> tuple[str, str]:
-    """The options that name the best model at hand, and why it is at hand; both are empty if there is none.
+    """The options that name the best model at hand, and why it is at hand; both empty where nothing is.
 
     The measured figures are those of small models of providers, so one whose key is set comes first; then what runs
     on this machine.

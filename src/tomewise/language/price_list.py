@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from tomewise.errors import UnknownName, UsageError, suggest
-from tomewise.language.choose_model import EXTRACTIVE
+from tomewise.errors import UnknownName, suggest
 from tomewise.language.spec import PROVIDERS, ModelSpec
-from tomewise.types import Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +69,6 @@ def find_price(spec: ModelSpec, input_tokens: int, output_tokens: int) -> float 
         return None
     used = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
     return float(calc_price(used, spec.model, provider_id=spec.provider).total_price)
-
-
-def price_estimate(estimate: Estimate) -> float | None:
-    """Dollars for what an update of a layer would use, or None if they are unknown."""
-    if not estimate.calls or estimate.model == EXTRACTIVE:
-        return 0.0
-    if not estimate.model or "," in estimate.model:  # not known which of its calls are whose
-        return None
-    try:
-        spec = ModelSpec.parse(estimate.model)
-    except UsageError:  # a model of a plugin, or of the caller's own
-        return None
-    return find_price(spec, estimate.input_tokens, estimate.output_tokens)
 
 
 def find_model_price(spec: ModelSpec) -> ModelPrice:

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tomewise.errors import MissingDependency
-from tomewise.language.price_list import price_estimate
+from tomewise.errors import MissingDependency, UsageError
+from tomewise.language.choose_model import EXTRACTIVE
+from tomewise.language.price_list import find_price
+from tomewise.language.spec import ModelSpec
 from tomewise.memory.building import Backlog, estimate, find_backlog
 from tomewise.memory.grounds import find_grounds
 from tomewise.memory.mapped import MappedLayer
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from tomewise.types import Estimate, Layer, Passage
 
 _SHOWN = 20  # documents that are named
-_NEAREST = 3  # passages among which one that a layer does not know is told
+_NEAREST = 3  # passages; one of these that a layer does not know is nearer than what it knows
 _MOST_PRICED = 500  # passages; the tokens of more take seconds to count
 
 
@@ -58,7 +60,7 @@ class LagFinder:
     async def describe(self, question: Question | None = None) -> Lagging | None:
         """How far the memory lags in the scope of a question; None if it is up to date there. Calls no model."""
         state = await asyncio.to_thread(self._read)
-        # What a removal takes from a layer of single passages is no lack.
+        # A removal takes nothing else from a layer of single passages.
         removed = state.backlog.removed.difference(
             layer.name for layer in self._layers if isinstance(layer, MappedLayer)
         )
@@ -138,3 +140,16 @@ def _select(passages: Mapping[int, Passage], within: Scope | None, store: Store)
     """Those of the passages that are within a scope."""
     among = store.keys_within(within)
     return passages if among is None else {key: passages[key] for key in among.tolist() if key in passages}
+
+
+def price_estimate(estimate: Estimate) -> float | None:
+    """Dollars for what an update of a layer would use, or None if they are unknown."""
+    if not estimate.calls or estimate.model == EXTRACTIVE:
+        return 0.0
+    if not estimate.model or "," in estimate.model:  # not known which of its calls are whose
+        return None
+    try:
+        spec = ModelSpec.parse(estimate.model)
+    except UsageError:  # a model of a plugin, or of the caller's own
+        return None
+    return find_price(spec, estimate.input_tokens, estimate.output_tokens)

@@ -57,7 +57,7 @@ _LINE = 1200  # characters of the summary of an event
 
 
 def note_extractive() -> str:
-    """What is said where no model is set, with the best model at hand."""
+    """The note for answers without a model, with the best model at hand."""
     from tomewise.language.models_at_hand import suggest_model  # late: it asks the servers of this machine
 
     options, reason = suggest_model()

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, get_args
 
 from tomewise.brief import describe_object
-from tomewise.language.price_list import price_estimate
 from tomewise.memory.grounds import find_grounds
 from tomewise.memory.passages import Outcome
 from tomewise.outgoing import passage_models, report_models
 from tomewise.outgoing.form import Naming, read_fields
 from tomewise.systems.advice import recommend_system
+from tomewise.systems.lag import price_estimate
 from tomewise.types import Answer, Estimate, Evidence, Lagging, LayerReport, Passage, Usage
 
 if TYPE_CHECKING:
