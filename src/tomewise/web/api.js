@@ -67,7 +67,8 @@ export function tomePath(tome, ...parts) {
 function address(path, query = {}) {
   const url = new URL(path, BASE);
   for (const [name, value] of Object.entries(query)) {
-    if (value !== undefined && value !== null && value !== "") url.searchParams.set(name, value);
+    if (Array.isArray(value)) for (const each of value) url.searchParams.append(name, each);
+    else if (value !== undefined && value !== null && value !== "") url.searchParams.set(name, value);
   }
   return url;
 }

@@ -1,7 +1,9 @@
 // What is kept: the questions of a tome with how they were answered, and experiments with their tables and plots.
 import { Button, Dialog, Empty, ErrorNotice, Field, Fold, Head, Loading, Missing, Money, Table, Tag, Time, count, formatCount, html, link, useEffect, useGet, useKeys, useState } from "./parts.js";
 import { get, send, tomePath } from "./api.js";
-import { AnswerActions, AnswerView, TraceView, UsageLine, Understood, listMarks, listPieces } from "./trace.js";
+import { AnswerActions, AnswerView, UsageLine, Understood, Within, listMarks } from "./answer.js";
+import { readScope } from "./sources.js";
+import { TraceView, listPieces } from "./trace.js";
 
 const PAGE = 20;
 const QUESTIONS = 50;
@@ -68,17 +70,12 @@ function DeleteTrace({ tome, trace, onClose, onDone }) {
     <p dir="auto">${trace.question}</p><p class="soft">Its answer and its trace go with it. The documents stay as they are.</p><${ErrorNotice} error=${error} /></${Dialog}>`;
 }
 
-/** What a question was narrowed to, in one line. */
-function describeScope({ documents, where, entities, without_entities: without }) {
-  const list = (words, names) => (names?.length ? [`${words}${names.join(", ")}`] : []);
-  return [...list("", documents), ...where.map(({ field, operator, value }) => `${field} ${operator} ${value}`), ...list("with ", entities), ...list("without ", without)].join("; ");
-}
-
 /** The address at which the form of a stored question is filled in again. */
-export function linkAgain(tome, { question, options, instructions, system }) {
+export function linkAgain(tome, { question, options, instructions, system, within }) {
   const { name, settings } = readSystem(system);
   const put = (value) => (Object.keys(value).length ? JSON.stringify(value) : "");
-  return link(tome, "ask", { question, options: put(options), instructions, system: name, settings: put(settings) });
+  const { documents, where } = readScope(within);
+  return link(tome, "ask", { question, options: put(options), instructions, system: name, settings: put(settings), documents: put(documents), where: put(where) });
 }
 
 /** The name of a system and its settings, of the text that names both as a shell quotes it: `raptor 'depth=2'`. */
@@ -109,7 +106,7 @@ function StoredTrace({ tome, number, navigate, info }) {
       Question ${number}, answered by ${trace.system} · ${trace.model}, <${Time} value=${trace.asked} /></${Head}>
     ${trace.options.length ? html`<ol class="options">${trace.options.map((option, place) => html`<li key=${place}><b>${"ABCDEFGHIJKLMNOPQRSTUVWXYZ"[place]}</b> <span dir="auto">${option}</span></li>`)}</ol>` : null}
     <${Understood} answer=${trace} asked=${trace.question} />
-    ${trace.within ? html`<p class="soft">Looked only into: <span dir="auto">${describeScope(trace.within)}</span>. Asked again here, it is asked of all documents.</p>` : null}
+    <${Within} within=${trace.within} />
     <${AnswerView} answer=${trace} tome=${tome} />
     <p class="between"><${UsageLine} usage=${trace.usage} /><${AnswerActions} answer=${trace} tome=${tome} question=${trace.question} /></p>
     ${lost.length ? html`<p class="soft">To stay small, the stored trace left out: ${lost.join(", ")}.</p>` : null}
