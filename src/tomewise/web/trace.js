@@ -2,6 +2,7 @@
 // Events are shown by the fields that all of them share, so that those of a system from outside are shown too.
 import { Fold, Table, count, formatCount, formatPlace, html, linkSpan, nameDocument, shorten, useEffect, useErrorBoundary, useState } from "./parts.js";
 import { get, tomePath } from "./api.js";
+import { describeEvent } from "./trace_words.js";
 
 const SHORT = 200; // characters of a text in one line
 const LISTS = ["evidence", "notes", "pool"]; // of a detail, which are drawn in ways of their own
@@ -15,7 +16,7 @@ export function TraceView({ events, live, open, waiting, onToggle, tome, number,
   const steps = [...new Set(events.map((event) => event.step))];
   const last = events.at(-1);
   return html`<${Fold} class="trace" open=${open} onToggle=${onToggle} summary=${html`<span class="trace-label">${label}</span>
-      <span class="trace-last">${live && last ? html`<b>${last.name}</b> ${last.summary}` : events.length ? [steps.length > 1 && count(steps.length, "step"), count(events.length, "event")].filter(Boolean).join(", ") : live ? "waiting for the first event" : waiting === undefined ? "no events" : ""}</span>`}>
+      <span class="trace-last">${live && last ? html`<b>${describeEvent(last)[0]}</b> ${describeEvent(last)[1]}` : events.length ? [steps.length > 1 && count(steps.length, "step"), count(events.length, "event")].filter(Boolean).join(", ") : live ? "waiting for the first event" : waiting === undefined ? "no events" : ""}</span>`}>
     ${waiting}<ol class="events">${events.map((event, place) => html`
       ${steps.length > 1 && event.step !== events[place - 1]?.step ? html`<li class="step" key=${`s${place}`}>${event.step ? `Step ${event.step}` : place ? "At the end" : "At first"}</li>` : null}
       <${EventRow} key=${place} event=${event} tome=${tome} number=${number} />`)}</ol>
@@ -25,13 +26,11 @@ export function TraceView({ events, live, open, waiting, onToggle, tome, number,
 function EventRow({ event, tome, number }) {
   const [open, setOpen] = useState(false);
   const detail = isRecord(event.detail) ? event.detail : {};
-  const pieces = listPieces(event).length;
-  const hasDetail = Object.values(detail).some(holdsSomething);
-  const line = html`<b class="event-name">${event.name}</b><span class="event-line">${event.summary}</span>
-    ${pieces ? html`<span class="event-count">${count(pieces, "piece")}</span>` : null}`;
-  if (!hasDetail) return html`<li class="event"><div class="event-plain">${line}</div></li>`;
-  return html`<li class="event"><details onToggle=${(toggle) => setOpen(toggle.target.open)}><summary>${line}</summary>
-    ${open ? html`<div class="event-detail"><${Detail} detail=${detail} tome=${tome} number=${number} /></div>` : null}</details></li>`;
+  const [word, sentence] = describeEvent(event);
+  const line = html`<b class="event-name">${word}</b><span class="event-line" dir="auto">${sentence}</span>`;
+  if (!Object.values(detail).some(holdsSomething)) return html`<li class="event"><div class="event-plain">${line}</div></li>`;
+  return html`<li class="event"><details onToggle=${(toggle) => toggle.target === toggle.currentTarget && setOpen(toggle.target.open)}><summary>${line}</summary>
+    ${open ? html`<div class="event-detail"><${Detail} event=${event} detail=${detail} tome=${tome} number=${number} /></div>` : null}</details></li>`;
 }
 
 function isRecord(value) {
@@ -54,17 +53,20 @@ function Detail({ detail, ...stored }) {
   return fault ? html`<pre dir="auto">${JSON.stringify(detail, null, 2)}</pre>` : html`<${DrawnDetail} detail=${detail} ...${stored} />`;
 }
 
-function DrawnDetail({ detail, tome, number }) {
+/** What was noted and found; the terms of the system's paper stand below, behind "Details". */
+function DrawnDetail({ event, detail, tome, number }) {
   const { found, cut, ...rest } = detail;
   const isList = (name) => LISTS.includes(name) && Array.isArray(rest[name]);
   const [evidence, notes, pool] = LISTS.map((name) => (isList(name) ? rest[name].filter(holdsSomething) : []));
   const plain = Object.entries(rest).filter(([name, value]) => holdsSomething(value) && !isList(name));
+  const isBare = !evidence.length && !notes.length && !pool.length;
   return html`
-    ${plain.length ? html`<dl class="facts">${plain.map(([name, value]) => html`<dt key=${name}>${name}</dt><dd><${Value} value=${value} /></dd>`)}</dl>` : null}
     ${typeof cut === "number" ? html`<p class="soft">${describeCut(found, cut)}</p>` : null}
     ${notes.length ? html`<h4>Notes</h4><ul class="notes">${notes.map((note, place) => html`<li key=${place} dir="auto">${typeof note === "string" ? note : html`<${Value} value=${note} />`}</li>`)}</ul>` : null}
     ${pool.length ? html`<h4>Working memory</h4><${Value} value=${pool} />` : null}
-    ${evidence.length ? html`<h4>Evidence</h4><${EvidenceList} evidence=${evidence.filter(isRecord)} tome=${tome} number=${number} />` : null}`;
+    ${evidence.length ? html`<h4>Evidence</h4><${EvidenceList} evidence=${evidence.filter(isRecord)} tome=${tome} number=${number} />` : null}
+    <${Fold} open=${isBare} summary="Details"><dl class="facts"><dt>event</dt><dd>${event.name}</dd>${event.summary ? html`<dt>in short</dt><dd dir="auto">${event.summary}</dd>` : null}
+      ${plain.map(([name, value]) => html`<dt key=${name}>${name}</dt><dd><${Value} value=${value} /></dd>`)}</dl></${Fold}>`;
 }
 
 function describeCut(found, cut) {
