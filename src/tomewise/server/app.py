@@ -60,6 +60,7 @@ def make_app(library: Library, options: ServerOptions) -> FastAPI:
 async def _live(app: FastAPI) -> AsyncIterator[None]:
     service: Service = app.state.service
     if not service.options.read_only:
+        await asyncio.to_thread(service.library.delete_dead_drafts)
         await asyncio.to_thread(service.jobs.load)
     yield
     app.state.stopping.set()

@@ -110,9 +110,9 @@ async def _offer_build(service: Service, name: str, body: Ask) -> AsyncIterator[
 
 async def _search(service: Service, name: str, body: Search) -> SearchReply:
     async with service.queue.run(), asyncio.timeout(service.options.seconds):
-        tome = await service.library.open(name)
-        variant = choose_bounded(body.system, body.settings, tome.default_system)
-        scope = await asyncio.to_thread(find_exact_scope, body.documents, body.where, tome)
-        with service.library.budget(service.options.bounds):
+        with service.library.hold(name), service.library.budget(service.options.bounds):
+            tome = await service.library.open(name)
+            variant = choose_bounded(body.system, body.settings, tome.default_system)
+            scope = await asyncio.to_thread(find_exact_scope, body.documents, body.where, tome)
             found = await tome.asearch(body.query, system=variant, limit=body.limit, within=scope)
         return SearchReply(evidence=await asyncio.to_thread(describe_evidence, found, tome.store, choose_naming(tome)))

@@ -42,6 +42,12 @@ class NewTome(Body):
     passage_tokens: Annotated[int, Field(ge=SETTINGS["passage_tokens"].least, le=100_000)] | None = None
 
 
+class NewName(Body):
+    """Another name for a tome."""
+
+    name: Name
+
+
 class NewDocument(Body):
     """A document that a client writes."""
 

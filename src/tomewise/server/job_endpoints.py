@@ -21,6 +21,7 @@ from tomewise.outgoing.report_models import BuildCosts
 from tomewise.server.bodies import MOST_TEXTS, Accepted, Build, NewDocument, NewDocuments
 from tomewise.server.error_replies import HttpError, explain_field, make_body
 from tomewise.server.jobs import JobList
+from tomewise.server.limits import FORM
 from tomewise.server.operations import BUSY, Family, Tool
 from tomewise.server.ownership import TEXTS, delete_job, find_uploads
 from tomewise.server.paging import PAGE, Limit, Start
@@ -65,17 +66,12 @@ _FORM = {
     tool=Tool(name="add_text", title="Add a text", destroys=True),
 )
 async def add_documents(tome: str, request: Request, service: Wanted) -> JobReply:
-    """Add documents in one job: files of a form, each under the relative path that it is sent with, or texts as JSON."""
+    """Add documents in one job: files of a form, each under the relative path that comes with it, or texts as JSON."""
     await service.library.open(tome)
-    async with _keep_if_done(service.jobs.make_folder(tome)) as folder:
-        files = find_uploads(folder)
-        files.make()
-        if request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
-            task: dict[str, Any] = {"files": await receive_files(request, files)}
-        else:
-            count = await asyncio.to_thread(_keep_documents, await request.body(), files)
-            task = {"files": [], "texts": count}
-        return service.jobs.add(tome, "add", task, folder).describe()
+    with service.library.hold(tome):
+        async with _keep_if_done(service.jobs.make_folder(tome)) as folder:
+            task = await _receive(request, find_uploads(folder))
+            return service.jobs.add(tome, "add", task, folder).describe()
 
 
 @family.post(
@@ -143,6 +139,14 @@ async def _follow(jobs: JobList, id: str) -> AsyncIterator[Produce]:
     yield produce
 
 
+async def _receive(request: Request, files: FolderBeside) -> dict[str, Any]:
+    """Write what a request sends into the folder of its job. Returns the task of the job."""
+    files.make()
+    if request.headers.get("content-type", "").lower().startswith(FORM):
+        return {"files": await receive_files(request, files)}
+    return {"files": [], "texts": await asyncio.to_thread(_keep_documents, await request.body(), files)}
+
+
 def _keep_documents(body: bytes, files: FolderBeside) -> int:
     """Write the documents of a body into the folder of their job. Returns how many there are. Raises UsageError."""
     documents = _read_documents(body)
@@ -193,4 +197,3 @@ async def _keep_if_done(folder: Path) -> AsyncIterator[Path]:
     except BaseException:
         await asyncio.to_thread(delete_job, folder)
         raise
-

@@ -23,7 +23,7 @@ from tomewise.reading.read import NamedFile
 from tomewise.server.choosing import choose_bounded, choose_naming
 from tomewise.server.error_replies import HttpError, explain_error, make_body
 from tomewise.server.library import Library
-from tomewise.server.ownership import TEXTS, UPLOADS, Ownership, delete_job, find_job, find_upload, read_id
+from tomewise.server.ownership import TEXTS, UPLOADS, Ownership, delete_job, find_job, find_jobs, find_upload, read_id
 from tomewise.server.replies import JobProgress, JobReply, Kind, State
 from tomewise.server.serve_options import Bounds
 from tomewise.tome.reports import describe_build
@@ -151,6 +151,26 @@ class JobList:
             self._end(job, "cancelled")
         return job
 
+    def check_idle(self, tome: str) -> None:
+        """Raise Locked if a job of a tome has not ended."""
+        if any(job.tome == tome and job.state in _OPEN for job in self._jobs.values()):
+            raise Locked(f"a job of the tome {tome} has not ended: wait for it, or cancel it")
+
+    def forget(self, tome: str, path: Path) -> None:
+        """Forget the jobs of a tome that was deleted at this path, with what was uploaded for them."""
+        for id in [job.id for job in self._jobs.values() if job.tome == tome]:
+            delete_job(self._folders.pop(id))
+            del self._jobs[id]
+        self._ownership.leave(path)
+
+    def move(self, tome: str, new: str, path: Path, new_path: Path) -> None:
+        """Give the jobs of a tome to the tome that it is now."""
+        self._ownership.move(path, new_path)
+        for job in [job for job in self._jobs.values() if job.tome == tome]:
+            job.tome = new
+            self._folders[job.id] = find_jobs(new_path).path / self._folders[job.id].name
+            self._save(job)
+
     async def stop(self) -> None:
         """Interrupt all jobs: the server ends."""
         self._stopping = True
@@ -199,7 +219,10 @@ class JobList:
         while True:
             self._set_state(job, "running")
             try:
-                return await work_on(self._library, job.tome, job.kind, job.task, self._folders[job.id], note_progress)
+                with self._library.hold(job.tome):
+                    return await work_on(
+                        self._library, job.tome, job.kind, job.task, self._folders[job.id], note_progress
+                    )
             except Locked:
                 self._set_state(job, "waiting")
                 await asyncio.sleep(_RETRY_SECONDS)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryFile
 from threading import Lock
 from typing import Any
 
-from tomewise.errors import StoreError, TomewiseError, UnknownName, UsageError, suggest
+from tomewise.errors import Locked, StoreError, TomewiseError, UnknownName, UsageError, suggest
 from tomewise.language.budget import Budget
 from tomewise.language.forwarding import SharedModel
 from tomewise.memory.building import find_lag
@@ -23,7 +25,7 @@ from tomewise.settings import Settings
 from tomewise.systems.registry import list_systems, parse_variant
 from tomewise.tome.arguments import check_settings
 from tomewise.tome.document_names import hide_paths
-from tomewise.tome.open_store import recall_embedder
+from tomewise.tome.open_store import delete_dead_drafts, delete_tome, import_all, move_tome, recall_embedder
 from tomewise.tome.tome import Tome
 from tomewise.trust import refuse_embedder
 from tomewise.types import Closable, Embedder, LanguageModel, Spent
@@ -67,6 +69,7 @@ class Library:
         self._opening: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._embedders: dict[tuple[str, str], Embedder] = {}
         self._models: dict[tuple[str, str] | None, LanguageModel] = {}
+        self._uses: Counter[str] = Counter()  # questions and jobs that work on a tome
         self._making = Lock()  # tomes are opened in threads
         self._imported = False
         self.spent = Spent()
@@ -87,6 +90,10 @@ class Library:
     def names(self) -> list[str]:
         """The names of all tomes."""
         return sorted(self.paths())
+
+    def measure(self) -> dict[str, int]:
+        """The names of all tomes, sorted, with the bytes that each takes on the disk."""
+        return {name: _measure(path) for name, path in sorted(self.paths().items())}
 
     @property
     def model_name(self) -> str:
@@ -141,21 +148,92 @@ class Library:
 
     async def create(self, name: str, embedder: str | None = None, passage_tokens: int | None = None) -> None:
         """Make an empty tome in the folder for new ones. Raises UsageError for a name that exists or cannot be used."""
-        if self._root is None:
-            raise UsageError("this server makes no tomes: start it with --root FOLDER")
-        if not _NEW_NAME.fullmatch(name):
-            raise UsageError(f"{name[:100]!a} cannot name a tome: give up to 64 letters, digits, - and _")
         if embedder is not None:
             refuse_embedder(embedder, "the request")
         async with self._opening[name]:
-            if name in self.paths():
-                raise UsageError(f"there is a tome {name!a} already: choose another name")
-            path = self._root / f"{name}{SUFFIX}"
-            tome = await asyncio.to_thread(self._make_tome, path, embedder, passage_tokens)
+            path = self._find_place(name)
+            make = partial(self._open_tome, path, embedder, passage_tokens, create=True)
+            tome = await asyncio.to_thread(make)
             identity = _identify(path)
             if identity is None:
                 raise StoreError(f"the tome {name} was removed as soon as it was made: make it again")
             self._open[name] = OpenTome(tome, path, identity, Readiness(tome))
+
+    def delete_dead_drafts(self) -> None:
+        """Delete what imports that were killed left in the folder."""
+        if self._root is not None:
+            delete_dead_drafts(self._root)
+
+    @contextmanager
+    def hold(self, *names: str) -> Iterator[None]:
+        """Keep tomes from being renamed and deleted: a question or a job works on them."""
+        self._uses.update(names)
+        try:
+            yield
+        finally:
+            self._uses.subtract(names)
+
+    def is_owned(self, name: str) -> bool:
+        """Whether clients may rename and delete a tome: it is in the folder, and was not named by itself."""
+        return self._root is not None and name not in self._files
+
+    async def delete(self, name: str) -> Path:
+        """Delete a tome. Returns the path that it had. Raises what `_release` raises, and Locked, StoreError."""
+        self.find_path(name)
+        async with self._opening[name]:
+            path = await self._release(name)
+            await asyncio.to_thread(delete_tome, path)
+            return path
+
+    async def rename(self, name: str, new: str) -> tuple[Path, Path]:
+        """Rename a tome. Returns the paths that it had and has. Raises what `delete` raises, and UsageError."""
+        self.find_path(name)
+        self._find_place(new)
+        async with self._opening[name], self._opening[new]:
+            place = self._find_place(new)
+            path = await self._release(name)
+            await asyncio.to_thread(move_tome, path, place)
+            return path, place
+
+    async def fill(self, name: str, source: str, pieces: AsyncIterator[bytes]) -> None:
+        """Make a tome of an export that arrives in pieces: whole, or not at all. Raises UsageError, StoreError."""
+        self._find_place(name)
+        async with self._opening[name]:
+            place = self._find_place(name)
+            with TemporaryFile(dir=place.parent) as file:
+                async for piece in pieces:
+                    await asyncio.to_thread(file.write, piece)
+                file.seek(0)
+                await asyncio.to_thread(import_all, place, source, file)
+        try:
+            await self.open(name)
+        except TomewiseError:  # it could not be used here
+            await asyncio.to_thread(delete_tome, place)
+            raise
+
+    async def _release(self, name: str) -> Path:
+        """Close a tome of the folder, and return its path. Raises UnknownName, UsageError, and Locked if it is used."""
+        path = self.find_path(name)
+        if not self.is_owned(name):
+            raise UsageError(f"the tome {name} was named on the command line: only those of --root are changed here")
+        if self._uses[name]:
+            raise Locked(f"the tome {name} is at work on a question or a job: try again when that has ended")
+        if known := self._open.pop(name, None):
+            await asyncio.to_thread(known.tome.close)
+        return path
+
+    def _find_place(self, name: str) -> Path:
+        """The path for a new tome. Raises UsageError for a name that exists or cannot be used."""
+        if self._root is None:
+            raise UsageError("this server makes no tomes: start it with --root FOLDER")
+        if not _NEW_NAME.fullmatch(name):
+            raise UsageError(f"{name[:100]!a} cannot name a tome: give up to 64 letters, digits, - and _")
+        if name in self.paths():
+            raise UsageError(f"there is a tome {name!a} already: choose another name")
+        path = self._root / f"{name}{SUFFIX}"
+        if os.path.lexists(path):  # a link, which is not served
+            raise UsageError(f"there is a file {path.name} already: choose another name")
+        return path
 
     async def import_client(self) -> None:
         """Import what asks a model, in a thread: it takes a second, and others are answered meanwhile."""
@@ -192,11 +270,6 @@ class Library:
             text = text.replace(str(path), name)
         text = text.replace(f"{self._root}/", "") if self._root else text
         return hide_paths(text, (tome.document_names for tome in self.tomes.values()))
-
-    def _make_tome(self, path: Path, embedder: str | None, passage_tokens: int | None) -> Tome:
-        if os.path.lexists(path):  # a link, which is not served
-            raise UsageError(f"there is a file {path.name} already: choose another name")
-        return self._open_tome(path, embedder, passage_tokens, create=True)
 
     def _open_tome(
         self, path: Path, embedder: str | None = None, passage_tokens: int | None = None, *, create: bool = False
@@ -275,6 +348,15 @@ def _identify(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return (stat.st_dev, stat.st_ino)
+
+
+def _measure(path: Path) -> int:
+    """The bytes of a tome with its log; 0 if it is gone."""
+    sizes = [0]
+    for file in (path, path.with_name(f"{path.name}-wal")):
+        with suppress(OSError):
+            sizes.append(file.stat().st_size)
+    return sum(sizes)
 
 
 class Readiness:

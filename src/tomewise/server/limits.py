@@ -19,13 +19,14 @@ MCP_BYTES = _ESCAPED * MOST_ADDED + _AROUND  # of a request
 JSON_BYTES = 4_000_000  # of a body that is not an upload
 IDLE_SECONDS = 30.0  # between two pieces of a body
 _DRAIN_SECONDS = 2.0
-_UPLOAD = "/documents"
+_DOCUMENTS, _IMPORT = "/documents", "/import"  # where uploads go
+JSON, FORM, LINES = "application/json", "multipart/form-data", "application/jsonl"
 
 
 class BodyLimits:
     """Refuses bodies of another type than JSON, too large ones, and those that do not go on arriving.
 
-    `multipart/form-data` is for uploads alone: a page of another address can send a form without being asked.
+    `multipart/form-data` is for documents alone: a page of another address can send a form without being asked.
     """
 
     def __init__(self, app: ASGIApp, max_upload: int) -> None:
@@ -75,18 +76,16 @@ class BodyLimits:
         await self._app(scope, receive_within, send_and_close)
 
     def _find_limit(self, path: str) -> int:
-        if path.endswith(_UPLOAD):
+        if path.endswith((_DOCUMENTS, _IMPORT)):
             return self._max_upload
         return MCP_BYTES if path.startswith("/mcp") else JSON_BYTES
 
 
 def _find_fault(headers: Headers, path: str, limit: int) -> HttpError | None:
-    is_upload = path.endswith(_UPLOAD)
+    kinds = (JSON, FORM) if path.endswith(_DOCUMENTS) else (LINES,) if path.endswith(_IMPORT) else (JSON,)
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    fits = kind == "application/json" or (is_upload and kind == "multipart/form-data")
-    if not fits and (_has_body(headers) or kind):
-        wanted = "application/json or multipart/form-data" if is_upload else "application/json"
-        return HttpError("media_type", f"the body must be {wanted}, not {kind[:60] or 'of no type'!a}")
+    if kind not in kinds and (_has_body(headers) or kind):
+        return HttpError("media_type", f"the body must be {' or '.join(kinds)}, not {kind[:60] or 'of no type'!a}")
     length = headers.get("content-length", "")
     if length.isdigit() and int(length) > limit:
         return _refuse_size(path, limit)
@@ -109,7 +108,7 @@ def _has_body(headers: Headers) -> bool:
 
 def _refuse_size(path: str, limit: int) -> HttpError:
     """The refusal of a body that is too large, with what helps at that path."""
-    is_upload = path.endswith(_UPLOAD)
+    is_upload = path.endswith((_DOCUMENTS, _IMPORT))
     remedy = "send fewer or smaller files, or start the server with a larger --max-upload" if is_upload else "send less"
     return HttpError("too_large", f"the body has more than {limit:,} bytes: {remedy}")
 

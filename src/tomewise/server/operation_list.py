@@ -10,6 +10,7 @@ from tomewise.server import (
     server_endpoints,
     tome_endpoints,
     trace_endpoints,
+    whole_tome_endpoints,
 )
 
 OPERATIONS = tuple(
@@ -17,6 +18,7 @@ OPERATIONS = tuple(
     for module in (
         server_endpoints,
         tome_endpoints,
+        whole_tome_endpoints,
         ask_endpoints,
         job_endpoints,
         trace_endpoints,

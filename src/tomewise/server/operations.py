@@ -32,6 +32,11 @@ _EVENT = {
     "required": ["data"],
     "properties": {"event": {"type": "string"}, "data": {"type": "string"}},
 }
+FILE = {
+    "type": "object",
+    "description": "Lines of JSON: the first names the format, each other one is a row of a table.",
+    "properties": {"table": {"type": "string"}},
+}
 _EVENTS: dict[str, Any] = {EventStream.media_type: {"schema": _EVENT}}
 
 
@@ -62,6 +67,7 @@ class Operation:
     errors: tuple[str, ...] = ()
     changes: bool = False
     streams: Literal["", "also", "only"] = ""
+    sends: str = ""  # the type of the file that is its reply
     is_open: bool = False
     leaves_out: bool = False  # fields that were not set
     tool: Tool | None = None
@@ -142,7 +148,7 @@ def add_routes(app: FastAPI, operations: Iterable[Operation], *, read_only: bool
 
 def _add_route(app: FastAPI, operation: Operation) -> None:
     about: dict[str, Any] = {"response_model": operation.reply} if operation.reply else {}
-    if operation.streams == "only":
+    if operation.streams == "only" or operation.sends:
         about = {"response_model": None}
     app.add_api_route(
         operation.path,
@@ -182,6 +188,8 @@ def _describe(app: FastAPI, operations: Iterable[Operation], *, needs_token: boo
                 described["responses"] |= operation.describe_errors()
                 if operation.streams == "only":
                     described["responses"][str(operation.status)]["content"] = _EVENTS
+                if operation.sends:
+                    described["responses"][str(operation.status)]["content"] = {operation.sends: {"schema": FILE}}
                 described["security"] = [] if operation.is_open else wanted
         app.openapi_schema = found
     return app.openapi_schema

@@ -61,13 +61,30 @@ class Ownership:
             return []
         return sorted(own for folder in ownerless if (own := self._rename(folder)))
 
+    def leave(self, tome: Path) -> None:
+        """Give the lock beside a tome back, and delete the folder for jobs if it is empty: the tome is deleted."""
+        if tome in self._locks:
+            self._give_back(*self._locks.pop(tome))
+        with suppress(OSError):
+            find_jobs(tome).path.rmdir()
+
+    def move(self, tome: Path, new: Path) -> None:
+        """Take the folder for jobs to the new path of a tome. What another server has there stays, and is its own."""
+        self.leave(tome)
+        with suppress(OSError):
+            find_jobs(tome).path.rename(find_jobs(new).path)
+            self._hold(new)
+
     def release(self) -> None:
         """Give all locks back: this server ends."""
         for jobs, lock in self._locks.values():
-            lock.release()
-            with suppress(OSError):
-                jobs.delete(f"{self._id}{_SUFFIX}")
+            self._give_back(jobs, lock)
         self._locks.clear()
+
+    def _give_back(self, jobs: FolderBeside, lock: FileLock) -> None:
+        lock.release()
+        with suppress(OSError):
+            jobs.delete(f"{self._id}{_SUFFIX}")
 
     def _hold(self, tome: Path) -> FolderBeside:
         """Hold the lock of this server in the folder for jobs of a tome."""

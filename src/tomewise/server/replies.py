@@ -19,6 +19,7 @@ class TomeList(Outgoing):
     """Tomes by name; `next` is the `after` of the following page."""
 
     tomes: list[str]
+    sizes: dict[str, int] = Field(description="By tome, its bytes on the disk.")
     total: int
     next: str | None
 
@@ -41,6 +42,7 @@ class DocumentsInFolders(DocumentList):
 class TomeReply(Contents, DocumentList):
     """What a tome holds, with its first documents, the systems that are ready, and the layers that lag."""
 
+    is_owned: bool = Field(description="Whether it may be renamed and deleted here.")
     ready: list[str]
     lag: dict[str, int] = Field(description="By built layer, how many nodes it has yet to take in.")
 

@@ -79,7 +79,7 @@ class Service:
         """
         if body.session and self.options.read_only:
             raise HttpError("read_only", "this server only reads (--read-only): ask without a session")
-        with self.queue.admit() as running:
+        with self.queue.admit() as running, self.library.hold(name):
             async with asyncio.timeout(self.options.seconds):
                 tome, variant, question = await self._check_question(name, body)
             yield AdmittedQuestion(
@@ -108,6 +108,18 @@ class Service:
         await tome.acheck(question, system=variant)
         return tome, variant, question
 
+    async def delete_tome(self, name: str) -> None:
+        """Delete a tome with its jobs. Raises Locked while a question or a job works on it, UnknownName, UsageError."""
+        self.jobs.check_idle(name)
+        path = await self.library.delete(name)
+        await asyncio.to_thread(self.jobs.forget, name, path)
+
+    async def rename_tome(self, name: str, new: str) -> None:
+        """Rename a tome; its jobs go with it. Raises what `delete_tome` raises."""
+        self.jobs.check_idle(name)
+        path, new_path = await self.library.rename(name, new)
+        await asyncio.to_thread(self.jobs.move, name, new, path, new_path)
+
     @asynccontextmanager
     async def admit(self) -> AsyncIterator[None]:
         """The queue, the seconds and the budget of a question that MCP asks. Raises TomewiseError if too many wait."""
@@ -118,14 +130,15 @@ class Service:
                 raise TomewiseError(error.message) from None
             async with asyncio.timeout(self.options.seconds):
                 await self.library.import_client()
-                with self.library.budget(self.options.bounds):
+                with self.library.budget(self.options.bounds), self.library.hold(*self.library.tomes):
                     yield
 
     async def estimate(self, name: str, system: str | None, settings: dict[str, Any]) -> BuildCosts:
         """What a build would use, when its turn comes."""
         async with self.queue.run(), asyncio.timeout(self.options.seconds):
-            tome = await self.library.open(name)
-            return await _describe_estimate(tome, choose_bounded(system, settings, tome.default_system))
+            with self.library.hold(name):
+                tome = await self.library.open(name)
+                return await _describe_estimate(tome, choose_bounded(system, settings, tome.default_system))
 
     async def price(self, tome: Tome, variant: Variant) -> BuildCosts:
         """The same at once: it takes a place in the queue, but does not wait for its turn."""

@@ -12,7 +12,7 @@ from fastapi import Depends, Query
 from tomewise.errors import UsageError
 from tomewise.outgoing.passage_models import DocumentEntry, Slice
 from tomewise.outgoing.report_models import Entity, RemoveReport
-from tomewise.server.bodies import MOST_ID, NewTome
+from tomewise.server.bodies import MOST_ID
 from tomewise.server.choosing import choose_naming
 from tomewise.server.library import OpenTome
 from tomewise.server.named_documents import find_passage, find_record, find_span
@@ -67,22 +67,21 @@ async def list_tomes(
     service: Wanted, after: Annotated[str, Query(max_length=MOST_ID)] = "", limit: Limit = PAGE
 ) -> TomeList:
     """The tomes that are served, sorted by name."""
-    names = await asyncio.to_thread(service.library.names)
-    rest = [name for name in names if name > after]
-    return TomeList(tomes=rest[:limit], total=len(names), next=rest[limit - 1] if len(rest) > limit else None)
-
-
-@family.post("", status=201, errors=("unknown_name", "store", "missing_dependency", "disk_full"), changes=True)
-async def make_tome(body: NewTome, service: Wanted) -> TomeReply:
-    """Make an empty tome in the folder of the server."""
-    await service.library.create(body.name, body.embedder, body.passage_tokens)
-    return await show_tome(body.name, service)
+    sizes = await asyncio.to_thread(service.library.measure)
+    rest = [name for name in sizes if name > after]
+    return TomeList(
+        tomes=rest[:limit],
+        sizes={name: sizes[name] for name in rest[:limit]},
+        total=len(sizes),
+        next=rest[limit - 1] if len(rest) > limit else None,
+    )
 
 
 @family.get("/{tome}")
 async def show_tome(tome: str, service: Wanted) -> TomeReply:
     """What `tome show --json` prints, with the first documents, the systems that are ready, and the layers that lag."""
-    return await asyncio.to_thread(_show, tome, await service.library.find(tome))
+    found = await service.library.find(tome)
+    return await asyncio.to_thread(_show, tome, found, is_owned=service.library.is_owned(tome))
 
 
 @family.get("/{tome}/documents", tool=Tool(name="list_documents", title="List documents"), reply=DocumentsInFolders)
@@ -180,14 +179,14 @@ def _find_folder(id: str) -> str:
     return id.rpartition("/")[0]
 
 
-def _show(name: str, known: OpenTome) -> TomeReply:
+def _show(name: str, known: OpenTome, *, is_owned: bool) -> TomeReply:
     contents = describe_contents(known.tome.store, choose_naming(known.tome))
     page = make_page("documents", contents.documents, "id", "", PAGE)
     lag: Counter[str] = Counter()
     built = set(known.tome.store.builds())
     for layers in known.readiness.find_lag().values():
         lag |= Counter({layer: count for layer, count in layers.items() if layer in built})
-    more = {"tome": name, "ready": known.readiness.list_ready(), "lag": lag}
+    more = {"tome": name, "is_owned": is_owned, "ready": known.readiness.list_ready(), "lag": lag}
     return TomeReply.of({**dict(contents), **page, **more})
 
 

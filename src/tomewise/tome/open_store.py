@@ -9,6 +9,8 @@ from typing import BinaryIO
 
 from tomewise.errors import Locked, StoreError
 from tomewise.store.contract import Store
+from tomewise.store.sqlite.database import delete_dead_drafts as delete_dead_drafts
+from tomewise.store.sqlite.database import delete_files
 from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.tome.embedder_address import find_embedder
 from tomewise.types import Embedder
@@ -46,6 +48,19 @@ def import_all(path: Path, source: str, file: BinaryIO) -> None:
         raise type(error)(f"{source} was not imported: {error}") from None
 
 
+def delete_tome(path: Path) -> None:
+    """Delete a tome that nobody here has open, with its caches. Raises StoreError, Locked while it is being written."""
+    SqliteStore.open(path, create=False).delete()
+
+
+def move_tome(path: Path, new: Path) -> None:
+    """Give a tome that nobody here has open another path in its folder.
+
+    Raises Locked while another program has it open, StoreError if there is something at that path.
+    """
+    SqliteStore.open(path, create=False).move(new)
+
+
 def delete_empty_store(path: Path) -> None:
     """Delete a store without documents, with its caches. A store with documents stays, and so does any other file."""
     if not path.is_file():
@@ -62,8 +77,7 @@ def delete_empty_store(path: Path) -> None:
         return  # somebody else fills it
     finally:
         store.close()
-    for name in ("", "-wal", "-shm"):
-        path.with_name(path.name + name).unlink(missing_ok=True)
+    delete_files(path)
     with suppress(OSError):
         store.delete_cache()
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,6 +22,8 @@ from tomewise.errors import Locked, StoreError
 from tomewise.store.sqlite.schema import APPLICATION_ID, LATEST, migrate
 
 BUSY_SECONDS = 3.0
+_DRAFT = re.compile(r"\.[0-9a-f]{32}\.import(?:-wal|-shm|-journal)?")
+_DEAD_SECONDS = 3600.0
 _BESIDE = "-wal", "-shm", "-journal"  # the ends of the names of what SQLite writes beside a file
 _HEADER = b"SQLite format 3\x00"
 _PAGE = 8192  # bytes; holds five vectors of 384 numbers; a default page holds two and stays a quarter empty
@@ -66,6 +70,7 @@ def begin_new(path: Path) -> Iterator[Connection]:
     Until then the file has another name in the same folder. It never takes the place of another file.
     """
     _check_place(path)
+    delete_dead_drafts(path.parent)
     draft = path.with_name(f".{uuid4().hex}.import")
     engine = _make_engine(draft)
     try:
@@ -81,6 +86,33 @@ def begin_new(path: Path) -> Iterator[Connection]:
     finally:
         for suffix in ("", *_BESIDE):
             draft.with_name(draft.name + suffix).unlink(missing_ok=True)
+
+
+def delete_dead_drafts(folder: Path) -> None:
+    """Delete what `begin_new` left in a folder where its process was killed: drafts that did not change for an hour."""
+    for draft in folder.glob(".*.import*"):
+        if _DRAFT.fullmatch(draft.name) and not draft.is_symlink():
+            with suppress(OSError):
+                if time.time() - draft.stat().st_mtime > _DEAD_SECONDS:
+                    draft.unlink()
+
+
+def delete_files(path: Path) -> None:
+    """Delete a file that nobody here has open, then what SQLite left beside it: without the file that is nothing."""
+    for suffix in ("", *_BESIDE):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def move_file(path: Path, new: Path) -> None:
+    """Give a file that nobody has open another path in its folder. It takes the place of no other file.
+
+    Raises Locked if another program has it open, and StoreError if there is something at the new path.
+    """
+    if any(os.path.lexists(path.with_name(path.name + suffix)) for suffix in _BESIDE):
+        raise Locked(f"{path} is open in another program: rename it when that has ended")
+    _check_place(new)
+    _move_to(path, new)
+    path.unlink(missing_ok=True)
 
 
 def _check_place(path: Path) -> None:

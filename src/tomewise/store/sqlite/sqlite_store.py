@@ -23,7 +23,14 @@ from tomewise.store.sqlite.damage import (
     find_damaged_row,
     name_damage,
 )
-from tomewise.store.sqlite.database import begin_new, begin_write, connect, translate_errors
+from tomewise.store.sqlite.database import (
+    begin_new,
+    begin_write,
+    connect,
+    delete_files,
+    move_file,
+    translate_errors,
+)
 from tomewise.store.sqlite.mirror import Keys
 from tomewise.store.sqlite.row_values import RESTORE, describe_value
 from tomewise.store.sqlite.schema import TABLES, meta
@@ -77,6 +84,23 @@ class SqliteStore(StoredTexts, StoredSpaces, StoredRecords):
         with begin_new(path) as connection:
             fill(connection, lines)
             _check_settings(connection, path)
+
+    def delete(self) -> None:
+        """Close the store, and delete the tome with its caches. Raises Locked while it is being written."""
+        with self.alone("delete"):
+            self.close()
+            delete_files(self.path)
+        self.delete_cache()
+
+    def move(self, path: Path) -> None:
+        """Close the store, and give the tome another path in its folder. Its caches are made again.
+
+        Raises Locked while another program has it open, StoreError if there is something at that path.
+        """
+        with self.alone("rename"):
+            self.close()
+            move_file(self.path, path)
+        self.delete_cache()
 
     def dump(self) -> Iterator[str]:
         """All that the tome holds, with keys, replies and traces, as JSON lines in one order: see `restore`."""

@@ -1,0 +1,177 @@
+"""Whole tomes over HTTP: made, renamed, deleted, exported and imported; and what refuses to be half of that."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+from tests.patience import wait_until
+
+from tomewise.server.app import make_app
+from tomewise.server.library import Library
+from tomewise.server.serve_options import ServerOptions
+from tomewise.settings import Settings
+from tomewise.tome.open_store import export_all, open_store
+from tomewise.tome.tome import Tome
+from tomewise.types import Document
+
+LINES = {"content-type": "application/jsonl"}
+
+
+@pytest.fixture(name="root")
+def make_root(tmp_path: Path) -> Path:
+    (tmp_path / "root").mkdir()
+    with Tome.open(tmp_path / "root" / "novel.tome", embedder="hash") as tome:
+        tome.add(Document(id="d1", text="Ada put out the light."))
+        tome.ask("Who put out the light?")
+    return tmp_path / "root"
+
+
+@pytest.fixture(name="client")
+def make_client(root: Path) -> Iterator[TestClient]:
+    with Tome.open(root.parent / "own.tome", embedder="hash") as tome:
+        tome.add(Document(id="d1", text="The owner's own."))
+    library = Library(Settings(embedder="hash"), [root.parent / "own.tome"], root)
+    with TestClient(make_app(library, ServerOptions()), base_url="http://127.0.0.1:8765") as client:
+        yield client
+
+
+def read_code(reply: Any) -> tuple[int, str]:
+    return reply.status_code, reply.json()["error"]["code"]
+
+
+def add(client: TestClient, tome: str, text: str) -> Any:
+    job = client.post(f"/api/tomes/{tome}/documents", json={"id": text, "text": text}).json()
+    return job["id"]
+
+
+def wait_for(client: TestClient, job: str, *states: str) -> None:
+    wait_until(lambda: client.get(f"/api/jobs/{job}").json()["state"] in states)
+
+
+def test_a_tome_is_renamed_with_its_answers_and_jobs(client: TestClient, root: Path):
+    wait_for(client, job := add(client, "novel", "The clerk forged the letter."), "done")
+    client.post("/api/tomes/novel/ask", json={"question": "Who forged the letter?"})
+    renamed = client.post("/api/tomes/novel/rename", json={"name": "new_name"})
+    assert (renamed.status_code, renamed.json()["tome"], len(renamed.json()["documents"])) == (200, "new_name", 2)
+    assert client.get("/api/tomes/novel").status_code == 404
+    assert len(client.get("/api/tomes/new_name/traces").json()["traces"]) == 2
+    assert client.get(f"/api/jobs/{job}").json()["tome"] == "new_name"
+    assert sorted(path.name for path in root.iterdir() if "novel" in path.name) == []
+    wait_for(client, add(client, "new_name", "One more."), "done")
+    assert client.get("/api/tomes").json()["sizes"]["new_name"] > 0
+
+
+@pytest.mark.parametrize("name", ["", "../out", "a/b", "x" * 65, "novel", "own", ".hidden", "a b", "a\x00b"])
+def test_a_name_that_no_new_tome_can_have_is_refused(client: TestClient, root: Path, name: str):
+    assert read_code(client.post("/api/tomes/novel/rename", json={"name": name})) == (400, "usage")
+    assert (root / "novel.tome").exists()
+    assert len(list(root.parent.glob("*.tome"))) == 1
+
+
+def test_a_tome_is_deleted_only_with_its_name_and_leaves_nothing(client: TestClient, root: Path):
+    wait_for(client, job := add(client, "novel", "The clerk forged the letter."), "done")
+    for confirm in ("", "Novel", "other"):
+        assert read_code(client.delete("/api/tomes/novel", params={"confirm": confirm})) == (400, "usage")
+    assert read_code(client.delete("/api/tomes/novel")) == (400, "usage")
+    assert client.delete("/api/tomes/novel", params={"confirm": "novel"}).json() == {"deleted": "novel"}
+    assert list(root.iterdir()) == []
+    assert read_code(client.delete("/api/tomes/novel", params={"confirm": "novel"})) == (404, "unknown_name")
+    assert client.get(f"/api/jobs/{job}").status_code == 404
+    assert client.post("/api/tomes", json={"name": "novel"}).status_code == 201  # the name is free again
+    assert client.get("/api/tomes/novel").json()["documents"] == []
+
+
+def test_a_tome_that_was_named_on_the_command_line_stays(client: TestClient, root: Path):
+    assert client.get("/api/tomes/own").json()["is_owned"] is False
+    assert client.get("/api/tomes/novel").json()["is_owned"] is True
+    assert read_code(client.delete("/api/tomes/own", params={"confirm": "own"})) == (400, "usage")
+    assert read_code(client.post("/api/tomes/own/rename", json={"name": "mine"})) == (400, "usage")
+    assert client.get("/api/tomes/own").status_code == 200
+
+
+def test_while_a_question_or_a_job_works_a_tome_stays_whole(client: TestClient, root: Path):
+    def assert_locked() -> None:
+        assert read_code(client.delete("/api/tomes/novel", params={"confirm": "novel"})) == (409, "locked")
+        assert read_code(client.post("/api/tomes/novel/rename", json={"name": "other"})) == (409, "locked")
+
+    with client.app.state.service.library.hold("novel"):  # type: ignore[attr-defined]
+        assert_locked()
+    other = open_store(root / "novel.tome")  # another program
+    with other.alone("build"):
+        job = add(client, "novel", "It waits.")
+        wait_for(client, job, "waiting")
+        assert_locked()
+        client.delete(f"/api/jobs/{job}")
+        assert_locked()  # the other program is still writing
+    assert read_code(client.post("/api/tomes/novel/rename", json={"name": "other"})) == (
+        409,
+        "locked",
+    )  # or has it open
+    other.close()
+    answer = client.post("/api/tomes/novel/ask", json={"question": "Who put out the light?"}).json()
+    assert answer["citations"]
+    assert client.delete("/api/tomes/novel", params={"confirm": "novel"}).status_code == 200
+
+
+def test_an_export_is_what_the_command_prints_and_makes_an_equal_tome(client: TestClient, root: Path):
+    exported = client.get("/api/tomes/novel/export")
+    assert exported.headers["content-type"] == "application/jsonl"
+    assert exported.headers["content-disposition"] == "attachment; filename*=UTF-8''novel.jsonl"
+    assert exported.text.splitlines() == list(export_all(root / "novel.tome"))
+    made = client.post("/api/tomes/copy/import", content=exported.content, headers=LINES)
+    assert (made.status_code, made.json()["tome"]) == (201, "copy")
+    assert list(export_all(root / "copy.tome")) == list(export_all(root / "novel.tome"))
+    for name in ("copy", "own", "..", "a.b"):
+        reply = client.post(f"/api/tomes/{name}/import", content=exported.content, headers=LINES)
+        assert reply.status_code in (400, 404, 405), name
+
+
+@pytest.mark.parametrize("sent", [b"", b"no JSON", b'{"tomewise": 6}\n{"table": "documents"}', b'{"tomewise": 99}'])
+def test_lines_that_make_no_tome_leave_none(client: TestClient, root: Path, sent: bytes):
+    reply = client.post("/api/tomes/copy/import", content=sent, headers=LINES)
+    assert read_code(reply) == (409, "store")
+    assert str(root) not in reply.text
+    assert sorted(path.name for path in root.iterdir() if not path.name.startswith("novel")) == []
+
+
+def test_an_import_is_no_form_and_has_the_bound_of_uploads(client: TestClient):
+    form = {"files": ("x.jsonl", b"{}")}
+    assert read_code(client.post("/api/tomes/copy/import", files=form)) == (415, "media_type")
+    assert read_code(client.post("/api/tomes/copy/import", json={})) == (415, "media_type")
+    large = LINES | {"content-length": "100000001"}
+    assert read_code(client.post("/api/tomes/copy/import", content=b"{}", headers=large)) == (413, "too_large")
+
+
+def test_an_import_whose_embedder_cannot_be_used_here_leaves_no_tome(client: TestClient, root: Path):
+    lines = client.get("/api/tomes/novel/export").text.replace('"value": "hash', '"value": "nobody:has-this')
+    assert client.post("/api/tomes/copy/import", content=lines.encode(), headers=LINES).status_code >= 400
+    assert sorted(path.name for path in root.iterdir() if path.name.startswith("copy")) == []
+
+
+def test_a_server_that_only_reads_exports_and_changes_nothing(root: Path):
+    library = Library(Settings(), root=root, read_only=True)
+    with TestClient(make_app(library, ServerOptions(read_only=True)), base_url="http://127.0.0.1:8765") as client:
+        assert client.get("/api/tomes/novel/export").status_code == 200
+        assert read_code(client.delete("/api/tomes/novel", params={"confirm": "novel"})) == (403, "read_only")
+        assert read_code(client.post("/api/tomes/novel/rename", json={"name": "x"})) == (403, "read_only")
+        reply = client.post("/api/tomes/copy/import", content=b"{}", headers=LINES)
+        assert read_code(reply) == (403, "read_only")
+
+
+def test_drafts_of_killed_imports_are_deleted_at_the_start_and_no_other_file(root: Path):
+    dead = [root / f".{'a' * 32}.import{end}" for end in ("", "-wal", "-shm")]
+    fresh, foreign = root / f".{'b' * 32}.import", root / ".notes.import"
+    linked, target = root / f".{'c' * 32}.import", root.parent / "target"
+    for path in (*dead, fresh, foreign, target):
+        path.write_text("x")
+        os.utime(path, (1, time.time() if path == fresh else 1))
+    linked.symlink_to(target)
+    with TestClient(make_app(Library(Settings(), root=root), ServerOptions())):
+        assert not any(path.exists() for path in dead)
+        assert all(path.exists() for path in (fresh, foreign, linked, target))
