@@ -18,6 +18,11 @@ export function useModel() {
   return [name, choose];
 }
 
+/** A model as people know it: what answers without one is not a model. */
+export function describeModel(name) {
+  return name === "extractive" ? "no model" : name;
+}
+
 /** The field of a request that names the model, where it is not the first. */
 export function nameModel(name) {
   return name ? { model: name } : {};
@@ -28,7 +33,7 @@ export function ModelButton({ info }) {
   const [isOpen, setIsOpen] = useState(false);
   const [name, choose] = useModel();
   const shown = name || info.model;
-  return html`<button type="button" class="model" aria-haspopup="dialog" title=${`Model: ${shown}. Spent since the server started: ${formatMoney(info.spent.cost)}.`} onClick=${() => setIsOpen(true)}><span class="hidden">Model: </span>${shown === "extractive" ? "no model" : shown}</button>
+  return html`<button type="button" class="model" aria-haspopup="dialog" title=${`Model: ${describeModel(shown)}. Spent since the server started: ${formatMoney(info.spent.cost)}.`} onClick=${() => setIsOpen(true)}><span class="hidden">Model: </span>${describeModel(shown)}</button>
     ${isOpen ? html`<${Models} name=${name} choose=${choose} onClose=${() => setIsOpen(false)} />` : null}`;
 }
 

@@ -326,10 +326,10 @@ function lookOf({ number, wide, extra, short }) {
 }
 
 /** How much of a task is done. A `total` of 0 is not known yet. */
-export function Progress({ label, done, total, unit = "" }) {
-  const words = total ? `${formatCount(done)} of ${formatCount(total)}` : formatCount(done);
+export function Progress({ label, done, total }) {
+  const words = total ? `${formatCount(done)} of ${formatCount(total)}` : done ? formatCount(done) : "";
   return html`<div class="progress">
-    <span class="progress-label">${label}</span><span class="number">${words} ${unit}</span>
+    <span class="progress-label">${label}</span><span class="number">${words}</span>
     <progress aria-label=${label} max=${total || 1} value=${total ? Math.min(done, total) : undefined}></progress>
   </div>`;
 }
@@ -363,7 +363,7 @@ export function Menu({ label, kind = "quiet", small = true, title, items }) {
       const look = { class: item.danger ? "danger" : "", role: "menuitem", key: item.label };
       const words = html`${item.label}${item.hint ? html`<small>${item.hint}</small>` : null}`;
       return item.href
-        ? html`<a ...${look} href=${item.href} onClick=${close}>${words}</a>`
+        ? html`<a ...${look} href=${item.href} download=${item.download} onClick=${close}>${words}</a>`
         : html`<button type="button" ...${look} onClick=${() => { close(); item.onClick(); }}>${words}</button>`;
     })}</div>
   </details>`;
