@@ -52,7 +52,7 @@ FRAMES = 60
 def main() -> None:
     """Measure and print."""
     assets = list_assets().values()
-    print(f"page: {sum(len(asset.body) for asset in assets) / 1000:.0f} KB in {len(assets)} files (at most 400 in 20)")
+    print(f"page: {sum(len(asset.body) for asset in assets) / 1000:.0f} KB in {len(assets)} files (at most 500 in 32)")
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
         folder = Path(name)
         place = make_tome(folder / "long.tome")
