@@ -14,7 +14,7 @@ from tomewise.events import Fallbacks
 from tomewise.fallbacks import count_fallbacks
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.loops.evidence import FENCE, make_token_counter
-from tomewise.memory.building import build, find_lag
+from tomewise.memory.building import build, find_backlog
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.run import meter
 from tomewise.store.sqlite.sqlite_store import SqliteStore
@@ -64,10 +64,10 @@ def store(tmp_path: Path):
 )
 async def test_from_texts_to_an_answer(store, name, label, options):
     system = assemble(name, Kit(store, ExtractiveModel(EMBEDDER), EMBEDDER), **options)
-    assert find_lag(system.layers, store)
+    assert find_backlog(system.layers, store).counts
     reports = await build(system.layers, store, quiet)
     assert not any(report.failed for report in reports)
-    assert find_lag(system.layers, store) == {}
+    assert find_backlog(system.layers, store).counts == {}
     assert [layer.name for layer in system.layers if layer.name.startswith("graph:")]
     await check_retriever(system.retriever, QUESTION, store)
     free = await check_loop(system.loop, Question(text=QUESTION, force=True))

@@ -18,7 +18,7 @@ from tomewise.language.prompts import Prompts
 from tomewise.language.retry import Backoff
 from tomewise.language.roles import FUSE, FuseIn
 from tomewise.memory.ask_each import ask_each
-from tomewise.memory.building import build, find_lag
+from tomewise.memory.building import build, find_backlog
 from tomewise.memory.summaries import SummariesLayer
 from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import HashEmbedder, document_of, put_document
@@ -80,7 +80,7 @@ async def test_a_layer_is_committed_although_nobody_else_is_left_to_be_replied_t
         assert "meanwhile other requests got a reply" in next(iter(again.failed.values()))
         assert sum(map(is_test_request, server.requests)) == 1
         assert len(server.requests) == 3
-        assert find_lag([SummariesLayer(store, Cached(None, Prompts(), store.calls))], store) == {}  # type: ignore[arg-type]
+        assert find_backlog([SummariesLayer(store, Cached(None, Prompts(), store.calls))], store).counts == {}  # type: ignore[arg-type]
         server.handler = lambda request: SUMMARY
         assert (await build_summaries(store, server)).added == 1
     store.close()

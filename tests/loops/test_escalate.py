@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.loops.doubles import converse
 
@@ -10,7 +12,7 @@ from tomewise.errors import UsageError
 from tomewise.loops import escalate
 from tomewise.loops.escalate import Way
 from tomewise.testing import check_loop
-from tomewise.types import Answer, Event, Question
+from tomewise.types import Answer, Event, Lagging, Question
 
 DECLINED = Answer(text="", resolved=False, supported="none", missing="who paid the clerk")
 FULL = Answer(text="at nine")
@@ -49,8 +51,21 @@ def Escalate(*ways, **limits):  # noqa: N802 - the class, with a rule that is pl
     return escalate.Escalate(*ways, find_whole=lambda text: "list" if text == WHOLE.text else "", **limits)
 
 
-def way(name, answer=FULL, most=33, lag=()):
-    return Way(name, Fixed(answer, most), lambda: lag)
+class FixedLag:
+    """Layers that were never built, and layers that are behind."""
+
+    def __init__(self, unbuilt, behind):
+        self.unbuilt, self.behind = unbuilt, behind
+
+    def find_lag(self, *, strict):
+        return dict.fromkeys((*self.unbuilt, *(self.behind if strict else ())), 1)
+
+    async def describe(self, question):
+        return Lagging(layers=self.behind) if self.behind else None
+
+
+def way(name, answer=FULL, most=33, lag=(), behind=()):
+    return Way(name, Fixed(answer, most), FixedLag(lag, behind))
 
 
 def names(events):
@@ -80,6 +95,15 @@ async def test_what_is_declined_or_in_doubt_goes_to_the_first_loop_that_is_built
     assert ladder[0].loop.asked == ladder[2].loop.asked == []
     assert [event.name for event in events] == ["chosen", "worked", "stopped", "chosen", "worked"]
     assert (await check_loop(loop, ASKED)).resolved
+
+
+async def test_memory_that_lags_answers_and_says_so_but_not_a_strict_question():
+    first, ladder = way("hybrid", DECLINED, 1), [way("comorag", behind=("tree",)), way("hybrid+probe")]
+    events, answer = await converse(Escalate(first, ladder, []), ASKED)
+    assert (names(events)[-1], answer.lagging) == ("comorag", Lagging(layers=("tree",)))
+    events, answer = await converse(Escalate(first, ladder, []), replace(ASKED, strict=True))
+    assert (names(events)[-1], answer.lagging) == ("hybrid+probe", None)
+    assert events[-2].detail["passed over"] == {"comorag": "needs tree"}
 
 
 async def test_an_answer_in_doubt_stands_where_the_longer_loop_declines():

@@ -13,7 +13,7 @@ from tomewise.language.budget import Budgeted
 from tomewise.language.cached import Cached
 from tomewise.language.failures import StopAtFailures
 from tomewise.language.prompts import Prompts
-from tomewise.memory.building import build, estimate, find_changes, find_lag
+from tomewise.memory.building import build, estimate, find_backlog, find_changes
 from tomewise.memory.episodes import EpisodesLayer
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
@@ -106,19 +106,19 @@ async def test_only_new_and_removed_nodes_are_changes(store) -> None:
     layers = {layer.name: layer for layer in make_tower(store, [])}
     assert len(find_changes(layers["a"], store).added) == 3
     assert not find_changes(layers["b"], store, list(layers.values())), "the layer below has no nodes yet"
-    assert find_lag(list(layers.values()), store) == {"a": 3, "e": 3}
+    assert find_backlog(list(layers.values()), store).counts == {"a": 3, "e": 3}
     await build(list(layers.values()), store, quiet)
-    assert find_lag(list(layers.values()), store) == {}
+    assert find_backlog(list(layers.values()), store).counts == {}
     (key,) = put_document(store, EMBEDDER, document_of("new", "A new one."))
     assert find_changes(layers["a"], store) == Change(added=(key,))
-    assert find_lag(list(layers.values()), store) == {"a": 1, "e": 1}
+    assert find_backlog(list(layers.values()), store).counts == {"a": 1, "e": 1}
     await build(list(layers.values()), store, quiet)
     (gone,) = (passage.id for passage in store.passages().values() if passage.document == "d1")
     with store.write() as change:
         change.remove_document("d1")
     assert find_changes(layers["a"], store) == Change(removed=(gone,))
     assert find_changes(layers["d"], store) == Change(removed=(f"b/a/{gone}", f"c/a/{gone}"))
-    assert find_lag(list(layers.values()), store) == dict.fromkeys("abcde", 0)
+    assert find_backlog(list(layers.values()), store).counts == dict.fromkeys("abcde", 0)
     await build(list(layers.values()), store, quiet)
     assert not any(find_changes(layer, store) for layer in layers.values())
 
@@ -132,7 +132,7 @@ async def test_finished_layers_stay_after_an_error_of_another_layer(store) -> No
     assert "d begins" not in events
     assert len(store.nodes("a")) == 3
     assert store.nodes("b") == {}
-    assert "b" in find_lag(make_tower(store, []), store)
+    assert "b" in find_backlog(make_tower(store, []), store).counts
     events.clear()
     await build(make_tower(store, events), store, quiet)
     assert "a begins" not in events
@@ -217,7 +217,7 @@ async def test_real_layers_built_together_ask_as_many_calls_as_estimated(store) 
         await build(make_layers(store, Cached(model, Prompts(), store.calls)), store, quiet)
     assert seen.usage().total.calls == 9  # the graphs read the same three texts as each other
     assert sum(layer.calls for layer in foreseen) == 15
-    assert find_lag(make_layers(store, model), store) == {}
+    assert find_backlog(make_layers(store, model), store).counts == {}
 
 
 async def test_a_passage_whose_call_keeps_failing_does_not_fail_the_build(store) -> None:
@@ -225,7 +225,7 @@ async def test_a_passage_whose_call_keeps_failing_does_not_fail_the_build(store)
     failed = {report.layer: list(report.failed.values()) for report in reports if report.failed}
     assert failed == {"gists": ["no"]}
     assert store.layers()["gists"] == {"nodes": 2, "failed": 1}
-    assert find_lag(make_layers(store, make_model()), store) == {}, "the finished nodes are usable"
+    assert find_backlog(make_layers(store, make_model()), store).counts == {}, "the finished nodes are usable"
     reports = await build(make_layers(store, make_model()), store, quiet)
     assert {report.layer: report.added for report in reports if report.added} == {
         "gists": 1,
@@ -242,7 +242,7 @@ async def test_a_budget_that_ends_half_way_keeps_paid_replies(store) -> None:
     again = make_model()
     await build(make_layers(store, Cached(again, Prompts(), store.calls)), store, quiet)
     assert len(again.calls) == 4
-    assert find_lag(make_layers(store, again), store) == {}
+    assert find_backlog(make_layers(store, again), store).counts == {}
 
 
 def test_the_loss_of_passages_that_failed_is_noticed(store):

@@ -14,7 +14,7 @@ from tests import stories
 
 from tomewise.errors import BadReply, UsageError
 from tomewise.language.roles import SummaryIn
-from tomewise.memory.building import build, estimate, find_changes, find_lag
+from tomewise.memory.building import build, estimate, find_backlog, find_changes
 from tomewise.memory.episodes import EpisodesLayer, choose_window_size, cut_windows
 from tomewise.run import meter
 from tomewise.store.export import export
@@ -162,7 +162,7 @@ async def test_a_removal_is_a_change_and_removes_the_windows(store) -> None:
     with store.write() as change:
         change.remove_document("b")
     assert find_changes(layer, store).removed
-    assert find_lag([layer], store) == {"episodes": 0}
+    assert find_backlog([layer], store).counts == {"episodes": 0}
     asked = make_model()
     await build([EpisodesLayer(store, asked, EMBEDDER)], store, quiet)
     assert asked.calls == []
@@ -180,7 +180,7 @@ async def test_only_the_failed_window_is_recorded_and_asked_for_again(store) -> 
     (report,) = await build([layer], store, quiet)
     assert report.failed == dict.fromkeys(keys[3:6], "no JSON")
     assert store.layers()["episodes"] == {"nodes": 2, "failed": 3}
-    assert find_lag([layer], store) == {}, "the finished windows are usable"
+    assert find_backlog([layer], store).counts == {}, "the finished windows are usable"
     assert find_changes(layer, store).added == tuple(keys[3:6])
     assert not find_changes(layer, store).removed
     asked = make_model()
@@ -252,9 +252,9 @@ async def test_layers_with_different_settings_exist_side_by_side(store) -> None:
     put_passages(store, "a", *list_scenes("a", 7))
     layers = [EpisodesLayer(store, make_model(), EMBEDDER, **options) for options in ({}, {"stride": 1}, {"levels": 2})]
     await build(layers[:1], store, quiet)
-    assert [bool(find_lag([layer], store)) for layer in layers] == [False, True, True]
+    assert [bool(find_backlog([layer], store).counts) for layer in layers] == [False, True, True]
     await build(layers, store, quiet)
-    assert find_lag(layers, store) == {}
+    assert find_backlog(layers, store).counts == {}
     assert [layer.name for layer in layers] == ["episodes", "episodes:stride=1", "episodes:levels=2"]
     assert [len(store.nodes(layer.name)) for layer in layers] == [2, 5, 2 + 1]
     with store.write() as change:

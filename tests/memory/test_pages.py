@@ -11,7 +11,7 @@ from tests.stories import put_texts
 
 from tomewise.errors import BadReply, UsageError
 from tomewise.language.extractive import ExtractiveModel
-from tomewise.memory.building import build, estimate, find_lag
+from tomewise.memory.building import build, estimate, find_backlog
 from tomewise.memory.pages import PagesLayer, cut_pages
 from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_layer
@@ -117,7 +117,7 @@ async def test_a_page_whose_call_fails_is_recorded_and_asked_for_again(store, re
     layer = PagesLayer(store, make_model(), EMBEDDER, words=24)
     (report,) = await build([layer], store, quiet)
     assert (report.added, report.failed) == (1, {})
-    assert not find_lag([layer], store)
+    assert not find_backlog([layer], store).counts
 
 
 async def test_the_estimate_is_what_the_build_takes(store):

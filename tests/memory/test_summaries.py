@@ -12,7 +12,7 @@ from tomewise.language.cached import Cached
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import SummaryIn
-from tomewise.memory.building import build, estimate, find_lag
+from tomewise.memory.building import build, estimate, find_backlog
 from tomewise.memory.summaries import SummariesLayer
 from tomewise.run import meter
 from tomewise.store.sqlite.sqlite_store import SqliteStore
@@ -41,10 +41,10 @@ def store(tmp_path: Path) -> SqliteStore:
 
 async def test_each_passage_has_a_summary(store: SqliteStore) -> None:
     layer = SummariesLayer(store, ScriptedModel({"summarise": shorten}))
-    assert find_lag([layer], store) == {"summaries": 3}
+    assert find_backlog([layer], store).counts == {"summaries": 3}
     (report,) = await build([layer], store, quiet)
     summaries = store.nodes("summaries")
-    assert (report.added, find_lag([layer], store)) == (3, {})
+    assert (report.added, find_backlog([layer], store).counts) == (3, {})
     passages = store.passages()
     ground = {
         summaries[key].text: [passages[source].text for source in sources]

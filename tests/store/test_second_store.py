@@ -10,7 +10,7 @@ from tests.store.plain_store import PlainStore
 
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.language.extractive import ExtractiveModel
-from tomewise.memory.building import build, find_lag
+from tomewise.memory.building import build, find_backlog
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.passages import PassagesLayer
 from tomewise.memory.renewal import forget_memory
@@ -62,7 +62,7 @@ async def test_every_system_gives_equal_memories_and_answers_from_both(stores: t
     for store in stores:
         system = assemble(name, make_kit(store))
         assert not any(report.failed for report in await build(system.layers, store, quiet))
-        assert find_lag(system.layers, store) == {}
+        assert find_backlog(system.layers, store).counts == {}
         if system.retriever is not None:
             await check_retriever(system.retriever, QUESTION, store)
         answer = await check_loop(system.loop, Question(text=QUESTION, force=True))
@@ -96,7 +96,7 @@ async def test_forgotten_memory_is_made_again(stores: tuple[Store, Store]) -> No
         before = list(export(store))
         passage = next(iter(store.passages().values()))
         forget_memory([layers[0].name, passage.id], layers, store)
-        assert find_lag(layers, store) == {layers[0].name: len(TEXTS)}
+        assert find_backlog(layers, store).counts == {layers[0].name: len(TEXTS)}
         await build(layers, store, quiet)
         assert list(export(store)) == before
 

@@ -352,7 +352,8 @@ def test_a_memory_that_lost_something_says_so(here):
     with pytest.raises(
         NotBuilt, match=r"tree \(something was removed\); run `tome build --tome .*m.tome --system raptor`"
     ):
-        tome.ask("Who?", system="raptor")
+        tome.ask("Who?", system="raptor", strict=True)
+    assert tome.ask("Who?", system="raptor").lagging.removed
     tome.build("raptor")
     assert tome.ask("Who?", system="raptor").system == "raptor"
     tome.close()

@@ -289,7 +289,7 @@ class _Run:
         else:
             # Every question gets an answer, also a guess: the row says how sure it is, and the table shows the risk.
             with count_fallbacks() as fallbacks:
-                answer = await answer_question(system, replace(item.question, force=True))
+                answer = await answer_question(system, replace(item.question, force=True, strict=True))
             fields = {**read_answer_fields(answer), "usage": read_usage(), "fallbacks": dict(fallbacks)}
             if not (item.supporting or item.spans):
                 return fields

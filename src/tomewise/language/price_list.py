@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from functools import cache
 
 from tomewise.errors import UnknownName, suggest
+from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.language.spec import PROVIDERS, ModelSpec
+from tomewise.types import Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,15 @@ def find_price(spec: ModelSpec, input_tokens: int, output_tokens: int) -> float 
         return None
     used = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
     return float(calc_price(used, spec.model, provider_id=spec.provider).total_price)
+
+
+def price_estimate(estimate: Estimate) -> float | None:
+    """Dollars for what an update of a layer would use, or None if they are unknown."""
+    if not estimate.calls or estimate.model == EXTRACTIVE:
+        return 0.0
+    if not estimate.model or "," in estimate.model:  # not known which of its calls are whose
+        return None
+    return find_price(ModelSpec.parse(estimate.model), estimate.input_tokens, estimate.output_tokens)
 
 
 @cache

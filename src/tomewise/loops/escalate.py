@@ -7,7 +7,8 @@ Ours. No call decides which loop is run: what decides is the question (`whole_fo
   question is within the limit on reading; else to the first way of `deeper` that is ready.
 - Any other is asked once, and may be declined. A full answer is the answer. Otherwise the first way of `deeper` that is
   ready goes on; if that one declines, a first answer that was supported only partly is the answer.
-- A way is ready if it is known, its memory layers are up to date, and it states that its calls fit into the budget.
+- A way is ready if it is known, its memory layers are built (for a strict question: up to date), and it states that
+  its calls fit into the budget.
 
 Each choice is an event `chosen`: what, why, what was passed over and why, and which systems a build would make ready.
 """
@@ -15,7 +16,7 @@ Each choice is an event `chosen`: what, why, what was passed over and why, and w
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
@@ -23,7 +24,7 @@ from tomewise.calls import CallCount, read_calls, write_number
 from tomewise.errors import UsageError
 from tomewise.events import Chosen, Stopped
 from tomewise.loops.answer_parts import show_only_full
-from tomewise.types import Answer, Event, Loop, Question
+from tomewise.types import Answer, Event, Lagging, Loop, Question
 
 
 @runtime_checkable
@@ -35,16 +36,25 @@ class Estimates(Protocol):
         ...
 
 
+class Lag(Protocol):
+    """Knows how far the memory layers of a way lag behind the documents."""
+
+    def find_lag(self, *, strict: bool) -> Mapping[str, int]:
+        """The layers without which it cannot answer, with how much each has yet to take in."""
+        ...
+
+    async def describe(self, question: Question) -> Lagging | None:
+        """How far those that it has lag for this question; None if they do not."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A way of answering. Without a `loop` its name is not known.
-
-    `find_lag` names the memory layers that it needs and that are not up to date.
-    """
+    """A way of answering. Without a `loop` its name is not known, without a `lag` it needs no memory layers."""
 
     name: str
     loop: Loop | None
-    find_lag: Callable[[], Sequence[str]] = tuple
+    lag: Lag | None = None
 
     @property
     def most(self) -> float | None:
@@ -118,7 +128,7 @@ class Escalate:
             choice = await self._choose_whole(question)
             yield choice.make_event(f"the question needs the whole text ({reason})")
             if choice.way is None:
-                choice = await self._choose(self._deeper, 0)
+                choice = await self._choose(self._deeper, 0, question)
                 yield choice.make_event("the whole text is not read, so the best memory that is built answers")
             if choice.way is not None:
                 async for item in _run_way(choice.way, question):
@@ -130,7 +140,7 @@ class Escalate:
     async def _try_first(self, question: Question) -> AsyncIterator[Event | Answer]:
         """Answer with the first way, and go on with a deeper one if that answer does not suffice."""
         # A question that asks for a guess gets it from the last way alone, so that must be known now.
-        choice = await self._choose(self._deeper, self._first.most) if question.force else None
+        choice = await self._choose(self._deeper, self._first.most, question) if question.force else None
         is_last = choice is not None and choice.way is None
         yield _Choice(self._first).make_event("one shot comes first")
         first_answer = Answer(text="", resolved=False, supported="none")
@@ -143,7 +153,7 @@ class Escalate:
         reason = _describe_support(first_answer)
         yield Stopped(reason=f"{self._first.name}: {reason}")
         if not first_answer.resolved or first_answer.supported != "full":
-            choice = choice or await self._choose(self._deeper, self._first.most)
+            choice = choice or await self._choose(self._deeper, self._first.most, question)
             yield choice.make_event(reason)
             if choice.way is not None:
                 async for item in _run_way(choice.way, question):
@@ -152,11 +162,11 @@ class Escalate:
                 return
         yield first_answer
 
-    async def _choose(self, ways: Sequence[Way], spent: float | None) -> _Choice:
+    async def _choose(self, ways: Sequence[Way], spent: float | None, question: Question) -> _Choice:
         """The first way that is ready after so many calls."""
         choice = _Choice()
         for way in ways:
-            lag = await asyncio.to_thread(way.find_lag)
+            lag = await asyncio.to_thread(way.lag.find_lag, strict=question.strict) if way.lag else {}
             reason = self._find_obstacle(way, spent)
             if reason:
                 choice.passed_over[way.name] = reason
@@ -172,7 +182,7 @@ class Escalate:
         """The first way that is ready, and that reads the whole text within the limit."""
         choice = _Choice()
         for way in self._whole:
-            ready = await self._choose([way], None)
+            ready = await self._choose([way], None, question)
             choice.passed_over |= ready.passed_over
             choice.builds += ready.builds
             if ready.way is not None:
@@ -208,10 +218,12 @@ class Escalate:
         return f"may take {write_number(way.most)} calls, {write_number(left)} are left" if way.most > left else ""
 
 
-def _run_way(way: Way, question: Question) -> AsyncIterator[Event | Answer]:
+async def _run_way(way: Way, question: Question) -> AsyncIterator[Event | Answer]:
     if way.loop is None:
         raise UsageError(f"{way.name!r} is not a system here: name one that is")
-    return way.loop.run(question)
+    lagging = await way.lag.describe(question) if way.lag else None
+    async for item in way.loop.run(question):
+        yield replace(item, lagging=lagging) if isinstance(item, Answer) else item
 
 
 async def _run_first(way: Way, question: Question) -> AsyncIterator[Event | Answer]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -95,18 +95,38 @@ def find_changes(layer: Layer, store: Store, layers: Sequence[Layer] = ()) -> Ch
     return Change(added=tuple(store.find_pending_keys(layer.name, below)), removed=store.find_removed_ids(layer.name))
 
 
-def find_lag(layers: Sequence[Layer], store: Store) -> Mapping[str, int]:
-    """Count the nodes that each layer has yet to process; layers that are up to date are left out.
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What layers have yet to process: the keys of new nodes by layer. Layers that are up to date are left out.
+
+    The layers `removed` have yet to process removals, `unbuilt` have processed nothing so far.
+    """
+
+    new_keys: Mapping[str, frozenset[int]]
+    removed: frozenset[str]
+    unbuilt: frozenset[str]
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many nodes each of the layers has yet to process."""
+        return {name: len(keys) for name, keys in self.new_keys.items()}
+
+
+def find_backlog(layers: Sequence[Layer], store: Store) -> Backlog:
+    """What these layers have yet to process.
 
     Nodes that failed do not count: the memory made from the other nodes is usable.
     """
-    lag: dict[str, int] = {}
+    new_keys: dict[str, frozenset[int]] = {}
+    removed: set[str] = set()
     for layer in layers:
         change = find_changes(layer, store, layers)
-        new_keys = set(change.added) - set(store.intake(layer.name).failed) if change.added else ()
-        if new_keys or change.removed:
-            lag[layer.name] = len(new_keys)
-    return lag
+        fresh = frozenset(change.added).difference(store.intake(layer.name).failed if change.added else ())
+        if fresh or change.removed:
+            new_keys[layer.name] = fresh
+            removed |= {layer.name} if change.removed else set()
+    unbuilt = (name for name, fresh in new_keys.items() if fresh and not store.count_intake(name))
+    return Backlog(new_keys, frozenset(removed), frozenset(unbuilt))
 
 
 def _find_providers(layer: Layer, layers: Sequence[Layer]) -> list[Layer]:

@@ -9,6 +9,9 @@ from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 
 from tomewise.outgoing.form import DocumentName, Outgoing, Place, Sorted, read_fields, repeat, sort_set
 from tomewise.outgoing.passage_models import Passage
+from tomewise.place import name_document
+
+_NAMED = 3  # documents in a sentence
 
 
 def write_plain(detail: Any) -> dict[str, Any]:
@@ -110,6 +113,44 @@ class FromSession(Outgoing):
     dropped: list[str] = []
 
 
+class Lagging(Outgoing):
+    """How far the memory that answered lagged behind the documents, and what a build would use."""
+
+    layers: list[str] = Field([], description="The layers that are not up to date.")
+    documents: list[DocumentName] = Field([], description="Those they have yet to take in; the first 20.")
+    count: int = Field(0, description="How many documents these are.")
+    passages: int = Field(0, description="How many passages of them the layers do not know.")
+    nearer: bool = Field(False, description="Whether one of these passages is among the three nearest to the question.")
+    removed: bool = Field(False, description="Whether what was made from removed documents was not made again.")
+    system: str = Field("", description="The system whose build brings the layers up to date.")
+    calls: int = Field(0, description="The calls of that build, without those of the layers `unpriced`.")
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = Field(0.0, description="In dollars; null where a price is unknown.")
+    unpriced: list[str] = Field([], description="Layers whose calls only an estimate of the build counts.")
+
+    def summarize(self) -> str:
+        """What is missing, in a sentence or three."""
+        sentences = []
+        if self.count:
+            names = ", ".join(map(name_document, self.documents[:_NAMED]))
+            names += ", …" if self.count > _NAMED else ""
+            which = "1 document" if self.count == 1 else f"{self.count:,} documents"
+            sentences.append(f"The memory does not know {which} yet: {names}.")
+        if self.nearer:
+            sentences.append("One of the passages nearest to the question is there.")
+        if self.removed:
+            sentences.append("What was made with removed documents is gone and was not made again.")
+        return " ".join(sentences)
+
+    def describe_build(self) -> str:
+        """What a build would use."""
+        cost = "" if self.cost is None else f" (${self.cost:.4f})" if self.cost else ""
+        parts = [f"about {self.calls:,} calls{cost}"] if self.calls or not self.unpriced else []
+        parts += [f"what `--estimate` says for {', '.join(self.unpriced)}"] if self.unpriced else []
+        return " and ".join(parts)
+
+
 class Answer(Outgoing):
     """An answer with its citations and its cost."""
 
@@ -126,6 +167,7 @@ class Answer(Outgoing):
     derived_quotes: int = Field(0, description="Quotations of what was made from passages, such as a summary.")
     usage: Usage
     session: FromSession | None = None
+    lagging: Lagging | None = Field(None, description="What the memory has yet to take in; null if it is up to date.")
 
     answer = repeat("text")
 
@@ -137,6 +179,7 @@ class Answer(Outgoing):
             "The model would have declined; it was forced to answer.": self.resolved and self.forced,
             "The model was asked for a guess too, and gave none.": not self.resolved and self.forced,
             f"{self.dropped_quotes} quotation(s) of the model are in no passage and were dropped.": self.dropped_quotes,
+            self.lagging.summarize() if self.lagging else "": self.lagging,
             f"{self.derived_quotes} quotation(s) are from summaries and in no passage: not cited.": self.derived_quotes,
         }
         return [remark for remark, holds in remarks.items() if holds]

@@ -12,7 +12,7 @@ from fastapi import Request, Response
 from tomewise.errors import NotBuilt, TomewiseError
 from tomewise.events import AnswerPart
 from tomewise.outgoing.answer_models import Event as EventModel
-from tomewise.outgoing.answer_models import NumberedAnswer
+from tomewise.outgoing.answer_models import Lagging, NumberedAnswer
 from tomewise.outgoing.report_models import BuildCosts
 from tomewise.server.bodies import Ask, ChosenSystem, Search
 from tomewise.server.choosing import choose_bounded, choose_naming
@@ -114,5 +114,8 @@ async def _search(service: Service, name: str, body: Search) -> SearchReply:
             tome = await service.library.open(name)
             variant = choose_bounded(body.system, body.settings, tome.default_system)
             scope = await asyncio.to_thread(find_exact_scope, body.documents, body.where, tome)
-            found = await tome.asearch(body.query, system=variant, limit=body.limit, within=scope)
-        return SearchReply(evidence=await asyncio.to_thread(describe_evidence, found, tome.store, choose_naming(tome)))
+            lagging = await tome.afind_lag(body.query, system=variant, within=scope)
+            found = await tome.asearch(body.query, system=variant, limit=body.limit, strict=body.strict, within=scope)
+        naming = choose_naming(tome)
+        pieces = await asyncio.to_thread(describe_evidence, found, tome.store, naming)
+        return SearchReply(evidence=pieces, lagging=Lagging.of(lagging, naming) if lagging else None)

@@ -18,6 +18,8 @@ DocumentName = Annotated[str, Field(min_length=1, max_length=5000)]
 Count = Annotated[int, Field(ge=0, le=10**12)]
 Cost = Annotated[float, Field(ge=0, le=10**9)]
 
+Strict = Annotated[bool, Field(description="Refuse memory that lags behind the documents.")]
+
 FieldName = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^=!<>\x00-\x1f\x7f]+$")]
 Scalar: TypeAlias = (
     Annotated[str, Field(max_length=1000)]
@@ -122,6 +124,7 @@ class Search(ChosenSystem, Narrowed):
 
     query: Text
     limit: Annotated[int, Field(ge=1, le=1000)] = 10
+    strict: Strict = False
 
 
 class Ask(ChosenSystem, Narrowed):
@@ -135,6 +138,7 @@ class Ask(ChosenSystem, Narrowed):
     instructions: Text = ""
     session: Name | None = None
     force: bool = False
+    strict: Strict = False
     max_calls: Count | None = None
     max_tokens: Count | None = None
     max_cost: Cost | None = None

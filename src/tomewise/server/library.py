@@ -18,7 +18,7 @@ from typing import Any
 from tomewise.errors import Locked, StoreError, TomewiseError, UnknownName, UsageError, suggest
 from tomewise.language.budget import Budget
 from tomewise.language.forwarding import SharedModel
-from tomewise.memory.building import find_lag
+from tomewise.memory.building import Backlog, find_backlog
 from tomewise.run import change_run
 from tomewise.server.serve_options import Bounds
 from tomewise.settings import Settings
@@ -366,24 +366,30 @@ class Readiness:
         self._tome = tome
         self._lock = Lock()
         self._state: object = None
-        self._lag: Mapping[str, Mapping[str, int]] = {}
+        self._backlogs: Mapping[str, Backlog] = {}
 
-    def find_lag(self) -> Mapping[str, Mapping[str, int]]:
-        """By system, with its default settings: the layers to build, with how many nodes each has yet to take in."""
+    def find_backlogs(self) -> Mapping[str, Backlog]:
+        """By system, with its default settings: what its layers have yet to take in."""
         store = self._tome.store
         with self._lock:
             state = (store.versions(["vectors/passages"]), store.builds())
             if state != self._state:
-                self._lag = {name: lag for name in list_systems() if (lag := self._find(name)) is not None}
+                found = {name: self._find(name) for name in list_systems()}
+                self._backlogs = {name: backlog for name, backlog in found.items() if backlog is not None}
                 self._state = state
-            return self._lag
+            return self._backlogs
 
     def list_ready(self) -> list[str]:
-        """The systems that can answer now."""
-        return [name for name, lag in self.find_lag().items() if not lag]
+        """The systems that can answer now, also those whose memory lags."""
+        return [name for name, backlog in self.find_backlogs().items() if not backlog.unbuilt]
 
-    def _find(self, name: str) -> Mapping[str, int] | None:
+    def list_lagging(self) -> list[str]:
+        """Those of them whose memory has yet to take in passages."""
+        backlogs = self.find_backlogs()
+        return [name for name in self.list_ready() if any(backlogs[name].new_keys.values())]
+
+    def _find(self, name: str) -> Backlog | None:
         try:
-            return find_lag(parse_variant(name).wire(self._tome.kit).layers, self._tome.store)
+            return find_backlog(parse_variant(name).wire(self._tome.kit).layers, self._tome.store)
         except TomewiseError:  # a plugin that is broken, or a system without its library
             return None

@@ -13,7 +13,7 @@ from mcp.types import CallToolResult, TextContent
 from pydantic import Field
 
 from tomewise.language.fences import fence, oneline
-from tomewise.outgoing.answer_models import Asked, Usage
+from tomewise.outgoing.answer_models import Asked, Lagging, Usage
 from tomewise.outgoing.form import DocumentName, Outgoing
 from tomewise.outgoing.passage_models import DocumentEntry, Evidence, Slice
 from tomewise.outgoing.report_models import BuildCosts, Entity, LayerReport, Removal
@@ -125,11 +125,21 @@ def write_answer(result: AnswerResult) -> str:
     head = f"{result.choice}. {result.text}" if result.choice else result.text
     lines = [head if result.resolved else f"Declined. {head}".strip(), f"Supported: {result.supported}"]
     lines += [f"Missing: {oneline(result.missing)}"] if result.missing else []
+    lines += _write_lag(result.lagging) if result.lagging else []
     for citation in result.citations:
         place = describe_place(read_plain_data(citation.place), citation.position + 1)
         names = {"passage": citation.passage, "document": citation.document, "title": citation.title, "place": place}
         lines.append(fence(citation.quote, "passage", **names, start=citation.start, end=citation.end))
     return "\n".join([*lines, *write_passages(result.nearest)])
+
+
+def _write_lag(lagging: Lagging) -> list[str]:
+    """What the memory has yet to take in, with the names of documents between tags."""
+    near = "; one of the passages nearest to the question is there" if lagging.nearer else ""
+    gone = "; what was made with removed documents is not made again yet" if lagging.removed else ""
+    line = f"Memory lags: {lagging.count} documents are not in it yet{near}{gone}."
+    names = [fence("\n".join(lagging.documents), "names", of="documents not in the memory yet")]
+    return [line, *(names if lagging.documents else [])]
 
 
 def keep_small(metadata: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import Field
 
-from tomewise.outgoing.answer_models import TraceRow, Usage
+from tomewise.outgoing.answer_models import Lagging, TraceRow, Usage
 from tomewise.outgoing.form import DocumentName, Outgoing, SourceName
 from tomewise.outgoing.passage_models import DocumentEntry, Evidence, Passage
 from tomewise.outgoing.report_models import AddReport, BuildCosts, BuildReport, Contents, LayerCounts, Removal
@@ -43,7 +43,8 @@ class TomeReply(Contents, DocumentList):
     """What a tome holds, with its first documents, the systems that are ready, and the layers that lag."""
 
     is_owned: bool = Field(description="Whether it may be renamed and deleted here.")
-    ready: list[str]
+    ready: list[str] = Field(description="The systems that can answer now.")
+    lagging: list[str] = Field(description="Those of them whose memory has yet to take in passages.")
     lag: dict[str, int] = Field(description="By built layer, how many nodes it has yet to take in.")
 
 
@@ -90,6 +91,7 @@ class SearchReply(Outgoing):
     """The evidence that a system finds, best first."""
 
     evidence: list[Evidence]
+    lagging: Lagging | None = Field(None, description="What the memory has yet to take in; null if it is up to date.")
 
 
 class ListedTrace(TraceRow):

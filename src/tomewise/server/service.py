@@ -101,6 +101,7 @@ class Service:
             options=tuple(body.options),
             instructions=body.instructions,
             force=body.force,
+            strict=body.strict,
             within=await asyncio.to_thread(find_exact_scope, body.documents, body.where, tome),
         )
         if body.session:

@@ -184,9 +184,16 @@ def _show(name: str, known: OpenTome, *, is_owned: bool) -> TomeReply:
     page = make_page("documents", contents.documents, "id", "", PAGE)
     lag: Counter[str] = Counter()
     built = set(known.tome.store.builds())
-    for layers in known.readiness.find_lag().values():
-        lag |= Counter({layer: count for layer, count in layers.items() if layer in built})
-    more = {"tome": name, "is_owned": is_owned, "ready": known.readiness.list_ready(), "lag": lag}
+    for backlog in known.readiness.find_backlogs().values():
+        lag |= Counter({layer: count for layer, count in backlog.counts.items() if layer in built})
+    readiness = known.readiness
+    more = {
+        "tome": name,
+        "is_owned": is_owned,
+        "ready": readiness.list_ready(),
+        "lagging": readiness.list_lagging(),
+        "lag": lag,
+    }
     return TomeReply.of({**dict(contents), **page, **more})
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
@@ -12,12 +11,12 @@ from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.errors import UsageError
 from tomewise.loops.escalate import Escalate, Way
 from tomewise.loops.whole_form import WholeForm
-from tomewise.memory.building import find_lag
 from tomewise.systems.declaration import OURS, SystemDeclaration
 from tomewise.systems.kit import Count, Kit, Multiplies, System
+from tomewise.systems.lag import LagFinder
 
 if TYPE_CHECKING:
-    from tomewise.types import Embedder, Layer
+    from tomewise.types import Embedder
 
 _LADDER = "comorag, hipporag2+probe, raptor+probe, hybrid+probe"
 _WHOLE = "cosmir"
@@ -35,7 +34,7 @@ def declare_auto(
 
     def make_way(kit: Kit, name: str) -> Way:
         label, system = wire(name, kit)
-        return Way(label, system.loop, partial(_list_lag, kit, system.layers))
+        return Way(label, system.loop, LagFinder(kit, label, system.layers) if system.layers else None)
 
     def is_known(name: str) -> bool:
         """Whether the text begins with the name of a system of ours or of a plugin."""
@@ -85,10 +84,11 @@ def declare_auto(
         paper=OURS,
         about=(
             "It needs no layer; what is built is used, and the trace says which build would help. The first system of "
-            "`ladder` whose layers are up to date is taken. `whole` are those for questions that need the whole text, "
-            "by their meaning and their form; one whose estimate exceeds `reading` calls is passed over, as are names "
-            "that are not systems here, and the trace says so and what it would cost. With a `budget` a system of "
-            "`ladder` that states no upper limit is passed over."
+            "`ladder` whose layers are built is taken, also where they lag; for a strict question they must be up to "
+            "date. `whole` are those for questions that need the whole text, by their meaning and their form; one "
+            "whose estimate exceeds `reading` calls is passed over, as are names that are not systems here, and the "
+            "trace says so and what it would cost. With a `budget` a system of `ladder` that states no upper limit is "
+            "passed over."
         ),
     )
 
@@ -101,7 +101,3 @@ def _find_bundled(embedder: Embedder) -> Embedder:
 
 def _split(names: str) -> list[str]:
     return [name.strip() for name in names.split(",") if name.strip()]
-
-
-def _list_lag(kit: Kit, layers: Sequence[Layer]) -> list[str]:
-    return list(find_lag(layers, kit.store))

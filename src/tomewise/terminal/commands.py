@@ -23,6 +23,7 @@ from tomewise.terminal.options import (
     PictureFile,
     SessionName,
     SessionSystem,
+    Strict,
     System,
     TomeFile,
     Where,
@@ -141,6 +142,7 @@ def ask(
     force: Annotated[
         bool, typer.Option("--force", help="Guess instead of declining where the memory lacks the answer.")
     ] = False,
+    strict: Strict = False,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Ask the model again instead of using its earlier replies.")
     ] = False,
@@ -165,7 +167,11 @@ def ask(
                 begun = book.session(session).read() if session and not system else None
                 book.check_drawing(begun.system if begun else variant)
             more: dict[str, Any] = {"options": option or (), "instructions": instructions, "force": force}
-            more |= {"fresh": fresh, "on_event": choose_listener(work, print_events=trace and not as_json)}
+            more |= {
+                "strict": strict,
+                "fresh": fresh,
+                "on_event": choose_listener(work, print_events=trace and not as_json),
+            }
             with nullcontext() if work.is_shown else answer_whole():
                 if session is None:
                     answer = book.ask(text, system=variant, within=scope, **more)
@@ -180,6 +186,7 @@ def ask(
         _print_answer_json(answer, nearest, scope, trace=trace)
         return
     render.print_answer(answer, nearest, console(), scope)
+    render.offer_build(answer.lagging, repeat_options(tome, models), console(stderr=True))
     if answer.model == "extractive":
         console(stderr=True).print(f"[dim]{render.EXTRACTIVE_NOTE}[/dim]")
 

@@ -51,6 +51,9 @@ SessionName = Annotated[
         autocompletion=complete_sessions,
     ),
 ]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Refuse memory that lags behind the documents, instead of saying so.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 System = Annotated[str | None, make_option("system", "-s", metavar="NAME", autocompletion=complete_systems)]
 SessionSystem = Annotated[

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tomewise.tome.reports import BuildReport
     from tomewise.tome.session_record import SessionRecord
     from tomewise.tome.traces import Trace
-    from tomewise.types import Answer, Citation, Event, FromSession, Passage, Scope, Usage
+    from tomewise.types import Answer, Citation, Event, FromSession, Lagging, Passage, Scope, Usage
 
 
 from collections import defaultdict
@@ -73,6 +73,19 @@ def print_answer(answer: Answer, nearest: Sequence[Passage], out: Console, scope
     within = f"within {shorten(describe_scope(scope))} · " if scope else ""
     made_with = f"{answer.system} · {within}{answer.model}"
     out.print(f"[dim]{escape(made_with)} · {usage_line(answer.usage)}[/dim]")
+
+
+def print_lag(lagging: Lagging | None, out: Console) -> None:
+    """Print what the memory has yet to take in, if anything."""
+    if lagging:
+        out.print(f"[yellow]{escape(answer_models.Lagging.of(lagging).summarize())}[/yellow]")
+
+
+def offer_build(lagging: Lagging | None, options: str, out: Console) -> None:
+    """Print what brings memory that lags up to date, and what that takes; `options` name the same memory and model."""
+    if lagging:
+        command = f"tome build{options} --system {quote(lagging.system)}"
+        out.print(f"[dim]{escape(command)}: {escape(answer_models.Lagging.of(lagging).describe_build())}[/dim]")
 
 
 def describe_choices(answer: Answer) -> list[str]:

@@ -6,11 +6,12 @@ from typing import Annotated
 
 import typer
 
-from tomewise.terminal.commands import app, find_system, open_tome
+from tomewise.terminal.commands import app, find_system, open_tome, repeat_options
 from tomewise.terminal.model_options import UNSTATED, ModelOptions, take_model_options
 from tomewise.terminal.options import (
     Documents,
     Json,
+    Strict,
     System,
     TomeFile,
     Where,
@@ -28,6 +29,7 @@ def search(
     limit: Annotated[int, typer.Option(min=1, help="At most this many pieces of evidence.")] = 10,
     document: Documents = None,
     where: Where = None,
+    strict: Strict = False,
     models: ModelOptions = UNSTATED,
     as_json: Json = False,
 ) -> None:
@@ -42,6 +44,9 @@ def search(
         variant = parse_variant(system)
         with open_tome(tome, create=False, models=models) as book:
             scope = find_scope(book.store, documents=document or (), where=where or ())
-            found = book.search(query, system=variant, limit=limit, within=scope)
+            lagging = book.find_lag(query, system=variant, within=scope)
+            found = book.search(query, system=variant, limit=limit, strict=strict, within=scope)
             pieces = describe_evidence(found, book.store)
     print_json([piece.write() for piece in pieces]) if as_json else render.print_evidence(pieces, console(), scope)
+    render.print_lag(lagging, console(stderr=True))
+    render.offer_build(lagging, repeat_options(tome, models), console(stderr=True))

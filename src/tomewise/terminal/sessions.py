@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,6 +17,7 @@ from tomewise.terminal.options import (
     Documents,
     Json,
     SessionSystem,
+    Strict,
     TomeFile,
     Where,
 )
@@ -46,6 +48,7 @@ def chat(
     system: SessionSystem = None,
     document: Documents = None,
     where: Where = None,
+    strict: Strict = False,
     models: ModelOptions = UNSTATED,
     as_json: Json = False,
 ) -> None:
@@ -60,7 +63,7 @@ def chat(
         _greet(chosen, book)
         is_answered = True
         for question in _read_lines():
-            is_answered = _ask_line(question, chosen, variant, scope, book, as_json)
+            is_answered = _ask_line(question, chosen, variant, scope, strict, book, as_json)
     if not is_answered:
         raise typer.Exit(ModelError.exit_code)
 
@@ -136,7 +139,13 @@ def _read_lines() -> Iterator[str]:
 
 
 def _ask_line(
-    question: str, chosen: Session, variant: Variant | None, scope: Scope | None, book: Tome, as_json: bool
+    question: str,
+    chosen: Session,
+    variant: Variant | None,
+    scope: Scope | None,
+    strict: bool,
+    book: Tome,
+    as_json: bool,
 ) -> bool:
     """Ask and print. Returns False if the model failed at this question; then the session is as it was before."""
     from tomewise.terminal import render
@@ -144,7 +153,8 @@ def _ask_line(
 
     try:
         with show_work(f"asking {chosen.name}") as work:
-            answer = chosen.ask(question, system=variant, within=scope, on_event=choose_listener(work))
+            listener = choose_listener(work)
+            answer = chosen.ask(question, system=variant, within=scope, strict=strict, on_event=listener)
     except (ModelUnavailable, BudgetExceeded):
         raise
     except ModelError as error:
@@ -156,6 +166,7 @@ def _ask_line(
         _print_answer_json(answer, nearest, scope, trace=False)
     else:
         render.print_answer(answer, nearest, console(), scope)
+        render.offer_build(answer.lagging, f" --tome {quote(book.store.address)}", console(stderr=True))
     return True
 
 

@@ -215,21 +215,23 @@ def _refuse_text(source: str | Path) -> str | Path:
 
 
 def make_question(
-    question: str | Question, *, options: Sequence[str] = (), instructions: str = "", force: bool = False
+    question: str | Question,
+    *,
+    options: Sequence[str] = (),
+    instructions: str = "",
+    force: bool = False,
+    strict: bool = False,
 ) -> Question:
     """The question that a caller states. Raises UsageError, see `check_question`."""
     check_type("question", question, str | Question, "a text or a Question")
     check_type("force", force, bool, "True or False")
+    check_type("strict", strict, bool, "True or False")
     if isinstance(question, str):
-        question = Question(
-            text=question, options=read_texts("options", options), instructions=instructions, force=force
-        )
+        question = Question(text=question, options=read_texts("options", options), instructions=instructions)
     elif options or instructions:
         raise UsageError("a Question has its own options and instructions: put them there")
-    elif force:
-        question = replace(question, force=True)
     check_question(question)
-    return question
+    return replace(question, force=force or question.force, strict=strict or question.strict)
 
 
 def check_question(question: Question) -> None:

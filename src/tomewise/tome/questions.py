@@ -19,10 +19,11 @@ from tomewise.systems.answer import OnEvent, answer_question
 from tomewise.systems.kit import Kit, System, find_recall
 from tomewise.systems.registry import Choice, Variant
 from tomewise.tome.evidence_metadata import add_metadata
-from tomewise.tome.ready_systems import ReadySystems, choose_system
+from tomewise.tome.ready_systems import ReadySystem, ReadySystems, choose_system
 from tomewise.tome.session_record import Turn
 from tomewise.tome.traces import Traces
 from tomewise.types import Answer, Event, Evidence, LanguageModel, Question
+from tomewise.working.lasting_memory import WorkingMemory
 
 Named: TypeAlias = "tuple[str, Variant | System]"  # a system with its name
 Ask: TypeAlias = Callable[[str | Question, OnEvent], Coroutine[Any, Any, Answer]]
@@ -63,11 +64,11 @@ class Questions:
         """The answer; its trace is kept. Its events begin with those of the rephrasing after earlier `turns`."""
         name, choice = system
         with open_run(queue=object(), fresh_mark=token_hex(8) if fresh else "") as used:
-            ready = await self.systems.prepare(choice)
+            ready = await self.systems.prepare(choice, strict=question.strict)
             text, opening = await rephrase(self.kit.model, question.text, turns)
             for event in opening if on_event else ():
                 on_event(event)  # type: ignore[misc]
-            answer = await answer_question(ready, replace(question, text=text), on_event)
+            answer = await answer_from_memory(ready, replace(question, text=text), on_event)
             events = (*opening, *answer.events)
             evidence = await asyncio.to_thread(add_metadata, answer.evidence, self.kit.store)
             origin: dict[str, Any] = {"system": name, "model": self.kit.model.name, "usage": used.usage()}
@@ -77,10 +78,20 @@ class Questions:
     async def search(self, question: Question, system: Named, limit: int) -> list[Evidence]:
         """The evidence that the retriever of a system finds, best first. Raises NotBuilt, UsageError."""
         name, choice = system
-        recall = find_recall(name, self.systems.wire(choice))  # before anybody builds layers for a system that cannot
-        await self.systems.prepare(choice)
+        # Before anybody builds layers for a system that cannot.
+        recall = find_recall(name, self.systems.wire(choice).system)
+        await self.systems.prepare(choice, strict=question.strict)
         found = await recall.retriever.retrieve(question.text, limit, within=question.within)
         return list(await asyncio.to_thread(add_metadata, found, self.kit.store))
+
+
+async def answer_from_memory(
+    ready: ReadySystem, question: Question, on_event: OnEvent | None, memory: WorkingMemory | None = None
+) -> Answer:
+    """The answer of a system, which says how far its memory lagged when the question was asked."""
+    lagging = await ready.lag.describe(question)
+    answer = await answer_question(ready.system, question, on_event, memory)
+    return replace(answer, lagging=answer.lagging or lagging)
 
 
 async def rephrase(model: LanguageModel, question: str, turns: Sequence[Turn]) -> tuple[str, list[Event]]:

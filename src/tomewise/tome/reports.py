@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, get_args
 
 from tomewise.brief import describe_object
-from tomewise.language.price_list import find_price
-from tomewise.language.spec import ModelSpec
+from tomewise.language.price_list import price_estimate
 from tomewise.memory.grounds import find_grounds
 from tomewise.memory.passages import Outcome
 from tomewise.outgoing import passage_models, report_models
@@ -128,14 +127,7 @@ def describe_slice(
 def describe_costs(estimates: Sequence[Estimate], variant: Variant, model: str) -> report_models.BuildCosts:
     """What a build would use as it goes out: calls, tokens and dollars by layer, and their sums."""
 
-    def price_layer(estimate: Estimate) -> float | None:
-        if not estimate.calls or estimate.model == "extractive":
-            return 0.0
-        if not estimate.model or "," in estimate.model:  # not known which of its calls are whose
-            return None
-        return find_price(ModelSpec.parse(estimate.model), estimate.input_tokens, estimate.output_tokens)
-
-    layers = [report_models.LayerCosts.of(estimate, cost=price_layer(estimate)) for estimate in estimates]
+    layers = [report_models.LayerCosts.of(estimate, cost=price_estimate(estimate)) for estimate in estimates]
     costs = [layer.cost for layer in layers if layer.cost is not None]
     total = report_models.Costs(
         calls=sum(layer.calls for layer in layers),

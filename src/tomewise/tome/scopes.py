@@ -26,7 +26,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,2})?", re.ASCII | re.IG
 _SHOWN = 3  # documents named in a description
 # What the methods that take a `Narrowing` take, for hints.
 _ARGUMENTS = (
-    *("within", "documents", "where", "options", "instructions", "force", "fresh"),
+    *("within", "documents", "where", "options", "instructions", "force", "strict", "fresh"),
     *("system", "settings", "on_event", "limit", "return_exceptions"),
 )
 

@@ -12,12 +12,12 @@ from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.events import AnsweredFromNotes, Attempted, Resumed, SessionUsed
 from tomewise.loops.extracts import EXTRACTS
 from tomewise.run import open_run
-from tomewise.systems.answer import OnEvent, answer_question
+from tomewise.systems.answer import OnEvent
 from tomewise.systems.registry import Choice, Variant, choose_variant, parse_variant
 from tomewise.tome.damaged import names_damage, skip_damaged
 from tomewise.tome.evidence_metadata import add_metadata
 from tomewise.tome.inputs import check_asking, check_type, make_question
-from tomewise.tome.questions import Questions, rephrase
+from tomewise.tome.questions import Questions, answer_from_memory, rephrase
 from tomewise.tome.scopes import Narrowing, find_scope, narrow
 from tomewise.tome.session_memory import forget_missing, open_memory
 from tomewise.tome.session_record import SessionRecord, check_name, make_turn, read_session
@@ -66,6 +66,7 @@ class Session:
         options: Sequence[str] = (),
         instructions: str = "",
         force: bool = False,
+        strict: bool = False,
         fresh: bool = False,
         system: Choice | None = None,
         settings: Mapping[str, Any] | None = None,
@@ -78,7 +79,7 @@ class Session:
         later they may be left out, but must not differ. Raises Locked if another question of this session is under way.
         """
         check_asking(fresh, on_event)
-        question = make_question(question, options=options, instructions=instructions, force=force)
+        question = make_question(question, options=options, instructions=instructions, force=force, strict=strict)
         fresh_mark = token_hex(8) if fresh else ""
         with self.store.hold_session(self.name), open_run(queue=object(), fresh_mark=fresh_mark) as used:
             record, variant = await self._begin(question, system, settings, narrowing)
@@ -141,8 +142,8 @@ class Session:
         self, question: Question, record: SessionRecord, variant: Variant, on_event: OnEvent | None
     ) -> tuple[Answer, SessionRecord]:
         """The answer, and the record after it."""
-        ready = await self._questions.systems.prepare(variant)
-        memory = open_memory(ready.loop, record)
+        ready = await self._questions.systems.prepare(variant, strict=question.strict)
+        memory = open_memory(ready.system.loop, record)
         record, lost = await asyncio.to_thread(forget_missing, record, memory, self.store)
         known = _Known.of(memory)
         text, opening = await rephrase(self._questions.kit.model, question.text, record.turns)
@@ -152,7 +153,7 @@ class Session:
         opening = [resumed, *opening]
         for event in opening if on_event else ():
             on_event(event)  # type: ignore[misc]
-        answer = await answer_question(ready, replace(question, text=text), on_event, memory)
+        answer = await answer_from_memory(ready, replace(question, text=text), on_event, memory)
         record, later = await asyncio.to_thread(forget_missing, record, memory, self.store)
         left = memory.shrink(self._limit) if memory else ()
         turns = (*record.turns, make_turn(question.text, text, answer))

@@ -37,7 +37,6 @@ from tomewise.tome.fixed_settings import fix_settings
 from tomewise.tome.inputs import (
     check_asking,
     check_prefix,
-    check_question,
     check_type,
     find_document,
     make_question,
@@ -61,6 +60,7 @@ from tomewise.types import (
     Estimate,
     Event,
     Evidence,
+    Lagging,
     LanguageModel,
     Layer,
     Metadata,
@@ -360,6 +360,7 @@ class Tome:
         options: Sequence[str] = (),
         instructions: str = "",
         force: bool = False,
+        strict: bool = False,
         fresh: bool = False,
         system: Choice | System | None = None,
         settings: Mapping[str, Any] | None = None,
@@ -375,13 +376,15 @@ class Tome:
         `documents=["d1"]` and `where=["year>=1911"]`, or `within=Scope(...)`, narrow what is searched (see
         `tome.scopes.Narrowing`); a scope without a passage is an error, raised before any call.
         If the memory does not hold the answer, `force` asks for a guess; without it the answer is not `resolved` and
-        says what is `missing`. Replies of the model are kept, so a question that was interrupted, or is asked again,
-        repeats no call; with `fresh` the model is asked again, and its replies replace those that were kept.
+        says what is `missing`. Memory that lags behind the documents answers too, and `Answer.lagging` says what it has
+        yet to take in; with `strict` it is refused (NotBuilt), as is memory that was never built.
+        Replies of the model are kept, so a question that was interrupted, or is asked again, repeats no call; with
+        `fresh` the model is asked again, and its replies replace those that were kept.
         Earlier `turns` of a chat make the question stand alone; its trace keeps it as it was asked.
         Raises UsageError for an empty question, UnknownName, NotBuilt, ModelError.
         """
         check_asking(fresh, on_event)
-        question = make_question(question, options=options, instructions=instructions, force=force)
+        question = make_question(question, options=options, instructions=instructions, force=force, strict=strict)
         question = await narrow(question, self.store, **narrowing)
         named = self._questions.choose(system, settings)
         return await self._questions.answer(question, named, on_event, turns=turns, fresh=fresh)
@@ -391,8 +394,8 @@ class Tome:
     @names_damage
     async def acheck(self, question: str | Question, *, system: Choice | System | None = None) -> None:
         """Raise what `ask` would raise of a question before any call: UsageError, UnknownName, NotBuilt."""
-        await narrow(make_question(question), self.store)
-        await self._questions.systems.prepare(self._questions.choose(system, None)[1])
+        asked = await narrow(make_question(question), self.store)
+        await self._questions.systems.prepare(self._questions.choose(system, None)[1], strict=asked.strict)
 
     check = plain(acheck)
 
@@ -403,6 +406,7 @@ class Tome:
         options: Sequence[str] = (),
         instructions: str = "",
         force: bool = False,
+        strict: bool = False,
         fresh: bool = False,
         system: Choice | System | None = None,
         settings: Mapping[str, Any] | None = None,
@@ -414,7 +418,7 @@ class Tome:
         and whether it is to `replace` the parts before.
         To leave early cancels the calls under way: at once with `contextlib.aclosing`, or when the generator is freed.
         """
-        more = {"options": options, "instructions": instructions, "force": force, "fresh": fresh}
+        more = {"options": options, "instructions": instructions, "force": force, "strict": strict, "fresh": fresh}
         return stream_answer(self._prepare_asking(system, settings, narrowing, **more), question)
 
     @overload
@@ -487,16 +491,17 @@ class Tome:
         system: Choice | System | None = None,
         settings: Mapping[str, Any] | None = None,
         limit: int = 10,
+        strict: bool = False,
         **narrowing: Unpack[Narrowing],
     ) -> list[Evidence]:
         """The evidence that a system's retriever finds for a query, best first, at most `limit` pieces.
 
         Makes no answering call; a system whose retrieval itself calls the model, such as `hipporag2`, still does so.
-        `system`, `settings` and what narrows the search are those of `ask`. Raises UsageError, UnknownName, NotBuilt,
-        ModelError.
+        `system`, `settings`, `strict` and what narrows the search are those of `ask`. Raises UsageError, UnknownName,
+        NotBuilt, ModelError.
         """
         check_type("query", query, str, "a text")
-        check_question(question := Question(text=query))
+        question = make_question(query, strict=strict)
         limit = read_integer("limit", limit, "a whole number from 1 up")
         if limit < 1:
             raise UsageError(f"a search for {limit} pieces of evidence finds nothing: ask for 1 or more")
@@ -504,6 +509,25 @@ class Tome:
         return await self._questions.search(question, self._questions.choose(system, settings), limit)
 
     search = plain(asearch)
+
+    @names_damage
+    async def afind_lag(
+        self,
+        question: str | Question,
+        *,
+        system: Choice | System | None = None,
+        settings: Mapping[str, Any] | None = None,
+        **narrowing: Unpack[Narrowing],
+    ) -> Lagging | None:
+        """How far the memory of a system lags for this question, and what a build would use; None if it does not.
+
+        This is what `Answer.lagging` says. Calls no model. Raises like `check`.
+        """
+        narrowed = await narrow(make_question(question), self.store, **narrowing)
+        ready = await self._questions.systems.prepare(self._questions.choose(system, settings)[1], strict=False)
+        return await ready.lag.describe(narrowed)
+
+    find_lag = plain(afind_lag)
 
     # ------------------------------------------------------------ sessions
 

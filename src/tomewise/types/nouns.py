@@ -230,7 +230,7 @@ class Question:
     """A question, free or multiple-choice. Only the answering role sees `options`.
 
     `force` asks for a guess if the evidence does not hold the answer; without it a loop may decline. Every search for
-    the question stays `within` the scope, if there is one.
+    the question stays `within` the scope, if there is one. `strict` refuses memory that lags behind the documents.
     """
 
     text: str
@@ -238,6 +238,7 @@ class Question:
     instructions: str = ""
     force: bool = False
     within: Scope | None = None
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,6 +339,33 @@ class FromSession:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Lagging:
+    """How far memory lags behind the documents, and what would bring it up to date.
+
+    `layers` have not taken in `passages` passages of `count` documents, of which `documents` are the first. `nearer` is
+    set if one of these passages is among the three nearest to the question. `removed` is set if documents were removed
+    since the last build: what was made from them is gone, and summaries of what stays may be gone with it.
+
+    A build of `system` takes `calls` calls with these tokens, for `cost` dollars (None if a price is unknown), beside
+    those of the layers `unpriced`: they are made anew from many passages, and only an estimate of the build counts
+    their calls.
+    """
+
+    layers: tuple[str, ...]
+    documents: tuple[DocumentId, ...] = ()
+    count: int = 0
+    passages: int = 0
+    nearer: bool = False
+    removed: bool = False
+    system: str = ""
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = 0.0
+    unpriced: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """The result of a loop.
 
@@ -346,7 +374,8 @@ class Answer:
     `supported` says how far the evidence holds the answer. `missing` says what the evidence lacks, if the question was
     declined or is answered only partly, and which parts of the text could not be read. Quotations of the model that
     were found in none of the passages are not among the citations: `derived_quotes` counts those of evidence that was
-    made from passages, such as a summary, `dropped_quotes` those found nowhere.
+    made from passages, such as a summary, `dropped_quotes` those found nowhere. `lagging` says what the memory that
+    answered had yet to take in, None if it was up to date.
     """
 
     text: str
@@ -364,6 +393,7 @@ class Answer:
     events: tuple[Event, ...] = ()
     usage: Usage = Usage()
     session: FromSession | None = None
+    lagging: Lagging | None = None
     trace: int | None = field(default=None, compare=False)  # number of its trace, if the tome keeps one
 
     def __repr__(self) -> str:

@@ -18,7 +18,7 @@ from tomewise.errors import BadReply, ModelUnavailable, UsageError
 from tomewise.language.cached import Cached
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.prompts import Prompts
-from tomewise.memory.building import build, estimate, find_lag
+from tomewise.memory.building import build, estimate, find_backlog
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import GraphNames
@@ -136,7 +136,7 @@ async def test_unusable_parts_are_counted_and_a_name_in_every_passage_is_reporte
     await build([layer], store, quiet)
     assert store.builds()[NAMES.layer]["dirt"] == {"triples not of three parts": 25}
     assert store.builds()[NAMES.layer]["taken"] == 25
-    assert find_lag([layer], store) == {}
+    assert find_backlog([layer], store).counts == {}
 
 
 @pytest.mark.parametrize("style", ["triples", "relations"])

@@ -16,7 +16,7 @@ from tomewise.errors import BadReply, BudgetExceeded
 from tomewise.language.cached import Cached
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import SummaryIn
-from tomewise.memory.building import build, estimate, find_changes, find_lag
+from tomewise.memory.building import build, estimate, find_backlog, find_changes
 from tomewise.memory.tree.clustering import Reduction, reduce_by_pca
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.run import meter
@@ -95,7 +95,7 @@ async def test_summaries_link_to_the_nodes_that_they_summarise(store: SqliteStor
     assert np.array_equal(columns.rows, EMBEDDER.embed([nodes[key].text for key in sorted(nodes)]))
     under = {member for key in nodes for member in store.sources([key], "tree")[key]}
     assert under >= set(passages)
-    assert not find_lag([make_layer(store, model)], store)
+    assert not find_backlog([make_layer(store, model)], store).counts
 
 
 async def test_eleven_passages_need_no_tree(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ async def test_adding_and_removing_leaves_the_tree_and_asks_nothing_again(store:
     with store.write() as change:
         change.remove_document("d999")
     assert find_changes(make, store).removed
-    assert "tree" in find_lag([make], store)
+    assert "tree" in find_backlog([make], store).counts
     calls = len(model.calls)
     await build([make], store, quiet)
     assert len(model.calls) == calls
@@ -179,7 +179,7 @@ async def test_a_summary_that_fails_is_made_by_the_next_build(store: SqliteStore
     assert store.builds()["tree"]["taken"] == 60 - len(report.failed)
     again = find_changes(make_layer(store, make_model()), store)
     assert (set(again.added), again.removed) == (set(report.failed), ())
-    assert not find_lag([make_layer(store, make_model())], store)
+    assert not find_backlog([make_layer(store, make_model())], store).counts
     (report,) = await build([make_layer(store, make_model(), cluster_tokens=60)], store, quiet)
     assert not report.failed
     rebuilt = fill_store(tmp_path / "b.tome", range(60))
