@@ -14,9 +14,26 @@ function nameChat(tome, session) {
   return `chat ${JSON.stringify([tome, session])}`;
 }
 
+const MOST_TURNS = 40; // of a chat in the page; earlier ones are in the history
+const MOST_CHATS = 20; // that are kept while another view is shown
+const MOST_SESSIONS = 50; // in the list at once
+
 /** A chat of this visit: `turns` were asked here, `before` are those that the server keeps, `record` what it has of the session. */
 function makeChat(tome, session) {
-  return { tome, session, turns: [], before: null, record: null, leaving: null, error: null, redraw: () => {} };
+  return { tome, session, turns: [], gone: 0, before: null, record: null, leaving: null, error: null, redraw: () => {} };
+}
+
+/** Appends a turn. The oldest go, and of those that stay the tome keeps the events: a page that is open all day stays light. */
+function addTurn(chat, turn) {
+  for (const each of chat.turns) if (each.answer?.trace) Object.assign(each, { number: each.answer.trace, events: [] });
+  const key = (chat.turns.at(-1)?.key ?? 0) + 1;
+  chat.turns.push({ ...turn, key });
+  const surplus = Math.max(0, chat.turns.length - MOST_TURNS);
+  chat.turns.splice(0, surplus);
+  chat.gone += surplus;
+  const idle = [...kept].filter(([, own]) => own.turns && own !== chat && !own.turns.some(isBusy));
+  for (const [name] of idle.slice(0, Math.max(0, idle.length - MOST_CHATS))) kept.delete(name);
+  return chat.turns.at(-1);
 }
 
 /** The sessions of a tome, all of them. */
@@ -100,9 +117,7 @@ export function AskView({ tome, query, info, navigate }) {
   const run = (turn, own = chat) => startTurn(own, tome, turn).then(() => turn.answer && !own.record && loadRecord(own));
   useEffect(() => { if (!busy && chat.turns.length) sessions.reload(); }, [chat, busy]);
   const begin = (body, own = chat) => {
-    const turn = { body, state: "asking", events: [] };
-    own.turns.push(turn);
-    run(turn, own);
+    run(addTurn(own, { body, state: "asking", events: [] }), own);
     requestAnimationFrame(() => box.current?.querySelector(".turn:last-of-type")?.scrollIntoView({ block: "start" }));
   };
   const ask = (question) => {
@@ -138,7 +153,8 @@ export function AskView({ tome, query, info, navigate }) {
       ${data && !data.total ? html`<${Empty} title="Nothing to ask about yet" actions=${html`<${Button} kind="primary" href=${link(tome)}>Add documents</${Button}>`}>This tome holds no documents.</${Empty}>` : null}
       ${data?.total && !all.length && !isLoading ? html`<${Welcome} data=${data} model=${model || info.model} tome=${tome} onAsk=${ask} />` : null}
       ${isLoading ? html`<${Loading} what="Opening the session" />` : null}
-      ${all.map((turn, place) => html`<${TurnView} key=${`${session} ${place}`} turn=${turn} tome=${tome}
+      ${chat.gone ? html`<p class="soft">${count(chat.gone, "earlier question")} of this visit ${chat.gone === 1 ? "is" : "are"} in the <a href=${link(tome, "history")}>history</a>.</p>` : null}
+      ${all.map((turn, place) => html`<${TurnView} key=${`${session} ${turn.key ? `own ${turn.key}` : place}`} turn=${turn} tome=${tome}
         onAgain=${() => !busy && run(turn)} onGuess=${place === all.length - 1 && !busy ? () => guess(turn) : null} />`)}
       ${data?.total && !isLoading ? html`<${Composer} key=${session} input=${input} info=${info} data=${data} tome=${tome} record=${record} busy=${busy} onAsk=${ask} onStop=${stop}
         form=${{ ...form, choice, extras }} setForm=${({ extras: { options, ...rest }, ...more }) => { setForm({ ...more, extras: { ...rest, options: [] } }); if (options !== draft.options) setDraft({ ...draft, options }); }}
@@ -217,6 +233,7 @@ function nameSession(question, known) {
 
 function Sessions({ tome, sessions, current, onStop, onForget, readOnly, error: missing }) {
   const [error, setError] = useState(null);
+  const [words, setWords] = useState("");
   const list = useRef(null);
   useEffect(() => list.current?.querySelector("li:has([aria-current])")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [current, sessions.length]);
   const remove = (name) => {
@@ -226,12 +243,16 @@ function Sessions({ tome, sessions, current, onStop, onForget, readOnly, error: 
       (problem) => (problem.status === 404 ? onForget(name) : setError(problem)), // it had no answer yet
     );
   };
+  const fitting = sessions.filter(({ name }) => name.toLowerCase().includes(words.trim().toLowerCase()));
+  const isShown = (session, place) => place < MOST_SESSIONS || session.name === current;
   return html`<nav class="sessions" aria-label="Sessions">
     <a class="button small" href=${link(tome, "ask")} onClick=${() => current === null && onForget(null)} aria-current=${current === null ? "page" : undefined}>New chat</a>
-    ${sessions.length ? html`<ul ref=${list}>${sessions.map((session) => html`<li key=${session.name}>
+    ${sessions.length > MOST_SESSIONS / 2 ? html`<input type="search" aria-label="Find a session" placeholder="Find a session" value=${words} onInput=${(event) => setWords(event.target.value)} />` : null}
+    ${fitting.length ? html`<ul ref=${list}>${fitting.filter(isShown).map((session) => html`<li key=${session.name}>
       <a href=${link(tome, "ask", { session: session.name })} aria-current=${session.name === current ? "page" : undefined} title=${`${session.name}: ${count(session.count, "question")} to ${session.system}`}><span dir="auto">${session.name}</span><small>${formatCount(session.count)}</small></a>
       ${readOnly ? null : html`<${Menu} label="…" title=${`Actions for ${session.name}`} items=${[{ label: "Delete this session", danger: true, onClick: () => remove(session.name) }]} />`}
     </li>`)}</ul>` : null}
+    ${fitting.length > MOST_SESSIONS ? html`<p class="soft small">and ${formatCount(fitting.length - MOST_SESSIONS)} more: find them by name</p>` : null}
     <${ErrorNotice} error=${error ?? missing} />
   </nav>`;
 }
@@ -270,11 +291,11 @@ function Composer({ input, info, data, tome, record, busy, onAsk, onStop, form, 
   const words = describeSources(sources);
   return html`<form class="composer" onSubmit=${submit}>
     ${open ? html`<div class="composer-more">
-      <${ExtrasForm} extras=${extras} onChange=${(more) => change({ extras: more })} />
-      ${isFixed || info.read_only ? null : html`<label class="check"><input type="checkbox" checked=${alone} onChange=${(event) => change({ alone: event.target.checked })} /> Each question alone: keep no session</label>`}
       ${isFixed ? html`<p class="soft">This session began with ${record.system}: its first question fixed the system, its settings and its sources.</p>` : html`
         <h2 class="minor">System</h2><${SystemList} choice=${choice} onChange=${setChoice} info=${info} data=${data} tome=${tome} />
         <${Fold} open=${Object.keys(choice.settings).length > 0} summary=${`Settings of ${choice.system}`}><${SettingsForm} choice=${choice} onChange=${setChoice} info=${info} /></${Fold}>`}
+      <${ExtrasForm} extras=${extras} onChange=${(more) => change({ extras: more })} />
+      ${isFixed || info.read_only ? null : html`<label class="check"><input type="checkbox" checked=${alone} onChange=${(event) => change({ alone: event.target.checked })} /> Each question alone: keep no session</label>`}
     </div>` : null}
     ${isFixed ? null : html`<${Hindrance} choice=${choice} onChange=${setChoice} info=${info} ready=${data.ready} tome=${tome} />`}
     ${isFixed || open ? null : html`<p class="composer-line soft">${describeSystem(findSystem(choice.system, info.systems))}${data.lagging?.includes(choice.system) ? html` Its memory does not know the newest documents yet: it answers all the same. <a href=${link(tome, "build", { system: choice.system })}>Bring it up to date</a>` : null}</p>`}
