@@ -85,6 +85,7 @@ class Run:
     meters: tuple[Meter, ...] = ()  # each sees every call
     fallbacks: tuple[Counter[str], ...] = ()  # each counts every fallback
     outcomes: Outcomes | None = None
+    model: LanguageModel | None = None  # is asked in place of a `SharedModel`
     budget: Limit | None = None
     permits: tuple[Permit, ...] = ()  # all are asked before each request
     fresh_mark: str = ""  # `Cached` uses only replies kept with this mark, and asks again for others; empty: any reply

@@ -112,6 +112,9 @@ class Settings:
     )
     model: str = _declare("extractive", "extractive, openai:gpt-4o-mini, anthropic:…, ollama:…")
     models: Mapping[str, str] = _declare({}, "Other models by role; in a file the table [models].", unset="none")
+    offer: str | None = _declare(
+        None, "More models that clients of `tome serve` may choose, with blanks between them.", unset="none"
+    )
     base_url: str | None = _declare(
         None, "Address of an OpenAI-compatible server for the model.", unset="the provider's own", trust="user"
     )

@@ -9,7 +9,7 @@ from typing import Any
 from tests.store.plain_write import Content
 
 from tomewise.store.lifetimes import name_source_space
-from tomewise.types import Condition, Metadata, Passage, Scope
+from tomewise.types import Condition, Document, Metadata, Passage, Scope
 
 _TESTS = {
     "=": operator.eq,
@@ -48,12 +48,16 @@ def _find_out(content: Content, scope: Scope, key: int, known: dict[int, bool]) 
     return (bool(made_of) and all(made_of)) or any(_is_within(content, scope, b, known) for b in seen_in)
 
 
-def _includes_passage(content: Content, scope: Scope, key: int, passage: Passage) -> bool:
-    if scope.documents is not None and passage.document not in scope.documents:
+def passes_conditions(document: Document, scope: Scope) -> bool:
+    """Whether the documents and conditions of a scope leave this document."""
+    if scope.documents is not None and document.id not in scope.documents:
         return False
-    document = content.documents[passage.document][0]
     metadata = {**({"title": document.title} if document.title else {}), **document.metadata}
-    if not all(_passes(metadata, condition) for condition in scope.where):
+    return all(_passes(metadata, condition) for condition in scope.where)
+
+
+def _includes_passage(content: Content, scope: Scope, key: int, passage: Passage) -> bool:
+    if not passes_conditions(content.documents[passage.document][0], scope):
         return False
     if scope.entities is not None and not _list_seen(content, key, scope.entities) & scope.entities:
         return False

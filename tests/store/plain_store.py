@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tests.store.plain_scope import find_keys_within
+from tests.store.plain_scope import find_keys_within, passes_conditions
 from tests.store.plain_write import Content, PlainWrite
 
 from tomewise.errors import Locked, StoreError, UnknownName
@@ -166,7 +166,7 @@ class PlainStore:
     def holds_documents(self) -> bool:
         return bool(self._read().documents)
 
-    def documents(self) -> list[DocumentRecord]:
+    def documents(self, within: Scope | None = None) -> list[DocumentRecord]:
         content = self._read()
         counts = Counter(passage.document for passage in content.passages.values())
         return [
@@ -180,6 +180,7 @@ class PlainStore:
                 metadata=document.metadata,
             )
             for name, (document, digest) in sorted(content.documents.items())
+            if passes_conditions(document, within or Scope())
         ]
 
     def origins(self) -> dict[str, str]:
@@ -412,10 +413,13 @@ class PlainStore:
         self._change(add)
         return self._read().last["trace"]
 
-    def trace_numbers(self, limit: int = 20, *, before: int | None = None) -> list[int]:
-        return [number for number in sorted(self._read().traces, reverse=True) if before is None or number < before][
-            :limit
-        ]
+    def trace_numbers(self, limit: int | None = 20, *, before: int | None = None, matching: str = "") -> list[int]:
+        def matches(number: int) -> bool:
+            trace = self._read().traces[number]
+            text = f"{trace['question']} {trace.get('answer', '')}".casefold()
+            return (before is None or number < before) and all(word in text for word in matching.casefold().split())
+
+        return [number for number in sorted(self._read().traces, reverse=True) if matches(number)][:limit]
 
     def trace(self, number: int) -> dict[str, Any] | None:
         return self._read().traces.get(number)

@@ -41,7 +41,7 @@ def choose_model(
     chat model, and so does a model that is given as an object. Raises `UsageError`.
     """
     at_address = {"base_url": base_url, "api_key": api_key}
-    home = _find_provider(spec, roles or {})
+    home = find_provider(spec, roles or {})
     made: dict[str, LanguageModel] = {}
 
     def make(spec: ModelOrName, **options: Any) -> LanguageModel:
@@ -69,7 +69,7 @@ def choose_model(
 
 def check_models(spec: ModelOrName, roles: Mapping[str, ModelOrName], base_url: str | None) -> None:
     """Raise `UsageError` if `choose_model` would, and `UnknownName` for a role that looks misspelt. Makes no model."""
-    home = _find_provider(spec, roles)
+    home = find_provider(spec, roles)
     for name in (spec, *roles.values()):
         if isinstance(name, str) and name.strip() != EXTRACTIVE and _read_provider(name) not in list_names("models"):
             from tomewise.language.spec import ModelSpec
@@ -107,7 +107,7 @@ def _read_provider(name: str) -> str:
     return name.strip().partition(":")[0]
 
 
-def _find_provider(spec: ModelOrName, roles: Mapping[str, ModelOrName]) -> str | None:
+def find_provider(spec: ModelOrName, roles: Mapping[str, ModelOrName]) -> str | None:
     """The provider to which the base URL and the key belong: that of the first chat model that is named."""
     names = (_read_provider(name) for name in (spec, *roles.values()) if isinstance(name, str))
     return next((name for name in names if name != EXTRACTIVE), None)

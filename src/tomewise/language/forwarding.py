@@ -9,6 +9,7 @@ from weakref import WeakSet
 
 from tomewise.errors import UsageError
 from tomewise.language.per_role import find_name, find_window
+from tomewise.run import current_run
 from tomewise.types import Closable, LanguageModel, MeasuresReplies, Sampling
 
 if TYPE_CHECKING:
@@ -77,7 +78,14 @@ def _find_old_count(model: Any) -> Callable[[Any, Any], int]:
 
 
 class SharedModel(Forwarding):
-    """A model that several tomes share. It asks as the model does, and whoever made the model closes it."""
+    """A model that several tomes share, or the one of the run where that has one. Whoever made a model closes it."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._own = model
+
+    @property
+    def _model(self) -> LanguageModel:  # type: ignore[override]
+        return current_run().model or self._own
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:
         """As the model."""

@@ -81,6 +81,12 @@ def price_estimate(estimate: Estimate) -> float | None:
     return find_price(ModelSpec.parse(estimate.model), estimate.input_tokens, estimate.output_tokens)
 
 
+def find_model_price(spec: ModelSpec) -> ModelPrice:
+    """What a model costs, for short prompts where long ones cost more."""
+    prices = (find_price(spec, 1_000, 0), find_price(spec, 0, 1_000))
+    return ModelPrice(str(spec), *(None if price is None else price * 1_000 for price in prices))
+
+
 @cache
 def _has_price(provider: str, model: str) -> bool:
     """Whether the list has the model. Cached, since to find that it does not takes a pass over the whole list."""

@@ -53,7 +53,7 @@ async def search(tome: str, body: Search, request: Request, service: Wanted) -> 
 @family.post("/estimate", errors=(*BUSY, "missing_dependency"))
 async def estimate(tome: str, body: ChosenSystem, request: Request, service: Wanted) -> BuildCosts:
     """What a build would cost: what `tome build --estimate --json` prints."""
-    return await run_while_connected(request, service.estimate(tome, body.system, body.settings))
+    return await run_while_connected(request, service.estimate(tome, body))
 
 
 async def _answer(service: Service, name: str, body: Ask) -> NumberedAnswer:
@@ -78,7 +78,7 @@ async def _stream(service: Service, name: str, body: Ask) -> AsyncIterator[Produ
                 emit(write_event(record.pop("name"), record))
                 emit(write_event("usage", asdict(spent)))
 
-            about = {"tome": name, "system": admitted.variant.label, "model": service.library.model_name}
+            about = {"tome": name, "system": admitted.variant.label, "model": service.library.name_model(body.model)}
             emit(write_event("started", about))
             try:
                 answer = await admitted.describe(await admitted.answer(report))
@@ -104,7 +104,7 @@ async def _offer_build(service: Service, name: str, body: Ask) -> AsyncIterator[
         if sum(record.passages for record in records) <= _MOST_ESTIMATED:
             variant = await find_variant(tome, body)
             with suppress(TomewiseError, HttpError, TimeoutError):  # what was asked for matters more than its price
-                refusal.more = {"estimate": (await service.price(tome, variant)).write()}
+                refusal.more = {"estimate": (await service.price(tome, variant, body.model)).write()}
         raise refusal from None
 
 
@@ -114,8 +114,11 @@ async def _search(service: Service, name: str, body: Search) -> SearchReply:
             tome = await service.library.open(name)
             variant = choose_bounded(body.system, body.settings, tome.default_system)
             scope = await asyncio.to_thread(find_exact_scope, body.documents, body.where, tome)
-            lagging = await tome.afind_lag(body.query, system=variant, within=scope)
-            found = await tome.asearch(body.query, system=variant, limit=body.limit, strict=body.strict, within=scope)
+            with service.library.use_model(body.model, tome.kit.embedder):
+                lagging = await tome.afind_lag(body.query, system=variant, within=scope)
+                found = await tome.asearch(
+                    body.query, system=variant, limit=body.limit, strict=body.strict, within=scope
+                )
         naming = choose_naming(tome)
         pieces = await asyncio.to_thread(describe_evidence, found, tome.store, naming)
         return SearchReply(evidence=pieces, lagging=Lagging.of(lagging, naming) if lagging else None)

@@ -89,9 +89,19 @@ class NewDocuments(Body):
         return documents
 
 
-class ChosenSystem(Body):
-    """A system, as on the command line, and settings of its recipe. Without a system, the default of the tome."""
+class ChosenModel(Body):
+    """A model, one of those that `/api/models` lists."""
 
+    model: Name
+
+
+class ChosenSystem(Body):
+    """A system, as on the command line, and settings of its recipe. Without a system, the default of the tome.
+
+    `model` is one of those that `/api/models` lists; without it, the default of the server is asked.
+    """
+
+    model: Name | None = None
     system: Name | None = None
     settings: Annotated[dict[str, Any], Field(max_length=50)] = Field(default_factory=dict)
 

@@ -83,11 +83,12 @@ async def add_documents(tome: str, request: Request, service: Wanted) -> JobRepl
 )
 async def build(tome: str, body: Build, request: Request, service: Wanted) -> JobReply:
     """Build the layers of a system, if its estimate is within what is accepted; else 409 with the estimate."""
-    costs = await run_while_connected(request, service.estimate(tome, body.system, body.settings))
+    costs = await run_while_connected(request, service.estimate(tome, body))
     _check_costs(costs, body.accept)
     cost = None if body.accept.cost is None else body.accept.cost * _OVER
     bounds = service.options.bounds.narrow(math.ceil(body.accept.calls * _OVER), None, cost)
-    task = {"system": costs.system, "settings": {}, "bounds": asdict(bounds)}  # its name holds its settings
+    name = costs.system  # with its settings
+    task = {"system": name, "settings": {}, "bounds": asdict(bounds), "model": body.model}
     async with _keep_if_done(service.jobs.make_folder(tome)) as folder:
         return service.jobs.add(tome, "build", task, folder).describe()
 

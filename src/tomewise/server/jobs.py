@@ -333,9 +333,10 @@ async def _add(tome: Tome, task: dict[str, Any], folder: Path, on_progress: OnPr
 
 async def _build(library: Library, tome: Tome, task: dict[str, Any], on_progress: OnProgress) -> Report:
     bounds = Bounds(**task["bounds"])
-    await library.import_client()
+    model = task.get("model")
+    await library.import_client(model)
     variant = choose_bounded(task["system"], task["settings"], tome.default_system)
-    with library.budget(bounds):
+    with library.use_model(model, tome.kit.embedder), library.budget(bounds, model):
         built = await tome.abuild(variant, on_progress=on_progress)
     report = await asyncio.to_thread(describe_build, built, tome.store, choose_naming(tome))
     return Report(report.write(), report.usage.write())

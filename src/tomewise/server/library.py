@@ -13,10 +13,10 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tomewise.errors import Locked, StoreError, TomewiseError, UnknownName, UsageError, suggest
-from tomewise.language.budget import Budget
+from tomewise.language.budget import Budget, BudgetPerWork
 from tomewise.language.forwarding import SharedModel
 from tomewise.memory.building import Backlog, find_backlog
 from tomewise.run import change_run
@@ -29,6 +29,10 @@ from tomewise.tome.open_store import delete_dead_drafts, delete_tome, import_all
 from tomewise.tome.tome import Tome
 from tomewise.trust import refuse_embedder
 from tomewise.types import Closable, Embedder, LanguageModel, Spent
+
+if TYPE_CHECKING:
+    from tomewise.language.spec import ModelSpec
+    from tomewise.language.trial import Trial
 
 SUFFIX = ".tome"
 _NEW_NAME = re.compile(r"\w[\w-]{0,63}")
@@ -68,15 +72,19 @@ class Library:
         self._open: dict[str, OpenTome] = {}
         self._opening: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._embedders: dict[tuple[str, str], Embedder] = {}
-        self._models: dict[tuple[str, str] | None, LanguageModel] = {}
+        self._models: dict[tuple[str | None, tuple[str, str] | None], LanguageModel] = {}
         self._uses: Counter[str] = Counter()  # questions and jobs that work on a tome
         self._making = Lock()  # tomes are opened in threads
-        self._imported = False
+        self._imported: set[str] = set()  # providers
         self.spent = Spent()
 
     def check(self) -> None:
         """Raise UsageError or UnknownName for settings with which no question could be answered."""
+        from tomewise.language.choose_model import check_models
+
         check_settings(self._settings)
+        for name in self.models:
+            check_models(name, {}, self._find_address(name))
 
     def paths(self) -> Mapping[str, Path]:
         """The file of each tome by its name."""
@@ -100,6 +108,53 @@ class Library:
         """The name of the model, with other models by role."""
         roles = [f"{role}={name}" for role, name in sorted(self._settings.models.items())]
         return " ".join([self._settings.model, *roles])
+
+    @property
+    def models(self) -> list[str]:
+        """The models that a request may name: that of the settings, then those that are offered."""
+        return list(dict.fromkeys([self._settings.model, *(self._settings.offer or "").split()]))
+
+    def name_model(self, name: str | None) -> str:
+        """The name of the model that a request names; without one, that of the settings with those by role.
+
+        Raises UnknownName.
+        """
+        if name is not None and name not in self.models:
+            near = suggest(name[:200], self.models)
+            raise UnknownName(f"no model {name[:200]!a} is offered here: {near}GET /api/models lists them")
+        return self.model_name if name in (None, self._settings.model) else name
+
+    def find_spec(self, name: str) -> ModelSpec | None:
+        """The specification of a model; None for the extractive one, and for that of a plugin."""
+        from tomewise.language.spec import PROVIDERS, ModelSpec
+
+        known = name.partition(":")[0] in {*PROVIDERS, "ollama"}
+        return ModelSpec.parse(name, self._find_address(name)) if known else None
+
+    @contextmanager
+    def use_model(self, name: str | None, embedder: Embedder) -> Iterator[None]:
+        """Let the tomes ask this model inside, one that is offered. Raises UnknownName."""
+        if self.name_model(name) == self.model_name:
+            yield
+            return
+        with self._making:
+            model = self._share_model(embedder, name)
+        with change_run(model=model):
+            yield
+
+    async def try_model(self, name: str, bounds: Bounds) -> Trial:
+        """Ask a model for one word, within the bounds. Raises UnknownName."""
+        from tomewise.embedding.choose_embedder import choose_embedder
+        from tomewise.language.trial import try_model
+
+        self.name_model(name)
+        await self.import_client(name)
+        known = next(iter(self._embedders.values()), None)
+        embedder = known or choose_embedder(self._settings.embedder or "bundled")
+        with self._making:
+            model = self._share_model(embedder, None if name == self._settings.model else name)
+        with self.budget(bounds, name):
+            return await try_model(BudgetPerWork(model))
 
     @property
     def makes_tomes(self) -> bool:
@@ -235,14 +290,15 @@ class Library:
             raise UsageError(f"there is a file {path.name} already: choose another name")
         return path
 
-    async def import_client(self) -> None:
-        """Import what asks a model, in a thread: it takes a second, and others are answered meanwhile."""
+    async def import_client(self, name: str | None) -> None:
+        """Import what asks this model, in a thread: it takes a second, and others are answered meanwhile."""
         from tomewise.language.choose_model import EXTRACTIVE
 
-        names = {self._settings.model, *self._settings.models.values()} - {EXTRACTIVE}
-        if names and not self._imported:
-            await asyncio.to_thread(_import_providers, {name.partition(":")[0] for name in names})
-            self._imported = True
+        names = {self._settings.model, *self._settings.models.values()} if name is None else {name}
+        providers = {each.partition(":")[0] for each in names - {EXTRACTIVE}} - self._imported
+        if providers:
+            await asyncio.to_thread(_import_providers, providers)
+            self._imported |= providers
 
     async def close(self) -> None:
         """Close all tomes, then the models."""
@@ -255,9 +311,9 @@ class Library:
                 await model.close()
 
     @contextmanager
-    def budget(self, bounds: Bounds) -> Iterator[Budget]:
-        """A budget for one question or job. What it has spent counts in `spent`."""
-        budget = Budget(name=self.model_name, calls=bounds.calls, tokens=bounds.tokens, money=bounds.cost)
+    def budget(self, bounds: Bounds, model: str | None = None) -> Iterator[Budget]:
+        """A budget for one question or job of this model. What it has spent counts in `spent`."""
+        budget = Budget(name=self.name_model(model), calls=bounds.calls, tokens=bounds.tokens, money=bounds.cost)
         try:
             with change_run(budget=budget):
                 yield budget
@@ -299,27 +355,39 @@ class Library:
             **dict.fromkeys(("max_calls", "max_tokens", "max_cost")),  # each question and job has a budget of its own
         )
 
-    def _share_model(self, embedder: Embedder) -> LanguageModel:
-        """The model of the settings. The extractive model reads with the embedder of the tome, so each has its own."""
+    def _share_model(self, embedder: Embedder, name: str | None = None) -> LanguageModel:
+        """The model of this name, or of the settings with those by role.
+
+        The extractive model reads with the embedder of the tome, so each has its own.
+        """
         from tomewise.language.choose_model import EXTRACTIVE, choose_model
         from tomewise.language.prompts import Prompts
 
         settings = self._settings
-        reads_vectors = EXTRACTIVE in (settings.model, *settings.models.values())
-        key = _identify_embedder(embedder) if reads_vectors else None
+        model, roles = (settings.model, settings.models) if name is None else (name, {})
+        reads_vectors = EXTRACTIVE in (model, *roles.values())
+        key = name, _identify_embedder(embedder) if reads_vectors else None
         if key not in self._models:
             prompts: dict[str, Any] = {"prompts": Prompts(Path(settings.prompts) if settings.prompts else None)}
             self._models[key] = choose_model(
-                settings.model,
-                settings.models,
+                model,
+                roles,
                 embedder=embedder,
-                base_url=settings.base_url,
+                base_url=settings.base_url if name is None else self._find_address(name),
                 limit=settings.limit,
                 timeout=settings.timeout,
-                window=settings.window,
+                window=settings.window if name is None else None,
                 **prompts,
             )
         return self._models[key]
+
+    def _find_address(self, name: str) -> str | None:
+        """The address for a model that is offered: that of the settings belongs to one provider alone."""
+        from tomewise.language.choose_model import find_provider
+
+        settings = self._settings
+        is_home = find_provider(name, {}) == find_provider(settings.model, settings.models)
+        return settings.base_url if is_home else None
 
 
 def _import_providers(names: Collection[str]) -> None:

@@ -6,6 +6,7 @@ from tomewise.server import (
     ask_endpoints,
     evaluation_endpoints,
     job_endpoints,
+    model_endpoints,
     openai_api,
     server_endpoints,
     tome_endpoints,
@@ -17,6 +18,7 @@ OPERATIONS = tuple(
     operation
     for module in (
         server_endpoints,
+        model_endpoints,
         tome_endpoints,
         whole_tome_endpoints,
         ask_endpoints,

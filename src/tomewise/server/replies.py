@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import Field
 
-from tomewise.outgoing.answer_models import Lagging, TraceRow, Usage
+from tomewise.outgoing.answer_models import Lagging, Spent, TraceRow, Usage
 from tomewise.outgoing.form import DocumentName, Outgoing, SourceName
 from tomewise.outgoing.passage_models import DocumentEntry, Evidence, Passage
 from tomewise.outgoing.report_models import AddReport, BuildCosts, BuildReport, Contents, LayerCounts, Removal
@@ -272,6 +272,32 @@ class Health(Outgoing):
     """Whether the server answers."""
 
     ok: bool
+
+
+class ModelReply(Outgoing):
+    """A model: the tokens that it is known to accept, and dollars for a million tokens; null for what is unknown."""
+
+    name: str
+    is_default: bool
+    window: int | None
+    input_price: float | None
+    output_price: float | None
+
+
+class ModelList(Outgoing):
+    """The models that a request may name, the default first."""
+
+    models: list[ModelReply]
+
+
+class ModelTrial(Outgoing):
+    """What came of one small call: the `window` that the model's server states, or the `reason` why it failed."""
+
+    ok: bool
+    reason: str
+    window: int | None
+    seconds: float
+    spent: Spent
 
 
 class ErrorReason(Outgoing):

@@ -6,14 +6,15 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Depends, Request
 
 from tomewise.errors import TomewiseError
+from tomewise.language.trial import Trial
 from tomewise.outgoing.answer_models import NumberedAnswer
 from tomewise.outgoing.report_models import BuildCosts
-from tomewise.server.bodies import Ask
+from tomewise.server.bodies import Ask, ChosenSystem
 from tomewise.server.choosing import choose_bounded, choose_naming
 from tomewise.server.error_replies import HttpError
 from tomewise.server.jobs import JobList
@@ -38,6 +39,7 @@ class AdmittedQuestion:
     session: str | None
     turns: Sequence[Turn]
     bounds: Bounds
+    model: str | None
     running: asyncio.Semaphore
     service: Service
 
@@ -45,8 +47,8 @@ class AdmittedQuestion:
         """The answer, when its turn comes, within the bounds and the seconds of the server."""
         library, tome, variant = self.service.library, self.tome, self.variant
         async with self.running, asyncio.timeout(self.service.options.seconds):
-            await library.import_client()
-            with library.budget(self.bounds) as budget:
+            await library.import_client(self.model)
+            with library.use_model(self.model, tome.kit.embedder), library.budget(self.bounds, self.model) as budget:
                 # Without a listener no provider is asked to stream.
                 listener = (lambda event: on_event(event, budget.spent)) if on_event else None
                 if self.session:
@@ -89,12 +91,14 @@ class Service:
                 session=body.session,
                 turns=turns,
                 bounds=self.options.bounds.narrow(body.max_calls, body.max_tokens, body.max_cost),
+                model=body.model,
                 running=running,
                 service=self,
             )
 
     async def _check_question(self, name: str, body: Ask) -> tuple[Tome, Variant, Question]:
         tome = await self.library.open(name)
+        self.library.name_model(body.model)
         variant = await find_variant(tome, body)
         question = Question(
             text=body.question,
@@ -130,20 +134,27 @@ class Service:
             except HttpError as error:
                 raise TomewiseError(error.message) from None
             async with asyncio.timeout(self.options.seconds):
-                await self.library.import_client()
+                await self.library.import_client(None)
                 with self.library.budget(self.options.bounds), self.library.hold(*self.library.tomes):
                     yield
 
-    async def estimate(self, name: str, system: str | None, settings: dict[str, Any]) -> BuildCosts:
+    async def try_model(self, name: str) -> Trial:
+        """Ask a model for one word, when its turn comes. Raises UnknownName."""
+        async with self.queue.run():
+            return await self.library.try_model(name, self.options.bounds)
+
+    async def estimate(self, name: str, body: ChosenSystem) -> BuildCosts:
         """What a build would use, when its turn comes."""
         async with self.queue.run(), asyncio.timeout(self.options.seconds):
             with self.library.hold(name):
                 tome = await self.library.open(name)
-                return await _describe_estimate(tome, choose_bounded(system, settings, tome.default_system))
+                variant = choose_bounded(body.system, body.settings, tome.default_system)
+                with self.library.use_model(body.model, tome.kit.embedder):
+                    return await _describe_estimate(tome, variant)
 
-    async def price(self, tome: Tome, variant: Variant) -> BuildCosts:
+    async def price(self, tome: Tome, variant: Variant, model: str | None) -> BuildCosts:
         """The same at once: it takes a place in the queue, but does not wait for its turn."""
-        with self.queue.admit():
+        with self.queue.admit(), self.library.use_model(model, tome.kit.embedder):
             async with asyncio.timeout(self.options.seconds):
                 return await _describe_estimate(tome, variant)
 

@@ -43,13 +43,14 @@ async def list_traces(
     service: Wanted,
     before: Annotated[int, Query(ge=1)] = _MOST_NUMBER,
     limit: Annotated[int, Query(ge=1, le=200)] = 20,
+    q: Annotated[str, Query(max_length=MOST_ID, description="Words, all in the question or the answer.")] = "",
 ) -> TraceList:
     """The latest questions with their answers, newest first; `next` is the `before` of the following page.
 
     `drawable` says whether the system that answered has a working memory, which `.../traces/N/picture` draws.
     """
     opened = await service.library.open(tome)
-    return await asyncio.to_thread(_list_traces, opened, min(before, _MOST_NUMBER), limit)
+    return await asyncio.to_thread(_list_traces, opened, min(before, _MOST_NUMBER), limit, q)
 
 
 @family.get("/traces/{number}")
@@ -112,8 +113,8 @@ def check_number(number: int) -> int:
     return number
 
 
-def _list_traces(tome: Tome, before: int, limit: int) -> TraceList:
-    traces, naming = tome.traces(limit + 1, before=before), choose_naming(tome)
+def _list_traces(tome: Tome, before: int, limit: int, matching: str) -> TraceList:
+    traces, naming = tome.traces(limit + 1, before=before, matching=matching), choose_naming(tome)
     rows = [trace.describe(naming) for trace in traces[:limit]]
     drawable = {system: _is_drawable(system, tome) for system in {row.system for row in rows}}
     shown = [ListedTrace.of(row, drawable=drawable[row.system]) for row in rows]

@@ -257,8 +257,11 @@ class Records(Protocol):
         """Store the record of how a question was answered, and return its number."""
         ...
 
-    def trace_numbers(self, limit: int | None = 20, *, before: int | None = None) -> list[int]:
-        """The numbers of the latest traces, newest first; with `before`, lower ones."""
+    def trace_numbers(self, limit: int | None = 20, *, before: int | None = None, matching: str = "") -> list[int]:
+        """The numbers of the latest traces, newest first; with `before`, lower ones.
+
+        With `matching`, those whose question and answer together hold all these words, or parts of words.
+        """
         ...
 
     def trace(self, number: int) -> dict[str, Any] | None:

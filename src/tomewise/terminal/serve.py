@@ -7,9 +7,10 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from secrets import token_urlsafe
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -19,7 +20,7 @@ from tomewise.errors import MissingDependency, UsageError
 from tomewise.terminal.cleaning import clean_json, find_raw
 from tomewise.terminal.commands import app, open_tome
 from tomewise.terminal.model_options import UNSTATED, ModelOptions, take_model_options
-from tomewise.terminal.options import TomeFile
+from tomewise.terminal.options import TomeFile, make_option
 from tomewise.terminal.state import State
 
 
@@ -49,13 +50,20 @@ def serve(
     evaluations: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Show the experiments that this folder holds.")
     ] = None,
+    offer: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Another model that clients may choose; give it again for more."),
+    ] = None,
+    limit: Annotated[int | None, make_option("limit")] = None,
     models: ModelOptions = UNSTATED,
 ) -> None:
     """Serve tomes over HTTP: for programs, for chat clients of OpenAI's protocol, for agents.
 
     The bounds --max-calls, --max-tokens, --max-cost and --max-failures hold for each question and for each build.
     """
-    chosen = models.choose(configuration.load())
+    stated: dict[str, Any] = {"limit": limit, "offer": " ".join(offer or ()) or None}
+    stated = {name: value for name, value in stated.items() if value is not None}
+    chosen = replace(models.choose(configuration.load()), **stated)
     files = tomes or ([] if root else [Path(State.tome or chosen.tome)])
     _check_files(files)
     with _name_extra():

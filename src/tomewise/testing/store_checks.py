@@ -85,6 +85,7 @@ def check_texts(store: Store) -> None:
     assert _list_within(store, Scope(documents=frozenset("ab")), "gists") == [gist]
     year = Condition("year", ">", 1911)
     assert _list_within(store, Scope(where=(year,)), PASSAGES) == [], "a scope tests the metadata"
+    assert store.documents(Scope(where=(year,))) == [], "a scope chooses documents too"
     with store.write() as change:
         change.move_document("b", replace(_make_document("b"), metadata={"year": 1912}), "another digest")
     newer = Scope(where=(Condition("year", "=", 1912),))
@@ -219,7 +220,10 @@ def check_records(store: Store) -> None:
     assert store.delete_trace(latest["number"])
     assert not store.delete_trace(latest["number"])
     assert store.trace(latest["number"]) is None
-    store.save_trace(asked="now", question="third", record={})
+    store.save_trace(asked="now", question="Third Élan", record={"answer": "of all"})
+    assert store.trace_numbers(matching="ÉLAN of") == store.trace_numbers(1), "matching: whatever the case"
+    assert store.trace_numbers(matching="third first") == [], "matching: all words"
+    assert store.trace_numbers(1, matching="ir") == store.trace_numbers(1), "matching: the latest first"
     assert store.trace_numbers(before=latest["number"]) == [earliest["number"]], "before: lower numbers"
     assert store.trace_numbers(1)[0] > latest["number"], "the number of a trace must never be used again"
 

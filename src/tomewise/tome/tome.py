@@ -545,13 +545,14 @@ class Tome:
 
     # ------------------------------------------------------------ traces
 
-    def traces(self, limit: int | None = 20, *, before: int | None = None) -> list[Trace]:
+    def traces(self, limit: int | None = 20, *, before: int | None = None, matching: str = "") -> list[Trace]:
         """How the latest questions were answered, newest first; with `before`, those with a lower number.
 
-        Without a limit, all of them.
+        With `matching`, those whose question and answer together hold all its words. Without a limit, all of them.
         """
         limit = None if limit is None else read_integer("limit", limit, "a whole number")
-        return self._questions.traces.list_latest(limit, before)
+        check_type("matching", matching, str, "a text")
+        return self._questions.traces.list_latest(limit, before, matching)
 
     def trace(self, number: int) -> Trace:
         """One trace by its number. Raises UnknownName."""

@@ -104,10 +104,10 @@ class Traces:
             warnings.warn(f"the trace of this answer was not kept: {error}", stacklevel=2)
             return None
 
-    def list_latest(self, limit: int | None, before: int | None) -> list[Trace]:
-        """The latest traces, newest first; with `before`, those with a lower number. A damaged one is left out, with a
-        warning."""
-        numbers = self._store.trace_numbers(limit, before=before)
+    def list_latest(self, limit: int | None, before: int | None, matching: str = "") -> list[Trace]:
+        """The latest traces, newest first; with `before`, those with a lower number, with `matching`, those that hold
+        all its words. A damaged one is left out, with a warning."""
+        numbers = self._store.trace_numbers(limit, before=before, matching=matching)
         return skip_damaged(numbers, lambda number: _read_trace(row) if (row := self._store.trace(number)) else None)
 
     def find(self, number: int) -> Trace:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, func, literal_column, select
 from sqlalchemy.dialects.sqlite import insert
 
 from tomewise.store.records import Intake
@@ -15,6 +16,8 @@ from tomewise.store.sqlite.removals import read_removals
 from tomewise.store.sqlite.row_values import Misfit
 from tomewise.store.sqlite.schema import builds, documents, intake, meta, nodes, sessions, traces
 from tomewise.types import NodeId
+
+_ANSWER = "CASE WHEN json_valid(record) THEN coalesce(json_extract(record, '$.answer'), '') ELSE '' END"
 
 
 class StoredRecords(Session):
@@ -95,11 +98,18 @@ class StoredRecords(Session):
             row = insert(traces).values(asked=asked, question=question, record=json.dumps(record))
             return int(connection.execute(row.returning(traces.c.key)).scalar_one())
 
-    def trace_numbers(self, limit: int | None = 20, *, before: int | None = None) -> list[int]:
-        """The numbers of the latest traces, newest first; with `before`, lower ones."""
-        query = select(traces.c.key).order_by(traces.c.key.desc()).limit(limit)
+    def trace_numbers(self, limit: int | None = 20, *, before: int | None = None, matching: str = "") -> list[int]:
+        """The numbers of the latest traces, newest first, before one of them, and with all these words."""
+        words = matching.casefold().split()
+        query = select(traces.c.key).order_by(traces.c.key.desc())
+        query = query if before is None else query.where(traces.c.key < before)
         with self.read() as connection:
-            return list(connection.scalars(query if before is None else query.where(traces.c.key < before)))
+            if not words:
+                return list(connection.scalars(query.limit(limit)))
+            # SQLite folds the case of ASCII alone, so the texts are compared here.
+            rows = connection.execute(query.add_columns(traces.c.question, literal_column(_ANSWER)))
+            found = (row[0] for row in rows if _holds_words(words, f"{row[1]}\n{row[2]}"))
+            return list(islice(found, limit))
 
     def trace(self, number: int) -> dict[str, Any] | None:
         """The trace with this number, None where it does not exist."""
@@ -111,6 +121,11 @@ class StoredRecords(Session):
         """Delete a trace, and return whether it existed. Its number is not used again."""
         with self._begin_write() as connection:
             return bool(connection.execute(delete(traces).where(traces.c.key == number)).rowcount)
+
+
+def _holds_words(words: Sequence[str], text: str) -> bool:
+    folded = text.casefold()
+    return all(word in folded for word in words)
 
 
 def _make_trace(row: Mapping[Any, Any]) -> dict[str, Any]:

@@ -1,0 +1,126 @@
+"""Models that the operator offers: listed, chosen by requests, tried; no other is asked, and no key leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+from tests.building import play_role
+from tests.language.openai_server import Behaviour, OpenAIServer, reply_with
+from tests.patience import wait_until
+
+from tomewise.errors import UsageError
+from tomewise.server.app import make_app
+from tomewise.server.library import Library
+from tomewise.server.serve_options import Bounds, ServerOptions
+from tomewise.settings import Settings
+from tomewise.tome.tome import Tome
+from tomewise.types import Document
+
+KEY = "sk-a-key-that-nobody-sees-0123456789"
+QUESTION = {"question": "Who put out the light?", "system": "naive"}
+
+
+@pytest.fixture(name="asked")
+def make_server() -> Iterator[OpenAIServer]:
+    def behave(request: dict[str, Any]) -> Behaviour:
+        if request["model"] == "broken":
+            return Behaviour({"error": {"message": f"no such model for {KEY}"}}, status=404)
+        return play_role(request)
+
+    with OpenAIServer(behave) as server:
+        yield server
+
+
+@pytest.fixture(name="client")
+def make_client(tmp_path: Path, asked: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with Tome.open(tmp_path / "novel.tome", embedder="hash") as tome:
+        tome.add(Document(id="d1", text="Ada Marsh put out the light at nine."))
+    offer = "openai:gpt-4o-mini openai:broken extractive"
+    settings = Settings(model="openai:own", base_url=asked.url, offer=offer, embedder="hash")
+    app = make_app(Library(settings, root=tmp_path), ServerOptions(bounds=Bounds(calls=50)))
+    with TestClient(app, base_url="http://127.0.0.1:8765") as client:
+        yield client
+
+
+def list_asked(server: OpenAIServer) -> list[str]:
+    return [request["model"] for request in server.requests]
+
+
+def test_models_are_listed_with_window_and_price(client: TestClient, asked: OpenAIServer):
+    models = {model.pop("name"): model for model in client.get("/api/models").json()["models"]}
+    assert list(models) == ["openai:own", "openai:gpt-4o-mini", "openai:broken", "extractive"]
+    assert models["openai:own"]["is_default"]
+    small = models["openai:gpt-4o-mini"]
+    assert (small["is_default"], small["window"]) == (False, 128_000)
+    assert 0 < small["input_price"] < small["output_price"]
+    assert models["openai:own"]["input_price"] is None
+    assert models["extractive"] == {"is_default": False, "window": None, "input_price": 0.0, "output_price": 0.0}
+    assert list_asked(asked) == []
+
+
+def test_a_question_is_asked_of_the_model_that_it_names(client: TestClient, asked: OpenAIServer):
+    client.post("/api/tomes/novel/ask", json=QUESTION)
+    client.post("/api/tomes/novel/ask", json={**QUESTION, "model": "openai:gpt-4o-mini"})
+    client.post("/api/tomes/novel/ask", json={**QUESTION, "model": "openai:own"})  # its reply was kept
+    assert list_asked(asked) == ["own", "gpt-4o-mini"]
+    client.post("/api/tomes/novel/ask", json={**QUESTION, "model": "extractive"})
+    streamed = client.post(
+        "/api/tomes/novel/ask",
+        json={**QUESTION, "model": "openai:gpt-4o-mini"},
+        headers={"accept": "text/event-stream"},
+    )
+    assert '"model": "openai:gpt-4o-mini"' in streamed.text
+    traces = client.get("/api/tomes/novel/traces").json()["traces"]
+    models = [client.get(f"/api/tomes/novel/traces/{row['id']}").json()["model"] for row in reversed(traces)]
+    assert models == ["openai:own", "openai:gpt-4o-mini", "openai:own", "extractive", "openai:gpt-4o-mini"]
+
+
+def test_a_build_asks_the_model_that_it_names(client: TestClient, asked: OpenAIServer):
+    body = {"system": "cogitorag", "accept": {"calls": 50}, "model": "openai:gpt-4o-mini"}
+    job = client.post("/api/tomes/novel/builds", json=body).json()
+    wait_until(lambda: client.get(f"/api/jobs/{job['id']}").json()["state"] in ("done", "failed"))
+    assert set(list_asked(asked)) == {"gpt-4o-mini"}
+    costs = client.post("/api/tomes/novel/estimate", json={"system": "raptor", "model": "openai:gpt-4o-mini"}).json()
+    assert costs["model"] == "openai:gpt-4o-mini"
+
+
+@pytest.mark.parametrize("path", ["ask", "search", "estimate", "builds"])
+def test_no_other_model_is_asked(client: TestClient, asked: OpenAIServer, path: str):
+    body: dict[str, Any] = {"ask": {"question": "x"}, "search": {"query": "x"}}.get(path, {})
+    for name in ("openai:gpt-4o", "anthropic:claude-sonnet-4-5", "openai:own " + "x" * 400):
+        refused = client.post(f"/api/tomes/novel/{path}", json={**body, "model": name})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (404, "unknown_name")
+    assert client.post("/api/models/test", json={"model": "openai:gpt-4o"}).status_code == 404
+    assert list_asked(asked) == []
+
+
+def test_a_model_is_tried_with_one_call_and_its_failure_shows_no_key(client: TestClient, asked: OpenAIServer):
+    asked.handler = lambda request: reply_with('{"word": "light"}')
+    tried = client.post("/api/models/test", json={"model": "openai:gpt-4o-mini"}).json()
+    assert (tried["ok"], tried["reason"], tried["spent"]["calls"]) == (True, "", 1)
+    assert list_asked(asked) == ["gpt-4o-mini"]
+    asked.handler = lambda request: Behaviour({"error": {"message": f"no such model for {KEY}"}}, status=404)
+    failed = client.post("/api/models/test", json={"model": "openai:broken"})
+    assert failed.status_code == 200
+    assert not failed.json()["ok"]
+    assert "no such model" in failed.json()["reason"]
+    assert KEY not in failed.text
+    assert client.post("/api/models/test", json={"model": "extractive"}).json()["ok"]
+
+
+def test_an_offer_that_names_no_model_stops_the_start(tmp_path: Path):
+    with pytest.raises(UsageError, match="does not name a model"):
+        Library(Settings(offer="gpt-4o"), root=tmp_path).check()
+
+
+def test_the_address_of_the_settings_belongs_to_one_provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    settings = Settings(model="openai:own", base_url="http://127.0.0.1:9/v1", offer="anthropic:claude-sonnet-4-5")
+    library = Library(settings, root=tmp_path)
+    addresses = [library.find_spec(name).address for name in library.models]  # type: ignore[union-attr]
+    assert addresses == ["http://127.0.0.1:9/v1", None]
