@@ -5,6 +5,7 @@ import { Button, formatCount, html, useState } from "./parts.js";
 const MOST = 100_000; // characters that are read as Markdown at once
 const DEEPEST = 8; // quotations and lists within each other
 const OPEN = 16; // emphasis and links that are open at a time
+const CELLS = 64; // of a row; what follows stands in the last one
 const HEAD = 300; // characters of a line that decide what it is
 const ADDRESS = 2000; // characters of an address
 
@@ -144,7 +145,7 @@ function cutCells(text, [from, to]) {
   const cells = [];
   let start = from;
   for (let at = from; at <= to; at += 1) {
-    if (at < to && (text[at] !== "|" || text[at - 1] === "\\")) continue;
+    if (at < to && (text[at] !== "|" || text[at - 1] === "\\" || cells.length === CELLS)) continue;
     cells.push([start, at]);
     start = at + 1;
   }

@@ -43,7 +43,7 @@ function Models({ name, choose, onClose }) {
   const isKnown = models.some((model) => model.name === name);
   useEffect(() => { if (data && name && !isKnown) choose(""); }, [data, name]); // the owner took it away
   return html`<${Dialog} title="Models" onClose=${onClose}>
-    <p class="soft">Questions and builds ask the chosen one. The owner of the server names models with <code>tome serve --model NAME</code>; their keys never come here.</p>
+    <p class="soft">Questions and builds ask the chosen one. The owner of the server names more with <code>tome serve --offer NAME</code>; their keys never come here.</p>
     <${ErrorNotice} error=${error} />${data || error ? null : html`<${Loading} />`}
     <ul class="models">${models.map((model) => html`<${ModelRow} key=${model.name} model=${model} isChosen=${isKnown ? model.name === name : model.is_default} onChoose=${() => choose(model.is_default ? "" : model.name)} />`)}</ul>
   </${Dialog}>`;
@@ -60,6 +60,6 @@ function ModelRow({ model, isChosen, onChoose }) {
   const facts = isExtractive ? ["finds and quotes, does not write", "free"] : [model.window ? `reads ${formatCount(model.window)} tokens at once` : "window unknown", price];
   return html`<li><label class="check"><input type="radio" name="model" checked=${isChosen} onChange=${onChoose} /><span><b>${isExtractive ? "No model" : model.name}</b>${isExtractive ? html` <small class="soft">extractive</small>` : null}<br /><small class="soft">${facts.join(" · ")}</small></span></label>
     <${Button} small disabled=${state.busy} onClick=${test} aria-label=${`Test ${model.name}`}>${state.busy ? "Asking…" : "Test"}</${Button}>
-    ${state.result ? html`<${Notice} kind=${state.result.ok ? "good" : "error"} title=${state.result.ok ? "It answers." : "It does not answer."}>${[state.result.message, formatSeconds(state.result.seconds)].filter(Boolean).join(" ")}</${Notice}>` : null}
+    ${state.result ? html`<${Notice} kind=${state.result.ok ? "good" : "error"} title=${state.result.ok ? "It answers." : "It does not answer."}>${[state.result.reason, `It took ${formatSeconds(state.result.seconds)}.`].filter(Boolean).join(" ")}</${Notice}>` : null}
     <${ErrorNotice} error=${state.error} /></li>`;
 }
