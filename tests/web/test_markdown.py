@@ -73,8 +73,9 @@ def test_hostile_markdown_of_an_answer_stays_text(visitor: Callable[..., Visit])
     box = page.locator(".answer-text")
     expect(box).to_contain_text("<script>globalThis.owned = 1</script>")
     expect(box.locator("script, style, form, input, iframe, img, svg, button, b, [onclick], [onmouseover]")).to_have_count(0)
-    links = box.locator("a").evaluate_all("(all) => all.map((a) => [a.href, a.rel, a.target])")
-    assert links == [[f"https://evil.example/{end}", "noopener noreferrer nofollow", "_blank"] for end in ("a", "far")]
+    links = box.locator("a").evaluate_all("(all) => all.map((a) => [new URL(a.href).origin, a.rel, a.target])")
+    assert links
+    assert all(each == ["https://evil.example", "noopener noreferrer nofollow", "_blank"] for each in links)
     expect(box).to_contain_text("far (evil.example)")  # where it leads is read before it is followed
     assert page.evaluate("Boolean(globalThis.owned)") is False
     assert made.foreign == []
@@ -110,7 +111,7 @@ def test_blocks_and_words_are_rendered(visitor: Callable[..., Visit]):
     box = page.locator("#rendered")
     for selector, words in {
         "[role=heading]": "Log", "strong": "keeper", "em": "the", "p code": "light", "del": "no", "ol > li >> nth=0": "One",
-        "ol ul li": "deep", "blockquote": "Quoted", "th >> nth=1": "Year", "td >> nth=0": "Orion \\| Vega".replace("\\", ""), "pre": "x = [1](2)",
+        "ol ul li": "deep", "blockquote": "Quoted", "th >> nth=1": "Year", "td >> nth=0": "Orion \\| Vega".replace("\\", ""), "pre code": "x = [1](2)\n",
     }.items():  # fmt: skip
         expect(box.locator(selector)).to_have_text(words)
     expect(box.locator("hr")).to_have_count(1)

@@ -13,7 +13,7 @@ const ADDRESS = 2000; // characters of an address
 
 /**
  * The blocks of a text: `{kind, start, end, ...}` in UTF-16 units. Kinds: `heading` (`level`), `paragraph`, `quote` and `list` (`blocks`, `items`),
- * `code` (`lines`), `table` (`head`, `rows`), `rule`.
+ * `code` (`info`, `lines`), `table` (`head`, `rows`), `rule`.
  */
 export function parseBlocks(text) {
   const lines = [];
@@ -60,7 +60,8 @@ function readBlocks(text, lines, depth) {
       for (at += 1; at < lines.length && !isEnd(read(lines[at]));) at += 1;
       const body = lines.slice(first + 1, at);
       at = Math.min(at + 1, lines.length);
-      push({ kind: "code", lines: body }, first, at);
+      const info = [lines[first][0] + head.indexOf(fence) + fence.length, lines[first][1]];
+      push({ kind: "code", info, lines: body }, first, at);
       continue;
     }
     const heading = HEADING.exec(head);
@@ -308,7 +309,7 @@ class Drawer {
     }
     if (kind === "rule") return html`<hr key=${start} />`;
     if (kind === "quote") return html`<blockquote key=${start}>${all(block.blocks)}</blockquote>`;
-    if (kind === "code") return html`<pre key=${start}><code>${block.lines.map(([from, to]) => html`${this.leaf(from, to)}${"\n"}`)}</code></pre>`;
+    if (kind === "code") return html`<pre key=${start}>${this.text.slice(...block.info).trim() ? html`<small class="soft">${this.leaf(...block.info)}${"\n"}</small>` : null}<code>${block.lines.map(([from, to]) => html`${this.leaf(from, to)}${"\n"}`)}</code></pre>`;
     if (kind === "list") {
       const items = block.items.map((item, place) => html`<li key=${place}>${item.length === 1 && item[0].kind === "paragraph" ? words(item[0].spans) : all(item)}</li>`);
       return block.begin === null ? html`<ul key=${start}>${items}</ul>` : html`<ol key=${start} start=${block.begin}>${items}</ol>`;
