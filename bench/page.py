@@ -66,10 +66,11 @@ ASK_MANY = """async (times) => {
     box.value = `Who went home, asked ${turn} times?`;
     box.dispatchEvent(new Event("input", {bubbles: true}));
     await new Promise((done) => setTimeout(done));
+    const before = globalThis.asked ?? 0;
     box.dispatchEvent(new KeyboardEvent("keydown", {key: "Enter", bubbles: true, cancelable: true}));
     for (;;) {
       await new Promise((done) => setTimeout(done));
-      if (!document.querySelector("[aria-busy=true]") && document.body.textContent.includes(`Answer ${globalThis.asked}`)) break;
+      if (globalThis.asked > before && !document.querySelector("[aria-busy=true]") && document.body.textContent.includes(`Answer ${globalThis.asked}`)) break;
     }
   }
 }"""
