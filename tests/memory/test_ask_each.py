@@ -34,7 +34,7 @@ async def test_replies_are_in_the_order_of_the_inputs() -> None:
     reports: list[Progress] = []
     replies = await run_each({f"k{n}": n for n in range(7)}, play, reports.append, "asked")
     assert list(replies.items()) == [(f"k{n}", f"r{n}") for n in range(7)]
-    assert [progress.done for progress in reports] == [1, 2, 3, 4, 5, 6, 7]
+    assert [progress.done for progress in reports] == [0, 1, 2, 3, 4, 5, 6, 7]
     assert {(progress.label, progress.total) for progress in reports} == {("asked", 7)}
     assert dict(await run_each({}, play, quiet, "nothing")) == {}
 

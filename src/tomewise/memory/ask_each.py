@@ -65,6 +65,8 @@ async def run_groups(
     results: dict[K, R | ModelError] = {}
     budget_errors: list[BudgetExceeded] = []
     free_slots = asyncio.Semaphore(_MOST_AT_ONCE)
+    if inputs:
+        report(Progress(label=label, done=0, total=len(inputs)))
 
     async def run_one(keys: Sequence[K]) -> None:
         try:

@@ -132,9 +132,12 @@ class PassagesLayer:
                 while next_passages := await run_in_thread(_read_next, stream):
                     passages += next_passages
                     yield Progress(label="characters cut", done=next_passages[-1].end, total=len(document.text))
+                yield Progress(label="characters cut", done=len(document.text), total=len(document.text))
                 split.append((document, passages))
             texts = [passage.content for _, passages in split for passage in passages]
             rows: list[NDArray[np.float32]] = []
+            if texts:
+                yield Progress(label="passages embedded", done=done, total=done + len(texts))
             for next_texts in _split_texts(texts):
                 rows.append(await run_in_thread(self._embedder.embed, next_texts))
                 done += len(next_texts)

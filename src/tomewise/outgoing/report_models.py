@@ -49,6 +49,7 @@ class FailedPart(Outgoing):
     document: DocumentName
     passages: list[int]
     reason: str
+    count: int = Field(description="Failed nodes; each counts once, so they add up to `failed` of the layer.")
 
 
 class Contents(Outgoing):

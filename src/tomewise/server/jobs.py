@@ -59,7 +59,23 @@ class Job:
         """What clients see."""
         files = len(self.task.get("files", ())) or self.task.get("texts", 0)
         progress = [JobProgress(label=label, done=done, total=total) for label, (done, total) in self.progress.items()]
-        return JobReply.of(self, progress=progress, system=self.task.get("system"), files=files)
+        open_steps = [step for step in progress if step.done < step.total or not step.total]
+        doing = open_steps[-1] if open_steps and self.state == "running" else None
+        failures = self._list_failures()
+        reason = self.error["message"] if self.error else max(failures, key=failures.count, default=None)
+        more = {"doing": doing, "failed": len(failures), "reason": reason}
+        return JobReply.of(self, progress=progress, system=self.task.get("system"), files=files, **more)
+
+    def has_only_failures(self) -> bool:
+        """Whether a build took nothing in, since all its calls failed."""
+        layers = (self.report or {}).get("layers", [])
+        return any(layer["failed"] for layer in layers) and not any(layer["added"] for layer in layers)
+
+    def _list_failures(self) -> list[str]:
+        """Why each node or source failed that is in the report."""
+        report = self.report or {}
+        reasons = [failure["reason"] for layer in report.get("layers", ()) for failure in layer["failed"]]
+        return [*reasons, *report.get("failed", {}).values()]
 
 
 class JobList:
@@ -199,7 +215,10 @@ class JobList:
                 report = await self._work(job)
             job.report = _map_texts(report.report, self._clean(job))
             job.usage = report.usage
-            self._end(job, "done")
+            if job.has_only_failures():
+                reason = job.describe().reason
+                job.error = {"code": "model", "message": f"nothing was taken in, as every call failed: {reason}"}
+            self._end(job, "failed" if job.error else "done")
         except asyncio.CancelledError:
             self._end(job, "interrupted" if self._stopping else "cancelled")
         except Exception as error:  # noqa: BLE001 - whatever error ends a job, its list goes on
@@ -213,6 +232,7 @@ class JobList:
         def note_progress(progress: Progress) -> None:
             job.note = self._clean(job)(progress.note) if progress.note else None
             if not progress.note:
+                job.progress.pop(progress.label, None)  # the latest comes last
                 job.progress[progress.label] = (progress.done, progress.total)
             loop.call_soon_threadsafe(self._announce, job)
 

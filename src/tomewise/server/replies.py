@@ -165,7 +165,10 @@ class JobReply(Outgoing):
     tome: str
     kind: Kind
     state: State
-    progress: list[JobProgress]
+    progress: list[JobProgress] = Field(description="The step that was reported last comes last.")
+    doing: JobProgress | None = Field(description="The step that goes on; null for what cannot be counted.")
+    failed: int = Field(description="How many nodes or sources of the report failed.")
+    reason: str | None = Field(description="Why it failed, or the most frequent reason of what failed.")
     note: str | None = Field(description="Why it waits, while it does.")
     usage: Usage | None
     report: BuildReport | AddReport | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, get_args
@@ -189,13 +189,22 @@ def _list_records(store: Store, name: str) -> dict[str, Any]:
 def _list_failures(store: Store) -> list[dict[str, Any]]:
     """The failures of all layers, by layer, document and reason, with the positions of the passages concerned."""
     positions: dict[tuple[str, str, str], set[int]] = defaultdict(set)
-    for layer, counts in store.layers().items():
-        reasons = store.intake(layer).failed if counts["failed"] else {}
+    counts: Counter[tuple[str, str, str]] = Counter()
+    for layer, counted in store.layers().items():
+        reasons = store.intake(layer).failed if counted["failed"] else {}
         for key, node in store.nodes_at(reasons).items():
-            sources = find_grounds(store, [key], node.layer)[key]
-            for passage in store.passages(sources).values():
+            passages = store.passages(find_grounds(store, [key], node.layer)[key]).values()
+            for passage in passages:
                 positions[layer, passage.document, reasons[key]].add(passage.position)
+            first = next((passage.document for passage in passages), "")
+            counts[layer, first, reasons[key]] += 1
     return [
-        {"layer": layer, "document": document, "passages": sorted(places), "reason": reason}
-        for (layer, document, reason), places in sorted(positions.items())
+        {
+            "layer": layer,
+            "document": document,
+            "passages": sorted(positions[layer, document, reason]),
+            "reason": reason,
+            "count": counts[layer, document, reason],
+        }
+        for layer, document, reason in sorted({*positions, *counts})
     ]

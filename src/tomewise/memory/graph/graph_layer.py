@@ -230,9 +230,10 @@ class GraphLayer(MappedLayer[tuple[PassageId, ...], PassageIn, Extraction]):
     async def _embed_texts(self, texts: Sequence[str], report: Report) -> NDArray[np.float32]:
         rows = [np.empty((0, self._embedder.dimensions), np.float32)]
         for start in range(0, len(texts), _BATCH_SIZE):
+            report(Progress(label=f"parts of {self.name} embedded", done=start, total=len(texts)))
             rows.append(await run_in_thread(self._embedder.embed, texts[start : start + _BATCH_SIZE]))
-            done = min(start + _BATCH_SIZE, len(texts))
-            report(Progress(label=f"parts of {self.name} embedded", done=done, total=len(texts)))
+        if texts:
+            report(Progress(label=f"parts of {self.name} embedded", done=len(texts), total=len(texts)))
         return np.concatenate(rows)
 
     def _describe_build(self, read: int, faults: Counter[str]) -> dict[str, Any]:
