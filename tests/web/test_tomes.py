@@ -32,9 +32,9 @@ def test_a_tome_is_renamed_exported_imported_and_deleted(visitor: Callable[..., 
     page = visitor(own.url).enter("#/")
     expect(page.locator(".tome")).to_contain_text("2 documents")
     act(page, "novel", "Rename")
-    page.get_by_label("Name").fill("a/b")
+    page.get_by_role("textbox", name="Name").fill("a/b")
     expect(page.get_by_text("Use up to 64 letters")).to_be_visible()
-    page.get_by_label("Name").fill("harbour")
+    page.get_by_role("textbox", name="Name").fill("harbour")
     page.get_by_role("button", name="Rename").click()
     expect(page.get_by_role("link", name="harbour", exact=True)).to_be_visible()
 
@@ -48,7 +48,7 @@ def test_a_tome_is_renamed_exported_imported_and_deleted(visitor: Callable[..., 
     with page.expect_file_chooser() as chooser:
         page.get_by_role("button", name="Import…").click()
     chooser.value.set_files(file)
-    page.get_by_label("Name").fill("copy")
+    page.get_by_role("textbox", name="Name").fill("copy")
     page.get_by_role("button", name="Import", exact=True).click()
     expect(page.get_by_role("heading", name="copy")).to_be_visible()
     expect(page.get_by_role("link", name="keeper.txt")).to_be_visible()

@@ -23,7 +23,7 @@ export function MemoryView({ tome, query, navigate }) {
   const known = layers.data?.layers ?? [];
   const asked = traces.data?.traces ?? [];
   const working = asked.filter((trace) => trace.drawable);
-  const layer = query.layer ?? (working.some((each) => String(each.id) === query.trace) ? ANSWER : known.find((each) => each.startsWith("graph")) ?? known[0] ?? (working.length ? ANSWER : ""));
+  const layer = query.layer ?? (working.some((each) => String(each.id) === query.trace) ? ANSWER : known.find((each) => /^graph:.*triples$/.test(each)) ?? known.find((each) => each.startsWith("graph")) ?? known[0] ?? (working.length ? ANSWER : ""));
   const trace = query.trace ?? (layer === ANSWER ? String(working[0]?.id ?? "") : "");
   const isGraph = layer.startsWith("graph");
   const change = (more) => navigate(link(tome, "memory", { layer, trace: query.trace, around: isGraph ? query.around : "", hops: query.hops, most: isGraph ? query.most : "", ...more }));
