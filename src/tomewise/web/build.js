@@ -165,10 +165,11 @@ function Systems({ tome, systems, chosen, data }) {
     ask();
     return () => leaving.abort();
   }, [tome, data, model]);
+  const isLagging = (row) => data.lagging.includes(row.name);
   const columns = [
     { key: "name", label: "System", wide: true, cell: (row) => html`<a href=${link(tome, "build", { system: row.name })} aria-current=${row.name === chosen ? "true" : undefined}>${row.name}</a>
       ${row.name === data.recommended?.system ? html` <${Tag} kind="good">recommended</${Tag}>` : null}<small class="soft id">${describeSystem(row)}</small>` },
-    { key: "calls", label: "Calls", number: true, cell: (row) => { const total = costs[row.name]; return !total ? "…" : total.error ? "–" : data.ready.includes(row.name) ? html`<${Tag} kind="good">built</${Tag}>` : formatCount(total.calls); } },
+    { key: "calls", label: "Calls", number: true, cell: (row) => { const total = costs[row.name]; return !total ? "…" : total.error ? "–" : data.ready.includes(row.name) ? isLagging(row) ? html`<${Tag} title="It answers, and does not know the newest documents yet.">older</${Tag}> ${formatCount(total.calls)}` : html`<${Tag} kind="good">built</${Tag}>` : formatCount(total.calls); } },
     { key: "tokens", label: "Tokens", number: true, extra: true, cell: (row) => { const total = costs[row.name]; return !total || total.error || data.ready.includes(row.name) ? "" : formatCount(total.input_tokens + total.output_tokens); } },
     { key: "money", label: "Money", number: true, cell: (row) => { const total = costs[row.name]; return !total || total.error || data.ready.includes(row.name) ? "" : html`<${Money} value=${total.cost} />`; } },
   ];
@@ -203,7 +204,7 @@ function Estimate({ tome, system, data, info, busy, onJob }) {
     { key: "output_tokens", label: "Tokens out", number: true, extra: true },
     { key: "cost", label: "Money", number: true, cell: (row) => html`<${Money} value=${row.cost} />` },
   ];
-  const isReady = data.ready.includes(system.base);
+  const isReady = data.ready.includes(system.base) && !data.lagging.includes(system.base);
   const price = total && (total.cost === null ? "at a price that is not known" : total.cost === 0 ? "" : `for about ${formatMoney(total.cost)}`);
   return html`<section class="stack card" aria-labelledby="estimate"><h2 id="estimate">${system.name}</h2>
     <p class="soft">${describeSystem(system)}</p>

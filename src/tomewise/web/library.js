@@ -4,6 +4,7 @@ import {
   Quote, count, formatBytes, formatCount, formatPlace, html, link, nameDocument, shorten, useEffect, useGet, useKept, useKeys, useRef, useState,
 } from "./parts.js";
 import { get, isOpen, send, tomePath, upload } from "./api.js";
+import { nameLayer } from "./memory.js";
 import { FolderSelect, listFolders, useDocuments } from "./sources.js";
 import { Importing, NameDialog, TomeAct, listActions, suggestName } from "./tome_actions.js";
 import { JobCard, groupLayers, isPressing, useJobs } from "./build.js";
@@ -94,7 +95,7 @@ function TomeRow({ name, canWrite, onAct }) {
       count(data.total, "document"), count(data.layers.passages?.nodes ?? 0, "passage"), formatBytes(data.bytes),
     ].map((words) => html`<span key=${words}>${words}</span>`) : html`<span class="soft">opening…</span>`}</span>
     <span class="tome-layers">
-      ${layers.map((layer) => html`<${Tag} key=${layer.name}>${layer.name}</${Tag}>`)}
+      ${layers.map((layer) => html`<${Tag} key=${layer.name} title=${layer.name}>${nameLayer(layer.name, layers.map((each) => each.name))}</${Tag}>`)}
       ${data?.failed.length ? html`<${Tag} kind="warn">${count(data.failed.length, "failure")}</${Tag}>` : null}
       ${data && Object.keys(data.lag).length ? html`<${Tag} title="It does not know the newest documents. It answers all the same.">older memory</${Tag}>` : null}
     </span>
@@ -369,9 +370,9 @@ function Found({ tome, query, folder, onClose }) {
 function MemoryList({ tome, data }) {
   const groups = groupLayers(data.layers);
   return html`<ul class="layers">
-    <li><span>passages</span><span class="soft number">${formatCount(data.layers.passages?.nodes ?? 0)}</span></li>
+    <li><span>Passages</span><span class="soft number">${formatCount(data.layers.passages?.nodes ?? 0)}</span></li>
     ${groups.map((group) => html`<li key=${group.name}>
-      <a href=${link(tome, "memory", { layer: group.name })}>${group.name}</a>
+      <a href=${link(tome, "memory", { layer: group.name })} title=${group.name}>${nameLayer(group.name, groups.map((each) => each.name))}</a>
       <span class="soft number">${formatCount(group.parts.reduce((sum, part) => sum + part.nodes, 0))}</span>
       ${group.parts.length > 1 ? html`<span class="soft number parts">${group.parts.map((part) => `${part.name} ${formatCount(part.nodes)}`).join(" · ")}</span>` : null}
       ${data.lag[group.name] !== undefined ? html`<${Tag} kind="warn" title="It answers all the same. The next build takes them in.">${data.lag[group.name] ? `${formatCount(data.lag[group.name])} to take in` : "out of date"}</${Tag}>` : null}
