@@ -132,7 +132,7 @@ function Text({ box, text, spans, current, isRendered }) {
 function Rendered({ parts, spans, current }) {
   const text = useMemo(() => parts.map((part) => part.text).join(""), [parts]);
   const [{ start: base }] = parts;
-  const marks = useMemo(() => spans.map((span) => ({ span, from: findUnit(text, span.start - base), to: findUnit(text, span.end - base) })), [text, spans]);
+  const marks = spans.map((span) => ({ span, from: findUnit(text, span.start - base), to: findUnit(text, span.end - base) }));
   const leaf = (from, to) => {
     const over = marks.filter((mark) => mark.from < to && mark.to > from);
     if (!over.length) return text.slice(from, to);

@@ -96,7 +96,7 @@ function TomeRow({ name, canWrite, onAct }) {
     ].map((words) => html`<span key=${words}>${words}</span>`) : html`<span class="soft">opening…</span>`}</span>
     <span class="tome-layers">
       ${layers.map((layer) => html`<${Tag} key=${layer.name} title=${layer.name}>${nameLayer(layer.name, layers.map((each) => each.name))}</${Tag}>`)}
-      ${data?.failed.length ? html`<${Tag} kind="warn">${count(data.failed.length, "failure")}</${Tag}>` : null}
+      ${data?.failed.length ? html`<${Tag} kind="warn">${count(countFailures(data.failed), "failure")}</${Tag}>` : null}
       ${data && Object.keys(data.lag).length ? html`<${Tag} title="It does not know the newest documents. It answers all the same.">older memory</${Tag}>` : null}
     </span>
     <span class="tome-acts">${data?.total ? html`<${Button} small href=${link(name, "ask")} aria-label=${`Ask ${name}`}>Ask</${Button}>` : null}
@@ -383,9 +383,14 @@ function MemoryList({ tome, data }) {
   <${Button} small href=${link(tome, "build")}>${groups.length ? "Build more" : "Build memory"}</${Button}>`;
 }
 
+/** Each thing that failed counts once, as it does for its layer. */
+function countFailures(failed) {
+  return failed.reduce((sum, each) => sum + each.count, 0);
+}
+
 function Failures({ tome, failed }) {
   if (!failed.length) return null;
-  return html`<${Fold} open=${failed.length < 3} summary=${html`<span class="is-warn">${count(failed.length, "failure")}; the next build tries again</span>`}>
+  return html`<${Fold} open=${failed.length < 3} summary=${html`<span class="is-warn">${count(countFailures(failed), "failure")}; the next build tries again</span>`}>
     <ul class="reasons">${failed.map((each) => html`<li key=${each.layer + each.document + each.reason}>
       <strong>${each.layer}</strong> lacks <a href=${link(tome, "doc", { id: each.document })}>${each.document}</a>, passages ${each.passages.map((at) => at + 1).join(", ")}: ${each.reason}</li>`)}</ul>
   </${Fold}>`;

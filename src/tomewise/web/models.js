@@ -32,6 +32,11 @@ export function nameModel(name) {
 export function ModelButton({ info }) {
   const [isOpen, setIsOpen] = useState(false);
   const [name, choose] = useModel();
+  useEffect(() => {
+    const close = () => setIsOpen(false); // it does not lie over the next view
+    addEventListener("hashchange", close);
+    return () => removeEventListener("hashchange", close);
+  }, []);
   const shown = name || info.model;
   return html`<button type="button" class="model" aria-haspopup="dialog" title=${`Model: ${describeModel(shown)}. Spent since the server started: ${formatMoney(info.spent.cost)}.`} onClick=${() => setIsOpen(true)}><span class="hidden">Model: </span>${describeModel(shown)}</button>
     ${isOpen ? html`<${Models} name=${name} choose=${choose} onClose=${() => setIsOpen(false)} />` : null}`;

@@ -97,6 +97,15 @@ export function writeStored(key, value) {
   }
 }
 
+/** Forgets all that was stored under keys with this beginning. */
+export function dropStored(beginning) {
+  try {
+    Object.keys(localStorage).filter((each) => each.startsWith(STORED + beginning)).forEach((each) => localStorage.removeItem(each));
+  } catch {
+    // nothing is kept
+  }
+}
+
 /** A value that outlives other views and a reload: `[value, put]`. What `makeFirst` gives is the value until one is put. */
 export function useStored(key, makeFirst) {
   const [, setTick] = useState(0);

@@ -5,6 +5,7 @@ import {
 } from "./parts.js";
 import { stream, tomePath, waitForServer } from "./api.js";
 import { AnswerActions, AnswerView, Draft, Understood, UsageLine, Within } from "./answer.js";
+import { Markdown } from "./markdown.js";
 import { useModel } from "./models.js";
 import { ExtrasForm, Hindrance, NO_EXTRAS, SettingsForm, SystemSelect, describeSystem, letter, makeBody, readChoice } from "./systems.js";
 import { EvidenceList, TraceView, listPieces } from "./trace.js";
@@ -75,7 +76,7 @@ export function TurnView({ turn, tome, onStop, onAgain, onGuess }) {
     ${turn.number ? html`<${StoredTrace} tome=${tome} number=${turn.number} />` : html`<${TraceView} events=${turn.events ?? []} live=${busy} tome=${tome} number=${answer?.trace} />`}
     ${turn.draft ? html`<${Draft} text=${turn.draft} live=${busy} />` : null}
     ${answer ? html`<${AnswerView} answer=${answer} tome=${tome} />` : null}
-    ${turn.text !== undefined && !answer ? html`<p class="answer-text" dir="auto">${turn.text || "Declined, or its sources were removed."}</p>` : null}
+    ${turn.text !== undefined && !answer ? html`<div class="answer-text prose" dir="auto"><${Markdown} text=${turn.text || "Declined, or its sources were removed."} /></div>` : null}
     ${state === "waiting" ? html`<${Notice} kind="warn" title="The server went away.">The question is asked again as soon as it is back; no finished call is repeated.</${Notice}>` : null}
     ${state === "stopped" ? html`<${Notice} title="Stopped." actions=${onAgain ? html`<${Button} small onClick=${onAgain}>Ask again</${Button}>` : null}>To ask again repeats no finished call.</${Notice}>` : null}
     ${state === "failed" ? html`<${Failed} error=${error} tome=${tome} system=${body.system} onAgain=${onAgain} />` : null}

@@ -1,5 +1,5 @@
 // What is done with a tome as a whole: made, renamed, exported, imported, deleted.
-import { Button, Dialog, ErrorNotice, Field, count, html, kept, link, useEffect, useRef, useState, writeStored } from "./parts.js";
+import { Button, Dialog, ErrorNotice, Field, dropStored, formatBytes, html, kept, link, useEffect, useRef, useState, writeStored } from "./parts.js";
 import { send, tomePath, upload } from "./api.js";
 
 /** What a name lacks, in words; empty for one that can be taken. */
@@ -68,7 +68,8 @@ export function TomeAct({ act, tome, taken, onClose, onDone }) {
 /** Lets go of what the page keeps of a tome. */
 function forgetTome(tome) {
   for (const [key, own] of kept) if (own?.tome === tome || key === `uploads ${tome}`) kept.delete(key);
-  for (const key of [`form ${tome}`, `compare ${tome}`, `draft ${JSON.stringify([tome, null])}`]) writeStored(key, null);
+  for (const key of [`form ${tome}`, `compare ${tome}`]) writeStored(key, null);
+  dropStored(`draft ${JSON.stringify([tome]).slice(0, -1)},`);
 }
 
 function Deletion({ tome, onClose, onDone }) {
@@ -101,6 +102,6 @@ export function Importing({ file, taken, navigate, onClose }) {
     navigate(link(name));
   };
   return html`<${NameDialog} title="Import a tome" first=${suggestName(file.name)} taken=${taken} word="Import" act=${act} onClose=${onClose}>
-    <p class="soft">${file.name}${sent ? html`: <progress aria-label="Sent" max=${file.size || 1} value=${sent < file.size ? sent : undefined}></progress>${sent < file.size ? "sending" : `the server makes the tome of ${count(file.size, "byte")}`}` : ""}</p>
+    <p class="soft">${file.name}${sent ? html`: <progress aria-label="Sent" max=${file.size || 1} value=${sent < file.size ? sent : undefined}></progress>${sent < file.size ? "sending" : `the server makes the tome of ${formatBytes(file.size)}`}` : ""}</p>
   </${NameDialog}>`;
 }
