@@ -104,3 +104,19 @@ def test_the_history_is_searched_by_words_in_pages(client: TestClient):
     assert find(q="xyzzy") == []
     assert find(q="%") == find(q="_") == []
     assert find(q=" ") == [3, 2, 1]
+
+
+def test_an_entity_comes_in_pages_and_questions_are_suggested(client: TestClient):
+    texts = [{"id": f"d{n}", "text": f"Ada Marsh met Tom Reed{n} in Hull. Ada Marsh saw Finch{n}."} for n in range(9)]
+    add(client, {"documents": texts})
+    job = client.post(f"{URL}/builds", json={"system": "hipporag2", "accept": {"calls": 100}}).json()
+    wait_until(lambda: client.get(f"/api/jobs/{job['id']}").json()["state"] in ("done", "failed"))
+    whole = client.get(f"{URL}/entity", params={"name": "Ada Marsh"}).json()
+    assert whole["counts"] == {name: len(whole[name]) for name in ("facts", "passages", "neighbours")}
+    page = client.get(f"{URL}/entity", params={"name": "Ada Marsh", "start": 2, "limit": 3}).json()
+    assert page["counts"] == whole["counts"]
+    assert page["passages"] == whole["passages"][2:5]
+    assert page["neighbours"] == whole["neighbours"][2:5]
+    questions = client.get(f"{URL}/suggestions", params={"limit": 2}).json()["questions"]
+    assert [each["source"] for each in questions] == ["names", "names"]
+    assert client.get(f"{URL}/suggestions", params={"limit": 21}).status_code == 400

@@ -24,13 +24,23 @@ class SeenPassage(Passage):
     gist: str | None = None
 
 
+class Neighbour(Outgoing):
+    """An entity at the other end of facts, and how many these are."""
+
+    name: str
+    facts: int
+
+
 class Entity(Outgoing):
     """What the graphs of a tome hold on an entity, or names that contain its words if none is equal."""
 
     name: str
+    kind: str = Field("", description="Such as person or place; empty where nothing shows it.")
     similar: list[str] = []
     facts: list[Fact] = []
     passages: list[SeenPassage] = Field([], description="The passages in which the entity is seen.")
+    neighbours: list[Neighbour] = []
+    counts: dict[str, int] = Field({}, description="How many facts, passages and neighbours it has in all.")
 
     entity = repeat("name")
 

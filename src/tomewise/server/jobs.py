@@ -63,7 +63,7 @@ class Job:
         doing = open_steps[-1] if open_steps and self.state == "running" else None
         failures = self._list_failures()
         reason = self.error["message"] if self.error else max(failures, key=failures.count, default=None)
-        more = {"doing": doing, "failed": len(failures), "reason": reason}
+        more: dict[str, Any] = {"doing": doing, "failed": len(failures), "reason": reason}
         return JobReply.of(self, progress=progress, system=self.task.get("system"), files=files, **more)
 
     def has_only_failures(self) -> bool:

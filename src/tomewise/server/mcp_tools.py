@@ -76,6 +76,7 @@ if TYPE_CHECKING:
 
 Call = TypeVar("Call", bound=Callable[..., Coroutine[Any, Any, CallToolResult]])
 _logger = logging.getLogger(__name__)
+_MOST_NEIGHBOURS = 20  # of an entity
 _MOST_SOURCES = 20  # passages that are named for one piece of evidence
 
 TomeName = Annotated[str, Field(description="The name of the tome; needed only where there are several.")]
@@ -216,6 +217,7 @@ class Tools:
         """
         _, book = find_tome(tome, self.library)
         entity = describe_entity(await asyncio.to_thread(find_entity, name, book.store), choose_naming(book))
+        entity.neighbours = entity.neighbours[:_MOST_NEIGHBOURS]
         found = neutralise_result(EntityResult.of(entity))
         return fit_reply(partial(_list_entity, found, skip), max(0, len(found.facts) + len(found.passages) - skip))
 

@@ -81,6 +81,19 @@ class DocumentReply(Outgoing):
     next: int | None
 
 
+class SuggestedQuestion(Outgoing):
+    """A question to begin with, and what it was made from: names, a heading or a title."""
+
+    question: str
+    source: Literal["names", "heading", "title"]
+
+
+class SuggestedQuestions(Outgoing):
+    """Questions to begin with."""
+
+    questions: list[SuggestedQuestion]
+
+
 class RemovalReply(Removal):
     """What would go with a document, answers of sessions too."""
 

@@ -24,6 +24,8 @@ from tomewise.server.replies import (
     LayerEntry,
     Overview,
     RemovalReply,
+    SuggestedQuestion,
+    SuggestedQuestions,
     TomeList,
     TomeReply,
 )
@@ -158,12 +160,29 @@ async def show_overview(tome: str, service: Wanted) -> Overview:
 
 @family.get("/{tome}/entity", errors=("not_built",), tool=Tool(name="entity", title="Facts about an entity"))
 async def show_entity(
-    tome: str, name: Annotated[str, Query(min_length=1, max_length=MOST_ID)], service: Wanted
+    tome: str,
+    name: Annotated[str, Query(min_length=1, max_length=MOST_ID)],
+    service: Wanted,
+    start: Start = 0,
+    limit: Limit = PAGE,
 ) -> Entity:
-    """The facts about an entity and the passages that name it; or the names that contain its words, as `similar`."""
+    """The facts about an entity, its neighbours and the passages that name it, of each `limit` from `start` on.
+
+    Where no entity has this name, `similar` are the names that contain its words.
+    """
     opened = await service.library.open(tome)
     found = await asyncio.to_thread(find_entity, name, opened.store)
-    return describe_entity(found, choose_naming(opened))
+    return describe_entity(found, choose_naming(opened), start=start, limit=limit)
+
+
+@family.get("/{tome}/suggestions")
+async def suggest_questions(
+    tome: str, service: Wanted, limit: Annotated[int, Query(ge=1, le=20)] = 6
+) -> SuggestedQuestions:
+    """Questions to begin with, from the names, headings and titles of a tome. No model is asked."""
+    opened = await service.library.open(tome)
+    found = await asyncio.to_thread(opened.suggest_questions, limit)
+    return SuggestedQuestions(questions=[SuggestedQuestion.of(each) for each in found])
 
 
 def _find_entries(tome: Tome, part: str, where: Sequence[str]) -> list[DocumentEntry]:

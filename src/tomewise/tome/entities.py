@@ -1,7 +1,8 @@
-"""What the graphs of a tome hold on an entity: its facts, and the passages in which it is seen with their gists."""
+"""What the graphs of a tome hold on an entity: its facts, its neighbours, and its passages with their gists."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -9,7 +10,9 @@ from typing import TYPE_CHECKING
 from tomewise.errors import NotBuilt, UnknownName, suggest
 from tomewise.language.fences import oneline
 from tomewise.memory.gists import NAME as GISTS
+from tomewise.memory.graph.entity_kinds import find_kinds
 from tomewise.memory.graph.entity_names import normalise_name
+from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.outgoing import report_models
 from tomewise.outgoing.form import Naming, read_fields
 
@@ -27,14 +30,18 @@ _LONGEST_NAME = 300  # characters of a name that a message repeats
 class FoundEntity:
     """The facts of an entity, each with the name of its graph, and its passages; or only names that are similar.
 
-    `gists` has the gist of each passage that has one, by the id of the passage.
+    `kind` is such as "person", where the graph or the name shows it. `neighbours` are the entities at the other end of
+    its facts, each with how many these are, the most first. `gists` has the gist of each passage that has one, by the
+    id of the passage.
     """
 
     name: str
+    kind: str = ""
     facts: tuple[tuple[str, str], ...] = ()
     passages: tuple[Passage, ...] = ()
     gists: Mapping[PassageId, str] = field(default_factory=dict)
     similar: tuple[str, ...] = ()
+    neighbours: tuple[tuple[str, int], ...] = ()
 
 
 def find_entity(name: str, store: Store) -> FoundEntity:
@@ -46,11 +53,12 @@ def find_entity(name: str, store: Store) -> FoundEntity:
     if not graphs:
         raise NotBuilt("no graph is built in this tome, so it knows no entities: run `tome build --system hipporag2`")
     wanted = normalise_name(name)
-    names = {graph: {node.text: key for key, node in store.nodes(_ENTITIES + graph).items()} for graph in graphs}
-    keys = {graph: known[wanted] for graph, known in names.items() if wanted in known}
-    if keys:
+    ids = {graph: GraphNames.read(f"graph:{graph}").entity(wanted) for graph in graphs}
+    known = store.keys_of(ids.values())
+    if keys := {graph: known[id] for graph, id in ids.items() if id in known}:
         return _read_entity(wanted, keys, store)
-    known_names = sorted({text for known in names.values() for text in known}, key=lambda text: (len(text), text))
+    names = {node.text for graph in graphs for node in store.nodes(_ENTITIES + graph).values()}
+    known_names = sorted(names, key=lambda text: (len(text), text))
     similar = [text for text in known_names if wanted and set(wanted.split()) <= set(text.split())]
     if not similar:
         near = suggest(wanted, known_names)
@@ -68,12 +76,20 @@ def read_entity(name: str, store: Store) -> FoundEntity:
     return found
 
 
-def describe_entity(found: FoundEntity, naming: Naming | None = None) -> report_models.Entity:
-    """The entity as it goes out: what `tome show --entity --json` prints."""
-    facts = [{"text": text, "graph": graph} for text, graph in found.facts]
-    passages = [{**read_fields(passage), "gist": found.gists.get(passage.id)} for passage in found.passages]
-    values = {"name": found.name, "similar": found.similar, "facts": facts, "passages": passages}
-    return report_models.Entity.of(values, naming)
+def describe_entity(
+    found: FoundEntity, naming: Naming | None = None, *, start: int = 0, limit: int | None = None
+) -> report_models.Entity:
+    """The entity as it goes out: what `tome show --entity --json` prints.
+
+    Of its facts, passages and neighbours it has `limit` each, from `start` on.
+    """
+    page = slice(start, None if limit is None else start + limit)
+    facts = [{"text": text, "graph": graph} for text, graph in found.facts[page]]
+    passages = [{**read_fields(passage), "gist": found.gists.get(passage.id)} for passage in found.passages[page]]
+    neighbours = [{"name": name, "facts": count} for name, count in found.neighbours[page]]
+    counts = {name: len(getattr(found, name)) for name in ("facts", "passages", "neighbours")}
+    values = {"name": found.name, "kind": found.kind, "similar": found.similar, "counts": counts}
+    return report_models.Entity.of({**values, "facts": facts, "passages": passages, "neighbours": neighbours}, naming)
 
 
 def _read_entity(name: str, entities: Mapping[str, int], store: Store) -> FoundEntity:
@@ -81,7 +97,30 @@ def _read_entity(name: str, entities: Mapping[str, int], store: Store) -> FoundE
     facts = tuple((text, graph) for graph, key in entities.items() for text in _find_facts(key, graph, store))
     sources = [store.sources([key], _ENTITIES + graph).get(key, ()) for graph, key in entities.items()]
     passages = store.passages(dict.fromkeys(key for keys in sources for key in keys))
-    return FoundEntity(name, facts, tuple(passages.values()), _find_gists(passages, store))
+    kinds = [_find_kind(name, key, graph, store) for graph, key in entities.items()]
+    return FoundEntity(
+        name,
+        kind=next((kind for kind in kinds if kind), ""),
+        facts=facts,
+        passages=tuple(passages.values()),
+        gists=_find_gists(passages, store),
+        neighbours=_find_neighbours(entities, store),
+    )
+
+
+def _find_kind(name: str, entity: int, graph: str, store: Store) -> str:
+    return find_kinds({entity: name}, GraphNames.read(f"graph:{graph}"), store)[entity]
+
+
+def _find_neighbours(entities: Mapping[str, int], store: Store) -> tuple[tuple[str, int], ...]:
+    counts: Counter[str] = Counter()
+    for graph, entity in entities.items():
+        facts = store.neighbours(f"ends:{graph}", [entity])[:, 0].astype(int).tolist()
+        ends = store.neighbours(f"ends:{graph}", facts)[:, 1].astype(int).tolist()
+        others = Counter(end for end in ends if end != entity)
+        for key, node in store.nodes_at(others).items():
+            counts[node.text] += others[key]
+    return tuple(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
 def _find_facts(entity: int, graph: str, store: Store) -> list[str]:

@@ -50,6 +50,7 @@ from tomewise.tome.scopes import Narrowing, find_scope, narrow
 from tomewise.tome.session import Session, delete_session, list_sessions
 from tomewise.tome.session_record import SessionRecord, Turn
 from tomewise.tome.stated_fields import check_fields
+from tomewise.tome.suggestions import SuggestedQuestion, suggest_questions
 from tomewise.tome.sync import LoopThread, plain
 from tomewise.tome.traces import Trace, Traces
 from tomewise.types import (
@@ -293,6 +294,12 @@ class Tome:
         check_type("name", name, str, "a text")
         with explain_damage(self.store):
             return read_entity(name, self.store)
+
+    def suggest_questions(self, limit: int = 6) -> list[SuggestedQuestion]:
+        """Questions to begin with, from names, headings and titles. No model is asked; equal tomes give equal ones."""
+        limit = read_integer("limit", limit, "a whole number")
+        with explain_damage(self.store):
+            return suggest_questions(self.store, limit)
 
     def export(self) -> Iterator[str]:
         """The whole memory as JSON lines in a canonical order: equal memories have equal exports."""

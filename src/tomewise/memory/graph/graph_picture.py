@@ -1,7 +1,8 @@
-"""The graph layer as a picture: the most connected entities, or those around one, and the facts between them."""
+"""The graph layer as a picture: the most telling entities, or those around one, and the facts between them."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tomewise.errors import UnknownName
+from tomewise.memory.graph.entity_kinds import find_kinds
 from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.pictures import LIMIT, Group, Note, Picture, PictureLink, PictureNode, Uses, shorten_label
 from tomewise.types import Node, NodeId
@@ -21,7 +23,10 @@ if TYPE_CHECKING:
 
     Keys = NDArray[np.int64]
 
-_GROUPS = (Group(id="entity", label="Entities"), Group(id="centre", label="In the middle", shape="square"))
+_ENTITY, _CENTRE = "entity", "centre"  # groups
+_LABELS = {_ENTITY: "Other entities", _CENTRE: "In the middle"}
+_MOST_KINDS = 8  # that have groups of their own
+_CANDIDATES = 4  # well connected entities of which one may turn out to be telling
 _MOST_FACTS = 40  # notes of one entity
 
 
@@ -48,10 +53,11 @@ def draw_graph(
     limit: int = LIMIT,
     uses: Uses | None = None,
 ) -> Picture:
-    """At most `limit` entities and the facts between them: the most connected, or those within `hops` of one.
+    """At most `limit` entities and the facts between them: the most telling, or those within `hops` of one.
 
-    The nearer and then the more connected come first. `uses` says what an answer used. Raises UnknownName for an entity
-    that does not exist.
+    Those are the most telling that have many facts and are seen in many passages. Around one, the nearer and then the
+    more connected come first. Each is in the group of its kind. `uses` says what an answer used. Raises UnknownName for
+    an entity that does not exist.
     """
     facts = _read_facts(store, names)
     entities = np.array(store.node_keys(names.entities), np.int64)
@@ -59,20 +65,23 @@ def draw_graph(
     near = entities if centre is None else _reach(facts, centre, hops)
     degrees = _count_facts(facts, near)
     distance = np.zeros(len(near)) if centre is None else (near != centre).astype(float)
-    chosen = near[np.lexsort((near, -degrees, distance))][:limit]
+    chosen = near[np.lexsort((near, -degrees, distance))][: limit if around else _CANDIDATES * limit]
+    if not around:
+        chosen = _choose_telling(chosen, degrees, near, store, names)[:limit]
     inner = facts.select_among(chosen)
     nodes = store.nodes_at(chosen.tolist())
     texts = store.nodes_at(inner.keys.tolist())
+    groups = _choose_groups(find_kinds({key: node.text for key, node in nodes.items()}, names, store), centre)
     return Picture(
         kind="graph",
         title="Entities and facts",
-        about=f"Around {around}" if around else f"{names.layer}: the most connected entities",
-        nodes=_make_nodes(store, names, nodes, inner, texts, centre, uses or Uses()),
+        about=f"Around {around}" if around else f"{names.layer}: the most telling entities",
+        nodes=_make_nodes(store, names, nodes, inner, texts, groups, uses or Uses()),
         links=tuple(
             PictureLink(source=nodes[head].id, target=nodes[tail].id, label=str(texts[fact].data.get("relation", "")))
             for fact, head, tail in zip(inner.keys.tolist(), inner.heads.tolist(), inner.tails.tolist(), strict=True)
         ),
-        groups=_GROUPS,
+        groups=_list_groups(groups.values()),
         shown=len(chosen),
         total=len(entities),
     )
@@ -115,13 +124,40 @@ def _count_facts(facts: _Facts, entities: Keys) -> NDArray[np.int64]:
     return np.where(counted[indices] == entities, counts[indices], 0)
 
 
+def _choose_telling(
+    candidates: Keys, degrees: NDArray[np.int64], near: Keys, store: Readable, names: GraphNames
+) -> Keys:
+    """The candidates, those first that have many facts and are seen in many passages."""
+    seen = store.sources(candidates.tolist(), names.entities)
+    facts = dict(zip(near.tolist(), degrees.tolist(), strict=True))
+    ranked = sorted(candidates.tolist(), key=lambda key: (-(1 + facts[key]) * len(seen.get(key, ())), key))
+    return np.array(ranked, np.int64)
+
+
+def _choose_groups(kinds: Mapping[int, str], centre: int | None) -> dict[int, str]:
+    """The group of each entity: its kind, if that is among the most frequent."""
+    counts = Counter(kind for kind in kinds.values() if kind)
+    frequent = sorted(counts, key=lambda kind: (-counts[kind], kind))[:_MOST_KINDS]
+    groups = {key: kind if kind in frequent else _ENTITY for key, kind in kinds.items()}
+    return groups if centre is None else {**groups, centre: _CENTRE}
+
+
+def _list_groups(used: Collection[str]) -> tuple[Group, ...]:
+    counts = Counter(used)
+    names = sorted(counts, key=lambda name: (name in _LABELS, -counts[name], name))
+    return tuple(
+        Group(id=name, label=_LABELS.get(name, name.capitalize()), shape="square" if name == _CENTRE else "circle")
+        for name in names
+    )
+
+
 def _make_nodes(
     store: Readable,
     names: GraphNames,
     nodes: Mapping[int, Node],
     facts: _Facts,
     texts: Mapping[int, Node],
-    centre: int | None,
+    groups: Mapping[int, str],
     uses: Uses,
 ) -> tuple[PictureNode, ...]:
     notes: dict[int, dict[int, None]] = {}
@@ -135,7 +171,7 @@ def _make_nodes(
         PictureNode(
             id=node.id,
             label=shorten_label(node.text),
-            group="centre" if key == centre else "entity",
+            group=groups[key],
             facts={"facts": len(notes.get(key, ())), "passages": len(grounds.get(key, ()))},
             use=uses.find((node.id, *grounds.get(key, ()))) if uses.cited else "",
             passages=grounds.get(key, ()),
