@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.stories import put_texts
 from tests.test_ablations import EMBEDDER, make_model
@@ -49,6 +51,16 @@ async def test_it_goes_on_with_what_is_built(store):
     chosen, _, _ = await choose(store)
     assert chosen[-1]["chosen"] == "hipporag2+probe"
     assert chosen[-1]["build would help"] == ["comorag"]
+
+
+async def test_it_goes_on_with_memory_that_lags_but_not_for_a_strict_question(store):
+    await build(assemble("hipporag2", Kit(store, make_model(), EMBEDDER)).layers, store, lambda _: None)
+    put_texts(store, EMBEDDER, "late", "Ada met Una on day 9.")
+    chosen, answer, _ = await choose(store)
+    assert (chosen[-1]["chosen"], answer.lagging.documents) == ("hipporag2+probe", ("late",))
+    assert answer.lagging.system == "hipporag2+probe"
+    chosen, answer, _ = await choose(store, replace(QUESTION, strict=True))
+    assert (chosen[-1]["chosen"], answer.lagging) == ("hybrid+probe", None)
 
 
 async def test_it_spends_one_call_where_one_is_enough(store):

@@ -86,7 +86,7 @@ def test_from_a_file_to_a_cited_answer(command, log):
     answer = json.loads(asked.out)
     assert list(answer) == [
         "text", "choice", "resolved", "forced", "supported", "missing", "system", "model", "citations",
-        "dropped_quotes", "derived_quotes", "usage", "session", "within", "nearest", "answer",
+        "dropped_quotes", "derived_quotes", "usage", "session", "lagging", "within", "nearest", "answer",
     ]  # fmt: skip
     assert "Ada Marsh" in answer["answer"]
     assert (answer["system"], answer["model"], answer["resolved"]) == ("hybrid", "extractive", True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from tomewise.errors import UnknownName, suggest
+from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.language.spec import PROVIDERS, ModelSpec
 from tomewise.types import Estimate
@@ -78,7 +78,11 @@ def price_estimate(estimate: Estimate) -> float | None:
         return 0.0
     if not estimate.model or "," in estimate.model:  # not known which of its calls are whose
         return None
-    return find_price(ModelSpec.parse(estimate.model), estimate.input_tokens, estimate.output_tokens)
+    try:
+        spec = ModelSpec.parse(estimate.model)
+    except UsageError:  # a model of a plugin, or of the caller's own
+        return None
+    return find_price(spec, estimate.input_tokens, estimate.output_tokens)
 
 
 def find_model_price(spec: ModelSpec) -> ModelPrice:

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from tomewise.outgoing.answer_models import Usage
+from tomewise.outgoing.answer_models import Lagging, Usage
 from tomewise.outgoing.form import DocumentName, Outgoing, repeat
 from tomewise.outgoing.passage_models import DocumentEntry, Passage, Source
 
@@ -89,6 +89,9 @@ class AddReport(Outgoing):
     skipped: dict[str, str] | None = None
     moved: list[DocumentName] = []
     failed: dict[str, str] = {}
+    lagging: Lagging | None = Field(
+        None, description="What a build of the layers that are there would take in and use."
+    )
 
 
 class RemoveReport(Outgoing):

@@ -57,6 +57,11 @@ class SchemataNodes:
         keys, values = (np.concatenate(parts) for parts in zip(*found, strict=True))
         order = np.argsort(keys)
         keys, values = keys[order], values[order]
+        if self._store.find_removed_ids(self._names.layer):
+            # Until the next build a summary that is older than its members may tell of a passage that is gone.
+            drifts = self._store.node_field(self._names.layer, "drift")
+            is_exact = ~np.isin(keys, [key for key, drift in drifts.items() if drift])
+            keys, values = keys[is_exact], values[is_exact]
         if within is not None:
             is_within = np.isin(keys, self._find_within(within, keys))
             keys, values = keys[is_within], values[is_within]

@@ -115,10 +115,10 @@ async def _search(service: Service, name: str, body: Search) -> SearchReply:
             variant = choose_bounded(body.system, body.settings, tome.default_system)
             scope = await asyncio.to_thread(find_exact_scope, body.documents, body.where, tome)
             with service.library.use_model(body.model, tome.kit.embedder):
-                lagging = await tome.afind_lag(body.query, system=variant, within=scope)
                 found = await tome.asearch(
                     body.query, system=variant, limit=body.limit, strict=body.strict, within=scope
                 )
+                lagging = await tome.afind_lag(body.query, system=variant, within=scope)
         naming = choose_naming(tome)
         pieces = await asyncio.to_thread(describe_evidence, found, tome.store, naming)
         return SearchReply(evidence=pieces, lagging=Lagging.of(lagging, naming) if lagging else None)

@@ -94,7 +94,11 @@ def add(
         print_model(report_models.AddReport.of(report))
     else:
         if len(report.failed) < len(paths):
+            from tomewise.terminal.render import offer_build, print_lag
+
             print_add_report(report, len(paths), time.perf_counter() - started, console())
+            print_lag(report.lagging, console())
+            offer_build(report.lagging, repeat_options(tome), console())
             console().print(f'[dim]next: tome ask{escape(repeat_options(tome))} "your question"[/dim]')
     if report.failed:
         _print_failures(report, len(paths))

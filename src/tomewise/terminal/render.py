@@ -84,7 +84,9 @@ def print_lag(lagging: Lagging | None, out: Console) -> None:
 def offer_build(lagging: Lagging | None, options: str, out: Console) -> None:
     """Print what brings memory that lags up to date, and what that takes; `options` name the same memory and model."""
     if lagging:
-        command = f"tome build{options} --system {quote(lagging.system)}"
+        words = f" --system {quote(lagging.system)}" if lagging.system else ""
+        words = words or "".join(f" --layer {quote(name)}" for name in lagging.layers)
+        command = f"tome build{options}{words}"
         out.print(f"[dim]{escape(command)}: {escape(answer_models.Lagging.of(lagging).describe_build())}[/dim]")
 
 

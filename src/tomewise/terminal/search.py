@@ -44,8 +44,8 @@ def search(
         variant = parse_variant(system)
         with open_tome(tome, create=False, models=models) as book:
             scope = find_scope(book.store, documents=document or (), where=where or ())
-            lagging = book.find_lag(query, system=variant, within=scope)
             found = book.search(query, system=variant, limit=limit, strict=strict, within=scope)
+            lagging = book.find_lag(query, system=variant, within=scope)
             pieces = describe_evidence(found, book.store)
     print_json([piece.write() for piece in pieces]) if as_json else render.print_evidence(pieces, console(), scope)
     render.print_lag(lagging, console(stderr=True))

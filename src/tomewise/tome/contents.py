@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tomewise.concurrency import run_in_thread
+from tomewise.errors import TomewiseError
 from tomewise.memory.passages import PassagesLayer
 from tomewise.notebook_display import write_table
 from tomewise.reading.bounds import Bounds
@@ -15,6 +17,8 @@ from tomewise.reading.process import ReaderProcess
 from tomewise.reading.read import NamedFile, Source, SourceReader
 from tomewise.store.records import DocumentRecord
 from tomewise.systems.kit import Kit
+from tomewise.systems.lag import LagFinder
+from tomewise.systems.layers import make_layers
 from tomewise.tome.embedder_address import remember_address
 from tomewise.tome.exact_names import find_exactly
 from tomewise.tome.fixed_settings import fix_settings, make_splitter
@@ -23,7 +27,7 @@ from tomewise.tome.moved_files import MovedFiles
 from tomewise.tome.reports import AddReport, RemoveReport
 from tomewise.tome.session_memory import forget_in_all
 from tomewise.tome.stated_fields import StatedFields, forget_unused
-from tomewise.types import Change, Document, DocumentId, Metadata, Report
+from tomewise.types import Change, Document, DocumentId, Lagging, Layer, Metadata, Report
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
@@ -81,7 +85,16 @@ class Contents:
                 remember_folders(store, folders)
                 forget_unused(store)
             await run_in_thread(forget_in_all, self._kit)
-        return AddReport.of(layer.outcomes, skipped, files.moved, failed)
+            lagging = await self._find_lag()
+        return AddReport.of(layer.outcomes, skipped, files.moved, failed, lagging)
+
+    async def _find_lag(self) -> Lagging | None:
+        """How far the layers lag that are built, as they are usually made; None if they do not."""
+        layers: dict[str, Layer] = {}
+        for name in await run_in_thread(self._kit.store.builds):
+            with suppress(TomewiseError):  # a layer with other settings, or of a plugin that is gone
+                layers |= {layer.name: layer for layer in make_layers(self._kit, name)}
+        return await LagFinder(self._kit, "", list(layers.values())).describe()
 
     async def remove(self, document: str | Document | DocumentRecord) -> RemoveReport:
         """Forget documents, and everything derived from them alone. See `Tome.remove`."""

@@ -13,7 +13,7 @@ from tomewise.memory.grounds import find_grounds
 from tomewise.memory.passages import Outcome
 from tomewise.outgoing import passage_models, report_models
 from tomewise.outgoing.form import Naming, read_fields
-from tomewise.types import Answer, Estimate, Evidence, LayerReport, Passage, Usage
+from tomewise.types import Answer, Estimate, Evidence, Lagging, LayerReport, Passage, Usage
 
 if TYPE_CHECKING:
     from tomewise.memory.passages import DocumentOutcome
@@ -30,7 +30,8 @@ class AddReport:
 
     `removed` are documents that their file, such as a corpus, had when it was last added and no longer has, and with
     `sync` those whose file is gone; `moved` those whose file has another path now. `failed` has the reason for each
-    source that could not be read, if the others went on.
+    source that could not be read, if the others went on. `lagging` says what a build of the layers that are there
+    would take in and use; None if there is nothing to build.
     """
 
     added: tuple[str, ...] = ()
@@ -41,6 +42,7 @@ class AddReport:
     skipped: Mapping[str, str] | None = None
     moved: tuple[str, ...] = ()
     failed: Mapping[str, str] = field(default_factory=dict)
+    lagging: Lagging | None = None
 
     def __repr__(self) -> str:
         counts = {name: len(value) for name in self.__slots__ if isinstance(value := getattr(self, name), Sized)}
@@ -53,6 +55,7 @@ class AddReport:
         skipped: Mapping[str, str],
         moved: Sequence[str] = (),
         failed: Mapping[str, str] | None = None,
+        lagging: Lagging | None = None,
     ) -> AddReport:
         """The report on these documents. A document that moved is not among those that are unchanged."""
         by_outcome = {
@@ -60,7 +63,14 @@ class AddReport:
         }
         by_outcome["unchanged"] = tuple(name for name in by_outcome["unchanged"] if name not in set(moved))
         passages = sum(item.passages for item in taken)
-        return cls(**by_outcome, passages=passages, skipped=skipped, moved=tuple(moved), failed=failed or {})
+        return cls(
+            **by_outcome,
+            passages=passages,
+            skipped=skipped,
+            moved=tuple(moved),
+            failed=failed or {},
+            lagging=lagging,
+        )
 
 
 @dataclass(frozen=True, slots=True)
