@@ -22,6 +22,7 @@ export function linkCitation(tome, answer, citation) {
 export function AnswerView({ answer, tome }) {
   const { citations, nearest = [] } = answer;
   const marks = listMarks(answer);
+  if (answer.quotations?.length) return html`<div class="answer"><${Nearest} answer=${answer} tome=${tome} /><${Lagging} lagging=${answer.lagging} tome=${tome} /></div>`;
   const isDeclined = !answer.resolved && !answer.forced;
   const references = citations.map((citation, place) => html` <a key=${place} class="reference" href=${linkCitation(tome, answer, citation)} aria-label=${`Quotation ${place + 1}`}>${place + 1}</a>`);
   return html`<div class="answer">
@@ -40,6 +41,18 @@ export function AnswerView({ answer, tome }) {
       answer.derived_quotes && `${count(answer.derived_quotes, "quotation")} came from summaries, which are no source`,
     ].filter(Boolean).join("; ")}.</p>` : null}
   </div>`;
+}
+
+/** Without a model: sentences in place of an answer, each between those before and after it. */
+function Nearest({ answer, tome }) {
+  const shown = new Set(answer.quotations.map(({ citation }) => citation.quote));
+  const around = (text) => (text && !shown.has(text) ? html`<span class="soft" dir="auto">${text} </span>` : null);
+  return html`<p class="marks"><${Tag}>no model is set</${Tag}></p>
+    <h3>${answer.resolved ? "The nearest passages: they may hold the answer" : `Nothing here seems to answer this${answer.missing ? ` (${answer.missing})` : ""}; the nearest passages`}</h3>
+    <ol class="quotes answer-text">${answer.quotations.map(({ citation, before, after, option }, place) => html`<li key=${place}><figure class="quote">
+      <a class="quote-number reference" href=${linkCitation(tome, answer, citation)} aria-label=${`Quotation ${place + 1}`}>${place + 1}</a>
+      <div>${around(before)}<blockquote class="inline" dir="auto">${citation.quote}</blockquote> ${around(after)}</div>
+      <figcaption>${option ? html`<b class="choice">${option}</b> ` : null}<a href=${linkCitation(tome, answer, citation)}>${describeSource(citation)}</a></figcaption></figure></li>`)}</ol>`;
 }
 
 /** What the memory that answered did not know yet, and the way to its build. */
