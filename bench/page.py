@@ -1,4 +1,4 @@
-"""What the page weighs, how fast it shows (first view, drawings, a citation in a long text, a long trace), and what it holds.
+"""What the page weighs, how fast it shows (first view, drawings, a long text, a long trace), and what it keeps.
 
 PYTHONPATH=. python bench/page.py    # needs an installed Chromium, or TOMEWISE_BROWSER
 """
@@ -48,17 +48,20 @@ SCROLL = """async (frames) => {
 }"""
 FRAMES = 60
 ASKED = (500, 5000)
-# Answers each question from here, and asks so many as a visitor would: the words, the key, and the answer that is shown.
+# Answers each question itself, and asks so many as a visitor would: words, the key, and the answer that is shown.
 ASK_MANY = """async (times) => {
   const real = globalThis.realFetch ??= globalThis.fetch;
-  const evidence = [...Array(20).keys()].map((at) => ({id: `p${at}`, layer: "passages", score: 0.5, title: "A", text: "word ".repeat(200)}));
+  const text = "word ".repeat(200);
+  const evidence = [...Array(20).keys()].map((at) => ({id: `p${at}`, layer: "passages", score: 0.5, title: "A", text}));
   const citation = {document: "long.txt", passage: "p1", position: 0, start: 0, end: 9, quote: "The keeper"};
   const usage = {calls: 1, input_tokens: 1, output_tokens: 1, cost: 0, model_seconds: 0, own_seconds: 0};
   globalThis.fetch = async (url, options) => {
     if (!String(url).endsWith("/ask")) return real(url, options);
     globalThis.asked = (globalThis.asked ?? 0) + 1;
-    const answer = {text: `**Answer** ${globalThis.asked}`, trace: globalThis.asked, citations: [citation], resolved: true, supported: "full", usage, system: "naive"};
-    const events = [["retrieved", {step: 0, summary: "found", detail: {evidence, found: 20, cut: 0}}], ["answer", answer]];
+    const support = {resolved: true, supported: "full", citations: [citation], system: "naive"};
+    const answer = {text: `**Answer** ${globalThis.asked}`, trace: globalThis.asked, usage, ...support};
+    const found = {step: 0, summary: "found", detail: {evidence, found: 20, cut: 0}};
+    const events = [["retrieved", found], ["answer", answer]];
     return new Response(events.map(([name, data]) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`).join(""));
   };
   const box = document.querySelector("#question");
@@ -70,7 +73,8 @@ ASK_MANY = """async (times) => {
     box.dispatchEvent(new KeyboardEvent("keydown", {key: "Enter", bubbles: true, cancelable: true}));
     for (;;) {
       await new Promise((done) => setTimeout(done));
-      if (globalThis.asked > before && !document.querySelector("[aria-busy=true]") && document.body.textContent.includes(`Answer ${globalThis.asked}`)) break;
+      const isShown = document.body.textContent.includes(`Answer ${globalThis.asked}`);
+      if (globalThis.asked > before && isShown && !document.querySelector("[aria-busy=true]")) break;
     }
   }
 }"""

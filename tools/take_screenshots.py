@@ -52,11 +52,11 @@ The **keeper** of the light is *Tom Reed*. He writes down what comes in.
 1. The Orion brought a new lamp, at the price of nine pounds.
 2. The Vega brought nothing but the news that the mill was sold.
 
-> Nobody saw the light go out, said Ada Marsh.
+> Nobody saw the light go out.
 """
 DOCUMENTS = (
     Document(id="log.md", title="Harbour log", text=LOG, metadata={"year": 1911}),
-    Document(id="letters/marsh.txt", text="Ada Marsh put out the light at nine, and met Tom Reed.", metadata={"year": 1911}),
+    Document(id="letters/marsh.txt", text="Ada Marsh put out the light at nine.", metadata={"year": 1911}),
     Document(id="letters/penrose.txt", text="Ruth Penrose paid the price of the lamp.", metadata={"year": 1912}),
     Document(id="letters/old/reed.txt", text="Tom Reed came to the harbour as a boy.", metadata={"year": 1880}),
     Document(id="mill.txt", text="The clerk sold the mill, and forged the letter about it."),

@@ -208,7 +208,8 @@ def test_a_model_is_chosen_and_tested(visitor: Callable[..., Visit], tmp_path: P
     make_library(tmp_path / "lib")
     with ExitStack() as stack:
         server = stack.enter_context(OpenAIServer(behave))
-        words = ("--root", "lib", "--model", "openai:own", "--offer", "openai:gpt-4o-mini", "--offer", "openai:broken", "--base-url", server.url)
+        offered = ("--offer", "openai:gpt-4o-mini", "--offer", "openai:broken")
+        words = ("--root", "lib", "--model", "openai:own", *offered, "--base-url", server.url)
         served = stack.enter_context(serve(tmp_path, *words, OPENAI_API_KEY="sk-nobody-sees-this-0123456789"))
         made = visitor(served.url)
         page = made.enter(link("novel", "ask"))

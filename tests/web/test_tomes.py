@@ -1,4 +1,4 @@
-"""Tomes as a whole in a browser: renamed, exported, imported, deleted; their documents and history searched; their graph read."""
+"""Tomes in a browser: renamed, exported, imported and deleted; documents and history searched; their graph read."""
 
 from __future__ import annotations
 
@@ -120,15 +120,19 @@ def test_a_job_names_what_goes_on_and_is_never_full_while_it_works(visitor: Call
         """async () => {
       const {html, render} = await import("./assets/parts.js");
       const {JobCard} = await import("./assets/build.js");
-      const base = {id: "1", tome: "novel", kind: "build", system: "comorag", created: new Date().toISOString(), error: null, report: null, usage: null};
+      const created = new Date().toISOString();
+      const nothing = {error: null, report: null, usage: null};
+      const base = {id: "1", tome: "novel", kind: "build", system: "comorag", created, ...nothing};
+      const made = {label: "vectors", done: 2, total: 8};
       const done = {label: "characters cut", done: 9, total: 9};
       const draw = (job) => {
         const box = document.body.appendChild(document.createElement("div"));
         render(html`<${JobCard} job=${{...base, ...job}} put=${() => {}} />`, box);
-        return [box.innerText, [...box.querySelectorAll("progress")].map((bar) => [bar.getAttribute("aria-label"), bar.position])];
+        const bars = [...box.querySelectorAll("progress")];
+        return [box.innerText, bars.map((bar) => [bar.getAttribute("aria-label"), bar.position])];
       };
       return [
-        draw({state: "running", progress: [done, {label: "vectors", done: 2, total: 8}], doing: {label: "vectors", done: 2, total: 8}}),
+        draw({state: "running", progress: [done, made], doing: made}),
         draw({state: "running", progress: [done], doing: null}),
         draw({state: "running", progress: [done], doing: done}),
         draw({state: "failed", progress: [done], doing: null, failed: 33, reason: "The model refused every call."}),

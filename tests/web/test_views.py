@@ -18,7 +18,6 @@ from tomewise.tome.tome import Tome
 from tomewise.types import Document
 
 
-
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, dict[str, str]]]:
     """A server with all that can be shown, and the address of each view with what tells that it is complete."""
