@@ -65,6 +65,6 @@ function ModelRow({ model, isChosen, onChoose }) {
   const facts = isExtractive ? ["finds and quotes, does not write", "free"] : [model.window ? `reads ${formatCount(model.window)} tokens at once` : "window unknown", price];
   return html`<li><label class="check"><input type="radio" name="model" checked=${isChosen} onChange=${onChoose} /><span><b>${isExtractive ? "No model" : model.name}</b>${isExtractive ? html` <small class="soft">extractive</small>` : null}<br /><small class="soft">${facts.join(" · ")}</small></span></label>
     <${Button} small disabled=${state.busy} onClick=${test} aria-label=${`Test ${model.name}`}>${state.busy ? "Asking…" : "Test"}</${Button}>
-    ${state.result ? html`<${Notice} kind=${state.result.ok ? "good" : "error"} title=${state.result.ok ? "It answers." : "It does not answer."}>${[state.result.reason, `It took ${formatSeconds(state.result.seconds)}.`].filter(Boolean).join(" ")}</${Notice}>` : null}
+    ${state.result ? html`<${Notice} kind=${state.result.ok ? "good" : "error"} title=${state.result.ok ? "It answers." : "It does not answer."}>${state.result.reason || `It took ${formatSeconds(state.result.seconds)}.`}</${Notice}>` : null}
     <${ErrorNotice} error=${state.error} /></li>`;
 }

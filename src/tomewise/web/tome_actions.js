@@ -96,9 +96,7 @@ function Deletion({ tome, onClose, onDone }) {
 export function Importing({ file, taken, navigate, onClose }) {
   const [sent, setSent] = useState(0);
   const act = async (name) => {
-    const form = new FormData();
-    form.append("files", file);
-    await upload(tomePath(name, "import"), form, setSent);
+    await upload(tomePath(name, "import"), new Blob([file], { type: "application/jsonl" }), setSent);
     navigate(link(name));
   };
   return html`<${NameDialog} title="Import a tome" first=${suggestName(file.name)} taken=${taken} word="Import" act=${act} onClose=${onClose}>
