@@ -151,13 +151,13 @@ async def measure_extractive(served: Served) -> None:
 
 
 async def measure_growth(served: Served, questions: int) -> None:
-    """The memory of the server after so many questions, divided by that after a quarter of them."""
+    """The memory of the server after so many questions, divided by that after a tenth of them."""
     sizes = []
     async with connect(served) as client:
         for begin in range(0, questions, 8):
             await ask_many(client, [f"Who went {number}?" for number in range(begin, begin + 8)])
             sizes.append(read_memory(served))
-    show(f"memory after {questions:,} questions ÷ after {questions // 4:,}", sizes[-1] / sizes[len(sizes) // 4], 1.05)
+    show(f"memory after {questions:,} questions ÷ after {questions // 10:,}", sizes[-1] / sizes[len(sizes) // 10], 1.05)
 
 
 async def measure_event(folder: Path) -> float:

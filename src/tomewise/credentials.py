@@ -17,6 +17,7 @@ _PATTERNS = tuple(
         (rf"\b(bearer|basic)(\s+)(?=\S*[\d=_-]|\S{{16}}){_VALUE}", rf"\1\2{HIDDEN}"),
         (rf"(authorization[\"']?\s*[:=]\s*[\"']?)(?!bearer|basic|{re.escape(HIDDEN)}){_VALUE}", rf"\1{HIDDEN}"),
         (
+            r"(?!(?<=/)\w+[\"'])"  # the end of a path in quotation marks, such as that of /etc/passwd
             r"((?:\b|[?&_-])(?:(?:api|access|auth|secret|client|x-api|x-goog-api)[ _-]?(?:key|token|secret)|password"
             rf"|passwd|secret)(?: provided)?[\"']?\s*[:=]\s*[\"']?)(?!{re.escape(HIDDEN)}){_VALUE}",
             rf"\1{HIDDEN}",

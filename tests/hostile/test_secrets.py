@@ -37,6 +37,8 @@ PLAIN_KEY = "correct+horse+battery"  # in no form that is known
         ("GET /v1?api_key=AbC123", "AbC123"),
         ('{"x-api-key": "AbC123"}', "AbC123"),
         ("api-key=AbC123", "AbC123"),
+        ("the password: AbC123", "AbC123"),
+        ('{"password": "AbC123"}', "AbC123"),
         ("used AIzaSyA1234567890abcdefghijklmnopqrs", "AIzaSy"),
         ("gsk_1234567890abcdef", "gsk_1234"),
         ("token eyJhbGciOiJI.eyJzdWIiOiIx.sig", "eyJzdWIi"),
@@ -56,6 +58,7 @@ def test_what_gives_access_is_hidden(text: str, secret: str) -> None:
         "the token limit: 4096; ask-about-something-else-2024 was the task-identifier-of-the-day",
         "a bearer of bad news; basic training; write to ada@host.example",
         "/home/ada/notes: 3 documents",
+        "no document '/etc/passwd': list_documents lists them",
         "12:30 at https://host.example/a@b",
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +25,8 @@ KNOWN: dict[str, tuple[Any, ...]] = {
     "tome": ("novel", "other"),
     "document": tuple(TEXTS),
     "documents": (["light"], [], ["letter", "light"]),
+    "folder": ("", "notes"),
+    "q": ("", "light"),
     "where": (["year>1900"], [], ["year=1911"]),
     "number": (1, 2),
     "trace": (1, None),
@@ -54,6 +57,12 @@ def serve_filled(folder: Path) -> Iterator[Served]:
         yield served
 
 
+@schemathesis.serializer("application/jsonl")
+def write_lines(context: Any, value: Any) -> bytes:
+    """What an import is sent."""
+    return json.dumps(value, default=str).encode()
+
+
 class _Token:
     """Sends the token, so that Schemathesis can leave it out."""
 
@@ -74,7 +83,7 @@ def check_operations(served: Served, examples: int, seed: int = 1) -> Counter[st
     schema.auth()(_Token)
     counts: Counter[str] = Counter()
     operations = [result.ok() for result in schema.get_all_operations()]
-    for operation in sorted(operations, key=lambda each: each.method == "delete"):
+    for operation in sorted(operations, key=lambda each: (each.method == "delete", "rename" in each.label)):
         jobs = [job["id"] for job in served.http.get("/api/jobs").json()["jobs"]]
         known = {**KNOWN, "id": (*TEXTS, *jobs[:3])}
         broken = examples // 5 if operation.body or operation.query else 0

@@ -11,6 +11,7 @@ import threading
 import webbrowser
 from collections.abc import Callable
 from dataclasses import replace
+from ipaddress import ip_network
 from types import FrameType
 
 import uvicorn
@@ -23,17 +24,26 @@ from tomewise.server.library import Library
 from tomewise.server.serve_options import ServerOptions
 
 HEAD_SECONDS = 30.0
+_MOST_WAITING = 100  # connections of one peer that wait for a head
+_FRESH_SECONDS = 3.0  # so long the head of a new one may lie unread while many arrive at once
 
 
 class Connection(H11Protocol):
-    """Closes when no whole head of a request arrives in time, however often a byte of it does."""
+    """Closes when no whole head of a request arrives in time, however often a byte of it does.
+
+    Where many of one peer wait for a head, a new one closes the oldest: else they would shut all others out.
+    """
 
     _deadline: asyncio.TimerHandle | None = None
+    _peer = ""
+    _since = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """As uvicorn's, and wait for the first head."""
         super().connection_made(transport)
+        self._peer = _find_peer(transport)
         self._await_head()
+        self._close_oldest()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """As uvicorn's, and wait no more."""
@@ -49,11 +59,31 @@ class Connection(H11Protocol):
     def _await_head(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
+        self._since = self.loop.time()
         self._deadline = self.loop.call_later(HEAD_SECONDS, self._close_if_idle)
 
     def _close_if_idle(self) -> None:
-        if self.cycle is None or self.cycle.response_complete:
+        if self.is_waiting:
             self.transport.close()
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether no request is under way."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def _close_oldest(self) -> None:
+        """Close the oldest connections of this peer that wait for a head, but for the newest and the fresh ones."""
+        found = [each for each in self.connections if isinstance(each, Connection) and each._peer == self._peer]
+        waiting = sorted((each for each in found if each.is_waiting), key=lambda each: each._since)
+        for each in waiting[:-_MOST_WAITING]:
+            if self._since - each._since > _FRESH_SECONDS:
+                each.transport.close()
+
+
+def _find_peer(transport: asyncio.Transport) -> str:
+    """Whose connection it is: an address, or of IPv6 its network, since one machine has many addresses there."""
+    host = str((transport.get_extra_info("peername") or ("",))[0]).partition("%")[0]
+    return str(ip_network((host, 64), strict=False)) if ":" in host else host
 
 
 _GRACE = 1.8  # seconds until the process ends, whatever still computes

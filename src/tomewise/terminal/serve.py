@@ -45,7 +45,9 @@ def serve(
         typer.Option(metavar="NAME", help="A name under which a proxy reaches this server; give it again for more."),
     ] = None,
     root_path: Annotated[str, typer.Option(metavar="PATH", help="The path at which a proxy serves this.")] = "",
-    questions: Annotated[int, typer.Option(min=1, max=1000, help="Answer so many questions at once.")] = 8,
+    questions: Annotated[
+        int, typer.Option(min=1, max=1000, help="Answer so many questions at once; --limit bounds the calls of all.")
+    ] = 8,
     max_upload: Annotated[int, typer.Option(min=1, help="Megabytes of one upload.")] = 100,
     evaluations: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Show the experiments that this folder holds.")
