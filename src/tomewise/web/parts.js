@@ -390,9 +390,9 @@ export function Dialog({ title, onClose, actions, children }) {
   return html`<dialog ref=${box} aria-labelledby=${id} onCancel=${(event) => { event.preventDefault(); onClose(); }}
     onClick=${(event) => event.target === box.current && onClose()}>
     <div class="dialog">
-      <header><h2 id=${id}>${title}</h2><${Button} kind="quiet" small class="button quiet small close" aria-label="Close" onClick=${onClose}>×</${Button}></header>
+      <div class="dialog-head"><h2 id=${id}>${title}</h2><${Button} kind="quiet" small class="button quiet small close" aria-label="Close" onClick=${onClose}>×</${Button}></div>
       <div class="dialog-body">${children}</div>
-      ${actions ? html`<footer class="actions">${actions}</footer>` : null}
+      ${actions ? html`<div class="actions dialog-foot">${actions}</div>` : null}
     </div>
   </dialog>`;
 }
