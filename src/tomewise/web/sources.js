@@ -71,7 +71,7 @@ export function SourcesDialog({ tome, sources, onChange, onClose }) {
     <${WhereForm} fields=${list.fields} where=${where} onChange=${setWhere} />
     <${ErrorNotice} error=${list.error} />
     ${list.rows === null && !list.error ? html`<${Loading} />` : null}
-    <ul class="sources" role="group" aria-label="Sources" tabindex="0">
+    <ul class="sources" aria-label="Sources">
       ${words ? null : folders.filter(([name]) => `${name}/`.startsWith(folder && `${folder}/`)).map(([name, number]) => html`<li key=${`${name}/`}><label class="check"><input type="checkbox" checked=${chosen.includes(`${name}/`)} disabled=${isWithin(name)} onChange=${() => toggle(`${name}/`)} />
         <b dir="auto">${name}/</b> <small class="soft">${count(number, "document")}</small></label></li>`)}
       ${(list.rows ?? []).map((row) => html`<li key=${row.id}><label class="check"><input type="checkbox" checked=${chosen.includes(row.id) || isWithin(row.id)} disabled=${isWithin(row.id)} onChange=${() => toggle(row.id)} />
