@@ -20,7 +20,7 @@ from tomewise.tome.tome import Tome
 from tomewise.types import Document
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -250,3 +250,18 @@ def test_memory_that_lags_answers_and_offers_its_build(visitor: Callable[..., Vi
 def test_names_of_the_language_are_no_views(visitor: Callable[..., Visit], view: str):
     page = visitor().enter(f"#/t/__proto__/{view}")
     expect(page.get_by_role("heading", name="No view has this address")).to_be_visible()
+
+
+def test_the_recommended_system_comes_first(visitor: Callable[..., Visit]):
+    made = visitor()
+
+    def recommend(route: Route) -> None:
+        advice = {"system": "comorag", "because": "its documents are long"}
+        route.fulfill(json={**route.fetch().json(), "recommended": advice})
+
+    made.page.route(re.compile(r"/api/tomes/novel$"), recommend)
+    page = made.enter(link("novel", "ask"))
+    expect(page.locator("select.system")).to_have_value("comorag")
+    assert page.locator("select.system optgroup").first.get_attribute("label") == "Recommended for this tome"
+    page.get_by_role("button", name="Settings").click()
+    expect(page.locator(".systems li").first).to_contain_text("Recommended: its documents are long.")

@@ -7,7 +7,7 @@ import { get, getAll, send, tomePath } from "./api.js";
 import { useModel } from "./models.js";
 import { TurnView, isBusy, startTurn } from "./question.js";
 import { ALL, SourcesDialog, describeSources, isAll, readScope } from "./sources.js";
-import { ExtrasForm, Hindrance, NO_EXTRAS, SettingsForm, SystemList, SystemSelect, countExtras, describeSystem, makeBody, readChoice } from "./systems.js";
+import { ExtrasForm, Hindrance, NO_EXTRAS, SettingsForm, SystemList, SystemSelect, chooseSystem, countExtras, describeSystem, makeBody, readChoice } from "./systems.js";
 
 /** The key under which the chat of a session is kept; that of questions asked alone has no session. */
 function nameChat(tome, session) {
@@ -109,7 +109,7 @@ export function AskView({ tome, query, info, navigate }) {
   const { data, error } = summary;
   const known = addOwn(tome, sessions.sessions);
   const record = info.read_only ? null : chat.record;
-  const choice = form.choice ?? readChoice(data?.recommended?.system ?? "hybrid");
+  const choice = form.choice ?? readChoice(chooseSystem(data));
   const extras = { ...form.extras, options: draft.options };
   const sources = record ? readScope(record.within) : draft.sources;
   const all = [...(chat.before ?? []), ...chat.turns];

@@ -28,21 +28,29 @@ export function describeSystem(system) {
   return (system?.summary || system?.description?.split("\n\n")[0]) ?? "";
 }
 
-/** The systems by what they need, the recommended one first: `{name, label, systems}`. */
+const KINDS = {
+  "one search": "At once, for plain questions", "two searches": "At once, for plain questions", loop: "Several rounds, for answers that lie in several places",
+  "reads in order": "Reads all of the text", "no search": "Reads all of the text", "chooses a system": "Chooses for each question",
+};
+
+/** The systems in groups, the recommended one first, those that cannot answer yet last: `[title, systems]`. */
 function groupSystems(info, data) {
-  const best = data.recommended?.system;
+  const groups = new Map();
+  const put = (title, system) => groups.set(title, [...(groups.get(title) ?? []), system]);
+  const best = info.systems.find((system) => system.name === data.recommended?.system);
+  if (best) put("Recommended for this tome", best);
+  const rest = info.systems.filter((system) => system !== best);
   const isReady = (system) => data.ready.includes(system.name);
-  const rest = info.systems.filter((system) => system.name !== best);
-  return [
-    ["Recommended for this tome", info.systems.filter((system) => system.name === best)],
-    ["One search, then the answer", rest.filter((system) => isReady(system) && !isLong(system))],
-    ["Several rounds: slower, for hard questions", rest.filter((system) => isReady(system) && isLong(system))],
-    ["Needs a build first", rest.filter((system) => !isReady(system))],
-  ].filter(([, systems]) => systems.length);
+  for (const title of new Set(Object.values(KINDS))) rest.filter((system) => isReady(system) && KINDS[system.kind] === title).forEach((system) => put(title, system));
+  rest.filter((system) => isReady(system) && !KINDS[system.kind]).forEach((system) => put("Others", system));
+  rest.filter((system) => !isReady(system)).forEach((system) => put("Needs a build first", system));
+  return [...groups];
 }
 
-function isLong(system) {
-  return system.ask?.most === null || system.ask?.most > 2;
+/** The system for a tome at first: the recommended one, if it can answer. */
+export function chooseSystem(data) {
+  const best = data?.recommended?.system;
+  return data?.ready.includes(best) ? best : "hybrid";
 }
 
 export function SystemSelect({ choice, onChange, info, data, label = "System" }) {
@@ -57,7 +65,7 @@ export function SystemSelect({ choice, onChange, info, data, label = "System" })
 export function SystemList({ choice, onChange, info, data, tome }) {
   return html`<div class="systems">${groupSystems(info, data).map(([title, systems], place) => html`<${Fold} key=${title} open=${place === 0 || systems.some((system) => system.name === choice.system)} summary=${`${title} (${systems.length})`}>
     <ul>${systems.map((system) => html`<li key=${system.name}><label class="check"><input type="radio" name="system" checked=${system.name === choice.system} onChange=${() => onChange(readChoice(system.name))} />
-      <span><b>${system.name}</b> ${describeSystem(system)} <small class="soft">${describeCalls(system)}${data.recommended?.system === system.name && data.recommended.reason ? ` ${data.recommended.reason}` : ""}
+      <span><b>${system.name}</b> ${describeSystem(system)} <small class="soft">${describeCalls(system)}${data.recommended?.system === system.name ? ` Recommended: ${data.recommended.because}.` : ""}
         ${data.ready.includes(system.name) ? null : html`<a href=${link(tome, "build", { system: system.name })}>See what its build costs</a>`}</small></span></label></li>`)}</ul></${Fold}>`)}</div>`;
 }
 
