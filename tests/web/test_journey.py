@@ -255,7 +255,7 @@ def test_from_an_empty_library_to_a_deleted_tome(
 
         page.get_by_role("link", name="History", exact=True).click()
         expect(page.get_by_role("heading", name="History")).to_be_visible()
-        page.get_by_role("link", name="Ask", exact=True).click()
+        page.get_by_role("link", name="Ask", exact=True).first.click()
         expect(page.locator("#question")).to_have_value("Who lit the lamp of the harbour")
         expect(page.locator("#question")).to_be_focused()
         check()
