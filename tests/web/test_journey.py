@@ -218,7 +218,7 @@ def test_from_an_empty_library_to_a_deleted_tome(
     (tmp_path / "lib").mkdir()
     with ExitStack() as stack:
         model = stack.enter_context(OpenAIServer(play_role))
-        words = ("--root", "lib", "--model", "extractive", "--offer", "openai:gpt-4o-mini", "--base-url", model.url)
+        words = ("--root", "lib", "--model", "openai:own", "--offer", "openai:gpt-4o-mini", "--base-url", model.url)
         served = stack.enter_context(serve(tmp_path, *words, OPENAI_API_KEY="k"))
         made = visitor(served.url, size=size, scheme=scheme)
         made.page.add_init_script(AXE)
@@ -235,7 +235,7 @@ def test_from_an_empty_library_to_a_deleted_tome(
         expect(page.locator("tbody tr")).to_have_count(5)
         check()
 
-        page.get_by_role("button", name="Model: no model").click()
+        page.get_by_role("button", name="Model: openai:own").click()
         page.get_by_role("radio", name="openai:gpt-4o-mini").focus()
         page.keyboard.press("Space")
         check()
