@@ -14,7 +14,7 @@ export function listMarks(answer) {
 }
 
 /** Where the quotations of a document are, for the document view to go from one to the next. */
-export function linkCitation(tome, answer, citation) {
+function linkCitation(tome, answer, citation) {
   return link(tome, "doc", { id: citation.document, start: citation.start, end: citation.end, trace: answer.trace ?? answer.id });
 }
 

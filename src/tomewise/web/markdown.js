@@ -15,7 +15,7 @@ const ADDRESS = 2000; // characters of an address
  * The blocks of a text: `{kind, start, end, ...}` in UTF-16 units. Kinds: `heading` (`level`), `paragraph`, `quote` and `list` (`blocks`, `items`),
  * `code` (`info`, `lines`), `table` (`head`, `rows`), `rule`.
  */
-export function parseBlocks(text) {
+function parseBlocks(text) {
   const lines = [];
   for (let from = 0; from < text.length;) {
     const found = text.indexOf("\n", from);
@@ -165,7 +165,7 @@ function cutCells(text, [from, to]) {
  * The pieces of spans of a text: `{kind: "text", from, to}`, and `strong`, `em`, `del`, `code`, `link` (`href`) or `picture` with `children`.
  * Takes time in proportion to the text, whatever it holds.
  */
-export function parseInline(text, spans) {
+function parseInline(text, spans) {
   const out = [{ kind: "root", children: [] }];
   const missing = new Set(); // lengths of runs of ` that nothing closes
   const top = () => out.at(-1);

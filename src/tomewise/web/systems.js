@@ -5,7 +5,7 @@ import { nameModel } from "./models.js";
 // ---------------------------------------------------------------- the system
 
 /** `choice` is `{system, variant, settings}`; the name that is sent has the variant behind a colon. */
-export function nameSystem(choice) {
+function nameSystem(choice) {
   return choice.variant ? `${choice.system}:${choice.variant}` : choice.system;
 }
 
