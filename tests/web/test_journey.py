@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
 import pytest
-from tests.building import play_role
-from tests.language.openai_server import OpenAIServer
+from tests.language.openai_server import OpenAIServer, reply_with
 from tests.server.served import Served, serve
 from tests.web.axe import AXE, list_faults
 from tests.web.conftest import KEEPER
@@ -33,6 +32,8 @@ FIVE = {
     "coin.txt": "Zoe kept the coin in a drawer.",
     "bell.txt": "Nobody rang the bell in the war.",
 }
+QUOTED = "was lit by *Ruth Penrose* at ten"
+REPLY = {"supported": "full", "answer": "**Ruth Penrose**", "quotes": [{"label": "E1", "quote": QUOTED}]}
 DROP_ALL = """(texts) => {
   const transfer = new DataTransfer();
   for (const [name, text] of Object.entries(texts)) transfer.items.add(new File([text], name, {type: "text/plain"}));
@@ -217,7 +218,7 @@ def test_from_an_empty_library_to_a_deleted_tome(
 ):
     (tmp_path / "lib").mkdir()
     with ExitStack() as stack:
-        model = stack.enter_context(OpenAIServer(play_role))
+        model = stack.enter_context(OpenAIServer(lambda request: reply_with(json.dumps(REPLY))))
         words = ("--root", "lib", "--model", "openai:own", "--offer", "openai:gpt-4o-mini", "--base-url", model.url)
         served = stack.enter_context(serve(tmp_path, *words, OPENAI_API_KEY="k"))
         made = visitor(served.url, size=size, scheme=scheme)
@@ -263,10 +264,11 @@ def test_from_an_empty_library_to_a_deleted_tome(
             page.keyboard.press("Enter")
         body = sent.value.post_data_json
         assert (sorted(body["documents"]), body["model"]) == (["keeper.txt", "log.md"], "openai:gpt-4o-mini")
-        expect(page.locator("article.turn[aria-busy=false] .answer")).to_be_visible()
+        expect(page.locator(".answer-text strong")).to_have_text("Ruth Penrose")
         check()
         page.locator("a.reference").first.click()
         expect(page.locator("mark.current").first).to_be_in_viewport()
+        assert page.locator("mark.current").all_text_contents() == ["was lit by ", "Ruth Penrose", " at ten"]
         check()
 
         page.get_by_role("link", name="Overview", exact=True).click()
