@@ -239,7 +239,7 @@ def list_views(experiment: str, quoted: Citation) -> list[View]:
     chosen = f"#/evaluations/{experiment}"
     span = {"id": quoted.document, "start": quoted.start, "end": quoted.end, "trace": 2}
     return [
-        View("library", "#/", ".tome-layers"),
+        View("library", "#/", ".tome-layers .tag"),
         View("tome", link(TOME), "table"),
         View("build", link(TOME, "build", system="cogitorag"), ".card table"),
         View("misspelt", link(TOME, "build", system="comrag"), ".notice"),
