@@ -181,7 +181,7 @@ def ask_unknown(page: Page) -> None:
 def choose_sources(page: Page) -> None:
     """Open the window of sources, and choose a folder."""
     page.get_by_role("button", name="Sources:").click()
-    page.get_by_label(re.compile("^letters/")).check()
+    page.get_by_label(re.compile("^letters/ ")).check()
 
 
 def open_settings(page: Page) -> None:

@@ -345,7 +345,7 @@ function Documents({ tome, data, canWrite, onRemove }) {
     <${ErrorNotice} error=${list.error} />
     ${list.rows === null && !list.error ? html`<${Loading} />` : null}
     ${list.rows?.length ? html`<${Table} caption="Documents" columns=${columns} rows=${list.rows} rowKey=${(row) => row.id} />` : null}
-    ${list.rows && !list.rows.length ? html`<p class="soft" role="status">No title or name has these words. ${words.trim() ? html`<${Button} small onClick=${() => setSought(words.trim())}>Search the texts</${Button}>` : null}</p>` : null}
+    ${list.rows && !list.rows.length && !sought ? html`<p class="soft" role="status">No title or name has these words. ${words.trim() ? html`<${Button} small onClick=${() => setSought(words.trim())}>Search the texts</${Button}>` : null}</p>` : null}
     ${canWrite ? html`<p class="soft small">Drop files or folders on this page to add them.</p>` : null}
     ${list.next ? html`<${Button} small onClick=${list.more}>Show more (${formatCount(list.total - list.rows.length)} left)</${Button}>` : null}`;
 }
