@@ -1,4 +1,4 @@
-"""What the page weighs and how fast it shows: first view, drawings, a citation in a long text, a long trace.
+"""What the page weighs, how fast it shows (first view, drawings, a long text, a long trace), and what it keeps.
 
 PYTHONPATH=. python bench/page.py    # needs an installed Chromium, or TOMEWISE_BROWSER
 """
@@ -47,12 +47,43 @@ SCROLL = """async (frames) => {
   }
 }"""
 FRAMES = 60
+ASKED = (500, 5000)
+# Answers each question itself, and asks so many as a visitor would: words, the key, and the answer that is shown.
+ASK_MANY = """async (times) => {
+  const real = globalThis.realFetch ??= globalThis.fetch;
+  const text = "word ".repeat(200);
+  const evidence = [...Array(20).keys()].map((at) => ({id: `p${at}`, layer: "passages", score: 0.5, title: "A", text}));
+  const citation = {document: "long.txt", passage: "p1", position: 0, start: 0, end: 9, quote: "The keeper"};
+  const usage = {calls: 1, input_tokens: 1, output_tokens: 1, cost: 0, model_seconds: 0, own_seconds: 0};
+  globalThis.fetch = async (url, options) => {
+    if (!String(url).endsWith("/ask")) return real(url, options);
+    globalThis.asked = (globalThis.asked ?? 0) + 1;
+    const support = {resolved: true, supported: "full", citations: [citation], system: "naive"};
+    const answer = {text: `**Answer** ${globalThis.asked}`, trace: globalThis.asked, usage, ...support};
+    const found = {step: 0, summary: "found", detail: {evidence, found: 20, cut: 0}};
+    const events = [["retrieved", found], ["answer", answer]];
+    return new Response(events.map(([name, data]) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`).join(""));
+  };
+  const box = document.querySelector("#question");
+  for (let turn = 0; turn < times; turn += 1) {
+    box.value = `Who went home, asked ${turn} times?`;
+    box.dispatchEvent(new Event("input", {bubbles: true}));
+    await new Promise((done) => setTimeout(done));
+    const before = globalThis.asked ?? 0;
+    box.dispatchEvent(new KeyboardEvent("keydown", {key: "Enter", bubbles: true, cancelable: true}));
+    for (;;) {
+      await new Promise((done) => setTimeout(done));
+      const isShown = document.body.textContent.includes(`Answer ${globalThis.asked}`);
+      if (globalThis.asked > before && isShown && !document.querySelector("[aria-busy=true]")) break;
+    }
+  }
+}"""
 
 
 def main() -> None:
     """Measure and print."""
     assets = list_assets().values()
-    print(f"page: {sum(len(asset.body) for asset in assets) / 1000:.0f} KB in {len(assets)} files (at most 400 in 20)")
+    print(f"page: {sum(len(asset.body) for asset in assets) / 1000:.0f} KB in {len(assets)} files (at most 500 in 32)")
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
         folder = Path(name)
         place = make_tome(folder / "long.tome")
@@ -68,6 +99,8 @@ def main() -> None:
                 print(f"trace of 500 events: shown in {1000 * measure_work(page, SHOW):.0f} ms of processor time")
                 frame = min(measure_work(page, SCROLL, FRAMES) for _ in range(REPEATS)) / FRAMES
                 print(f"a frame while it scrolls: {1000 * frame:.1f} ms of processor time (at most 16)")
+            with visit(browser, served.url) as made:
+                print(f"heap after questions: {measure_heaps(made.enter(link('long', 'ask')))}")
             with visit(browser, served.url) as made:
                 began = time.perf_counter()
                 page = made.enter(link("long", "doc", id="long.txt", start=place, end=place + 20))
@@ -98,6 +131,23 @@ def measure_first_view(browser: Browser, site: str) -> float:
             made.page.wait_for_selector(".tome")
             found.append(time.perf_counter() - began)
     return min(found)
+
+
+def measure_heaps(page: Page) -> str:
+    """What the page holds after so many questions, each alone, once what nobody needs was collected."""
+    page.wait_for_selector(".composer")
+    page.get_by_role("button", name="Settings").click()
+    page.get_by_label("Each question alone").check()
+    page.get_by_role("button", name="Settings").click()
+    session = page.context.new_cdp_session(page)
+    heaps, done = [], 0
+    for number in ASKED:
+        while done < number:
+            page.evaluate(ASK_MANY, 100)
+            done += 100
+        session.send("HeapProfiler.collectGarbage")
+        heaps.append(f"{session.send('Runtime.getHeapUsage')['usedSize'] / 1e6:.1f} MB after {number}")
+    return ", ".join(heaps)
 
 
 def measure_work(page: Page, script: str, given: Any = None) -> float:

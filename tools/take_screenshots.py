@@ -6,6 +6,7 @@ PYTHONPATH=. python tools/take_screenshots.py [NAME...]    # all, or those whose
 from __future__ import annotations
 
 import io
+import re
 import signal
 import sys
 import tempfile
@@ -25,7 +26,7 @@ from tomewise.evaluate.experiment import Experiment
 from tomewise.reading.read import NamedFile
 from tomewise.sample import STORY, read_questions
 from tomewise.tome.tome import Tome
-from tomewise.types import Citation
+from tomewise.types import Citation, Document
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -38,6 +39,28 @@ LOOKS: dict[str, tuple[tuple[int, int], Any]] = {
     "-narrow": (NARROW, "light"),
 }
 TOME = "slack-water"
+SHELF = "harbour"
+LOG = """# Harbour log, 1911
+
+The **keeper** of the light is *Tom Reed*. He writes down what comes in.
+
+| Ship | Came in | Captain |
+|---|---|---|
+| Orion | 4 May | Ada Marsh |
+| Vega | 9 May | Ruth Penrose |
+
+1. The Orion brought a new lamp, at the price of nine pounds.
+2. The Vega brought nothing but the news that the mill was sold.
+
+> Nobody saw the light go out.
+"""
+DOCUMENTS = (
+    Document(id="log.md", title="Harbour log", text=LOG, metadata={"year": 1911}),
+    Document(id="letters/marsh.txt", text="Ada Marsh put out the light at nine.", metadata={"year": 1911}),
+    Document(id="letters/penrose.txt", text="Ruth Penrose paid the price of the lamp.", metadata={"year": 1912}),
+    Document(id="letters/old/reed.txt", text="Tom Reed came to the harbour as a boy.", metadata={"year": 1880}),
+    Document(id="mill.txt", text="The clerk sold the mill, and forged the letter about it."),
+)
 UNKNOWN = "Zebulon Quill"
 
 
@@ -87,7 +110,8 @@ def serve_model(folder: Path) -> Iterator[Served]:
     with Tome.open(folder / "lib" / f"{TOME}.tome", embedder="hash") as tome:
         tome.add(NamedFile(STORY, "story.md"))
     with OpenAIServer(reply) as model:
-        words = ("--root", "lib", "--model", "openai:gpt-4o-mini", "--base-url", model.url)
+        offered = ("--offer", "openai:gpt-4o", "--offer", "extractive")
+        words = ("--root", "lib", "--model", "openai:gpt-4o-mini", *offered, "--base-url", model.url)
         with serve(folder, *words, OPENAI_API_KEY="k") as running:
             yield running
 
@@ -113,6 +137,8 @@ def serve_full(folder: Path) -> Iterator[tuple[Served, str, Citation]]:
         quoted = tome.ask(asked["f2"], system="comorag").citations[0]
         for question, system in {"f2": "hgmem", "n2": "hybrid", "f6": "naive", "f7": "comorag", "f8": "raptor"}.items():
             tome.ask(asked[question], system=system)
+    with Tome.open(folder / "lib" / f"{SHELF}.tome") as tome:
+        tome.add(*DOCUMENTS)
     results = Experiment(["naive", "hybrid", "raptor"], out=folder / "evals", questions=12).run()
     with serve(folder, "--root", "lib", "--evaluations", "evals", TOMEWISE_EMBEDDER="bundled") as running:
         yield running, results.about.name, quoted
@@ -152,6 +178,36 @@ def ask_unknown(page: Page) -> None:
     expect(page.locator(".notice.error")).to_be_visible(timeout=60_000)
 
 
+def choose_sources(page: Page) -> None:
+    """Open the window of sources, and choose a folder."""
+    page.get_by_role("button", name="Sources:").click()
+    page.get_by_label(re.compile("^letters/ ")).check()
+
+
+def open_settings(page: Page) -> None:
+    """Show the systems, each with a line."""
+    page.get_by_role("button", name="Settings").click()
+
+
+def open_models(page: Page) -> None:
+    """Show the models that the server offers."""
+    page.locator("button.model").click()
+
+
+def delete_tome(page: Page) -> None:
+    """Show what is asked before a tome is deleted."""
+    page.get_by_label(f"Actions for {SHELF}").click()
+    page.get_by_role("menuitem", name="Delete").click()
+
+
+def search_texts(page: Page) -> None:
+    """Search the texts of the documents."""
+    box = page.get_by_label("Find by title")
+    box.fill("the price of the lamp")
+    box.press("Enter")
+    expect(page.locator(".card .quote").first).to_be_visible(timeout=60_000)
+
+
 def open_node(page: Page) -> None:
     """Show the details of a node of a drawing."""
     page.locator(".tp-node").nth(3).press("Enter")
@@ -174,6 +230,7 @@ NEW = [
 ASKED = [
     View("draft", link(TOME, "ask"), "[placeholder^='Ask']", watch_answer),
     View("failed", link(TOME, "ask"), "[placeholder^='Ask']", ask_unknown),
+    View("models", link(TOME, "ask"), "[placeholder^='Ask']", open_models),
 ]
 
 
@@ -182,11 +239,17 @@ def list_views(experiment: str, quoted: Citation) -> list[View]:
     chosen = f"#/evaluations/{experiment}"
     span = {"id": quoted.document, "start": quoted.start, "end": quoted.end, "trace": 2}
     return [
-        View("library", "#/", ".tome-layers"),
+        View("library", "#/", ".tome-layers .tag"),
         View("tome", link(TOME), "table"),
         View("build", link(TOME, "build", system="cogitorag"), ".card table"),
         View("misspelt", link(TOME, "build", system="comrag"), ".notice"),
         View("ask", link(TOME, "ask"), "[placeholder^='Ask']"),
+        View("sources", link(SHELF, "ask"), "[placeholder^='Ask']", choose_sources),
+        View("settings", link(TOME, "ask", system="comorag"), "[placeholder^='Ask']", open_settings),
+        View("delete", "#/", ".tome-layers .tag", delete_tome),
+        View("search", link(SHELF), "table", search_texts),
+        View("rendered", link(SHELF, "doc", id="log.md", start=LOG.index("Orion |"), end=LOG.index("\n| Vega")), "td"),
+        View("entity", link(TOME, "entity", name="miss thorle"), ".neighbours"),
         View("document", link(TOME, "doc", **span), "mark.current"),
         View("memory", link(TOME, "memory", layer="graph:passages-triples"), ".tp-node"),
         View("memory-node", link(TOME, "memory", layer="schemata"), ".tp-node", open_node),

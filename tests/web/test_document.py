@@ -60,9 +60,9 @@ def test_a_quotation_behind_odd_signs_is_highlighted_exactly(visitor: Callable[.
 def read_on(page: Page) -> None:
     """Turn the wheel until the first part of the text that was here has been let go."""
     first = page.locator(".reader-text > span").first
-    began = first.get_attribute("data-part")
+    began = first.get_attribute("data-start")
     for _ in range(300):
-        if first.get_attribute("data-part") != began:
+        if first.get_attribute("data-start") != began:
             return
         page.mouse.wheel(0, 3000)
         page.wait_for_timeout(30)  # a part is read meanwhile

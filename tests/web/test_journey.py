@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
 import pytest
+from tests.language.openai_server import OpenAIServer, reply_with
 from tests.server.served import Served, serve
+from tests.web.axe import AXE, list_faults
 from tests.web.conftest import KEEPER
-from tests.web.pages import Visit, expect, link
+from tests.web.pages import NARROW, Visit, expect, link
 
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
@@ -21,6 +24,21 @@ from tomewise.types import Document
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
+LOG = "# Log\n\nThe **lamp** of the harbour was lit by *Ruth Penrose* at ten.\n"
+FIVE = {
+    "keeper.txt": KEEPER,
+    "log.md": LOG,
+    "mill.txt": "The mill was sold to a clerk in May.",
+    "coin.txt": "Zoe kept the coin in a drawer.",
+    "bell.txt": "Nobody rang the bell in the war.",
+}
+QUOTED = "was lit by *Ruth Penrose* at ten"
+REPLY = {"supported": "full", "answer": "**Ruth Penrose**", "quotes": [{"label": "E1", "quote": QUOTED}]}
+DROP_ALL = """(texts) => {
+  const transfer = new DataTransfer();
+  for (const [name, text] of Object.entries(texts)) transfer.items.add(new File([text], name, {type: "text/plain"}));
+  document.body.dispatchEvent(new DragEvent("drop", {bubbles: true, cancelable: true, dataTransfer: transfer}));
+}"""
 DROP = """(text) => {
   const transfer = new DataTransfer();
   transfer.items.add(new File([text], "keeper.txt", {type: "text/plain"}));
@@ -54,7 +72,7 @@ def test_a_new_user_with_a_mouse(visitor: Callable[..., Visit], fresh: Served):
     page.keyboard.press("Enter")
     expect(page.locator(".answer-text").first).to_contain_text("Ada Marsh")
     page.locator(".trace summary").first.click()
-    expect(page.locator(".event-name", has_text="recalled").first).to_be_visible()
+    expect(page.locator(".event-name", has_text="Looked for").first).to_be_visible()
 
     quotation = page.locator(".quote blockquote").first.text_content()
     page.locator(".answer-text a.reference").first.click()
@@ -153,9 +171,7 @@ def test_a_new_user_with_a_keyboard(visitor: Callable[..., Visit], fresh: Served
 
     page.keyboard.press("g")
     page.keyboard.press("a")
-    expect(page.get_by_role("heading", name="Ask", level=1)).to_be_focused()
-    expect(page.get_by_role("textbox", name="Question")).to_be_visible()
-    page.keyboard.press("/")
+    expect(page.get_by_role("textbox", name="Question")).to_be_focused()
     page.keyboard.type("Who is the Master of the Tide House?")
     page.keyboard.press("Enter")
     expect(page.locator(".answer-text").first).to_contain_text("Everard Lisle")
@@ -193,3 +209,73 @@ def test_a_new_user_with_a_keyboard(visitor: Callable[..., Visit], fresh: Served
     expect(page.get_by_role("dialog")).to_contain_text("Stored question")
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [(1120, 780), NARROW])
+def test_from_an_empty_library_to_a_deleted_tome(
+    visitor: Callable[..., Visit], tmp_path: Path, size: tuple[int, int], scheme: str
+):
+    (tmp_path / "lib").mkdir()
+    with ExitStack() as stack:
+        model = stack.enter_context(OpenAIServer(lambda request: reply_with(json.dumps(REPLY))))
+        words = ("--root", "lib", "--model", "openai:own", "--offer", "openai:gpt-4o-mini", "--base-url", model.url)
+        served = stack.enter_context(serve(tmp_path, *words, OPENAI_API_KEY="k"))
+        made = visitor(served.url, size=size, scheme=scheme)
+        made.page.add_init_script(AXE)
+        page = made.enter()
+
+        def check() -> None:
+            assert list_faults(page) == []
+            assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
+
+        check()
+        page.evaluate(DROP_ALL, FIVE)
+        page.get_by_label("Name").fill("harbour")
+        page.keyboard.press("Enter")
+        expect(page.locator("tbody tr")).to_have_count(5)
+        check()
+
+        page.get_by_role("button", name="Model: openai:own").click()
+        page.get_by_role("radio", name="openai:gpt-4o-mini").focus()
+        page.keyboard.press("Space")
+        check()
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("button", name="Model: openai:gpt-4o-mini")).to_be_visible()
+
+        page.get_by_role("link", name="Ask", exact=True).first.click()
+        expect(page.locator("#question")).to_be_focused()
+        page.keyboard.type("Who lit the lamp of the harbour")
+        press_until(page, "Tab", "e.textContent.startsWith('Sources')")
+        page.keyboard.press("Enter")
+        page.get_by_label(re.compile("^log.md")).focus()
+        page.keyboard.press("Space")
+        page.get_by_label(re.compile("^keeper.txt")).check()
+        check()
+        page.get_by_role("button", name="Use 2").press("Enter")
+
+        page.get_by_role("link", name="History", exact=True).click()
+        expect(page.get_by_role("heading", name="History")).to_be_visible()
+        page.get_by_role("link", name="Ask", exact=True).first.click()
+        expect(page.locator("#question")).to_have_value("Who lit the lamp of the harbour")
+        expect(page.locator("#question")).to_be_focused()
+        check()
+        with page.expect_request("**/ask") as sent:
+            page.keyboard.press("Enter")
+        body = sent.value.post_data_json
+        assert (sorted(body["documents"]), body["model"]) == (["keeper.txt", "log.md"], "openai:gpt-4o-mini")
+        expect(page.locator(".answer-text strong")).to_have_text("Ruth Penrose")
+        check()
+        page.locator("a.reference").first.click()
+        expect(page.locator("mark.current").first).to_be_in_viewport()
+        assert page.locator("mark.current").all_text_contents() == ["was lit by ", "Ruth Penrose", " at ten"]
+        check()
+
+        page.get_by_role("link", name="Overview", exact=True).click()
+        page.get_by_label("Actions for harbour").press("Enter")
+        page.get_by_role("menuitem", name="Delete").press("Enter")
+        check()
+        page.keyboard.type("harbour")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("button", name="Try the sample story")).to_be_visible()
+        assert served.http.get("/api/tomes").json()["tomes"] == []

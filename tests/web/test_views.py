@@ -4,28 +4,18 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
-from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from tests import bridges
 from tests.server.served import Served, serve
+from tests.web.axe import AXE, list_faults
 from tests.web.conftest import KEEPER, make_library
 from tests.web.pages import NARROW, WIDE, Visit, expect, link
 
 from tomewise.evaluate.experiment import Experiment
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
-
-AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
-# Beside the guidelines themselves, what axe counts as good practice.
-RULES = (
-    "{resultTypes: ['violations'], runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']}"
-)
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +26,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, di
     name = Experiment(["naive", "hybrid"], questions=2, out=folder / "evals", embedder="hash").run().about.name
     with serve(folder, "--root", "lib", "--evaluations", "evals") as running:
         running.post("/api/tomes/novel/ask", {"question": "Who put out the light?", "session": "harbour"})
+        log = "# Log\n\n### Ships\n\n| Ship | Year |\n|---|---|\n| Orion | 1911 |\n\n- [a](https://example.org/)\n\n```\nx\n```\n"
+        running.wait_for_job(running.post("/api/tomes/novel/documents", {"id": "log.md", "text": log}).json()["id"])
         views = {
             "#/": ".tome",
             link("novel"): "table",
@@ -44,8 +36,10 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, di
             link("novel", "ask", session="harbour"): ".answer-text",
             link("novel", "compare"): "textarea, input",
             link("novel", "doc", id="keeper.txt", start=0, end=9): "mark",
+            link("novel", "doc", id="log.md"): "td",
             link("novel", "memory"): ".tp-node",
             link("novel", "memory", trace=1): ".tp-node",
+            link("novel", "entity", name="ada marsh"): ".neighbours",
             link("novel", "history"): "table",
             link("novel", "history/1"): ".answer-text",
             link("novel", "history", first=1, second=2): ".answer-text",
@@ -56,12 +50,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, di
             "#/nowhere": ".empty",
         }
         yield running, views
-
-
-def list_faults(page: Page) -> list[str]:
-    """What axe finds, with the elements."""
-    found = page.evaluate(f"async () => (await axe.run(document, {RULES})).violations")
-    return [f"{each['id']}: {node['html'][:200]}" for each in found for node in each["nodes"]]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

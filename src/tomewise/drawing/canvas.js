@@ -3,6 +3,7 @@ import { isNarrow, layOut, radius } from "./layouts.js";
 import { measureLabel, measureText, placeLabels, wrapLabel } from "./labels.js";
 
 const MOST_LIT = 16; // of so many neighbours all labels are shown, even if they overlap
+const NEAR = 8; // pixels from a link within which the pointer means it
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
 /** A drawing in `stage`. `hooks.open(id)` is called for a chosen node; `closed` are folded nodes of a tree. */
@@ -21,6 +22,7 @@ export class Canvas {
     this.isVisible = () => true;
     if (this.isRows) this.svg.on("wheel.rows", (event) => this.scroll(event), { passive: false });
     this.svg.on("click", (event) => event.target === this.svg.node() && hooks.open(null));
+    if (!this.isRows) this.svg.on("pointermove.words", (event) => this.point(event)).on("pointerleave.words", () => this.say([]));
     this.seen = new Set(picture.nodes.filter((node) => node.use === "shown").map((node) => node.group));
     this.draw();
     this.fit();
@@ -63,7 +65,36 @@ export class Canvas {
     this.nodes.filter((node) => node.mark).append("text").attr("class", "tp-mark").attr("dy", "0.35em").text((node) => node.mark);
     this.nodes.filter((node) => this.picture.kind === "tree" && this.index.children.get(node.id).length).each((node, place, all) => this.addFold(node, all[place]));
     this.texts = this.nodes.append("g").attr("class", "tp-label").each((node, place, all) => this.addLabel(node, all[place]));
+    this.words = this.scene.append("g").attr("class", "tp-words");
     this.select(this.selected ?? null);
+  }
+
+  /** Write what links say beside them, as far as they say something. */
+  say(links) {
+    const scale = 1 / this.transform.k;
+    const said = links.filter((link) => link.label);
+    this.words.selectAll("text").data(said).join("text").text((link) => wrapLabel(link.label, 40, 1)[0]).attr("text-anchor", "middle")
+      .attr("transform", (link) => {
+        const [a, b] = [this.places.get(link.source), this.places.get(link.target)];
+        return `translate(${(a.x + b.x) / 2},${(a.y + b.y) / 2}) scale(${scale}) translate(0,-3)`;
+      });
+  }
+
+  /** Say what the link under the pointer means. */
+  point(event) {
+    if (event.target.closest?.(".tp-node")) return; // that one says its own
+    const [x, y] = this.transform.invert(d3.pointer(event, this.svg.node()));
+    let best = null;
+    let least = NEAR / this.transform.k;
+    for (const link of this.links.data()) {
+      const [a, b] = [this.places.get(link.source), this.places.get(link.target)];
+      const [dx, dy] = [b.x - a.x, b.y - a.y];
+      const along = Math.max(0, Math.min(1, ((x - a.x) * dx + (y - a.y) * dy) / (dx * dx + dy * dy || 1)));
+      const far = Math.hypot(x - a.x - along * dx, y - a.y - along * dy);
+      if (far < least) [best, least] = [link, far];
+    }
+    this.links.classed("tp-at", (link) => link === best);
+    this.say(best ? [best] : []);
   }
 
   weigh(node) {
@@ -207,7 +238,9 @@ export class Canvas {
     const near = id === null ? null : new Set([id, ...this.index.neighbours.get(id)]);
     this.svg.classed("tp-lit", near !== null).classed("tp-few", near !== null && near.size <= MOST_LIT);
     this.nodes.classed("tp-near", (node) => near?.has(node.id)).classed("tp-at", (node) => node.id === id);
-    this.links.classed("tp-near", (link) => link.source === id || link.target === id);
+    const isNear = (link) => link.source === id || link.target === id;
+    this.links.classed("tp-near", isNear).classed("tp-at", false);
+    if (!this.isRows) this.say(near !== null && near.size <= MOST_LIT ? this.links.data().filter(isNear) : []);
   }
 
   select(id) {

@@ -28,7 +28,8 @@ function makeLink(name, text, address) {
 }
 
 /** Fill the panel with what is known of a node. `go` opens another node. `addresses` gives links: `passage(passage)`
- * where a text stands, `around(node)` a drawing of what is near a node; null where there is none. */
+ * where a text stands, `around(node)` a drawing of what is near a node, `page(node)` all that is known of it; null where
+ * there is none. */
 export function showDetails(panel, picture, index, id, go, close, addresses = {}) {
   const node = index.nodes.get(id);
   const group = picture.groups.find((each) => each.id === node.group);
@@ -44,6 +45,8 @@ export function showDetails(panel, picture, index, id, go, close, addresses = {}
   parts.push(...listFacts(node));
   const around = addresses.around?.(node);
   if (around) parts.push(makeLink("tp-around", "Draw what is around it", around));
+  const page = addresses.page?.(node);
+  if (page) parts.push(makeLink("tp-around", "All facts and passages", page));
   if (node.passages.length) parts.push(...listPassages(node.passages, texts, true));
   if (node.notes.length) parts.push(make("h3", "", node.group === "point" ? "History" : "Notes"), listNotes(node.notes, texts));
   parts.push(...listNeighbours(picture, index, id, go));

@@ -67,7 +67,8 @@ export function tomePath(tome, ...parts) {
 function address(path, query = {}) {
   const url = new URL(path, BASE);
   for (const [name, value] of Object.entries(query)) {
-    if (value !== undefined && value !== null && value !== "") url.searchParams.set(name, value);
+    if (Array.isArray(value)) for (const each of value) url.searchParams.append(name, each);
+    else if (value !== undefined && value !== null && value !== "") url.searchParams.set(name, value);
   }
   return url;
 }
@@ -141,8 +142,8 @@ export async function send(method, path, body, { query = {}, signal } = {}) {
   return (await request(path, query, options)).json();
 }
 
-/** Sends a form with files. `onProgress(sent, total)` in bytes. `signal` stops it. */
-export function upload(path, form, onProgress = () => {}, signal = undefined) {
+/** Sends a form with files, or the bytes of one. `onProgress(sent, total)` in bytes. `signal` stops it. */
+export function upload(path, body, onProgress = () => {}, signal = undefined) {
   if (signal?.aborted) return Promise.reject(signal.reason);
   return new Promise((resolve, reject) => {
     const sending = new XMLHttpRequest(); // fetch does not tell how much was sent
@@ -158,7 +159,7 @@ export function upload(path, form, onProgress = () => {}, signal = undefined) {
     sending.onerror = () => { setState("gone"); reject(new ApiError(0, "gone", "The server does not answer.")); };
     sending.onabort = () => reject(new DOMException("stopped", "AbortError"));
     signal?.addEventListener("abort", () => sending.abort(), { once: true });
-    sending.send(form);
+    sending.send(body);
   });
 }
 

@@ -1,9 +1,11 @@
 // Builds: what each costs and what is there already; and jobs, with their progress and their reports.
 import {
-  Button, Empty, ErrorNotice, Fold, Head, Loading, Money, NoSystem, Progress, Table, Tag, Time, TomeError,
+  Button, Empty, ErrorNotice, Fold, Head, Loading, Money, NoSystem, Notice, Progress, Table, Tag, Time, TomeError,
   count, findSystem, formatCount, formatMoney, formatSeconds, html, link, nameDocument, useCallback, useEffect, useGet, useMemo, useState, useRef,
 } from "./parts.js";
 import { followJob, get, isOpen, send, tomePath } from "./api.js";
+import { describeModel, nameModel, useModel } from "./models.js";
+import { describeSystem } from "./systems.js";
 
 // ---------------------------------------------------------------- jobs
 
@@ -65,7 +67,8 @@ export function JobCard({ job, put, readOnly }) {
         ${(isOpen(job) || canResume) && !readOnly ? html`<${Button} small onClick=${change("DELETE", "")}>${canResume ? "Discard" : "Cancel"}</${Button}>` : null}
       </span>
     </header>
-    ${isOpen(job) ? job.progress.map((each) => html`<${Progress} key=${each.label} ...${each} />`) : null}
+    ${job.reason && !isOpen(job) && !job.error ? html`<${Notice} kind=${job.state === "failed" ? "error" : "warn"} title=${job.failed ? `${count(job.failed, "failure")}:` : undefined}>${job.reason}</${Notice}>` : null}
+    ${isOpen(job) ? html`<${JobProgress} job=${job} />` : null}
     ${isOpen(job) && job.note ? html`<p class="soft">${job.note}</p>` : null}
     ${canResume ? html`<p class="soft">The server ended before this was done. To resume repeats no finished call of the model.</p>` : null}
     ${job.state === "cancelled" ? html`<p class="soft">What was finished stays.</p>` : null}
@@ -73,6 +76,13 @@ export function JobCard({ job, put, readOnly }) {
     ${job.state === "failed" && job.kind === "build" ? html`<p class="soft">What was finished stays. The next build goes on from there, and repeats no finished call of the model.</p>` : null}
     ${job.report ? html`<${JobReport} job=${job} />` : null}
   </article>`;
+}
+
+/** What goes on now, and what is finished. What cannot be counted has a bar that only moves. */
+function JobProgress({ job: { state, doing, progress } }) {
+  const past = progress.filter((each) => each.label !== doing?.label && each.total && each.done >= each.total);
+  return html`${state === "running" ? html`<${Progress} label=${doing?.label ?? "at work"} done=${doing?.done} total=${doing && doing.done < doing.total ? doing.total : 0} />` : null}
+    ${past.length ? html`<p class="soft number">Done: ${past.map((each) => `${each.label} (${formatCount(each.total)})`).join(", ")}</p>` : null}`;
 }
 
 function JobReport({ job }) {
@@ -140,6 +150,7 @@ export function BuildView({ tome, query, info, navigate }) {
 /** Systems with what their builds cost. Those that rest on the same layers cost the same, so each set is asked about once. */
 function Systems({ tome, systems, chosen, data }) {
   const [costs, setCosts] = useState({});
+  const [model] = useModel();
   useEffect(() => {
     const leaving = new AbortController();
     const ask = async () => {
@@ -147,17 +158,18 @@ function Systems({ tome, systems, chosen, data }) {
       for (const system of systems) {
         const key = system.layers.map((layer) => layer.name).join();
         if (leaving.signal.aborted) return;
-        known[key] ??= await send("POST", tomePath(tome, "estimate"), { system: system.name }, { signal: leaving.signal }).then((costs) => costs.total, (error) => ({ error }));
+        known[key] ??= await send("POST", tomePath(tome, "estimate"), { system: system.name, ...nameModel(model) }, { signal: leaving.signal }).then((costs) => costs.total, (error) => ({ error }));
         setCosts((now) => ({ ...now, [system.name]: known[key] }));
       }
     };
     ask();
     return () => leaving.abort();
-  }, [tome, data]);
+  }, [tome, data, model]);
+  const isLagging = (row) => data.lagging.includes(row.name);
   const columns = [
     { key: "name", label: "System", wide: true, cell: (row) => html`<a href=${link(tome, "build", { system: row.name })} aria-current=${row.name === chosen ? "true" : undefined}>${row.name}</a>
-      <small class="soft id">${row.layers.map((layer) => layer.name).join(", ")}</small>` },
-    { key: "calls", label: "Calls", number: true, cell: (row) => { const total = costs[row.name]; return !total ? "…" : total.error ? "–" : data.ready.includes(row.name) ? html`<${Tag} kind="good">built</${Tag}>` : formatCount(total.calls); } },
+      ${row.name === data.recommended?.system ? html` <${Tag} kind="good">recommended</${Tag}>` : null}<small class="soft id">${describeSystem(row)}</small>` },
+    { key: "calls", label: "Calls", number: true, cell: (row) => { const total = costs[row.name]; return !total ? "…" : total.error ? "–" : data.ready.includes(row.name) ? isLagging(row) ? html`<${Tag} title="It answers, and does not know the newest documents yet.">older</${Tag}> ${formatCount(total.calls)}` : html`<${Tag} kind="good">built</${Tag}>` : formatCount(total.calls); } },
     { key: "tokens", label: "Tokens", number: true, extra: true, cell: (row) => { const total = costs[row.name]; return !total || total.error || data.ready.includes(row.name) ? "" : formatCount(total.input_tokens + total.output_tokens); } },
     { key: "money", label: "Money", number: true, cell: (row) => { const total = costs[row.name]; return !total || total.error || data.ready.includes(row.name) ? "" : html`<${Money} value=${total.cost} />`; } },
   ];
@@ -167,13 +179,14 @@ function Systems({ tome, systems, chosen, data }) {
 /** What one build costs, layer by layer; a click accepts that. */
 function Estimate({ tome, system, data, info, busy, onJob }) {
   const [state, setState] = useState({});
-  const estimate = useCallback(() => send("POST", tomePath(tome, "estimate"), { system: system.name }).then((costs) => setState({ costs }), (error) => setState({ error })), [tome, system]);
-  useEffect(() => { estimate(); }, [tome, system, data]);
+  const [model] = useModel();
+  const estimate = useCallback(() => send("POST", tomePath(tome, "estimate"), { system: system.name, ...nameModel(model) }).then((costs) => setState({ costs }), (error) => setState({ error })), [tome, system, model]);
+  useEffect(() => { estimate(); }, [tome, system, data, model]);
   const { costs, error, started } = state;
   const total = costs?.total;
   const accept = async () => {
     setState({ costs, started: true });
-    const body = { system: system.name, accept: { calls: total.calls, ...(total.cost === null ? {} : { cost: total.cost }) } };
+    const body = { system: system.name, ...nameModel(model), accept: { calls: total.calls, ...(total.cost === null ? {} : { cost: total.cost }) } };
     try {
       onJob(await send("POST", tomePath(tome, "builds"), body));
       setState({ costs });
@@ -191,15 +204,15 @@ function Estimate({ tome, system, data, info, busy, onJob }) {
     { key: "output_tokens", label: "Tokens out", number: true, extra: true },
     { key: "cost", label: "Money", number: true, cell: (row) => html`<${Money} value=${row.cost} />` },
   ];
-  const isReady = data.ready.includes(system.base);
+  const isReady = data.ready.includes(system.base) && !data.lagging.includes(system.base);
   const price = total && (total.cost === null ? "at a price that is not known" : total.cost === 0 ? "" : `for about ${formatMoney(total.cost)}`);
   return html`<section class="stack card" aria-labelledby="estimate"><h2 id="estimate">${system.name}</h2>
-    <p class="soft">${system.description.split("\n\n")[0]}</p>
+    <p class="soft">${describeSystem(system)}</p>
     ${costs ? html`<${Table} caption=${`What a build of ${system.name} costs`} columns=${columns} rows=${rows} rowKey=${(row) => row.layer} mark=${(row) => (row.sum ? "sum" : "")} />` : error ? null : html`<${Loading} what="Estimating" />`}
     <${ErrorNotice} error=${error} />
     ${costs && isReady && !total.calls ? html`<p>Everything is there.</p><${Button} kind="primary" href=${link(tome, "ask", { system: system.name })}>Ask with ${system.name}</${Button}>` : null}
     ${costs && !(isReady && !total.calls) && !info.read_only ? html`
-      <p class="soft">With the model ${costs.model}. Calls that repair a reply come on top; the build stops at a tenth more than this. A build that was stopped repeats no finished call.</p>
+      <p class="soft">With ${costs.model === "extractive" ? "" : "the model "}${describeModel(costs.model)}. Calls that repair a reply come on top; the build stops at a tenth more than this. A build that was stopped repeats no finished call.</p>
       <${Button} kind="primary" disabled=${busy || started} onClick=${accept}>${busy ? "A build is at work" : started ? "Starting…" : `Accept and build: ${count(total.calls, "call")} ${price}`}</${Button}>` : null}
     ${info.read_only ? html`<p class="soft">This server only reads. Build with <code>tome build --system ${system.name}</code>.</p>` : null}
   </section>`;

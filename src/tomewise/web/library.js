@@ -1,9 +1,12 @@
 // The library: tomes, the files that are dropped on them, one tome with its documents and its memory.
 import {
   Button, Dialog, Empty, ErrorNotice, Field, Fold, Head, Loading, Menu, Notice, Table, Tag, TomeError,
-  count, formatBytes, formatCount, html, link, nameDocument, useEffect, useGet, useKept, useKeys, useRef, useState,
+  Quote, count, formatBytes, formatCount, formatPlace, html, link, nameDocument, shorten, useEffect, useGet, useKept, useKeys, useRef, useState,
 } from "./parts.js";
 import { get, isOpen, send, tomePath, upload } from "./api.js";
+import { nameLayer } from "./memory.js";
+import { FolderSelect, listFolders, useDocuments } from "./sources.js";
+import { Importing, NameDialog, TomeAct, listActions, suggestName } from "./tome_actions.js";
 import { JobCard, groupLayers, isPressing, useJobs } from "./build.js";
 
 const FORMATS = "Text, Markdown, HTML, EPUB, PDF, Office files, captions, mail, notebooks, tables and source code.";
@@ -15,30 +18,41 @@ const BATCH_SHARE = 0.9; // of the bytes that the server takes at once
 export function LibraryView({ info, navigate }) {
   const list = useGet("api/tomes", { limit: 1000 });
   const [dialog, setDialog] = useState(null); // the files that the new tome begins with, empty for none
+  const [imported, setImported] = useState(null); // the file of a tome that was exported
+  const [act, setAct] = useState({}); // what is done with which tome
   const canMake = info.makes_tomes && !info.read_only;
   useKeys("Library", canMake ? [["n", "new tome", () => setDialog([])]] : []);
   const tomes = list.data?.tomes;
   const begin = canMake ? (files) => setDialog(files) : null;
   return html`<${Dropping} onFiles=${begin} label="Drop to make a tome of these">
-    <${Head} title="Library" actions=${canMake && tomes?.length ? html`<${Button} kind="primary" onClick=${() => setDialog([])}>New tome</${Button}>` : null}>
+    <${Head} title="Library" actions=${canMake && tomes?.length ? html`<${Button} onClick=${() => chooseFile(setImported)}>Import…</${Button}><${Button} kind="primary" onClick=${() => setDialog([])}>New tome</${Button}>` : null}>
       ${tomes?.length ? ["A tome holds documents and what was remembered from them.", canMake && "Drop files to begin a new one."].filter(Boolean).join(" ") : null}
     </${Head}>
     <${ErrorNotice} error=${list.error} retry=${list.reload} title="The tomes could not be listed." />
     ${!list.data && !list.error ? html`<${Loading} what="Looking for tomes" />` : null}
-    ${tomes && !tomes.length ? html`<${FirstVisit} canMake=${canMake} navigate=${navigate} onNew=${() => setDialog([])} />` : null}
-    ${tomes?.length ? html`<ul class="tomes">${tomes.map((name) => html`<${TomeRow} key=${name} name=${name} />`)}</ul>` : null}
+    ${tomes && !tomes.length ? html`<${FirstVisit} canMake=${canMake} navigate=${navigate} onNew=${() => setDialog([])} onImport=${() => chooseFile(setImported)} />` : null}
+    ${tomes?.length ? html`<ul class="tomes">${tomes.map((name) => html`<${TomeRow} key=${name} name=${name} canWrite=${!info.read_only} onAct=${(what) => setAct({ what, name })} />`)}</ul>` : null}
     ${tomes?.length && canMake && !tomes.includes("sample")
       ? html`<p class="soft aside">New here? <${SampleButton} navigate=${navigate} small kind="quiet" /></p>` : null}
     ${dialog ? html`<${NewTome} files=${dialog} taken=${tomes ?? []} navigate=${navigate} onClose=${() => setDialog(null)} />` : null}
+    ${imported ? html`<${Importing} file=${imported} taken=${tomes ?? []} navigate=${navigate} onClose=${() => setImported(null)} />` : null}
+    <${TomeAct} act=${act.what} tome=${act.name} taken=${tomes ?? []} onClose=${() => setAct({})} onDone=${() => { setAct({}); list.reload(); }} />
   </${Dropping}>`;
 }
 
-function FirstVisit({ canMake, navigate, onNew }) {
+/** Opens the browser's own window for the file of a tome. */
+function chooseFile(onFile) {
+  const input = Object.assign(document.createElement("input"), { type: "file", accept: ".jsonl" });
+  input.addEventListener("change", () => { if (input.files.length) onFile(input.files[0]); });
+  input.click();
+}
+
+function FirstVisit({ canMake, navigate, onNew, onImport }) {
   if (!canMake) {
-    return html`<${Empty} title="No tome is served yet">Start the server with the file of a tome, or with <code>--root FOLDER</code> to make tomes here.</${Empty}>`;
+    return html`<${Empty} title="No tome is served yet" actions=${html`<${Button} onClick=${() => location.reload()}>Look again</${Button}>`}>Start the server with the file of a tome, or with <code>--root FOLDER</code> to make tomes here.</${Empty}>`;
   }
   return html`<${Empty} zone title="Read once, remember, answer with quotations" foot=${FORMATS}
-    actions=${html`<${SampleButton} navigate=${navigate} kind="primary" /><${Button} onClick=${onNew}>New tome</${Button}>`}>
+    actions=${html`<${SampleButton} navigate=${navigate} kind="primary" /><${Button} onClick=${onNew}>New tome</${Button}><${Button} kind="quiet" onClick=${onImport}>Import…</${Button}>`}>
     Give Tomewise a novel, a year of transcripts, or a folder of reports. Drop files or folders here,
     or begin with the sample, a detective story in nine chapters.
   </${Empty}>`;
@@ -65,7 +79,7 @@ function SampleButton({ navigate, tome = "sample", ...more }) {
 }
 
 /** One tome. It is opened, which takes the server a moment, when its row comes into sight. */
-function TomeRow({ name }) {
+function TomeRow({ name, canWrite, onAct }) {
   const row = useRef(null);
   const [seen, setSeen] = useState(false);
   useEffect(() => {
@@ -81,53 +95,26 @@ function TomeRow({ name }) {
       count(data.total, "document"), count(data.layers.passages?.nodes ?? 0, "passage"), formatBytes(data.bytes),
     ].map((words) => html`<span key=${words}>${words}</span>`) : html`<span class="soft">opening…</span>`}</span>
     <span class="tome-layers">
-      ${layers.map((layer) => html`<${Tag} key=${layer.name}>${layer.name}</${Tag}>`)}
-      ${data?.failed.length ? html`<${Tag} kind="warn">${count(data.failed.length, "failure")}</${Tag}>` : null}
-      ${data && Object.keys(data.lag).length ? html`<${Tag} kind="warn">out of date</${Tag}>` : null}
+      ${layers.map((layer) => html`<${Tag} key=${layer.name} title=${layer.name}>${nameLayer(layer.name, layers.map((each) => each.name))}</${Tag}>`)}
+      ${data?.failed.length ? html`<${Tag} kind="warn">${count(countFailures(data.failed), "failure")}</${Tag}>` : null}
+      ${data && Object.keys(data.lag).length ? html`<${Tag} title="It does not know the newest documents. It answers all the same.">older memory</${Tag}>` : null}
     </span>
-    ${data?.total ? html`<${Button} small href=${link(name, "ask")} aria-label=${`Ask ${name}`}>Ask</${Button}>` : html`<span></span>`}
+    <span class="tome-acts">${data?.total ? html`<${Button} small href=${link(name, "ask")} aria-label=${`Ask ${name}`}>Ask</${Button}>` : null}
+      <${Menu} label="…" title=${`Actions for ${name}`} items=${listActions({ tome: name, isOwned: data?.is_owned, canWrite, onAct })} /></span>
   </li>`;
 }
 
 function NewTome({ files, taken, navigate, onClose }) {
-  const [name, setName] = useState(files.length ? suggestName(files[0].name) : "");
-  const [error, setError] = useState(null);
-  const [busy, setBusy] = useState(false);
-  const input = useRef(null);
-  useEffect(() => input.current.focus(), []);
-  const fault = name && !/^[\p{L}\p{N}_][\p{L}\p{N}_-]{0,63}$/u.test(name) ? "Use up to 64 letters, digits, - and _." : taken.includes(name) ? "There is a tome of this name." : "";
-  const make = async (event) => {
-    event.preventDefault();
-    if (!name || fault) return;
-    setBusy(true);
-    try {
-      await send("POST", "api/tomes", { name });
-      waitingFiles.set(name, files);
-      navigate(link(name));
-    } catch (problem) {
-      setError(problem);
-      setBusy(false);
-    }
+  const make = async (name) => {
+    await send("POST", "api/tomes", { name });
+    waitingFiles.set(name, files);
+    navigate(link(name));
   };
-  const id = "new-tome";
-  return html`<${Dialog} title="New tome" onClose=${onClose} actions=${html`<${Button} onClick=${onClose}>Cancel</${Button}>
-    <button class="button primary" form=${id} disabled=${busy || !name || Boolean(fault)}>Make it</button>`}>
-    <form id=${id} onSubmit=${make}>
-      <${Field} label="Name" hint=${fault || "It becomes the name of a file in the server's folder."}>
-        <input ref=${input} value=${name} onInput=${(event) => setName(event.target.value)} autocomplete="off" spellcheck=${false} maxlength="64" aria-invalid=${Boolean(fault)} />
-      </${Field}>
-    </form>
-    ${files.length ? html`<p class="soft">${count(files.length, "file")} will be added to it.</p>` : null}
-    <${ErrorNotice} error=${error} />
-  </${Dialog}>`;
+  return html`<${NameDialog} title="New tome" first=${files.length ? suggestName(files[0].name) : ""} taken=${taken} word="Make it" act=${make} onClose=${onClose}>
+    ${files.length ? html`<p class="soft">${count(files.length, "file")} will be added to it.</p>` : null}</${NameDialog}>`;
 }
 
 const waitingFiles = new Map(); // by tome: files that were dropped before the tome was made
-
-function suggestName(path) {
-  const folder = path.includes("/") ? path.split("/")[0] : path.replace(/\.[^.]+$/, "");
-  return folder.normalize("NFC").replaceAll(/[^\p{L}\p{N}_-]+/gu, "-").replaceAll(/^-+|-+$/g, "").slice(0, 64);
-}
 
 // ---------------------------------------------------------------- files
 
@@ -263,6 +250,7 @@ export function TomeView({ tome, info, navigate }) {
   const jobs = useJobs(tome, summary.reload);
   const uploads = useUploads(tome, info.limits, jobs.put);
   const [leaving, setLeaving] = useState(null); // the document to remove
+  const [act, setAct] = useState(""); // what is done with the tome as a whole
   const canWrite = !info.read_only;
   useEffect(() => {
     const files = waitingFiles.get(tome);
@@ -281,7 +269,8 @@ export function TomeView({ tome, info, navigate }) {
         ${canWrite && !isEmpty ? html`<${Menu} small=${false} kind="" label="Add documents" items=${[
           { label: "Files…", onClick: () => choose(false) }, { label: "A folder…", onClick: () => choose(true) },
         ]} />` : null}
-        ${isEmpty ? null : html`<${Button} kind="primary" href=${link(tome, "ask")}>Ask</${Button}>`}`}>
+        ${isEmpty ? null : html`<${Button} kind="primary" href=${link(tome, "ask")}>Ask</${Button}>`}
+        <${Menu} small=${false} kind="quiet" label="…" title=${`Actions for ${tome}`} items=${listActions({ tome, isOwned: data.is_owned, canWrite, onAct: setAct })} />`}>
       ${isEmpty ? "No documents yet" : [`${count(data.total, "document")}, ${count(data.layers.passages?.nodes ?? 0, "passage")} of ${data.passage_tokens} tokens`, formatBytes(data.bytes), `embedder ${data.embedder}`].join(" · ")}
     </${Head}>
     <${UploadState} uploads=${uploads} />
@@ -289,13 +278,14 @@ export function TomeView({ tome, info, navigate }) {
     ${shown.map((job) => html`<${JobCard} key=${job.id} job=${job} put=${jobs.put} readOnly=${!canWrite} />`)}
     ${isEmpty ? null : html`<div class="split">
       <section class="stack" aria-labelledby="documents"><h2 id="documents">Documents</h2>
-        <${Documents} tome=${tome} first=${data} canWrite=${canWrite} onRemove=${setLeaving} /></section>
+        <${Documents} tome=${tome} data=${data} canWrite=${canWrite} onRemove=${setLeaving} /></section>
       <section class="stack" aria-labelledby="memory"><h2 id="memory">Memory</h2><${MemoryList} tome=${tome} data=${data} />
         <${Failures} tome=${tome} failed=${data.failed} /></section>
     </div>`}
     ${jobs.jobs.length > shown.length ? html`<${Fold} summary=${`Earlier jobs (${jobs.jobs.length - shown.length})`}>
       <div class="stack earlier">${jobs.jobs.filter((job) => !shown.includes(job)).slice(0, 30).map((job) => html`<${JobCard} key=${job.id} job=${job} put=${jobs.put} readOnly=${!canWrite} />`)}</div></${Fold}>` : null}
     ${leaving ? html`<${Removal} tome=${tome} document=${leaving} onClose=${() => setLeaving(null)} onDone=${() => { setLeaving(null); summary.reload(); }} />` : null}
+    <${TomeAct} act=${act} tome=${tome} taken=${[]} onClose=${() => setAct("")} onDone=${(name) => navigate(link(name))} />
   </${Dropping}>`;
 }
 
@@ -332,13 +322,13 @@ function UploadState({ uploads }) {
   </div>`;
 }
 
-function Documents({ tome, first, canWrite, onRemove }) {
-  const [more, setMore] = useState({ documents: [], next: first.next });
-  const [error, setError] = useState(null);
-  useEffect(() => setMore({ documents: [], next: first.next }), [first]);
-  const load = () => get(tomePath(tome, "documents"), { after: more.next }).then(
-    (page) => setMore((now) => ({ documents: [...now.documents, ...page.documents], next: page.next })), setError);
-  const rows = [...first.documents, ...more.documents];
+/** The documents, those of a folder, or those whose title or name has some words; and the passages in which these words stand. */
+function Documents({ tome, data, canWrite, onRemove }) {
+  const [words, setWords] = useState("");
+  const [folder, setFolder] = useState("");
+  const [sought, setSought] = useState("");
+  const list = useDocuments(tome, { words: words.trim(), folder, turn: data });
+  const folders = listFolders(list.folders);
   const columns = [
     { key: "name", label: "Document", wide: true, cell: (row) => html`<a class="name" href=${link(tome, "doc", { id: row.id })} dir="auto" title=${row.id}>${nameDocument(row.id, row.title)}</a>
       ${nameDocument(row.id, row.title) === row.id ? null : html`<small class="soft id">${row.id}</small>`}` },
@@ -346,21 +336,46 @@ function Documents({ tome, first, canWrite, onRemove }) {
     { key: "characters", label: "Characters", number: true, extra: true },
     canWrite && { key: "act", label: html`<span class="hidden">Actions</span>`, number: true, cell: (row) => html`<${Button} small kind="quiet" aria-label=${`Remove ${nameDocument(row.id, row.title)}`} onClick=${() => onRemove(row)}>Remove…</${Button}>` },
   ].filter(Boolean);
-  return html`<${Table} caption="Documents" columns=${columns} rows=${rows} rowKey=${(row) => row.id} />
-    <${ErrorNotice} error=${error} />
+  return html`
+    <form class="sources-tools" role="search" onSubmit=${(event) => { event.preventDefault(); setSought(words.trim()); }}>
+      <${Field} label="Find by title or name; Enter searches the texts"><input type="search" value=${words} onInput=${(event) => { setWords(event.target.value); if (!event.target.value.trim()) setSought(""); }} /></${Field}>
+      ${folders.length ? html`<${FolderSelect} folders=${folders} folder=${folder} onChange=${setFolder} />` : null}
+    </form>
+    ${sought ? html`<${Found} key=${sought} tome=${tome} query=${sought} folder=${folder} onClose=${() => setSought("")} />` : null}
+    <${ErrorNotice} error=${list.error} />
+    ${list.rows === null && !list.error ? html`<${Loading} />` : null}
+    ${list.rows?.length ? html`<${Table} caption="Documents" columns=${columns} rows=${list.rows} rowKey=${(row) => row.id} />` : null}
+    ${list.rows && !list.rows.length && !sought ? html`<p class="soft" role="status">No title or name has these words. ${words.trim() ? html`<${Button} small onClick=${() => setSought(words.trim())}>Search the texts</${Button}>` : null}</p>` : null}
     ${canWrite ? html`<p class="soft small">Drop files or folders on this page to add them.</p>` : null}
-    ${more.next ? html`<${Button} small onClick=${load}>Show more (${formatCount(first.total - rows.length)} left)</${Button}>` : null}`;
+    ${list.next ? html`<${Button} small onClick=${list.more}>Show more (${formatCount(list.total - list.rows.length)} left)</${Button}>` : null}`;
+}
+
+/** The passages that are nearest to some words, without an answer. */
+function Found({ tome, query, folder, onClose }) {
+  const [state, setState] = useState({});
+  useEffect(() => {
+    const leaving = new AbortController();
+    const documents = folder ? { documents: [`${folder}/`] } : {};
+    send("POST", tomePath(tome, "search"), { query, system: "hybrid", limit: 10, ...documents }, { signal: leaving.signal }).then(
+      ({ evidence }) => setState({ evidence }), (error) => leaving.signal.aborted || setState({ error }));
+    return () => leaving.abort();
+  }, [query, folder]);
+  const { evidence, error } = state;
+  return html`<section class="card stack" aria-labelledby="found"><div class="between"><h3 id="found">Passages about “<span dir="auto">${query}</span>”</h3><${Button} small kind="quiet" onClick=${onClose}>Close</${Button}></div>
+    <${ErrorNotice} error=${error} />${evidence || error ? null : html`<${Loading} what="Searching" />`}
+    ${evidence?.length ? html`<ol class="quotes near">${evidence.map((piece) => html`<li key=${piece.id}><${Quote} text=${shorten(piece.text.replaceAll(/\s+/g, " "), 240)} href=${link(tome, "doc", { passage: piece.sources[0]?.passage })}
+      source=${[nameDocument(piece.sources[0]?.document ?? "", piece.title), formatPlace(piece.place)].filter(Boolean).join(", ")} /></li>`)}</ol>` : evidence ? html`<p class="soft">Nothing was found.</p>` : null}</section>`;
 }
 
 function MemoryList({ tome, data }) {
   const groups = groupLayers(data.layers);
   return html`<ul class="layers">
-    <li><span>passages</span><span class="soft number">${formatCount(data.layers.passages?.nodes ?? 0)}</span></li>
+    <li><span>Passages</span><span class="soft number">${formatCount(data.layers.passages?.nodes ?? 0)}</span></li>
     ${groups.map((group) => html`<li key=${group.name}>
-      <a href=${link(tome, "memory", { layer: group.name })}>${group.name}</a>
+      <a href=${link(tome, "memory", { layer: group.name })} title=${group.name}>${nameLayer(group.name, groups.map((each) => each.name))}</a>
       <span class="soft number">${formatCount(group.parts.reduce((sum, part) => sum + part.nodes, 0))}</span>
       ${group.parts.length > 1 ? html`<span class="soft number parts">${group.parts.map((part) => `${part.name} ${formatCount(part.nodes)}`).join(" · ")}</span>` : null}
-      ${data.lag[group.name] !== undefined ? html`<${Tag} kind="warn" title="The next build takes them in.">${data.lag[group.name] ? `${formatCount(data.lag[group.name])} to take in` : "out of date"}</${Tag}>` : null}
+      ${data.lag[group.name] !== undefined ? html`<${Tag} kind="warn" title="It answers all the same. The next build takes them in.">${data.lag[group.name] ? `${formatCount(data.lag[group.name])} to take in` : "out of date"}</${Tag}>` : null}
       ${group.parts.some((part) => part.failed) ? html`<${Tag} kind="warn">${formatCount(group.parts.reduce((sum, part) => sum + part.failed, 0))} failed</${Tag}>` : null}
     </li>`)}
   </ul>
@@ -368,9 +383,14 @@ function MemoryList({ tome, data }) {
   <${Button} small href=${link(tome, "build")}>${groups.length ? "Build more" : "Build memory"}</${Button}>`;
 }
 
+/** Each thing that failed counts once, as it does for its layer. */
+function countFailures(failed) {
+  return failed.reduce((sum, each) => sum + each.count, 0);
+}
+
 function Failures({ tome, failed }) {
   if (!failed.length) return null;
-  return html`<${Fold} open=${failed.length < 3} summary=${html`<span class="is-warn">${count(failed.length, "failure")}; the next build tries again</span>`}>
+  return html`<${Fold} open=${failed.length < 3} summary=${html`<span class="is-warn">${count(countFailures(failed), "failure")}; the next build tries again</span>`}>
     <ul class="reasons">${failed.map((each) => html`<li key=${each.layer + each.document + each.reason}>
       <strong>${each.layer}</strong> lacks <a href=${link(tome, "doc", { id: each.document })}>${each.document}</a>, passages ${each.passages.map((at) => at + 1).join(", ")}: ${each.reason}</li>`)}</ul>
   </${Fold}>`;

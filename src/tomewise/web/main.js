@@ -1,7 +1,8 @@
 // The frame of the page: which view an address shows, the way between views, shortcuts, and whether the server is there.
 import {
-  Button, Dialog, ErrorNotice, Loading, Notice, formatMoney, html, link, listKeys, nameDocument, pressKey, render, useEffect, useErrorBoundary, useGet, useKeys, useRef, useState,
+  Button, Dialog, ErrorNotice, Loading, Notice, areKeysOn, html, link, listKeys, nameDocument, pressKey, render, useEffect, useErrorBoundary, useGet, useKeys, useRef, useState, writeStored,
 } from "./parts.js";
+import { ModelButton } from "./models.js";
 import { connectionState, loadModule, watchConnection } from "./api.js";
 
 // By the words of an address: the module of the view, and the component in it.
@@ -14,6 +15,7 @@ const VIEWS = {
   doc: ["document.js", "DocumentView"],
   memory: ["memory.js", "MemoryView"],
   history: ["records.js", "HistoryView"],
+  entity: ["entity.js", "EntityView"],
   evaluations: ["records.js", "EvaluationsView"],
 };
 const NEEDS_SYSTEMS = new Set(["build", "ask", "compare"]);
@@ -36,13 +38,13 @@ export function readAddress(hash) {
     return { name: name === "" || name === "evaluations" ? name : null, tome: null, query, rest };
   }
   const [, tome, view = "tome", ...rest] = parts;
-  const isKnown = tome && view in VIEWS && !["", "evaluations"].includes(view);
+  const isKnown = tome && Object.hasOwn(VIEWS, view) && !["", "evaluations"].includes(view);
   return { name: isKnown ? view : null, tome: tome ?? null, query, rest };
 }
 
 /** What the browser calls a view: "History 3 · novel · Tomewise". */
 function nameView({ name, tome, query, rest }) {
-  const label = name === "doc" ? nameDocument(query.id ?? "") : name === "evaluations" ? "Evaluations" : name && TABS.find(([view]) => view === name)?.[1];
+  const label = name === "doc" ? nameDocument(query.id ?? "") : name === "entity" ? query.name : name === "evaluations" ? "Evaluations" : name && TABS.find(([view]) => view === name)?.[1];
   return [[label, rest[0]].filter(Boolean).join(" "), tome, "Tomewise"].filter(Boolean).join(" · ");
 }
 
@@ -91,13 +93,15 @@ function App() {
   const [helps, setHelps] = useState(false);
   const main = useRef(null);
   const place = `${address.name}/${address.tome}/${address.rest}`;
-  useEffect(() => { document.title = nameView(address); }, [place, address.query.id]);
+  useEffect(() => { document.title = nameView(address); }, [place, address.query.id, address.query.name]);
   useEffect(() => {
     if (!isShown) return;
     if (!hasArrived) { hasArrived = true; return; }
     scrollTo(0, 0);
+    if (main.current.querySelector("[data-first]:focus")) return; // a view may have a better place for it
     (main.current.querySelector("h1") ?? main.current).focus({ preventScroll: true });
   }, [place, isShown]);
+  useEffect(() => setHelps(false), [location.hash]); // keys that were looked up do not lie over the next view
   useEffect(() => document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [address.name]);
   useKeys("Everywhere", [
     ["?", "these shortcuts", () => setHelps(true)],
@@ -142,7 +146,7 @@ function TopBar({ address, info, onHelp }) {
       : html`<nav class="tabs" aria-label="Views"><a href="#/" aria-current=${address.name === "" ? "page" : undefined}>Library</a>
         <a href="#/evaluations" aria-current=${address.name === "evaluations" ? "page" : undefined}>Evaluations</a></nav>`}
     <div class="status">
-      ${info ? html`<span class="model" title=${`Model: ${info.model}. Spent since the server started: ${formatMoney(info.spent.cost)}.`}>${info.model}</span>` : null}
+      ${info ? html`<${ModelButton} info=${info} />` : null}
       <${Button} kind="quiet" small aria-label="Keyboard shortcuts" title="Keyboard shortcuts" onClick=${onHelp}>?</${Button}>
     </div>
   </header>`;
@@ -171,7 +175,10 @@ function Lost() {
 }
 
 function Shortcuts({ onClose }) {
+  const [isOn, setIsOn] = useState(areKeysOn());
+  const turn = (event) => { writeStored("keys", event.target.checked ? null : false); setIsOn(event.target.checked); };
   return html`<${Dialog} title="Keyboard shortcuts" onClose=${onClose}>
+    <label class="check"><input type="checkbox" checked=${isOn} onChange=${turn} /> Keys of letters and signs act outside of fields</label>
     <div class="columns">${listKeys().map(({ title, keys }) => html`<section key=${title}><h3>${title}</h3>
       <dl class="keys">${keys.map(([key, label]) => html`<dt key=${key}>${key.split(" ").map((each) => html`<kbd>${each}</kbd>`)}</dt><dd>${label}</dd>`)}</dl></section>`)}</div>
   </${Dialog}>`;

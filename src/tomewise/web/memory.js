@@ -1,10 +1,13 @@
 // Memory as pictures: the layers of a tome, and what the working memory behind an answer held.
 import { Button, Empty, ErrorNotice, Field, Head, Loading, count, html, link, linkSpan, useEffect, useGet, useRef, useState } from "./parts.js";
 import { tomePath } from "./api.js";
+import { linkEntity } from "./entity.js";
 
 const KINDS = {
   graph: "Entities and facts", tree: "Tree of summaries", episodes: "Episodes in order", schemata: "Schemata and their overlaps", gists: "Gists", pages: "Pages in order",
 };
+const TELLING = 60; // entities of an overview: as many as the eye can follow
+const SIZES = { "": "the 60 most telling", 200: "the first 200", 500: "the first 500" };
 const ANSWER = "answer"; // in place of a layer: the working memory behind an answer
 
 /** A layer by a name for people; its own name follows where several are of one kind. */
@@ -20,13 +23,13 @@ export function MemoryView({ tome, query, navigate }) {
   const known = layers.data?.layers ?? [];
   const asked = traces.data?.traces ?? [];
   const working = asked.filter((trace) => trace.drawable);
-  const layer = query.layer ?? (working.some((each) => String(each.id) === query.trace) ? ANSWER : known.find((each) => each.startsWith("graph")) ?? known[0] ?? (working.length ? ANSWER : ""));
+  const layer = query.layer ?? (working.some((each) => String(each.id) === query.trace) ? ANSWER : known.find((each) => /^graph:.*triples$/.test(each)) ?? known.find((each) => each.startsWith("graph")) ?? known[0] ?? (working.length ? ANSWER : ""));
   const trace = query.trace ?? (layer === ANSWER ? String(working[0]?.id ?? "") : "");
   const isGraph = layer.startsWith("graph");
-  const change = (more) => navigate(link(tome, "memory", { layer, trace: query.trace, around: isGraph ? query.around : "", hops: query.hops, ...more }));
+  const change = (more) => navigate(link(tome, "memory", { layer, trace: query.trace, around: isGraph ? query.around : "", hops: query.hops, most: isGraph ? query.most : "", ...more }));
   const isReady = layers.data && traces.data;
   const path = !isReady || !layer ? null : layer === ANSWER ? (trace ? tomePath(tome, "traces", trace, "picture") : null) : tomePath(tome, "pictures", layer);
-  const picture = useGet(path, layer === ANSWER ? {} : { trace: query.trace, around: isGraph ? query.around : "", hops: isGraph && query.around ? query.hops : "" });
+  const picture = useGet(path, layer === ANSWER ? {} : { trace: query.trace, ...(isGraph ? (query.around ? { around: query.around, hops: query.hops } : { limit: query.most || TELLING }) : {}) });
 
   if (isReady && !known.length && !working.length) return html`<${Head} title="Memory" />
     <${Empty} title="Nothing to draw yet" actions=${html`<${Button} kind="primary" href=${link(tome, "build")}>Build a system</${Button}>`}>
@@ -43,28 +46,31 @@ export function MemoryView({ tome, query, navigate }) {
         ${layer === ANSWER ? null : html`<option value="">nothing</option>`}
         ${(layer === ANSWER ? working : asked).map((each) => html`<option key=${each.id} value=${each.id}>${`${each.id}. ${each.question.slice(0, 90)} (${each.system})`}</option>`)}
       </select></${Field}>
-      ${isGraph ? html`<${Around} key=${query.around} around=${query.around ?? ""} hops=${query.hops ?? "1"} change=${change} />` : null}
+      ${isGraph ? html`<${Around} key=${query.around} around=${query.around ?? ""} hops=${query.hops ?? "1"} most=${query.most ?? ""} change=${change} />` : null}
     </div>
     <${ErrorNotice} error=${picture.error} retry=${picture.reload} />
     ${path && !picture.data && !picture.error ? html`<${Loading} what="Drawing" />` : null}
-    ${picture.data ? html`<${Drawing} key=${`${layer} ${trace} ${query.around} ${query.hops}`} picture=${picture.data} addresses=${makeAddresses(tome, isGraph ? layer : null, query)} />` : null}`;
+    ${picture.data ? html`<${Drawing} key=${`${layer} ${trace} ${query.around} ${query.hops} ${query.most}`} picture=${picture.data} addresses=${makeAddresses(tome, isGraph ? layer : null, query)} />` : null}`;
 }
 
 /** Chooses the entity around which a graph is drawn, and how far it reaches. */
-function Around({ around, hops, change }) {
+function Around({ around, hops, most, change }) {
   const [name, setName] = useState(around);
   return html`<form class="memory-around" onSubmit=${(event) => { event.preventDefault(); change({ around: name.trim() }); }}>
-    <${Field} label="Around an entity"><input type="search" value=${name} placeholder="the most connected" onInput=${(event) => setName(event.target.value)} /></${Field}>
+    <${Field} label="Around an entity"><input type="search" value=${name} placeholder="its name" onInput=${(event) => setName(event.target.value)} /></${Field}>
     ${around ? html`<${Field} label="Facts away"><select value=${hops} onChange=${(event) => change({ hops: event.target.value })}>${["1", "2", "3"].map((each) => html`<option key=${each}>${each}</option>`)}</select></${Field}>` : null}
     <${Button} type="submit">Draw</${Button}>
-    ${around ? html`<${Button} kind="quiet" onClick=${() => change({ around: "" })}>Show the most connected</${Button}>` : null}
+    ${around
+      ? html`<${Button} kind="quiet" onClick=${() => change({ around: "" })}>Back to the overview</${Button}>`
+      : html`<${Field} label="Overview of"><select value=${most} onChange=${(event) => change({ most: event.target.value })}>${Object.entries(SIZES).map(([size, words]) => html`<option key=${size} value=${size}>${words}</option>`)}</select></${Field}>`}
   </form>`;
 }
 
 function makeAddresses(tome, graph, query) {
   return {
     passage: (passage) => (passage.end > passage.start ? linkSpan(tome, passage.document, passage.start, passage.end) : null),
-    around: (node) => (graph && node.group === "entity" ? link(tome, "memory", { layer: graph, around: node.label, trace: query.trace }) : null),
+    around: (node) => (graph ? link(tome, "memory", { layer: graph, around: node.label, trace: query.trace }) : null),
+    page: (node) => (graph ? linkEntity(tome, node.label) : null),
   };
 }
 

@@ -69,9 +69,64 @@ export function useKept(key, make) {
   return own;
 }
 
+// ---------------------------------------------------------------- what outlives a reload
+
+const STORED = "tomewise "; // before each key, since other pages of this address may keep things too
+const MOST_STORED = 200;
+
+/** What was stored under a key, or null. */
+export function readStored(key) {
+  try {
+    return JSON.parse(localStorage.getItem(STORED + key))?.value ?? null;
+  } catch {
+    return null; // a browser may keep nothing, or something that this page did not write
+  }
+}
+
+/** Stores a value in this browser; null forgets it. Beyond `MOST_STORED` the oldest are forgotten. */
+export function writeStored(key, value) {
+  try {
+    if (value === null) localStorage.removeItem(STORED + key);
+    else localStorage.setItem(STORED + key, JSON.stringify({ value, at: Date.now() }));
+    const own = Object.keys(localStorage).filter((each) => each.startsWith(STORED));
+    if (own.length <= MOST_STORED) return;
+    const readTime = (each) => JSON.parse(localStorage.getItem(each)).at;
+    own.sort((a, b) => readTime(a) - readTime(b)).slice(0, own.length - MOST_STORED).forEach((each) => localStorage.removeItem(each));
+  } catch {
+    // it is forgotten with the page, as before
+  }
+}
+
+/** Forgets all that was stored under keys with this beginning. */
+export function dropStored(beginning) {
+  try {
+    Object.keys(localStorage).filter((each) => each.startsWith(STORED + beginning)).forEach((each) => localStorage.removeItem(each));
+  } catch {
+    // nothing is kept
+  }
+}
+
+/** A value that outlives other views and a reload: `[value, put]`. What `makeFirst` gives is the value until one is put. */
+export function useStored(key, makeFirst) {
+  const [, setTick] = useState(0);
+  const own = useRef({});
+  if (own.current.key !== key) own.current = { key, value: readStored(key) ?? makeFirst() };
+  const put = useCallback((value) => {
+    if (own.current.key === key) own.current = { key, value };
+    writeStored(key, value);
+    setTick((now) => now + 1);
+  }, [key]);
+  return [own.current.value, put];
+}
+
 // ---------------------------------------------------------------- keys
 
+const PAUSE = 1500; // milliseconds within which the second key of two follows the first
 const keyGroups = new Set();
+
+export function areKeysOn() {
+  return readStored("keys") !== false;
+}
 
 /** Shortcuts while a view is shown: `useKeys("Document", [["n", "next quotation", act], ...])`. They rest while one types. */
 export function useKeys(title, keys) {
@@ -89,11 +144,14 @@ export function listKeys() {
 }
 
 let prefix = "";
+let pressedAt = 0;
 
-/** Runs the shortcut of a key event. A name such as "g a" is two keys, one after the other. */
+/** Runs the shortcut of a key event. A name such as "g a" is two keys, one after the other. Keys of letters and signs can be switched off. */
 export function pressKey(event) {
-  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || (event.key.length === 1 && !areKeysOn())) return;
   if (event.target.closest?.("input:not([type=checkbox]):not([type=radio]), textarea, select, [contenteditable], dialog, .tp-stage")) return;
+  if (event.timeStamp - pressedAt > PAUSE) prefix = "";
+  pressedAt = event.timeStamp;
   const pressed = prefix ? `${prefix} ${event.key}` : event.key;
   const all = [...keyGroups].flatMap((group) => group.list());
   const found = all.find(([name]) => name === pressed);
@@ -148,6 +206,10 @@ export function formatPlace(place) {
     span("p.", place.page, place.last_page), span("slide", place.slide), span("row", place.row, place.last_row), span("cell", place.cell),
     place.time ?? "", place.speaker ? (place.time ? place.speaker : `begins with ${place.speaker}`) : "",
   ].filter(Boolean).join(", ");
+}
+
+export function shorten(text, most) {
+  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
 }
 
 /** The name of a document: its title, or the last part of its id. */
@@ -273,10 +335,10 @@ function lookOf({ number, wide, extra, short }) {
 }
 
 /** How much of a task is done. A `total` of 0 is not known yet. */
-export function Progress({ label, done, total, unit = "" }) {
-  const words = total ? `${formatCount(done)} of ${formatCount(total)}` : formatCount(done);
+export function Progress({ label, done, total }) {
+  const words = total ? `${formatCount(done)} of ${formatCount(total)}` : done ? formatCount(done) : "";
   return html`<div class="progress">
-    <span class="progress-label">${label}</span><span class="number">${words} ${unit}</span>
+    <span class="progress-label">${label}</span><span class="number">${words}</span>
     <progress aria-label=${label} max=${total || 1} value=${total ? Math.min(done, total) : undefined}></progress>
   </div>`;
 }
@@ -310,7 +372,7 @@ export function Menu({ label, kind = "quiet", small = true, title, items }) {
       const look = { class: item.danger ? "danger" : "", role: "menuitem", key: item.label };
       const words = html`${item.label}${item.hint ? html`<small>${item.hint}</small>` : null}`;
       return item.href
-        ? html`<a ...${look} href=${item.href} onClick=${close}>${words}</a>`
+        ? html`<a ...${look} href=${item.href} download=${item.download} onClick=${close}>${words}</a>`
         : html`<button type="button" ...${look} onClick=${() => { close(); item.onClick(); }}>${words}</button>`;
     })}</div>
   </details>`;
@@ -328,9 +390,9 @@ export function Dialog({ title, onClose, actions, children }) {
   return html`<dialog ref=${box} aria-labelledby=${id} onCancel=${(event) => { event.preventDefault(); onClose(); }}
     onClick=${(event) => event.target === box.current && onClose()}>
     <div class="dialog">
-      <header><h2 id=${id}>${title}</h2><${Button} kind="quiet" small class="button quiet small close" aria-label="Close" onClick=${onClose}>×</${Button}></header>
+      <div class="dialog-head"><h2 id=${id}>${title}</h2><${Button} kind="quiet" small class="button quiet small close" aria-label="Close" onClick=${onClose}>×</${Button}></div>
       <div class="dialog-body">${children}</div>
-      ${actions ? html`<footer class="actions">${actions}</footer>` : null}
+      ${actions ? html`<div class="actions dialog-foot">${actions}</div>` : null}
     </div>
   </dialog>`;
 }

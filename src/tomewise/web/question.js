@@ -1,10 +1,14 @@
 // One question: its form, its turn while it is answered, and the same question asked of two systems side by side.
 import {
-  Button, Empty, ErrorNotice, Field, Fold, Head, Loading, NoSystem, Notice, Table, TomeError,
-  findSystem, formatCount, formatMoney, formatSeconds, html, link, useEffect, useGet, useKept, useRef, useState,
+  Button, Empty, ErrorNotice, Fold, Head, Loading, Notice, Table, TomeError,
+  formatCount, formatMoney, formatSeconds, html, link, useEffect, useGet, useKept, useState, useStored,
 } from "./parts.js";
 import { stream, tomePath, waitForServer } from "./api.js";
-import { AnswerActions, AnswerView, Draft, EvidenceList, TraceView, Understood, UsageLine, listPieces } from "./trace.js";
+import { AnswerActions, AnswerView, Draft, Understood, UsageLine, Within } from "./answer.js";
+import { Markdown } from "./markdown.js";
+import { useModel } from "./models.js";
+import { ExtrasForm, Hindrance, NO_EXTRAS, SettingsForm, SystemSelect, describeSystem, letter, makeBody, readChoice } from "./systems.js";
+import { EvidenceList, TraceView, listPieces } from "./trace.js";
 
 const TRIES = 3; // times that a question is asked of a server that goes away while it answers
 
@@ -68,11 +72,11 @@ export function TurnView({ turn, tome, onStop, onAgain, onGuess }) {
   return html`<article class="turn" aria-busy=${busy}>
     <h2 class="question" dir="auto">${body.question}</h2>
     ${body.options?.length ? html`<ol class="options-list">${body.options.map((option, place) => html`<li key=${place} dir="auto"><b>${letter(place)}</b> ${option}</li>`)}</ol>` : null}
-    <${Understood} answer=${answer} asked=${body.question} />
+    <${Understood} answer=${answer} asked=${body.question} /><${Within} within=${answer?.within} />
     ${turn.number ? html`<${StoredTrace} tome=${tome} number=${turn.number} />` : html`<${TraceView} events=${turn.events ?? []} live=${busy} tome=${tome} number=${answer?.trace} />`}
     ${turn.draft ? html`<${Draft} text=${turn.draft} live=${busy} />` : null}
     ${answer ? html`<${AnswerView} answer=${answer} tome=${tome} />` : null}
-    ${turn.text !== undefined && !answer ? html`<p class="answer-text" dir="auto">${turn.text || "Declined, or its sources were removed."}</p>` : null}
+    ${turn.text !== undefined && !answer ? html`<div class="answer-text prose" dir="auto"><${Markdown} text=${turn.text || "Declined, or its sources were removed."} /></div>` : null}
     ${state === "waiting" ? html`<${Notice} kind="warn" title="The server went away.">The question is asked again as soon as it is back; no finished call is repeated.</${Notice}>` : null}
     ${state === "stopped" ? html`<${Notice} title="Stopped." actions=${onAgain ? html`<${Button} small onClick=${onAgain}>Ask again</${Button}>` : null}>To ask again repeats no finished call.</${Notice}>` : null}
     ${state === "failed" ? html`<${Failed} error=${error} tome=${tome} system=${body.system} onAgain=${onAgain} />` : null}
@@ -108,165 +112,41 @@ function StoredTrace({ tome, number }) {
   return html`<${TraceView} events=${data?.events ?? []} tome=${tome} number=${number} waiting=${waiting} onToggle=${(event) => setOpen(event.currentTarget.open)} />`;
 }
 
-function letter(place) {
-  return String.fromCharCode(65 + place);
-}
-
-// ---------------------------------------------------------------- system, settings, options
-
-/** `choice` is `{system, variant, settings}`; the name that is sent has the variant behind a colon. */
-function nameSystem(choice) {
-  return choice.variant ? `${choice.system}:${choice.variant}` : choice.system;
-}
-
-/** The choice that such a name makes. */
-export function readChoice(name, settings = {}) {
-  const [system, variant = ""] = name.split(/:(.*)/s);
-  return { system, variant, settings };
-}
-
-/** What keeps a chosen system from answering: no such system, or memory that it needs and that is not built. */
-export function Hindrance({ choice, onChange, info, ready, tome }) {
-  const known = findSystem(choice.system, info.systems);
-  if (!known) return html`<${NoSystem} name=${choice.system} systems=${info.systems} onTake=${(name) => onChange(readChoice(name))} />`;
-  if (ready.includes(known.name)) return null;
-  return html`<p class="composer-note">${choice.system} needs memory that is not built yet. <a href=${link(tome, "build", { system: choice.system })}>See what it costs</a></p>`;
-}
-
-export function SystemSelect({ choice, onChange, info, ready, label = "System" }) {
-  const groups = [["Ready", info.systems.filter((system) => ready.includes(system.name))], ["Needs a build first", info.systems.filter((system) => !ready.includes(system.name))]];
-  return html`<select aria-label=${label} class="system" value=${choice.system}
-    onChange=${(event) => onChange(readChoice(event.target.value))}>
-    ${groups.map(([title, systems]) => systems.length ? html`<optgroup key=${title} label=${title}>${systems.map((system) => html`<option key=${system.name} value=${system.name}>${system.name}</option>`)}</optgroup>` : null)}
-    ${info.systems.some((system) => system.name === choice.system) ? null : html`<option value=${choice.system}>${choice.system}</option>`}
-  </select>`;
-}
-
-/** Fields for the settings of a system, made from what it says of them. A field left as it is keeps the default. */
-export function SettingsForm({ choice, onChange, info }) {
-  const system = info.systems.find((each) => each.name === choice.system);
-  if (!system) return html`<p class="soft">The settings of ${choice.system} are not listed here.</p>`;
-  const put = (name, value) => {
-    const { [name]: _, ...rest } = choice.settings;
-    onChange({ ...choice, settings: value === undefined ? rest : { ...rest, [name]: value } });
-  };
-  const variants = Object.keys(system.ablations ?? {});
-  return html`<div class="settings"><h2 class="minor">Settings of ${choice.system}</h2>
-    <p class="soft">${system.description.split("\n\n")[0]} ${system.ask?.formula ? `Calls for a question: ${system.ask.formula}.` : ""}</p>
-    <div class="fields">
-      ${variants.length ? html`<${Field} label="variant"><select value=${choice.variant} onChange=${(event) => onChange({ ...choice, variant: event.target.value })}>
-        <option value="">as it is</option>${variants.map((name) => html`<option key=${name}>${name}</option>`)}</select></${Field}>` : null}
-      ${system.settings.map((setting) => html`<${SettingField} key=${`${choice.system} ${setting.name}`} setting=${setting} value=${choice.settings[setting.name]} onChange=${(value) => put(setting.name, value)} />`)}
-    </div>
-  </div>`;
-}
-
-function SettingField({ setting, value, onChange }) {
-  const { name, type } = setting;
-  const fallback = setting.default;
-  const shown = fallback === null || fallback === undefined ? "its own" : String(fallback);
-  const allowed = type.startsWith('"') ? type.split(" | ").map((each) => JSON.parse(each)) : type === "boolean" ? [true, false] : null;
-  if (allowed) {
-    return html`<${Field} label=${name}><select class=${value === undefined ? "soft" : ""} value=${value === undefined ? "" : String(value)} onChange=${(event) => onChange(allowed.find((each) => String(each) === event.target.value))}>
-      <option value="">${shown}</option>${allowed.filter((each) => each !== fallback).map((each) => html`<option key=${each} value=${String(each)}>${String(each)}</option>`)}</select></${Field}>`;
-  }
-  const isNumber = /^(integer|number|float|int)\b/.test(type);
-  const [, least] = /from (-?[\d.]+)/.exec(type) ?? [];
-  const [, most] = /to (-?[\d.]+)/.exec(type) ?? [];
-  const read = (text) => (text === "" ? undefined : isNumber ? Number(text) : text);
-  return html`<${Field} label=${name} hint=${most || !/^(integer|number) from 0$|^string$/.test(type) ? type : null}><input type=${isNumber ? "number" : "text"} step=${type.startsWith("int") ? 1 : "any"} min=${least} max=${most}
-    value=${value ?? ""} placeholder=${shown} onInput=${(event) => onChange(read(event.target.value))} /></${Field}>`;
-}
-
-function OptionsForm({ options, onChange }) {
-  const box = useRef(null);
-  const put = (place, text) => onChange(options.map((option, at) => (at === place ? text : option)));
-  const add = () => {
-    if (options.length < 26) onChange([...options, ""]);
-    requestAnimationFrame(() => box.current?.querySelector(".option:last-of-type input")?.focus());
-  };
-  const onKey = (event) => {
-    if (event.key !== "Enter" || event.isComposing) return;
-    event.preventDefault(); // the form asks a question, which an option is not
-    add();
-  };
-  return html`<fieldset class="stack" ref=${box}><legend class="field-label">Options to choose from</legend>
-    ${options.map((option, place) => html`<div class="option" key=${place}><b>${letter(place)}</b>
-      <input aria-label=${`Option ${letter(place)}`} value=${option} onInput=${(event) => put(place, event.target.value)} onKeyDown=${onKey} />
-      <${Button} small kind="quiet" aria-label=${`Remove option ${letter(place)}`} onClick=${() => onChange(options.filter((_, at) => at !== place))}>×</${Button}></div>`)}
-    ${options.length < 26 ? html`<${Button} small onClick=${add}>Add option ${letter(options.length)}</${Button}>` : null}
-  </fieldset>`;
-}
-
-export const NO_EXTRAS = { options: [], instructions: "", calls: "", cost: "" };
-
-export function ExtrasForm({ extras, onChange }) {
-  const put = (name) => (event) => onChange({ ...extras, [name]: event.target.value });
-  return html`<div class="extras">
-    <${OptionsForm} options=${extras.options} onChange=${(options) => onChange({ ...extras, options })} />
-    <div class="stack">
-      <${Field} label="Instructions" hint="How to answer, such as “in one word”."><textarea rows="2" value=${extras.instructions} onInput=${put("instructions")}></textarea></${Field}>
-      <div class="fields pair">
-        <${Field} label="Calls at most"><input type="number" min="0" step="1" value=${extras.calls} placeholder="no limit" onInput=${put("calls")} /></${Field}>
-        <${Field} label="Dollars at most"><input type="number" min="0" step="any" value=${extras.cost} placeholder="no limit" onInput=${put("cost")} /></${Field}>
-      </div>
-    </div>
-  </div>`;
-}
-
-/** The request body of a question. */
-export function makeBody(question, choice, extras, session) {
-  const options = extras.options.map((option) => option.trim()).filter(Boolean);
-  return {
-    question: question.trim(),
-    ...(choice ? { system: nameSystem(choice), settings: choice.settings } : {}),
-    ...(options.length ? { options } : {}),
-    ...(extras.instructions.trim() ? { instructions: extras.instructions.trim() } : {}),
-    ...(session ? { session } : {}),
-    ...(extras.calls === "" ? {} : { max_calls: Number(extras.calls) }),
-    ...(extras.cost === "" ? {} : { max_cost: Number(extras.cost) }),
-  };
-}
-
-/** How many settings and extras differ from what a question has at first. */
-export function countExtras(choice, extras) {
-  return Object.keys(choice.settings).length + (choice.variant ? 1 : 0) + extras.options.filter(Boolean).length
-    + ["instructions", "calls", "cost"].filter((name) => extras[name] !== "").length;
-}
-
 // ---------------------------------------------------------------- two systems side by side
 
 /** One of the two sides: its turn, and what asks and stops it. */
 function useSide(tome, place) {
   const own = useKept(`side ${tome} ${place}`, () => ({ turn: null, leaving: null, redraw: () => {} }));
-  const ask = (body, choice) => {
-    own.turn = { body, choice };
+  const ask = (body) => {
+    own.turn = { body };
     return startTurn(own, tome, own.turn);
   };
   return { turn: own.turn, ask, stop: () => own.leaving?.abort() };
 }
 
-/** The systems at first: those of the address, then those of the comparison before, then two that show a difference. */
-function chooseSystems(query, sides) {
-  return [query.first, query.second].map((system, place) => (
-    (!system && sides[place].turn?.choice) || readChoice(system || ["hybrid", "comorag"][place])
-  ));
+/** The systems at first: those of the address, then those compared before, then two that show a difference. */
+function chooseSystems(query, before) {
+  return [query.first, query.second].map((system, place) => (!system && before?.[place]) || readChoice(system || ["hybrid", "comorag"][place]));
 }
 
 export function CompareView({ tome, query, info }) {
   const summary = useGet(tomePath(tome));
   const sides = [useSide(tome, 0), useSide(tome, 1)];
-  const [question, setQuestion] = useState(query.question ?? sides[0].turn?.body.question ?? "");
-  const [choices, setChoices] = useState(() => chooseSystems(query, sides));
-  const [extras, setExtras] = useState(NO_EXTRAS);
-  useEffect(() => { if (query.question) setQuestion(query.question); }, [query.question]);
-  useEffect(() => { if (query.first || query.second) setChoices(chooseSystems(query, sides)); }, [query.first, query.second]);
-  const choose = (place, choice) => setChoices(choices.map((each, at) => (at === place ? choice : each)));
+  const [form, setForm] = useStored(`compare ${tome}`, () => ({ question: "", choices: null, extras: NO_EXTRAS }));
+  const [model] = useModel();
+  const { extras } = form;
+  const choices = form.choices ?? chooseSystems({}, null);
+  const change = (more) => setForm({ ...form, ...more });
+  useEffect(() => {
+    if (query.question || query.first || query.second) change({ ...(query.question ? { question: query.question } : {}), choices: chooseSystems(query, form.choices) });
+  }, [query.question, query.first, query.second]);
+  const choose = (place, choice) => change({ choices: choices.map((each, at) => (at === place ? choice : each)) });
+  const { question } = form;
   const busy = sides.some((side) => isBusy(side.turn));
   const ask = (event) => {
     event?.preventDefault();
     if (!question.trim() || busy) return;
-    sides.forEach((side, place) => side.ask(makeBody(question, choices[place], extras, null), choices[place]));
+    sides.forEach((side, place) => side.ask(makeBody(question, { choice: choices[place], extras, model })));
   };
   const { data, error } = summary;
   const turns = sides.map((side) => side.turn);
@@ -275,16 +155,17 @@ export function CompareView({ tome, query, info }) {
     ${data && !data.total ? html`<${Empty} title="Nothing to ask about yet" actions=${html`<${Button} kind="primary" href=${link(tome)}>Add documents</${Button}>`}>This tome holds no documents.</${Empty}>` : null}
     ${data?.total ? html`<form class="compare-form" onSubmit=${ask}>
       <div class="compare-row"><textarea aria-label="Question" rows=${Math.min(6, Math.max(1, Math.ceil(question.length / (innerWidth < 760 ? 36 : 110))))} value=${question} placeholder="Ask a question of both" maxlength="100000"
-        onInput=${(event) => setQuestion(event.target.value)} onKeyDown=${(event) => event.key === "Enter" && !event.shiftKey && !event.isComposing && ask(event)}></textarea>
+        onInput=${(event) => change({ question: event.target.value })} onKeyDown=${(event) => event.key === "Enter" && !event.shiftKey && !event.isComposing && ask(event)}></textarea>
         ${busy ? html`<${Button} onClick=${() => sides.forEach((side) => side.stop())}>Stop</${Button}>` : html`<button class="button primary" disabled=${!question.trim()}>Ask both</button>`}</div>
-      <${Fold} summary="Options, instructions, limits"><div class="composer-more"><${ExtrasForm} extras=${extras} onChange=${setExtras} /></div></${Fold}>
+      <${Fold} summary="Options, instructions, limits"><div class="composer-more"><${ExtrasForm} extras=${extras} onChange=${(more) => change({ extras: more })} /></div></${Fold}>
     </form>
     <div class="sides">${sides.map((side, place) => html`<section key=${place} class="side" aria-label=${`System ${place + 1}`}>
-      <div class="side-head"><${SystemSelect} label=${`System ${place + 1}`} choice=${choices[place]} info=${info} ready=${data.ready} onChange=${(choice) => choose(place, choice)} />
+      <div class="side-head"><${SystemSelect} label=${`System ${place + 1}`} choice=${choices[place]} info=${info} data=${data} onChange=${(choice) => choose(place, choice)} />
       </div>
+      <p class="soft small">${describeSystem(info.systems.find((system) => system.name === choices[place].system))}</p>
       <${Hindrance} choice=${choices[place]} onChange=${(choice) => choose(place, choice)} info=${info} ready=${data.ready} tome=${tome} />
       <${Fold} summary="Settings"><${SettingsForm} choice=${choices[place]} info=${info} onChange=${(choice) => choose(place, choice)} /></${Fold}>
-      ${side.turn ? html`<${TurnView} turn=${{ ...side.turn, body: { ...side.turn.body, options: [] } }} tome=${tome} onStop=${side.stop} onAgain=${() => side.ask(side.turn.body, side.turn.choice)} />` : html`<p class="soft side-empty">Its answer comes here.</p>`}
+      ${side.turn ? html`<${TurnView} turn=${{ ...side.turn, body: { ...side.turn.body, options: [] } }} tome=${tome} onStop=${side.stop} onAgain=${() => side.ask(side.turn.body)} />` : html`<p class="soft side-empty">Its answer comes here.</p>`}
     </section>`)}</div>
     ${turns.every((turn) => turn?.answer) ? html`<${Comparison} turns=${turns} tome=${tome} />` : null}` : null}`;
 }

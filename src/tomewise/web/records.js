@@ -1,7 +1,10 @@
 // What is kept: the questions of a tome with how they were answered, and experiments with their tables and plots.
 import { Button, Dialog, Empty, ErrorNotice, Field, Fold, Head, Loading, Missing, Money, Table, Tag, Time, count, formatCount, html, link, useEffect, useGet, useKeys, useState } from "./parts.js";
 import { get, send, tomePath } from "./api.js";
-import { AnswerActions, AnswerView, TraceView, UsageLine, Understood, listMarks, listPieces } from "./trace.js";
+import { AnswerActions, AnswerView, UsageLine, Understood, Within, listMarks } from "./answer.js";
+import { describeModel } from "./models.js";
+import { readScope } from "./sources.js";
+import { TraceView, listPieces } from "./trace.js";
 
 const PAGE = 20;
 const QUESTIONS = 50;
@@ -18,7 +21,8 @@ export function HistoryView({ tome, query, rest, navigate, info }) {
 function TraceList({ tome, navigate, info }) {
   const [chosen, setChosen] = useState([]);
   const [leaving, setLeaving] = useState(null);
-  const { rows, next, error, busy, read, drop } = useTraces(tome);
+  const [words, setWords] = useState("");
+  const { rows, next, error, busy, read, drop } = useTraces(tome, words.trim());
   const choose = (number) => setChosen((now) => (now.includes(number) ? now.filter((each) => each !== number) : [...now, number].slice(-2)));
   const compare = () => chosen.length === 2 && navigate(link(tome, "history", { first: Math.min(...chosen), second: Math.max(...chosen) }));
   useKeys("History", [["c", "compare the two chosen questions", compare]]);
@@ -33,27 +37,33 @@ function TraceList({ tome, navigate, info }) {
   ].filter(Boolean);
   return html`
     <${Head} title="History" actions=${rows?.length > 1 ? html`<${Button} disabled=${chosen.length < 2} onClick=${compare}>Compare two</${Button}>` : null}>Every question is kept with the way it was answered.${rows?.length > 1 ? " Tick two to compare them." : ""}</${Head}>
+    ${rows?.length || words ? html`<${Field} label="Find in questions and answers"><input type="search" value=${words} onInput=${(event) => setWords(event.target.value)} /></${Field}>` : null}
     <${ErrorNotice} error=${error} retry=${read} />
     ${rows || error ? null : html`<${Loading} />`}
-    ${rows && !rows.length && !next ? html`<${Empty} title="No questions yet" actions=${html`<${Button} kind="primary" href=${link(tome, "ask")}>Ask</${Button}>`}>Questions and their answers appear here as soon as one is asked.</${Empty}>` : null}
+    ${rows && !rows.length && !next && words ? html`<p class="soft" role="status">No question or answer has all of these words.</p>` : null}
+    ${rows && !rows.length && !next && !words ? html`<${Empty} title="No questions yet" actions=${html`<${Button} kind="primary" href=${link(tome, "ask")}>Ask</${Button}>`}>Questions and their answers appear here as soon as one is asked.</${Empty}>` : null}
     ${rows?.length ? html`<${Table} caption="Questions, newest first" columns=${columns} rows=${rows} rowKey=${(row) => row.id} />` : null}
     ${next ? html`<${Button} disabled=${busy} onClick=${read}>Show older ones</${Button}>` : null}
     ${leaving ? html`<${DeleteTrace} tome=${tome} trace=${leaving} onClose=${() => setLeaving(null)} onDone=${() => { setLeaving(null); setChosen([]); drop(leaving.id); }} />` : null}`;
 }
 
-/** The stored questions, newest first: `rows` so far, `next` while there are older ones, which `read` appends. */
-function useTraces(tome) {
+/** The stored questions that have all `words`, newest first: `rows` so far, `next` while there are older ones, which `read` appends. */
+function useTraces(tome, words) {
   const [state, setState] = useState({ rows: null, next: null, error: null, busy: false });
-  const read = () => {
+  const read = (before, signal) => {
     setState((now) => ({ ...now, busy: true }));
-    get(tomePath(tome, "traces"), { limit: PAGE, before: state.next }).then(
-      ({ traces, next }) => setState((now) => ({ rows: [...(now.rows ?? []), ...traces], next, error: null, busy: false })),
-      (error) => setState((now) => ({ ...now, error, busy: false })),
+    return get(tomePath(tome, "traces"), { q: words, limit: PAGE, before }, { signal }).then(
+      ({ traces, next }) => setState((now) => ({ rows: before === undefined ? traces : [...now.rows, ...traces], next, error: null, busy: false })),
+      (error) => signal?.aborted || setState((now) => ({ ...now, error, busy: false })),
     );
   };
-  useEffect(read, []);
+  useEffect(() => {
+    const leaving = new AbortController();
+    const wait = setTimeout(() => read(undefined, leaving.signal), words ? 200 : 0); // while one types
+    return () => { clearTimeout(wait); leaving.abort(); };
+  }, [words]);
   const drop = (number) => setState((now) => ({ ...now, rows: now.rows.filter((row) => row.id !== number) }));
-  return { ...state, read, drop };
+  return { ...state, read: () => read(state.next ?? undefined), drop };
 }
 
 function describeAnswer(row) {
@@ -68,17 +78,12 @@ function DeleteTrace({ tome, trace, onClose, onDone }) {
     <p dir="auto">${trace.question}</p><p class="soft">Its answer and its trace go with it. The documents stay as they are.</p><${ErrorNotice} error=${error} /></${Dialog}>`;
 }
 
-/** What a question was narrowed to, in one line. */
-function describeScope({ documents, where, entities, without_entities: without }) {
-  const list = (words, names) => (names?.length ? [`${words}${names.join(", ")}`] : []);
-  return [...list("", documents), ...where.map(({ field, operator, value }) => `${field} ${operator} ${value}`), ...list("with ", entities), ...list("without ", without)].join("; ");
-}
-
 /** The address at which the form of a stored question is filled in again. */
-export function linkAgain(tome, { question, options, instructions, system }) {
+export function linkAgain(tome, { question, options, instructions, system, within }) {
   const { name, settings } = readSystem(system);
   const put = (value) => (Object.keys(value).length ? JSON.stringify(value) : "");
-  return link(tome, "ask", { question, options: put(options), instructions, system: name, settings: put(settings) });
+  const { documents, where } = readScope(within);
+  return link(tome, "ask", { question, options: put(options), instructions, system: name, settings: put(settings), documents: put(documents), where: put(where) });
 }
 
 /** The name of a system and its settings, of the text that names both as a shell quotes it: `raptor 'depth=2'`. */
@@ -106,10 +111,10 @@ function StoredTrace({ tome, number, navigate, info }) {
   return html`
     <${Head} title=${trace.question} actions=${html`<${Button} href=${again}>Ask again</${Button}>
       ${info.read_only ? null : html`<${Button} kind="danger" onClick=${() => setLeaves(true)}>Delete</${Button}>`}`}>
-      Question ${number}, answered by ${trace.system} · ${trace.model}, <${Time} value=${trace.asked} /></${Head}>
+      Question ${number}, answered by ${trace.system} with ${describeModel(trace.model)}, <${Time} value=${trace.asked} /></${Head}>
     ${trace.options.length ? html`<ol class="options">${trace.options.map((option, place) => html`<li key=${place}><b>${"ABCDEFGHIJKLMNOPQRSTUVWXYZ"[place]}</b> <span dir="auto">${option}</span></li>`)}</ol>` : null}
     <${Understood} answer=${trace} asked=${trace.question} />
-    ${trace.within ? html`<p class="soft">Looked only into: <span dir="auto">${describeScope(trace.within)}</span>. Asked again here, it is asked of all documents.</p>` : null}
+    <${Within} within=${trace.within} />
     <${AnswerView} answer=${trace} tome=${tome} />
     <p class="between"><${UsageLine} usage=${trace.usage} /><${AnswerActions} answer=${trace} tome=${tome} question=${trace.question} /></p>
     ${lost.length ? html`<p class="soft">To stay small, the stored trace left out: ${lost.join(", ")}.</p>` : null}
@@ -131,7 +136,7 @@ function TwoTraces({ tome, numbers }) {
     <${Head} title=${isSame ? first.question : "Two answers"}>${first && second ? `Evidence: ${count(both, "piece")} in common; ${formatCount(shown[0].size - both)} and ${formatCount(shown[1].size - both)} found by one alone.` : null}</${Head}>
     <div class="twin">${sides.map(({ data, error }, place) => html`<section key=${numbers[place]} class="stack">
       <${NoTrace} error=${error} tome=${tome} />
-      ${data ? html`<h2 dir="auto"><a href=${link(tome, "history", {}, numbers[place])}>${isSame ? data.system : data.question}</a></h2><p class="soft">${[`Question ${numbers[place]}`, !isSame && data.system, data.model].filter(Boolean).join(" · ")}</p>
+      ${data ? html`<h2 dir="auto"><a href=${link(tome, "history", {}, numbers[place])}>${isSame ? data.system : data.question}</a></h2><p class="soft">${[`Question ${numbers[place]}`, !isSame && data.system, describeModel(data.model)].filter(Boolean).join(" · ")}</p>
         <${AnswerView} answer=${data} tome=${tome} /><p><${UsageLine} usage=${data.usage} /></p><${TraceView} events=${data.events} tome=${tome} number=${numbers[place]} />` : null}
     </section>`)}</div>`;
 }

@@ -1,9 +1,8 @@
 // How a question was answered: its events, live or stored, the answer with its quotations, and what it cost.
 // Events are shown by the fields that all of them share, so that those of a system from outside are shown too.
-import {
-  Button, Fold, Quote, Table, Tag, count, formatCount, formatMoney, formatPlace, formatSeconds, html, link, linkSpan, nameDocument, useEffect, useErrorBoundary, useState,
-} from "./parts.js";
+import { Fold, Table, count, formatCount, formatPlace, html, linkSpan, nameDocument, shorten, useEffect, useErrorBoundary, useState } from "./parts.js";
 import { get, tomePath } from "./api.js";
+import { describeEvent } from "./trace_words.js";
 
 const SHORT = 200; // characters of a text in one line
 const LISTS = ["evidence", "notes", "pool"]; // of a detail, which are drawn in ways of their own
@@ -17,7 +16,7 @@ export function TraceView({ events, live, open, waiting, onToggle, tome, number,
   const steps = [...new Set(events.map((event) => event.step))];
   const last = events.at(-1);
   return html`<${Fold} class="trace" open=${open} onToggle=${onToggle} summary=${html`<span class="trace-label">${label}</span>
-      <span class="trace-last">${live && last ? html`<b>${last.name}</b> ${last.summary}` : events.length ? [steps.length > 1 && count(steps.length, "step"), count(events.length, "event")].filter(Boolean).join(", ") : live ? "waiting for the first event" : waiting === undefined ? "no events" : ""}</span>`}>
+      <span class="trace-last">${live && last ? html`<b>${describeEvent(last)[0]}</b> ${describeEvent(last)[1]}` : events.length ? [steps.length > 1 && count(steps.length, "step"), count(events.length, "event")].filter(Boolean).join(", ") : live ? "waiting for the first event" : waiting === undefined ? "no events" : ""}</span>`}>
     ${waiting}<ol class="events">${events.map((event, place) => html`
       ${steps.length > 1 && event.step !== events[place - 1]?.step ? html`<li class="step" key=${`s${place}`}>${event.step ? `Step ${event.step}` : place ? "At the end" : "At first"}</li>` : null}
       <${EventRow} key=${place} event=${event} tome=${tome} number=${number} />`)}</ol>
@@ -27,13 +26,11 @@ export function TraceView({ events, live, open, waiting, onToggle, tome, number,
 function EventRow({ event, tome, number }) {
   const [open, setOpen] = useState(false);
   const detail = isRecord(event.detail) ? event.detail : {};
-  const pieces = listPieces(event).length;
-  const hasDetail = Object.values(detail).some(holdsSomething);
-  const line = html`<b class="event-name">${event.name}</b><span class="event-line">${event.summary}</span>
-    ${pieces ? html`<span class="event-count">${count(pieces, "piece")}</span>` : null}`;
-  if (!hasDetail) return html`<li class="event"><div class="event-plain">${line}</div></li>`;
-  return html`<li class="event"><details onToggle=${(toggle) => setOpen(toggle.target.open)}><summary>${line}</summary>
-    ${open ? html`<div class="event-detail"><${Detail} detail=${detail} tome=${tome} number=${number} /></div>` : null}</details></li>`;
+  const [word, sentence] = describeEvent(event);
+  const line = html`<b class="event-name">${word}</b><span class="event-line" dir="auto">${sentence}</span>`;
+  if (!Object.values(detail).some(holdsSomething)) return html`<li class="event"><div class="event-plain">${line}</div></li>`;
+  return html`<li class="event"><details onToggle=${(toggle) => toggle.target === toggle.currentTarget && setOpen(toggle.target.open)}><summary>${line}</summary>
+    ${open ? html`<div class="event-detail"><${Detail} event=${event} detail=${detail} tome=${tome} number=${number} /></div>` : null}</details></li>`;
 }
 
 function isRecord(value) {
@@ -56,17 +53,20 @@ function Detail({ detail, ...stored }) {
   return fault ? html`<pre dir="auto">${JSON.stringify(detail, null, 2)}</pre>` : html`<${DrawnDetail} detail=${detail} ...${stored} />`;
 }
 
-function DrawnDetail({ detail, tome, number }) {
+/** What was noted and found; the terms of the system's paper stand below, behind "Details". */
+function DrawnDetail({ event, detail, tome, number }) {
   const { found, cut, ...rest } = detail;
   const isList = (name) => LISTS.includes(name) && Array.isArray(rest[name]);
   const [evidence, notes, pool] = LISTS.map((name) => (isList(name) ? rest[name].filter(holdsSomething) : []));
   const plain = Object.entries(rest).filter(([name, value]) => holdsSomething(value) && !isList(name));
+  const isBare = !evidence.length && !notes.length && !pool.length;
   return html`
-    ${plain.length ? html`<dl class="facts">${plain.map(([name, value]) => html`<dt key=${name}>${name}</dt><dd><${Value} value=${value} /></dd>`)}</dl>` : null}
     ${typeof cut === "number" ? html`<p class="soft">${describeCut(found, cut)}</p>` : null}
     ${notes.length ? html`<h4>Notes</h4><ul class="notes">${notes.map((note, place) => html`<li key=${place} dir="auto">${typeof note === "string" ? note : html`<${Value} value=${note} />`}</li>`)}</ul>` : null}
     ${pool.length ? html`<h4>Working memory</h4><${Value} value=${pool} />` : null}
-    ${evidence.length ? html`<h4>Evidence</h4><${EvidenceList} evidence=${evidence.filter(isRecord)} tome=${tome} number=${number} />` : null}`;
+    ${evidence.length ? html`<h4>Evidence</h4><${EvidenceList} evidence=${evidence.filter(isRecord)} tome=${tome} number=${number} />` : null}
+    <${Fold} open=${isBare} summary="Details"><dl class="facts"><dt>event</dt><dd>${event.name}</dd>${event.summary ? html`<dt>in short</dt><dd dir="auto">${event.summary}</dd>` : null}
+      ${plain.map(([name, value]) => html`<dt key=${name}>${name}</dt><dd><${Value} value=${value} /></dd>`)}</dl></${Fold}>`;
 }
 
 function describeCut(found, cut) {
@@ -142,91 +142,3 @@ function Rewrite({ rewrite, evidence }) {
   return html`<span class="rewrite">asked again: “<span dir="auto">${words}</span>”${giver < 0 ? null : html`, with a name from <span dir="auto">${evidence[giver].title || `piece ${giver + 1}`}</span>`}</span>`;
 }
 
-// ---------------------------------------------------------------- the answer
-
-/** What marks an answer: words with their kinds, none for one that is fully supported. */
-export function listMarks(answer) {
-  return [
-    !answer.resolved && !answer.forced && ["declined", "warn"],
-    answer.forced && ["a guess: it was asked to answer in any case", "warn"],
-    answer.resolved && answer.supported === "partly" && ["supported in part", "warn"],
-    answer.resolved && answer.supported === "none" && ["not supported", "error"],
-  ].filter(Boolean);
-}
-
-/** Where the quotations of a document are, for the document view to go from one to the next. */
-export function linkCitation(tome, answer, citation) {
-  return link(tome, "doc", { id: citation.document, start: citation.start, end: citation.end, trace: answer.trace ?? answer.id });
-}
-
-/** An answer as `tome ask --json` or a stored trace has it: text, marks, what is missing, numbered quotations. */
-export function AnswerView({ answer, tome }) {
-  const { citations, nearest = [] } = answer;
-  const marks = listMarks(answer);
-  const isDeclined = !answer.resolved && !answer.forced;
-  return html`<div class="answer">
-    ${marks.length ? html`<p class="marks">${marks.map(([words, kind]) => html`<${Tag} key=${words} kind=${kind}>${words}</${Tag}>`)}</p>` : null}
-    ${isDeclined && !answer.text
-      ? html`<p class="answer-text">The documents do not hold the answer.</p>`
-      : html`<p class="answer-text" dir="auto">${answer.choice ? html`<b class="choice">${answer.choice}</b> ` : null}${answer.text}
-          ${citations.map((citation, place) => html` <a key=${place} class="reference" href=${linkCitation(tome, answer, citation)} aria-label=${`Quotation ${place + 1}`}>${place + 1}</a>`)}</p>`}
-    ${answer.missing ? html`<p class="missing"><b>Missing:</b> <span dir="auto">${answer.missing}</span></p>` : null}
-    ${citations.length ? html`<ol class="quotes">${citations.map((citation, place) => html`<li key=${place}>
-      <${Quote} number=${place + 1} text=${citation.quote} href=${linkCitation(tome, answer, citation)} source=${describeSource(citation)} /></li>`)}</ol>` : null}
-    ${nearest.length ? html`<h3>The nearest passages</h3><ol class="quotes near">${nearest.map((passage, place) => html`<li key=${place}>
-      <${Quote} text=${shorten(passage.text.replaceAll(/\s+/g, " "), 320)} href=${link(tome, "doc", { id: passage.document, start: passage.start, end: passage.end })} source=${describeSource(passage)} /></li>`)}</ol>` : null}
-    ${answer.dropped_quotes || answer.derived_quotes ? html`<p class="soft small">${[
-      answer.dropped_quotes && `${count(answer.dropped_quotes, "quotation")} of the model stood nowhere in the documents and ${answer.dropped_quotes === 1 ? "was" : "were"} left out`,
-      answer.derived_quotes && `${count(answer.derived_quotes, "quotation")} came from summaries, which are no source`,
-    ].filter(Boolean).join("; ")}.</p>` : null}
-  </div>`;
-}
-
-function describeSource({ document, title, place, position }) {
-  return [nameDocument(document, title), formatPlace(place), position === undefined ? "" : `part ${position + 1}`].filter(Boolean).join(", ");
-}
-
-function shorten(text, most) {
-  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
-}
-
-/** Calls, tokens, money and seconds in one line. `usage` is that of an answer, or what was spent so far. */
-export function UsageLine({ usage }) {
-  if (!usage) return null;
-  const seconds = usage.model_seconds === undefined ? null : usage.model_seconds + usage.own_seconds;
-  return html`<span class="usage number">${[
-    ...(usage.calls ? [count(usage.calls, "call"), `${formatCount(usage.input_tokens)} tokens in, ${formatCount(usage.output_tokens)} out`, formatMoney(usage.cost)] : ["no new call"]),
-    seconds === null ? null : formatSeconds(seconds),
-  ].filter(Boolean).join(" · ")}</span>`;
-}
-
-/** What the model has written so far. Its quotations are checked when it is complete. */
-export function Draft({ text, live }) {
-  return html`<div class="draft" aria-live="off"><p class="marks"><${Tag} kind="warn">${live ? "not verified yet" : "not verified"}</${Tag}></p><p class="answer-text" dir="auto">${text}</p></div>`;
-}
-
-/** The question behind an answer as it was understood, where a session made it stand alone. */
-export function Understood({ answer, asked }) {
-  const question = answer?.session?.question;
-  if (!question || question === asked) return null;
-  return html`<p class="soft understood">Understood as: <span dir="auto">${question}</span></p>`;
-}
-
-/** What can be done with an answer that has a trace. */
-export function AnswerActions({ answer, tome, question, onGuess }) {
-  const number = answer.trace ?? answer.id;
-  const trace = link(tome, "history", {}, String(number));
-  const [copied, setCopied] = useState("Copy");
-  const copy = async () => {
-    const quotes = answer.citations.map((citation, place) => `[${place + 1}] “${citation.quote}” (${describeSource(citation)})`);
-    const text = [answer.text || "The documents do not hold the answer.", ...quotes].join("\n");
-    await navigator.clipboard.writeText(text).then(() => setCopied("Copied"), () => setCopied("The browser did not copy it"));
-  };
-  return html`<span class="actions">
-    ${onGuess && !answer.resolved && !answer.forced ? html`<${Button} small kind="quiet" onClick=${onGuess}>Ask for a guess</${Button}>` : null}
-    ${number ? html`<${Button} small kind="quiet" href=${link(tome, "memory", { trace: number })}>Picture</${Button}>
-      ${location.hash === trace ? null : html`<${Button} small kind="quiet" href=${trace}>Trace ${number}</${Button}>`}` : null}
-    ${location.hash.startsWith(link(tome, "compare")) ? null : html`<${Button} small kind="quiet" href=${link(tome, "compare", { question })}>Compare</${Button}>`}
-    ${navigator.clipboard ? html`<${Button} small kind="quiet" onClick=${copy}>${copied}</${Button}>` : null}
-  </span>`;
-}

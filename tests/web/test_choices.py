@@ -1,0 +1,267 @@
+"""What a visitor chooses stays: drafts, sources, systems, settings and models outlive other views and a reload."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.building import play_role
+from tests.language.openai_server import Behaviour, OpenAIServer, reply_with
+from tests.server.served import Served, serve
+from tests.web.conftest import KEEPER, make_library
+from tests.web.pages import Visit, expect, link
+from tests.web.test_asking import QUESTION, ask, wait_for_answers
+
+from tomewise.tome.tome import Tome
+from tomewise.types import Document
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page, Route
+
+
+@pytest.fixture(scope="module", autouse=True)
+def shelf(served: Served) -> None:
+    """A tome of five documents in two folders."""
+    served.post("/api/tomes", {"name": "shelf"}).raise_for_status()
+    texts = {
+        "keeper.txt": (KEEPER, {"year": 1911}),
+        "logs/one.txt": ("Tom Reed rang the bell at noon.", {"year": 1912}),
+        "logs/two.txt": ("Ruth Penrose rang the bell at midnight.", {"year": 1913}),
+        "logs/old/three.txt": ("Nobody rang the bell in the war.", {"year": 1899}),
+        "coin.txt": ("Zoe kept the coin in a drawer.", {}),
+    }
+    body = {"documents": [{"id": id, "text": text, "metadata": more} for id, (text, more) in texts.items()]}
+    job = served.post("/api/tomes/shelf/documents", body).json()
+    assert served.wait_for_job(job["id"])["state"] == "done"
+
+
+def choose_sources(page: Page, *names: str) -> None:
+    page.get_by_role("button", name="Sources:").click()
+    for name in names:
+        page.get_by_role("dialog").get_by_label(re.compile(f"^{re.escape(name)}")).check()
+    page.get_by_role("button", name=re.compile("^Use ")).click()
+
+
+def test_the_box_has_the_focus_and_keys_write_into_it(visitor: Callable[..., Visit]):
+    page = visitor().enter(link("shelf", "ask"))
+    expect(page.locator("#question")).to_be_focused()
+    page.keyboard.type("Who visits Scrooge first? g e")
+    expect(page.locator("#question")).to_have_value("Who visits Scrooge first? g e")
+    expect(page).to_have_url(re.compile(r"#/t/shelf/ask$"))
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_one_key_shortcuts_are_switched_off(visitor: Callable[..., Visit]):
+    page = visitor().enter("#/")
+    page.keyboard.press("?")
+    page.get_by_label("Keys of letters and signs").uncheck()
+    page.keyboard.press("Escape")
+    for key in ("g", "e", "?", "n"):
+        page.keyboard.press(key)
+    page.reload()
+    expect(page.get_by_role("heading", name="Library")).to_be_visible()
+    for key in ("?", "g", "e"):
+        page.keyboard.press(key)
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.get_by_role("heading", name="Library")).to_be_visible()
+    page.get_by_role("button", name="Keyboard shortcuts").click()
+    page.get_by_label("Keys of letters and signs").check()
+    page.keyboard.press("Escape")
+    page.keyboard.press("g")
+    page.keyboard.press("e")
+    expect(page.get_by_role("heading", name="Evaluations")).to_be_visible()
+
+
+def test_the_keys_do_not_lie_over_the_next_view(visitor: Callable[..., Visit]):
+    page = visitor().enter("#/")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.evaluate("location.hash = '#/evaluations'")
+    expect(page.get_by_role("heading", name="Evaluations")).to_be_visible()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_a_draft_its_sources_and_its_system_outlive_other_views_and_a_reload(visitor: Callable[..., Visit]):
+    page = visitor().enter(link("shelf", "ask"))
+    page.locator("#question").fill("Who rang the bell")
+    page.locator("select.system").select_option("naive")
+    choose_sources(page, "keeper.txt", "coin.txt")
+    page.get_by_role("button", name="Settings").click()
+    page.get_by_label("Instructions").fill("Be brief.")
+    for leave in (lambda: page.get_by_role("link", name="History", exact=True).click(), page.reload):
+        leave()
+        expect(page.locator("main h1").first).not_to_have_text("Tomewise")
+        page.get_by_role("link", name="Ask", exact=True).click()
+        expect(page.locator("#question")).to_have_value("Who rang the bell")
+        expect(page.locator("select.system")).to_have_value("naive")
+        expect(page.get_by_role("button", name="Sources: keeper.txt, coin.txt")).to_be_visible()
+        expect(page.get_by_role("button", name="Settings (1)")).to_be_visible()
+    with page.expect_request("**/ask") as sent:
+        page.locator("#question").press("Enter")
+    body = sent.value.post_data_json
+    assert body["documents"] == ["keeper.txt", "coin.txt"]
+    assert (body["question"], body["system"], body["instructions"]) == ("Who rang the bell", "naive", "Be brief.")
+    wait_for_answers(page, 1)
+    expect(page.locator("#question")).to_have_value("")
+
+
+def test_sources_are_kept_with_their_chat(visitor: Callable[..., Visit]):
+    page = visitor().enter(link("shelf", "ask"))
+    choose_sources(page, "keeper.txt", "coin.txt")
+    assert ask(page, "Who put out the light there?")["documents"] == ["keeper.txt", "coin.txt"]
+    wait_for_answers(page, 1)
+    expect(page.get_by_text("Looked only into:")).to_contain_text("keeper.txt")
+    expect(page.locator(".system-fixed").last).to_have_text("coin.txt, keeper.txt")
+    assert "documents" not in ask(page, "And who kept the coin?")  # the session holds them
+    wait_for_answers(page, 2)
+    expect(page.get_by_text("Looked only into:")).to_have_count(2)
+    page.reload()
+    expect(page.locator(".system-fixed").last).to_contain_text("coin.txt")
+    page.get_by_role("link", name="New chat").click()
+    expect(page.get_by_role("button", name="Sources: all")).to_be_visible()
+
+
+def test_folders_and_metadata_narrow_a_question(visitor: Callable[..., Visit]):
+    page = visitor().enter(link("shelf", "ask"))
+    page.get_by_role("button", name="Sources:").click()
+    box = page.get_by_role("dialog")
+    box.get_by_label(re.compile("^logs/ ")).check()
+    expect(box.get_by_label(re.compile("^one.txt"))).to_be_checked()
+    expect(box.get_by_label(re.compile("^one.txt"))).to_be_disabled()
+    box.get_by_label("Test").select_option(">=")
+    box.get_by_label("Value").fill("1912")
+    box.get_by_role("button", name="Add").click()
+    expect(box.get_by_label(re.compile("^three.txt"))).to_have_count(0)
+    expect(box.get_by_label(re.compile("^keeper.txt"))).to_have_count(0)
+    box.get_by_label("Find by title or name").fill("two")
+    expect(box.get_by_label(re.compile("^one.txt"))).to_have_count(0)
+    box.get_by_role("button", name=re.compile("^Use ")).click()
+    sent = ask(page, "Who rang the bell at midnight?")
+    assert (sent["documents"], sent["where"]) == (["logs/"], ["year>=1912"])
+    wait_for_answers(page, 1)
+    expect(page.locator(".answer-text")).to_contain_text("Ruth Penrose")
+
+
+def test_a_stored_question_is_asked_again_of_its_sources(visitor: Callable[..., Visit], served: Served):
+    body = {"question": "Who rang the bell at noon?", "documents": ["logs/one.txt"], "where": ["year>=1900"]}
+    number = served.post("/api/tomes/shelf/ask", body).json()["trace"]
+    page = visitor().enter(link("shelf", f"history/{number}"))
+    expect(page.get_by_text("Looked only into:")).to_contain_text("one.txt, year>=1900")
+    page.get_by_role("link", name="Ask again").click()
+    expect(page.locator("#question")).to_have_value(body["question"])
+    with page.expect_request("**/ask") as sent:
+        page.locator("#question").press("Enter")
+    assert {name: sent.value.post_data_json[name] for name in ("documents", "where")} == {
+        "documents": body["documents"],
+        "where": body["where"],
+    }
+    wait_for_answers(page, 1)
+
+
+def test_settings_say_what_they_do_and_within_which_bounds(visitor: Callable[..., Visit]):
+    page = visitor().enter(link("novel", "ask", system="comorag"))
+    page.get_by_role("button", name="Settings").click()
+    expect(page.get_by_role("radio", name=re.compile("comorag Recall from a graph"))).to_be_checked()
+    page.get_by_text("Settings of comorag").click()
+    field = page.get_by_label("Cycles after the first attempt at most")
+    expect(page.get_by_text("cycles 0 to 20")).to_be_visible()
+    field.fill("21")
+    expect(page.get_by_text("this is outside")).to_be_visible()
+    expect(field).to_have_attribute("aria-invalid", "true")
+    field.fill("2")
+    assert ask(page, QUESTION)["settings"] == {"cycles": 2}
+    wait_for_answers(page, 1)
+
+
+def test_each_system_has_a_line(visitor: Callable[..., Visit]):
+    page = visitor().enter(link("novel", "ask"))
+    expect(page.locator(".composer-line")).to_contain_text("Retrieve by meaning and by words")
+    page.get_by_role("button", name="Settings").click()
+    closed = page.locator(".systems .fold:not([open]) > summary")
+    while closed.count():
+        closed.first.click()
+    rows = page.locator(".systems li")
+    assert rows.count() == page.locator("select.system option").count()
+    assert all(len(text.split()) > 5 for text in rows.all_inner_texts())
+
+
+def test_suggested_questions_are_asked_with_a_click(visitor: Callable[..., Visit]):
+    page = visitor().enter(link("shelf", "ask"))
+    suggestion = page.locator(".suggestions button").first
+    question = suggestion.inner_text()
+    with page.expect_request("**/ask") as sent:
+        suggestion.click()
+    assert sent.value.post_data_json["question"] == question
+    wait_for_answers(page, 1)
+
+
+def test_a_model_is_chosen_and_tested(visitor: Callable[..., Visit], tmp_path: Path):
+    def behave(request: dict[str, Any]) -> Behaviour:
+        if request["model"] == "broken":
+            return Behaviour({"error": {"message": "no such model"}}, status=404)
+        is_trial = "Repeat the word." in str(request["messages"])
+        return reply_with('{"word": "light"}') if is_trial else play_role(request)
+
+    make_library(tmp_path / "lib")
+    with ExitStack() as stack:
+        server = stack.enter_context(OpenAIServer(behave))
+        offered = ("--offer", "openai:gpt-4o-mini", "--offer", "openai:broken")
+        words = ("--root", "lib", "--model", "openai:own", *offered, "--base-url", server.url)
+        served = stack.enter_context(serve(tmp_path, *words, OPENAI_API_KEY="sk-nobody-sees-this-0123456789"))
+        made = visitor(served.url)
+        page = made.enter(link("novel", "ask"))
+        page.get_by_role("button", name="Model: openai:own").click()
+        box = page.get_by_role("dialog")
+        expect(box.get_by_text("reads 128,000 tokens at once · $")).to_be_visible()
+        box.get_by_role("button", name="Test openai:broken").click()
+        expect(box.get_by_text("It does not answer.")).to_be_visible()
+        box.get_by_role("button", name="Test openai:gpt-4o-mini").click()
+        expect(box.get_by_text("It answers.")).to_be_visible()
+        box.get_by_role("radio", name="openai:gpt-4o-mini").check()
+        assert "sk-nobody" not in page.content()
+        page.keyboard.press("Escape")
+        page.reload()
+        expect(page.get_by_role("button", name="Model: openai:gpt-4o-mini")).to_be_visible()
+        assert ask(page, QUESTION)["model"] == "openai:gpt-4o-mini"
+        wait_for_answers(page, 1)
+        assert server.requests[-1]["model"] == "gpt-4o-mini"
+
+
+def test_memory_that_lags_answers_and_offers_its_build(visitor: Callable[..., Visit], tmp_path: Path):
+    make_library(tmp_path / "lib")
+    with Tome.open(tmp_path / "lib" / "novel.tome", embedder="hash") as tome:
+        tome.add(Document(id="news.txt", text="Ruth Penrose lit the light again at ten."))
+    with serve(tmp_path, "--root", "lib") as served:
+        page = visitor(served.url).enter(link("novel", "ask", system="comorag"))
+        expect(page.locator(".composer-line")).to_contain_text("does not know the newest documents yet")
+        ask(page, "Who lit the light again at ten?")
+        wait_for_answers(page, 1)
+        notice = page.locator(".notice", has_text="Answered from older memory.")
+        expect(notice).to_contain_text("1 document yet: news.txt")
+        notice.get_by_role("link", name="Bring it up to date").click()
+        expect(page).to_have_url(re.compile(r"build\?system=comorag"))
+
+
+@pytest.mark.parametrize("view", ["constructor", "__proto__", "toString", "hasOwnProperty"])
+def test_names_of_the_language_are_no_views(visitor: Callable[..., Visit], view: str):
+    page = visitor().enter(f"#/t/__proto__/{view}")
+    expect(page.get_by_role("heading", name="No view has this address")).to_be_visible()
+
+
+def test_the_recommended_system_comes_first(visitor: Callable[..., Visit]):
+    made = visitor()
+
+    def recommend(route: Route) -> None:
+        advice = {"system": "comorag", "because": "its documents are long"}
+        route.fulfill(json={**route.fetch().json(), "recommended": advice})
+
+    made.page.route(re.compile(r"/api/tomes/novel$"), recommend)
+    page = made.enter(link("novel", "ask"))
+    expect(page.locator("select.system")).to_have_value("comorag")
+    assert page.locator("select.system optgroup").first.get_attribute("label") == "Recommended for this tome"
+    page.get_by_role("button", name="Settings").click()
+    expect(page.locator(".systems li").first).to_contain_text("Recommended: its documents are long.")

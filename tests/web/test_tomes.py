@@ -1,0 +1,148 @@
+"""Tomes in a browser: renamed, exported, imported and deleted; documents and history searched; their graph read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.server.served import Served, serve
+from tests.web.conftest import make_library
+from tests.web.pages import Visit, expect, link
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Served]:
+    make_library(tmp_path / "lib")
+    with serve(tmp_path, "--root", "lib") as running:
+        yield running
+
+
+def act(page: Page, tome: str, word: str) -> None:
+    page.get_by_label(f"Actions for {tome}").click()
+    page.get_by_role("menuitem", name=word).click()
+
+
+def test_a_tome_is_renamed_exported_imported_and_deleted(visitor: Callable[..., Visit], own: Served, tmp_path: Path):
+    page = visitor(own.url).enter("#/")
+    expect(page.locator(".tome")).to_contain_text("2 documents")
+    act(page, "novel", "Rename")
+    page.get_by_role("textbox", name="Name").fill("a/b")
+    expect(page.get_by_text("Use up to 64 letters")).to_be_visible()
+    page.get_by_role("textbox", name="Name").fill("harbour")
+    page.get_by_role("button", name="Rename").click()
+    expect(page.get_by_role("link", name="harbour", exact=True)).to_be_visible()
+
+    page.get_by_label("Actions for harbour").click()
+    with page.expect_download() as download:
+        page.get_by_role("menuitem", name="Export").click()
+    file = tmp_path / "harbour.jsonl"
+    download.value.save_as(file)
+    assert file.stat().st_size > 1000
+
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Import…").click()
+    chooser.value.set_files(file)
+    page.get_by_role("textbox", name="Name").fill("copy")
+    page.get_by_role("button", name="Import", exact=True).click()
+    expect(page.get_by_role("heading", name="copy")).to_be_visible()
+    expect(page.get_by_role("link", name="keeper.txt")).to_be_visible()
+
+    act(page, "copy", "Delete")
+    button = page.get_by_role("button", name="Delete for good")
+    expect(button).to_be_disabled()
+    page.get_by_label("Write its name").fill("harbour")
+    expect(button).to_be_disabled()
+    page.get_by_label("Write its name").fill("copy")
+    button.click()
+    expect(page.get_by_role("heading", name="Library")).to_be_visible()
+    expect(page.locator(".tome")).to_have_count(1)
+    assert own.http.get("/api/tomes").json()["tomes"] == ["harbour"]
+
+
+def test_documents_are_found_by_name_folder_and_text(visitor: Callable[..., Visit]):
+    page = visitor().enter(link("novel"))
+    expect(page.locator("tbody tr")).not_to_have_count(0)
+    page.get_by_label("Folder").select_option("notes")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    expect(page.get_by_role("link", name="safe.txt")).to_be_visible()
+    page.get_by_label("Folder").select_option("")
+    page.get_by_label("Find by title").fill("keep")
+    expect(page.get_by_role("link", name="safe.txt")).to_have_count(0)
+    page.get_by_label("Find by title").fill("forged the letter")
+    expect(page.get_by_text("No title or name has these words.")).to_be_visible()
+    page.get_by_label("Find by title").press("Enter")
+    passage = page.get_by_role("region", name="Passages about").locator(".quote").first
+    expect(passage).to_contain_text("The clerk forged the letter")
+    passage.get_by_role("link").click()
+    expect(page.locator("mark.current")).to_contain_text("The clerk forged the letter")
+    expect(page).to_have_url(re.compile("id=keeper.txt"))
+
+
+def test_history_is_searched(visitor: Callable[..., Visit]):
+    page = visitor().enter(link("novel", "history"))
+    box = page.get_by_label("Find in questions and answers")
+    box.fill("forged letter")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    expect(page.get_by_role("link", name="Who forged the letter?")).to_be_visible()
+    box.fill("nowhere-to-be-found")
+    expect(page.get_by_text("No question or answer has all of these words.")).to_be_visible()
+    box.fill("")
+    expect(page.get_by_role("link", name="Who put out the light?").first).to_be_visible()
+
+
+def test_an_entity_has_a_page_and_links_say_what_they_mean(visitor: Callable[..., Visit]):
+    page = visitor().enter(link("novel", "memory"))
+    expect(page.locator(".tp-node").first).to_be_visible()
+    node = page.locator(".tp-node", has_text="ada marsh").first
+    node.focus()
+    expect(page.locator(".tp-words text").first).to_be_visible()
+    node.press("Enter")
+    page.get_by_role("link", name="All facts and passages").click()
+    expect(page.locator("h1")).to_have_text("ada marsh")
+    expect(page.locator(".entity-facts li").first).to_contain_text("ada marsh")
+    expect(page.locator(".quote").first).to_contain_text("Ada Marsh")
+    page.locator(".neighbours a").first.click()
+    expect(page.locator("h1")).not_to_have_text("ada marsh")
+    page.go_back()
+    page.get_by_role("link", name="Draw what is around it").click()
+    expect(page.locator(".tp-node").first).to_be_visible()
+
+
+def test_a_job_names_what_goes_on_and_is_never_full_while_it_works(visitor: Callable[..., Visit]):
+    page = visitor().enter()
+    shown = page.evaluate(
+        """async () => {
+      const {html, render} = await import("./assets/parts.js");
+      const {JobCard} = await import("./assets/build.js");
+      const created = new Date().toISOString();
+      const nothing = {error: null, report: null, usage: null};
+      const base = {id: "1", tome: "novel", kind: "build", system: "comorag", created, ...nothing};
+      const made = {label: "vectors", done: 2, total: 8};
+      const done = {label: "characters cut", done: 9, total: 9};
+      const draw = (job) => {
+        const box = document.body.appendChild(document.createElement("div"));
+        render(html`<${JobCard} job=${{...base, ...job}} put=${() => {}} />`, box);
+        const bars = [...box.querySelectorAll("progress")];
+        return [box.innerText, bars.map((bar) => [bar.getAttribute("aria-label"), bar.position])];
+      };
+      return [
+        draw({state: "running", progress: [done, made], doing: made}),
+        draw({state: "running", progress: [done], doing: null}),
+        draw({state: "running", progress: [done], doing: done}),
+        draw({state: "failed", progress: [done], doing: null, failed: 33, reason: "The model refused every call."}),
+      ];
+    }"""
+    )
+    (first, bars), (_, unknown), (_, full), (failed, none) = shown
+    assert bars == [["vectors", 0.25]]
+    assert "Done: characters cut (9)" in first
+    assert unknown[0][1] == -1, "a bar that only moves"
+    assert full[0][1] == -1
+    assert none == []
+    assert re.search(r"33 failures:\s+The model refused every call", failed)
