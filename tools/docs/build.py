@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-
 from tools.docs.agent_files import write_agent_files
 from tools.docs.check_site import find_drawing_faults, find_nav_faults, find_site_faults
 from tools.docs.command_pages import write_command_pages

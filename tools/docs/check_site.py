@@ -1,4 +1,4 @@
-"""What the builder does not check: the navigation, links and anchors of the finished pages, what they load, drawings."""
+"""What the builder does not check: the navigation, links and what is loaded of the finished pages, drawings."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def find_site_faults(site: Path) -> Iterator[str]:
             if target is None or not target.is_file():
                 yield f"{page} links to {address}, which is not there"
             elif anchor and target in ids and anchor not in ids[target]:
-                yield f"{page} links to {address}, and there is no such anchor"
+                yield f"{page} links to {address}, an anchor that the page lacks"
 
 
 def _find_target(address: str, path: Path, site: Path) -> tuple[Path | None, str]:

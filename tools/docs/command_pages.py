@@ -7,10 +7,10 @@ from typing import Any
 
 import typer
 from rich.text import Text
+from tools.docs.markdown import escape_html, write_table
 
 from tomewise.terminal import program  # noqa: F401 - it adds all commands to the application
 from tomewise.terminal.commands import app
-from tools.docs.markdown import escape_html, write_table
 
 _LEFT_OUT = ("install_completion", "show_completion", "help")
 

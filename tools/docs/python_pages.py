@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import griffe
-
 from tools.docs.griffe_extensions import PlainTwins, has_fields, is_field, is_protocol
 
 SOURCE = Path("src")
@@ -101,7 +100,10 @@ def _find_faults_of(target: griffe.Object, rooms: set[str]) -> Iterator[str]:
 
 
 def _is_explained(member: griffe.Object, owner: griffe.Object, text: str) -> bool:
-    """Whether the docstring of its class says what it is: of a field by its name, of the only verb of a protocol."""
+    """Whether a class below it says what it is, or the docstring of its class: a field, the only verb of a protocol."""
+    bases = owner.mro() if isinstance(owner, griffe.Class) else []
+    if any(base.members[member.name].docstring for base in bases if member.name in base.members):
+        return True
     if is_field(member):
         return f"`{member.name}`" in text
     verbs = [name for name, each in owner.members.items() if each.is_function and not name.startswith("_")]

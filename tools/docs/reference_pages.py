@@ -10,6 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from tools.docs.markdown import describe_schema, escape_html, write_code, write_table
+
 from tomewise import errors
 from tomewise.language.price_list import list_providers
 from tomewise.language.spec import OPENAI_PROTOCOL
@@ -19,7 +21,6 @@ from tomewise.server.library import Library
 from tomewise.server.mcp_app import load_server
 from tomewise.server.serve_options import ServerOptions
 from tomewise.settings import SETTINGS, Setting, Settings
-from tools.docs.markdown import describe_schema, escape_html, write_code, write_table
 
 _TRUST = {
     "free": "free",
@@ -223,8 +224,8 @@ async def _write_mcp(library: Library) -> str:
             rows.append((f"`{name}`{mark}", describe_schema(field), field.get("description", "") + default))
         lines += write_table(["argument", "type", "what"], rows)
     lines += ["## Resources", ""]
-    templates = await server.list_resource_templates()
-    lines += write_table(["address", "what"], [(f"`{each.uri_template}`", each.description or "") for each in templates])
+    resources = [(f"`{each.uri_template}`", each.description or "") for each in await server.list_resource_templates()]
+    lines += write_table(["address", "what"], resources)
     lines += ["## Prompts", ""]
     for prompt in await server.list_prompts():
         given = ", ".join(f"`{each.name}`" for each in prompt.arguments or ())

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from tools.docs.markdown import escape_html, write_code, write_table
+
 from tomewise.systems.registry import SYSTEMS, parse_variant
 from tomewise.tome.system_summary import Setting, SystemSummary, summarise_system
-from tools.docs.markdown import escape_html, write_code, write_table
 
 
 def write_system_parts() -> dict[str, str]:
@@ -20,7 +21,8 @@ def write_system_parts() -> dict[str, str]:
 
 def _write_part(summary: SystemSummary) -> str:
     lines = ["**Calls of the model**", ""]
-    lines += [f"- to build: {escape_html(summary.index.formula)}", f"- to answer: {escape_html(summary.ask.formula)}", ""]
+    lines += [f"- to build: {escape_html(summary.index.formula)}"]
+    lines += [f"- to answer: {escape_html(summary.ask.formula)}", ""]
     if summary.settings:
         lines += [f"**Settings**, as in `--system '{summary.name} {_write_example(summary)}'`", ""]
         lines += write_table(["setting", "what", "values", "default"], map(_describe_setting, summary.settings))

@@ -25,16 +25,18 @@ _LONGEST_NAME = 300  # characters of a name that a message repeats
 
 @dataclass(frozen=True, slots=True)
 class FoundEntity:
-    """The facts of an entity, each with the name of its graph, and its passages; or only names that are similar.
-
-    `gists` has the gist of each passage that has one, by the id of the passage.
-    """
+    """What the graphs hold on an entity; or only names that are similar."""
 
     name: str
+    """The name as the graph has it."""
     facts: tuple[tuple[str, str], ...] = ()
+    """The name of a graph and a fact in it."""
     passages: tuple[Passage, ...] = ()
+    """The passages that name it."""
     gists: Mapping[PassageId, str] = field(default_factory=dict)
+    """The gist of each passage that has one, by the id of the passage."""
     similar: tuple[str, ...] = ()
+    """Names that contain its words, if no graph has it."""
 
 
 def find_entity(name: str, store: Store) -> FoundEntity:
