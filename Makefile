@@ -13,7 +13,7 @@ test: $(READY)  ## all tests, offline, without keys; those of the site are part 
 test-wheel: $(READY)  ## the wheel in clean environments, as new users get it; needs the package registry
 	$(BIN)/python tools/test_wheel.py
 
-check: $(READY)  ## style, types, imports and their picture, rooms, wording, the README's snippets
+check: $(READY)  ## style, types, imports and their table, rooms, wording, the README's snippets
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

@@ -19,6 +19,7 @@ import yaml
 from tools.docs.agent_files import write_agent_files
 from tools.docs.check_site import find_drawing_faults, find_nav_faults, find_site_faults
 from tools.docs.command_pages import write_command_pages
+from tools.docs.export_difference import write_export_difference
 from tools.docs.python_pages import find_faults, load_package, write_python_pages
 from tools.docs.reference_pages import write_reference_pages
 from tools.docs.system_parts import write_system_parts
@@ -30,7 +31,8 @@ def main() -> None:
     """Build the site, or serve it. Raises SystemExit with all faults that were found."""
     package = load_package()
     write_files(DOCS / "reference", {**write_command_pages(), **write_reference_pages(), **write_python_pages(package)})
-    write_files(PARTS / "systems", {f"{name}.md": text for name, text in write_system_parts().items()})
+    systems = {f"systems/{name}.md": text for name, text in write_system_parts().items()}
+    write_files(PARTS, {**systems, "changes.md": write_export_difference()})
     config = read_config()
     stop([*find_nav_faults(config["nav"], DOCS), *find_faults(package), *find_drawing_faults(DOCS / "drawings")])
     if "--serve" in sys.argv[1:]:

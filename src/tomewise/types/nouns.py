@@ -379,7 +379,7 @@ class Answer:
     citations: tuple[Citation, ...] = ()
     """The quotations that were found in a passage. They are what the answer rests on."""
     evidence: tuple[Evidence, ...] = ()
-    """What the answering call was shown, in the order of the prompt."""
+    """What the answering call was shown, the best first; the prompt has it in the order of the text."""
     resolved: bool = True
     """False if the question was declined."""
     forced: bool = False
