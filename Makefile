@@ -7,8 +7,8 @@ READY := .venv/ready
 demo: $(READY)  ## the main job on the bundled sample story
 	$(BIN)/tome demo --system comorag --trace --tome demo.tome
 
-test: $(READY)  ## all tests, offline, without keys; those of the site are part of `make docs`
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile --ignore tests/docs
+test: $(READY)  ## all tests, offline, without keys
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile
 
 test-wheel: $(READY)  ## the wheel in clean environments, as new users get it; needs the package registry
 	$(BIN)/python tools/test_wheel.py
@@ -23,9 +23,8 @@ check: $(READY)  ## style, types, imports and their table, rooms, wording, the R
 	$(BIN)/python tools/check_rooms.py
 	$(BIN)/python -m pytest tests/test_readme.py --deselect tests/test_readme.py::test_lines_of_experiments_run
 
-docs: $(READY)  ## the site of the documentation, built in build/site and tested there
+docs: $(READY)  ## the site of the documentation in build/site, with every link and name of the reference checked
 	$(BIN)/python -m tools.docs.build
-	$(BIN)/python -m pytest tests/docs
 
 docs-serve: $(READY)  ## the same site, built again whenever a page changes
 	$(BIN)/python -m tools.docs.build --serve

@@ -10,7 +10,7 @@ import griffe
 from tools.docs.griffe_extensions import PlainTwins, has_fields, is_field, is_protocol
 
 SOURCE = Path("src")
-# Each page, the module whose names it has, and the classes that its methods return and no public module exports.
+# Each page: the module whose names it has, and the classes that methods of these return and no public module exports.
 PAGES = {
     "tomewise": (
         "tomewise.tome.reports.AddReport",
@@ -20,13 +20,9 @@ PAGES = {
         "tomewise.tome.traces.Trace",
         "tomewise.tome.entities.FoundEntity",
         "tomewise.evaluate.results.Results",
-        "tomewise.types.Usage",
-        "tomewise.types.Spent",
-        "tomewise.types.FromSession",
-        "tomewise.types.Progress",
-        "tomewise.types.Place",
         "tomewise.store.records.DocumentRecord",
     ),
+    "tomewise.types": (),
     "tomewise.parts": (),
     "tomewise.testing": (),
     "tomewise.adapters.langchain": (),
@@ -58,7 +54,7 @@ def write_python_pages(package: griffe.Module) -> dict[str, str]:
             homes[target.path] = f"{module}.md#{name}"
             lines += [f"::: {name}", ""]
         if elsewhere:
-            lines[3:3] = ["", f"Also here: {', '.join(elsewhere)}."]
+            lines[2:2] = [f"Also here: {', '.join(elsewhere)}.", ""]
         pages[f"python/{module}.md"] = "\n".join(lines)
     return pages
 

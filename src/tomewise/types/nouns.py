@@ -16,11 +16,17 @@ from tomewise.brief import describe_object
 from tomewise.place import Place, describe_source
 
 DocumentId: TypeAlias = str
+"""The name of a document for people and for `tome remove`."""
 NodeId: TypeAlias = str
+"""The id of a node: it derives from the content of the node."""
 PassageId: TypeAlias = NodeId
+"""The id of a passage."""
 Support: TypeAlias = Literal["full", "partly", "none"]
+"""How far the evidence holds an answer."""
 Scalar: TypeAlias = str | int | float | bool
+"""A value of metadata."""
 Metadata: TypeAlias = Mapping[str, Scalar | Sequence[Scalar]]
+"""Fields of a document by name; a field has one value or several."""
 
 _NO_PLACE = Place()
 _AROUND = 120  # characters that a notebook shows on either side of a quotation

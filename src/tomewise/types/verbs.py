@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 In = TypeVar("In", bound="BaseModel")
+"""The input of a role."""
 Out = TypeVar("Out", bound="BaseModel")
+"""The output of a role."""
 
 
 # ---------------------------------------------------------------- roles of a model
@@ -124,7 +126,7 @@ class MeasuresReplies(Protocol):
 
 @runtime_checkable
 class PerRole(Protocol):
-    """A language model with other models behind it for some roles. Optional; see `language.per_role`."""
+    """A language model with other models behind it for some roles. Optional."""
 
     def name_for(self, role: Role[In, Out]) -> str:
         """The name of the model that plays `role`."""
