@@ -63,11 +63,9 @@ def _write_settings() -> str:
         "changes them. *Folder* says whether the file of the current folder may set it: such a file may be anybody's.",
         "",
     ]
-    settings = [
-        (f"`{name}`", each.help, _describe_default(each), f"`{each.variable}`", _TRUST[each.trust])
-        for name, each in SETTINGS.items()
-    ]
-    lines += write_table(["setting", "what", "default", "variable", "folder"], settings)
+    for name, each in SETTINGS.items():
+        lines += [f"## `{name}`", "", escape_html(each.help), ""]
+        lines += [f"Default: {_describe_default(each)}. Variable: `{each.variable}`. Folder: {_TRUST[each.trust]}.", ""]
     lines += ["## Keys and addresses of providers", ""]
     lines += [
         "Keys stand in the environment alone, under the name that the provider gives them. They are sent to that "
@@ -78,8 +76,8 @@ def _write_settings() -> str:
     names = sorted({*keys, *OPENAI_PROTOCOL})
     rows = [(f"`{name}:`", _list_keys(keys.get(name, "")), _name_address(name)) for name in names]
     lines += write_table(["provider", "key", "address"], rows)
-    lines += ["## Other variables", ""]
-    lines += write_table(["variable", "what"], [(f"`{name}`", what) for name, what in _OTHER_VARIABLES.items()])
+    for name, what in _OTHER_VARIABLES.items():
+        lines += [f"## `{name}`", "", what, ""]
     return "\n".join(lines)
 
 
