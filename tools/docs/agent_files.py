@@ -49,6 +49,9 @@ def write_twin(page: html.HtmlElement) -> str:
         drawing.getparent().replace(drawing, note)
     for part in article.xpath(_LEFT_OUT):
         part.drop_tree()
+    for cell in article.xpath(".//td//text()[contains(., '|')]"):
+        owner = cell.getparent()
+        setattr(owner, "text" if cell.is_text else "tail", cell.replace("|", "\\|"))
     for listing in article.xpath(".//pre"):  # lines and their numbers are marked by elements of their own
         words = html.Element("pre")
         words.text = listing.text_content()

@@ -28,10 +28,10 @@ def write_export_difference() -> str:
     shown = [line[0] + " " + _shorten(json.loads(line[1:])) for line in lines if _read_kind(line) in _SHOWN]
     others = Counter(line[0] + _read_kind(line) for line in lines if _read_kind(line) not in _SHOWN)
     kinds = sorted({name[1:] for name in others})
-    rest = ", ".join(f"{kind} {others['-' + kind]} and {others['+' + kind]}" for kind in kinds)
+    rest = ", ".join(f"{others['-' + kind]} and {others['+' + kind]} of {kind}" for kind in kinds)
     kept = len(after) - sum(line[0] == "+" for line in lines)
     return "\n".join(
-        ["```diff", *shown, "```", "", f"Rows gone and come of other kinds: {rest}. Rows that stay: {kept}.", ""]
+        ["```diff", *shown, "```", "", f"Other rows that went and came: {rest}. Rows that stayed: {kept}.", ""]
     )
 
 

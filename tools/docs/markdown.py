@@ -59,4 +59,10 @@ def _describe_kind(schema: Mapping[str, Any]) -> str:
 
 
 def _write_row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(' '.join(cell.split()).replace('|', '&#124;') for cell in cells)} |"
+    return f"| {' | '.join(_escape_bars(' '.join(cell.split())) for cell in cells)} |"
+
+
+def _escape_bars(cell: str) -> str:
+    """A cell whose bars end no cell. Bars in code end none."""
+    parts = cell.split("`")
+    return "`".join(part if index % 2 else part.replace("|", "&#124;") for index, part in enumerate(parts))

@@ -45,7 +45,12 @@ def _write_example(summary: SystemSummary) -> str:
 def _describe_setting(setting: Setting) -> tuple[str, str, str, str]:
     more = f"; multiplies {setting.multiplies}" if setting.multiplies else ""
     default = "needed" if setting.required else write_code(_write_value(setting.default))
-    return f"`{setting.name}`", escape_html(f"{setting.help}{more}"), setting.type.replace('"', "`"), default
+    return (
+        f"`{setting.name}`",
+        escape_html(f"{setting.help}{more}"),
+        setting.type.replace('"', "`").replace(" | ", " or "),
+        default,
+    )
 
 
 def _describe_changes(changes: Any) -> str:
