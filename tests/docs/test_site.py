@@ -24,12 +24,14 @@ AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
 RULES = (
     "{resultTypes: ['violations'], runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']}"
 )
-# The theme adds elements after it has loaded, and docs/javascripts/site.js mends them then.
+# The theme adds elements and fades colours in after it has loaded; docs/javascripts/site.js mends the elements then.
 MENDED = """() => {
   const parts = [...document.querySelectorAll(".drawing, .md-typeset__scrollwrap, pre > code")];
   const names = [...document.querySelectorAll("nav")].map(nav => nav.getAttribute("aria-label"));
   const scroll = parts.filter(part => part.scrollWidth > part.clientWidth);
-  return scroll.every(part => part.tabIndex === 0) && new Set(names).size === names.length && !names.includes(null);
+  const still = document.getAnimations().every(each => each.playState !== "running");
+  const named = new Set(names).size === names.length && !names.includes(null);
+  return still && named && scroll.every(part => part.tabIndex === 0);
 }"""
 MOST_BYTES = 150_000  # of a page, compressed, without pictures and the index of the search
 PICTURES = (".webp", ".svg", ".png", "search.json")
