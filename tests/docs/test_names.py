@@ -25,7 +25,17 @@ CODE = re.compile(r"`([^`\n]+)`")
 SOURCE = "\n".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
 TESTS = "\n".join(path.read_text(encoding="utf-8") for path in (REPOSITORY / "tests").rglob("*.py"))
 INVENTED = ("memorag",)  # names that a reader may give to a part of their own
-EXAMPLES = ("letter.txt", "novel.txt", "chapter1.txt", "chapter2.txt", "before.jsonl", "pool.html", "points.html")
+EXAMPLES = (
+    "llms.txt",
+    "llms-full.txt",
+    "letter.txt",
+    "novel.txt",
+    "chapter1.txt",
+    "chapter2.txt",
+    "before.jsonl",
+    "pool.html",
+    "points.html",
+)
 
 
 def list_code(path: Path) -> list[str]:
