@@ -1,7 +1,7 @@
 """How much the settings of rewriting matter: recall at 5 on MuSiQue with one of them changed at a time, and the figure.
 
     python bench/bridge_settings.py            # measures, prints the table
-    python bench/bridge_settings.py --draw     # draws docs/systems/associative-settings.svg from RESULTS.md
+    python bench/bridge_settings.py --draw     # draws docs/drawings/associative-settings.svg from RESULTS.md
 
 Each text is embedded once, so that a setting costs only the rest of 60 questions.
 """
@@ -14,9 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import matplotlib
 import numpy as np
-from matplotlib.figure import Figure
 
 from musique import CUTS, DATA, OUT, MusiqueQuestion, measure, open_tome, read_rows
 from tomewise.embedding.cached_embedder import ForwardingEmbedder
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 HERE = Path(__file__).resolve().parent
-FIGURES = HERE.parent / "docs" / "systems"
+FIGURE = HERE.parent / "docs" / "drawings" / "associative-settings.svg"
 START = "| system | setting | values | R@5 |"  # how the table begins
 TRIED: Mapping[str, Mapping[str, Sequence[float]]] = {
     "associative": {
@@ -97,31 +95,37 @@ async def run() -> None:
                 print(f"| `{system}` | `{name}` | {tried} | {recalls} |", flush=True)
 
 
-def draw() -> None:
-    """One line for each setting; the places of its values are those of the table, the least first."""
+def draw() -> str:
+    """One curve for each setting, as SVG without colours of its own; its values stand in a row, the least first."""
     rows = [[cell.strip("`") for cell in row] for row in read_table(START)[1:]]
-    with matplotlib.rc_context({"svg.hashsalt": "tomewise", "font.size": 9}):
-        figure = Figure(figsize=(8, 9), layout="constrained")
-        grid = figure.subplots(5, 3, sharey="row")
-        for axes, (system, name, values, recalls) in zip(grid.flat, rows, strict=True):
-            numbers = [float(recall) for recall in recalls.split(", ")]
-            axes.plot(
-                values.split(", "), numbers, marker="o", color="#0072B2" if system == "associative" else "#D55E00"
-            )
-            axes.set_title(f"{system}: {name}", fontsize=9)
-            axes.set_ylim(60, 95)
-            axes.spines[["top", "right"]].set_visible(False)
-            axes.grid(axis="y", alpha=0.3)
-        for axes in grid[:, 0]:
-            axes.set_ylabel("R@5 (%)")
-        figure.savefig(FIGURES / "associative-settings.svg", metadata={"Date": None})
+    described = (
+        "One curve for each setting of associative and hybrid; only few names, no names, little weight cost much."
+    )
+    lines = [
+        f'<svg viewBox="0 0 720 {120 * -(-len(rows) // 3)}" role="img" aria-labelledby="settings-title settings-desc"',
+        '  xmlns="http://www.w3.org/2000/svg">',
+        '<title id="settings-title">Recall at 5 with one setting changed at a time</title>',
+        f'<desc id="settings-desc">{described}</desc>',
+    ]
+    for index, (system, name, values, recalls) in enumerate(rows):
+        left, top = 240 * (index % 3) + 10, 120 * (index // 3) + 20
+        lines.append(f'<text class="small strong" x="{left}" y="{top - 5}">{system}: {name}</text>')
+        lines.append(f'<path d="M{left} {top + 70} h210"/>')
+        tried, numbers = values.split(", "), [float(recall) for recall in recalls.split(", ")]
+        places = [(left + 20 + 40 * place, top + 70 - 1.6 * (recall - 60)) for place, recall in enumerate(numbers)]
+        points = " L".join(f"{x:g} {y:g}" for x, y in places)
+        lines.append(f'<path class="chosen" d="M{points}"/>')
+        for (x, y), value, recall in zip(places, tried, numbers, strict=True):
+            lines.append(f'<text class="small middle" x="{x:g}" y="{y - 6:g}">{recall:g}</text>')
+            lines.append(f'<text class="small middle" x="{x:g}" y="{top + 84}">{value}</text>')
+    return "\n".join([*lines, "</svg>", ""])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draw", action="store_true", help="draw the figure from the table of RESULTS.md")
     if parser.parse_args().draw:
-        draw()
+        FIGURE.write_text(draw(), encoding="utf-8")
     elif DATA.is_dir():
         asyncio.run(run())
     else:

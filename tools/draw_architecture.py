@@ -1,6 +1,6 @@
-"""Draw the rooms of the package and the imports between them, from the code.
+"""List the rooms of the package and the imports between them, from the code.
 
-python tools/draw_architecture.py            # writes the picture into docs/architecture.md
+python tools/draw_architecture.py            # writes the table into docs/architecture.md
 python tools/draw_architecture.py --check    # exit code 1 if the page differs from the code
 """
 
@@ -15,21 +15,21 @@ import grimp
 
 PACKAGE = "tomewise"
 PAGE = Path(__file__).parent.parent / "docs" / "architecture.md"
-PICTURE = re.compile(r"(?<=<!-- rooms -->\n).*?(?=<!-- /rooms -->)", re.DOTALL)
+TABLE = re.compile(r"(?<=<!-- rooms -->\n).*?(?=<!-- /rooms -->)", re.DOTALL)
 
 Imports = dict[str, set[str]]
 
 
 def main() -> int:
-    """Write or check the picture. Raises SystemExit if rooms import each other in a circle or the page has no place."""
+    """Write or check the table. Raises SystemExit if rooms import each other in a circle or the page has no place."""
     page = PAGE.read_text(encoding="utf-8")
-    picture = draw(read_imports())
-    drawn, places = PICTURE.subn(lambda _: picture, page)
+    table = write_table(read_imports())
+    written, places = TABLE.subn(lambda _: table, page)
     if places != 1:
-        sys.exit(f"{PAGE} has {places} places for the picture: it needs one, from <!-- rooms --> to <!-- /rooms -->")
+        sys.exit(f"{PAGE} has {places} places for the table: it needs one, from <!-- rooms --> to <!-- /rooms -->")
     if "--check" not in sys.argv[1:]:
-        PAGE.write_text(drawn, encoding="utf-8")
-    elif drawn != page:
+        PAGE.write_text(written, encoding="utf-8")
+    elif written != page:
         print(f"{PAGE} differs from the code: run python tools/draw_architecture.py")
         return 1
     return 0
@@ -45,24 +45,24 @@ def read_imports() -> Imports:
     return {room: targets - {room, PACKAGE} for room, targets in imports.items() if room != PACKAGE}
 
 
-def draw(imports: Imports) -> str:
-    """A Mermaid picture of the imports. It leaves out an arrow that a longer path implies.
+def write_table(imports: Imports) -> str:
+    """A row for each room with what it imports, the lowest first. What a longer path implies is left out.
 
-    A room without arrows has a line of its own. Raises SystemExit if rooms import each other in a circle.
+    Raises SystemExit if rooms import each other in a circle.
     """
     try:
         order = list(TopologicalSorter({room: sorted(imports[room]) for room in sorted(imports)}).static_order())
     except CycleError as error:
         sys.exit(f"rooms import each other in a circle: {' -> '.join(error.args[1])}")
-    imported = set().union(*imports.values())
     reachable: Imports = {}
-    lines = ["```mermaid", "flowchart TD"]
+    lines = ["| room | imports |", "| --- | --- |"]
     for room in order:
         behind = set().union(*(reachable[target] for target in imports[room]))
         reachable[room] = imports[room] | behind
-        lines += [f"    {room} --> {target}" for target in sorted(imports[room] - behind)]
-        lines += [f"    {room}"] if not imports[room] and room not in imported else []
-    return "\n".join([*lines, "```", ""])
+        lines.append(
+            f"| `{room}` | {', '.join(f'`{target}`' for target in sorted(imports[room] - behind)) or 'nothing'} |"
+        )
+    return "\n".join([*lines, ""])
 
 
 def _find_room(module: str) -> str:

@@ -208,8 +208,11 @@ class Retrieved(TypedEvent, name="retrieved"):
     """Evidence that a model is shown, out of what was found; the rest was cut for want of room."""
 
     evidence: Sequence[Piece] = ()
+    """What is shown, the best first."""
     found: int
+    """How many pieces were found."""
     cut: int
+    """How many of them did not fit."""
 
     @classmethod
     def of(cls, shown: Sequence[Evidence], found: Sequence[Evidence], step: int = 0, **more: Any) -> Self:
@@ -291,7 +294,9 @@ class Stopped(TypedEvent, name="stopped"):
     """Why a loop goes no further, and what its working memory holds then."""
 
     reason: str
+    """Why, in words."""
     pool: Sequence[Row] | None = None
+    """The rows of the working memory; None for a loop without one."""
 
     def summarize(self) -> str:
         return list_facts(reason=self.reason)
@@ -447,10 +452,12 @@ class AnsweredFromNotes(TypedEvent, name="answered"):
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerPart(TypedEvent, name="answer_part"):
-    """What is new of an answer while a model writes it. With `replace` it takes the place of all parts before."""
+    """What is new of an answer while a model writes it."""
 
     text: str
+    """The new words."""
     replace: bool
+    """Whether they take the place of all parts before."""
 
     def summarize(self) -> str:
         return shorten(self.text)

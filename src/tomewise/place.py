@@ -15,22 +15,26 @@ _LONGEST = 60  # characters of a heading
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a text stands in its document, as far as the source says; `describe_place` writes it for people.
-
-    `chapter` are the headings above it, from the outermost to the innermost. Pages, slides, rows and cells of a
-    notebook count from 1; `last_page` and `last_row` are set only for a text that goes on after `page` or `row`. `time`
-    is a time in a recording, as "12:04", or a date.
-    """
+    """Where a text stands in its document, as far as the source says. Numbers count from 1."""
 
     chapter: tuple[str, ...] = ()
+    """The headings above it, from the outermost to the innermost."""
     page: int | None = None
+    """A page, in a PDF."""
     last_page: int | None = None
+    """Set only for a text that goes on after `page`."""
     slide: int | None = None
+    """A slide of a presentation."""
     row: int | None = None
+    """A row of a table or a sheet."""
     last_row: int | None = None
+    """Set only for a text that goes on after `row`."""
     cell: int | None = None
+    """A cell of a notebook."""
     time: str = ""
+    """A time in a recording, as "12:04", or a date; empty if none is stated."""
     speaker: str = ""
+    """Who speaks; empty if nobody is named."""
 
 
 _FIELDS = frozenset(field.name for field in fields(Place))

@@ -39,6 +39,7 @@ class HashEmbedder:
 
     @property
     def name(self) -> str:
+        """`hash`, with the number of dimensions where it is not the usual one."""
         return "hash" if self.dimensions == DEFAULT_DIMENSIONS else f"hash:{self.dimensions}"
 
     @cached_property
@@ -51,6 +52,7 @@ class HashEmbedder:
         return tokenizer
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Unit vectors, shape (len(texts), dimensions)."""
         return embed_as_unit_rows(texts, self.dimensions, self.max_tokens, self._embed_distinct)
 
     def _embed_distinct(self, texts: list[str]) -> NDArray[np.float32]:

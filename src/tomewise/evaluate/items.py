@@ -28,7 +28,9 @@ class Item:
     """
 
     id: str
+    """Unique within its dataset."""
     question: Question
+    """What systems are asked."""
     answers: tuple[str, ...] = ()
     correct: str | None = None
     supporting: tuple[DocumentId, ...] = ()
@@ -42,8 +44,11 @@ class Dataset:
     """Documents and the questions asked over them. `openie` is a file of published entities and triples, if any."""
 
     name: str
+    """The name under which experiments are kept."""
     documents: tuple[Document, ...]
+    """What a tome is made of."""
     items: tuple[Item, ...]
+    """The questions."""
     openie: Path | None = None
 
 
@@ -77,4 +82,6 @@ class Outcome:
     """An item and the prediction for it."""
 
     item: Item
+    """The question and its gold."""
     prediction: Prediction
+    """What a system answered."""

@@ -29,6 +29,7 @@ class Judgement:
     """The score of a judge, and in `detail` its reasons. A judge that failed gives the score 0 and an `error`."""
 
     score: float
+    """From 0 to 1."""
     detail: Mapping[str, Any] = field(default_factory=dict)
     error: str | None = None
 
@@ -41,7 +42,9 @@ class Judge:
     """A named way of judging an answer against its references."""
 
     name: str
+    """The name in tables."""
     ask: Ask
+    """An asynchronous function of model, embedder, item and answer that returns a `Judgement`."""
 
     def applies(self, item: Item) -> bool:
         """Whether the item has a reference to judge by."""

@@ -41,7 +41,9 @@ class Results:
     """
 
     about: About
+    """What was asked of whom: the design of the experiment, with versions."""
     rows: tuple[Row, ...]
+    """One for each system and question, with scores, cost and trace."""
     builds: Mapping[str, JsonObject]
     refused: Mapping[str, str] = field(default_factory=dict)
 

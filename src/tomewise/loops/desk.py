@@ -39,9 +39,13 @@ class Prepared(Generic[In]):
     """The input of a role, the evidence in it, and all the evidence that might have been in it."""
 
     input: In
+    """What the role is given."""
     evidence: Sequence[Evidence]
+    """What has room in it, in the order of the labels."""
     found: Sequence[Evidence]
-    labelled: Sequence[Evidence] | None = None  # as labels name it, if not piece by piece: passages joined
+    """All that a search brought, shown or not."""
+    labelled: Sequence[Evidence] | None = None
+    """What labels name, where that is not the evidence piece by piece: passages that are joined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,9 @@ class Attempt:
     """What the answering role replied, and the answer that its reply makes."""
 
     reply: AnswerOut
+    """The reply itself."""
     answer: Answer
+    """The answer, with verified citations; not resolved if the role declined."""
 
 
 class Desk:
@@ -199,7 +205,7 @@ class Desk:
     async def attempt(self, question: Question, prepared: Prepared[AnswerIn], *, final: bool = True) -> Attempt:
         """Ask the answering role. Parts of a `final` answer are shown while the model writes it (`answer_parts`).
 
-        A model that only quotes gives quotations in place of an answer (`loops.quoting`). Raises ModelError.
+        A model that only quotes gives quotations in place of an answer. Raises ModelError.
         """
         if only_quotes(self.model):
             return await self._quote(prepared, final=final)

@@ -26,6 +26,7 @@ class Once:
 
     @property
     def calls(self) -> CallCount:
+        """The calls of a question."""
         return sum_calls([CallCount("1", 1), read_calls(self._recall)])
 
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:

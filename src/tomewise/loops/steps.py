@@ -58,9 +58,12 @@ class LoopState:
     """The state of a loop for one question. `end` says why the loop ends, and is empty while it goes on."""
 
     question: Question
+    """What is asked."""
     step: int = 0
+    """The number of the step that runs, from 1; 0 before the first."""
     end: str = ""
     skipped: Skipped = field(default_factory=Skipped)
+    """Replies that could not be used."""
 
     def report_skipped(self) -> Iterator[Event]:
         """An event for each reply, or part of one, that was skipped and not reported yet."""

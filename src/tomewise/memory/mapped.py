@@ -57,7 +57,9 @@ class Ask(Generic[S, In]):
     """
 
     subject: S
+    """What the input is about, as the layer needs it later: a passage, a window."""
     role_input: In
+    """The input."""
     keys: tuple[int, ...]
     position: Position
     node: NodeId = ""
@@ -71,6 +73,7 @@ class Plan(Generic[S, In]):
     """
 
     asks: Sequence[Ask[S, In]]
+    """In the order of the documents."""
     keys: Sequence[int]
     existing: Mapping[int, Node] = field(default_factory=dict)
 
@@ -86,8 +89,11 @@ class PlanResult(Generic[S, In, R]):
     """The replies to the asks of a plan, by position, and the fallbacks that were counted, by kind."""
 
     plan: Plan[S, In]
+    """What was asked."""
     replies: Replies[int, R]
+    """The replies, and the reasons of those that failed, by position."""
     fallbacks: Mapping[str, int]
+    """How often a simpler step took the place of one that failed, by kind."""
 
     @property
     def failed(self) -> dict[int, str]:
@@ -331,10 +337,14 @@ class Window:
     """
 
     node: NodeId
+    """The id of the node that it becomes."""
     document: DocumentId
+    """The id of its document."""
     position: int
     level: int = 0
+    """0 above passages."""
     sources: tuple[NodeId, ...]
+    """The ids of its neighbours, in order."""
     keys: tuple[int, ...]
 
 

@@ -71,6 +71,7 @@ class Fused:
 
     @property
     def calls(self) -> CallCount:
+        """The calls of a question."""
         return sum_calls(map(read_calls, self._retrievers))
 
     async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:

@@ -14,12 +14,19 @@ class DocumentRecord:
     """What the store has of a document, without its text."""
 
     id: DocumentId
+    """Its name for people and for `tome remove`."""
     title: str
+    """Empty without a stated title."""
     source: str
+    """The place it came from."""
     digest: str
+    """SHA-256 of what was read, which tells whether it changed."""
     characters: int
+    """The length of its text."""
     passages: int
+    """How many passages it has."""
     metadata: Metadata
+    """Further fields that the source states, or that were given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,8 @@ class SystemDeclaration:
 
     recipe: Recipe
     summary: str
-    paper: str = ""  # with its venue or its number at arXiv, or `OURS`
+    paper: str = ""
+    """With its venue or its number at arXiv, or "ours"."""
     about: str = ""
     deviations: str = ""
     kind: str = ""

@@ -22,11 +22,16 @@ from tomewise.types import Embedder, LanguageModel, Layer, Loop, Retriever
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
 
-Count: TypeAlias = Annotated[int, Field(ge=0)]  # a setting: a whole number from 0 up
-Positive: TypeAlias = Annotated[int, Field(ge=1)]  # a setting: a whole number from 1 up
-Weight: TypeAlias = Annotated[float, Field(ge=0)]  # a setting: a number from 0 up
-Above0: TypeAlias = Annotated[float, Field(gt=0)]  # a setting: a number above 0
-Share: TypeAlias = Annotated[float, Field(ge=0, le=1)]  # a setting: a number from 0 to 1
+Count: TypeAlias = Annotated[int, Field(ge=0)]
+"""A setting: a whole number from 0 up."""
+Positive: TypeAlias = Annotated[int, Field(ge=1)]
+"""A setting: a whole number from 1 up."""
+Weight: TypeAlias = Annotated[float, Field(ge=0)]
+"""A setting: a number from 0 up."""
+Above0: TypeAlias = Annotated[float, Field(gt=0)]
+"""A setting: a number above 0."""
+Share: TypeAlias = Annotated[float, Field(ge=0, le=1)]
+"""A setting: a number from 0 to 1."""
 CONTEXT = 6000  # tokens of evidence shown to the answering role; the default of every system
 
 
@@ -39,6 +44,7 @@ class Multiplies:
     """
 
     what: str
+    """What a larger number makes more of, in words."""
     most: float
 
 
@@ -46,11 +52,13 @@ class Multiplies:
 Limit: TypeAlias = Annotated[
     Count, Field(description="pieces of evidence that a search finds at most"), Multiplies("evidence", most=1000)
 ]
+"""A setting: the pieces of evidence that a search finds at most."""
 Context: TypeAlias = Annotated[
     Count,
     Field(description="tokens of evidence that the answering role sees at most"),
     Multiplies("tokens of the answering call", most=1_000_000),
 ]
+"""A setting: the tokens of evidence that the answering role sees at most."""
 Selection: TypeAlias = Annotated[
     Literal["fused", "as found"],
     Field(
@@ -59,11 +67,13 @@ Selection: TypeAlias = Annotated[
         )
     ),
 ]
+"""A setting: what fills the context."""
 AS_FOUND: Mapping[str, Any] = {"selection": "as found", "limit": 20}
 SELECTION_AS_BEFORE = {"selection as before": AS_FOUND}  # an ablation that many systems have
 Together: TypeAlias = Annotated[
     int, Field(ge=1, le=MOST_TOGETHER, description="neighbouring passages that one call of a build reads")
 ]
+"""A setting: the neighbouring passages that one call of a build reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +81,11 @@ class Kit:
     """The store, model and embedder from which a recipe wires parts. A part gets its members, never the kit itself."""
 
     store: Store
+    """Where documents, nodes, vectors and replies are kept."""
     model: LanguageModel
+    """The model, with its cache and its budget."""
     embedder: Embedder
+    """Turns texts and queries into vectors."""
 
     def __post_init__(self) -> None:
         """Embed a query once, however many parts search with it."""
@@ -95,7 +108,9 @@ class Recall:
     """What a loop searches: a retriever, and the memory layers that it needs, the lowest first."""
 
     retriever: Retriever
+    """Finds evidence for a query."""
     layers: tuple[Layer, ...] = ()
+    """Empty where passages suffice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,11 +121,14 @@ class System:
     """
 
     loop: Loop
+    """Answers questions."""
     retriever: Retriever | None = None
     layers: tuple[Layer, ...] = ()
+    """Empty where passages suffice."""
 
 
 Recipe = Callable[..., System]
+"""A function of a `Kit` and of settings that returns a `System`."""
 
 
 def find_recall(name: str, found: object) -> Recall:

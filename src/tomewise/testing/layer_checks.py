@@ -65,8 +65,8 @@ async def check_mapped_layer(
     """Check a layer that asks about each passage or node below it, such as a `MappedLayer`: also as in `check_layer`.
 
     The estimate has the calls of the build; a build that is stopped repeats no call; a node goes with what it was made
-    from. `make` returns the layer after those it needs, with a model that keeps its replies (`language.cached.Cached`,
-    as in a kit); `stores` a new empty store.
+    from. `make` returns the layer after those it needs, with a model that keeps its replies (as in a kit); `stores` a
+    new empty store.
     """
     await check_layer(make, stores, embedder)
     documents = [document_of(f"d{number}", text) for number, text in enumerate(_STATE_TEXTS)]
@@ -102,7 +102,7 @@ async def check_state_layer(
     Each batch is one commit, with the record of its passages, and leaves a valid state; a build that is stopped between
     two batches goes on with the next one and repeats no call; equal histories give equal memories; after a removal no
     node is left without a source. `make` returns the layer, with batches of one or two passages and a model that keeps
-    its replies (`language.cached.Cached`, as in a kit), after the layers that it needs; `stores` a new empty store.
+    its replies (as in a kit), after the layers that it needs; `stores` a new empty store.
     `check` raises AssertionError if the state of the layer in a store breaks a rule of the layer.
     """
     documents = [document_of(f"d{number}", text) for number, text in enumerate(_STATE_TEXTS)]

@@ -28,20 +28,22 @@ _LONGEST_NAME = 300  # characters of a name that a message repeats
 
 @dataclass(frozen=True, slots=True)
 class FoundEntity:
-    """The facts of an entity, each with the name of its graph, and its passages; or only names that are similar.
-
-    `kind` is such as "person", where the graph or the name shows it. `neighbours` are the entities at the other end of
-    its facts, each with how many these are, the most first. `gists` has the gist of each passage that has one, by the
-    id of the passage.
-    """
+    """What the graphs hold on an entity; or only names that are similar."""
 
     name: str
+    """The name as the graph has it."""
     kind: str = ""
+    """Its kind, such as "person", where the graph or the name shows it."""
     facts: tuple[tuple[str, str], ...] = ()
+    """The name of a graph and a fact in it."""
     passages: tuple[Passage, ...] = ()
+    """The passages that name it."""
     gists: Mapping[PassageId, str] = field(default_factory=dict)
+    """The gist of each passage that has one, by the id of the passage."""
     similar: tuple[str, ...] = ()
+    """Names that contain its words, if no graph has it."""
     neighbours: tuple[tuple[str, int], ...] = ()
+    """The entities at the other end of its facts, each with how many these are, the most first."""
 
 
 def find_entity(name: str, store: Store) -> FoundEntity:

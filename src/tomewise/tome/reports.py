@@ -27,23 +27,26 @@ _MOST_NEAREST = 3  # passages that are shown when a question is declined
 
 @dataclass(frozen=True, slots=True)
 class AddReport:
-    """The result of `add`: the ids of documents by outcome, and the reason for each path that was skipped.
-
-    `removed` are documents that their file, such as a corpus, had when it was last added and no longer has, and with
-    `sync` those whose file is gone; `moved` those whose file has another path now. `failed` has the reason for each
-    source that could not be read, if the others went on. `lagging` says what a build of the layers that are there
-    would take in and use; None if there is nothing to build.
-    """
+    """The result of `add`: the ids of documents by outcome."""
 
     added: tuple[str, ...] = ()
+    """Documents that are new."""
     replaced: tuple[str, ...] = ()
+    """Documents whose text changed."""
     unchanged: tuple[str, ...] = ()
+    """Documents that cost nothing."""
     removed: tuple[str, ...] = ()
+    """Documents that their file, such as a corpus, no longer has, and with `sync` those whose file is gone."""
     passages: int = 0
+    """How many passages the new and the changed documents have."""
     skipped: Mapping[str, str] | None = None
+    """The reason for each path that was skipped."""
     moved: tuple[str, ...] = ()
+    """Documents whose file has another path now."""
     failed: Mapping[str, str] = field(default_factory=dict)
+    """The reason for each source that could not be read, if the others went on."""
     lagging: Lagging | None = None
+    """What a build of the layers that are there would take in and use; None if there is nothing to build."""
 
     def __repr__(self) -> str:
         counts = {name: len(value) for name in self.__slots__ if isinstance(value := getattr(self, name), Sized)}
@@ -79,20 +82,23 @@ class BuildReport:
     """The result of `build`, layer by layer, and its cost."""
 
     layers: tuple[LayerReport, ...]
+    """What happened to each layer, the lowest first."""
     usage: Usage
+    """What all layers cost together."""
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveReport:
-    """The result of `remove`: the ids of the documents, and how many passages and derived nodes went with them.
-
-    `document` is the id, or for several documents the name that was given.
-    """
+    """The result of `remove`."""
 
     document: str
+    """The id, or for several documents the name that was given."""
     passages: int
+    """How many passages went."""
     derived: int
+    """How many nodes of layers went with them."""
     documents: tuple[str, ...] = ()
+    """The ids of the documents."""
 
 
 def describe_evidence(

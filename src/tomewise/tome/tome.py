@@ -116,18 +116,16 @@ class Tome:
     ) -> Tome:
         """Open the tome at `path`, or create one.
 
-        Its arguments are settings: `tomewise.settings.Settings` has their types, defaults and bounds.
-        `passage_tokens` (default: as many as the embedder sees, at most 512), `overlap` (default 0) and `embedder`
-        (default "bundled") are fixed when the tome is created; later they may be left out, but must not differ.
-        With `read_only` the file stays as it is: no trace and no reply is kept, and what would change it is refused.
-        `prompts` is a folder whose prompts replace the packaged ones. `read_seconds`, `read_memory` (megabytes) and
-        `read_characters` limit the reading of one file (see `reading.bounds`). A trace that is larger than
-        `trace_bytes` is cut (see `tome.traces.make_record`). A session keeps `session_limit` entries of its working
-        memory and as many turns. `system` names the system that is used where a method gets none. A build or a question
-        of which `max_failures` calls fail with no reply between them ends with KeepsFailing. `models` names other
-        models by role, such as `{"answer": "openai:gpt-4o"}`. `base_url`, `api_key`, `limit`, `timeout`, `window`, and
-        `max_calls`, `max_tokens` and `max_cost`, which hold over all models together, go to the models (see
-        `choose_model`).
+        Its arguments are settings; `tome config` lists them with their defaults. `passage_tokens` (default: as many as
+        the embedder sees, at most 512), `overlap` (default 0) and `embedder` (default "bundled") are fixed when the
+        tome is created; later they may be left out, but must not differ. With `read_only` the file stays as it is: no
+        trace and no reply is kept, and what would change it is refused. `prompts` is a folder whose prompts replace the
+        packaged ones. `read_seconds`, `read_memory` (megabytes) and `read_characters` limit the reading of one file. A
+        trace that is larger than `trace_bytes` is cut. A session keeps `session_limit` entries of its working memory
+        and as many turns. `system` names the system that is used where a method gets none. A build or a question of
+        which `max_failures` calls fail with no reply between them ends with KeepsFailing. `models` names other models
+        by role, such as `{"answer": "openai:gpt-4o"}`. `base_url`, `api_key`, `limit`, `timeout`, `window`, and
+        `max_calls`, `max_tokens` and `max_cost`, which hold over all models together, go to the models.
         Raises StoreError, UsageError, UnknownName.
         """
         from tomewise.language.choose_model import choose_model
@@ -159,9 +157,9 @@ class Tome:
     def from_settings(cls, settings: Settings | None = None, *, create: bool = True, **changes: Any) -> Tome:
         """Open the tome that the command `tome` would open here, with the same model, embedder and limits.
 
-        Without `settings`, those of the environment and the configuration files count (see `settings.load`). `changes`
-        are arguments of `open` that come before the settings. Raises what `open` raises, and UsageError for settings
-        that cannot be used.
+        Without `settings`, those of the environment and the configuration files count. `changes` are arguments of
+        `open` that come before the settings. Raises what `open` raises, and UsageError for settings that cannot be
+        used.
         """
         check_type("settings", settings, Settings | None, "Settings, see `tomewise.settings.load`")
         settings = load() if settings is None else settings
@@ -233,12 +231,12 @@ class Tome:
         is removed. Each document is stored whole or not at all, even if the process is killed. A file is refused if one
         of its ids belongs to a document from another source; `prefix` puts `prefix/` before the ids of rows and of
         documents passed here. With `follow`, links from a folder to files outside it are followed. `include` and
-        `exclude` are patterns for the files of folders, see `reading.folder.FolderRules`; what a .gitignore leaves out
-        is left out unless `ignored` is set. With `sync`, all sources are folders: documents whose files are gone from
-        them are removed, and a file that only has another path keeps its memory. With `keep_going`, a source that
-        cannot be read does not stop the others (`AddReport.failed`). `metadata` are further fields of all these
-        documents; `title` among them is the title of one. They are kept for the paths that are named here, so that
-        later additions have them too; an empty text takes a field back.
+        `exclude` are patterns for the files of folders, written as in a .gitignore; what such a file leaves out is left
+        out unless `ignored` is set. With `sync`, all sources are folders: documents whose files are gone from them are
+        removed, and a file that only has another path keeps its memory. With `keep_going`, a source that cannot be read
+        does not stop the others (`AddReport.failed`). `metadata` are further fields of all these documents; `title`
+        among them is the title of one. They are kept for the paths that are named here, so that later additions have
+        them too; an empty text takes a field back.
         Raises ReadingError, UsageError, Locked.
         """
         paths = read_sources(sources)
@@ -262,9 +260,8 @@ class Tome:
     async def aremove(self, document: str | Document | DocumentRecord) -> RemoveReport:
         """Forget a document, or several, and everything derived from them alone.
 
-        `document` is a whole id, path or title, a folder, or a pattern (see `tome.exact_names`), or one of
-        `documents()`. A part of an id removes nothing. Nobody is asked. Raises UnknownName, which suggests names;
-        UsageError, Locked.
+        `document` is a whole id, path or title, a folder, or a pattern such as `notes/*.md`, or one of `documents()`. A
+        part of an id removes nothing. Nobody is asked. Raises UnknownName, which suggests names; UsageError, Locked.
         """
         check_type("document", document, str | Document | DocumentRecord, "a name, or one of `documents()`")
         return await self._contents.remove(document)
@@ -279,7 +276,7 @@ class Tome:
         return size
 
     def recommend(self) -> Recommendation | None:
-        """The system that suits this tome as it is, with its model, and why (see `systems.advice`); None if empty."""
+        """The system that suits this tome as it is, with its model, and why; None if it is empty."""
         tokens = int(self.store.meta("passage_tokens") or 0)
         return recommend_system([record.passages for record in self.store.documents()], tokens, self.kit.model.name)
 
@@ -327,12 +324,12 @@ class Tome:
     ) -> BuildReport:
         """Bring the memory layers that a system needs up to date; for `system` and `settings` see `ask`.
 
-        `layers` names further layers, ours or a plugin's, to build together with all that they need.
-        Replies of the model are stored as they come, so a build that was stopped repeats no call. A passage whose call
-        fails for good is reported, and the next build tries it again; where only failures come, the build is stopped
-        (KeepsFailing, see `max_failures` of `open`). `extractions` is a file of entities and facts
-        that were extracted elsewhere (see `memory.imports`); they replace calls of the model. `again` names layers, or
-        passages by their ids, that are to be made again: their memory is removed and the model is called again.
+        `layers` names further layers, ours or a plugin's, to build together with all that they need. Replies of the
+        model are stored as they come, so a build that was stopped repeats no call. A passage whose call fails for good
+        is reported, and the next build tries it again; where only failures come, the build is stopped (KeepsFailing,
+        see `max_failures` of `open`). `extractions` is a file of entities and facts that were extracted elsewhere; they
+        replace calls of the model. `again` names layers, or passages by their ids, that are to be made again: their
+        memory is removed and the model is called again.
         Raises ModelError, BudgetExceeded, ReadingError, UnknownName, Locked.
         """
         wired = self._wire_layers(system, settings, layers)
@@ -385,15 +382,14 @@ class Tome:
 
         `system` is the text that names a system ("comorag", "comorag cycles=2", "comorag:without episodic"), a recipe
         (a function of a `Kit` that returns a `System`), or a `System` made from `Tome.kit`; without it, the default of
-        this tome answers (see `Tome.open`). `settings` holds further settings for the recipe.
-        `documents=["d1"]` and `where=["year>=1911"]`, or `within=Scope(...)`, narrow what is searched (see
-        `tome.scopes.Narrowing`); a scope without a passage is an error, raised before any call.
-        If the memory does not hold the answer, `force` asks for a guess; without it the answer is not `resolved` and
-        says what is `missing`. Memory that lags behind the documents answers too, and `Answer.lagging` says what it has
-        yet to take in; with `strict` it is refused (NotBuilt), as is memory that was never built.
-        Replies of the model are kept, so a question that was interrupted, or is asked again, repeats no call; with
-        `fresh` the model is asked again, and its replies replace those that were kept.
-        Earlier `turns` of a chat make the question stand alone; its trace keeps it as it was asked.
+        this tome answers (see `Tome.open`). `settings` holds further settings for the recipe. `documents=["d1"]` and
+        `where=["year>=1911"]`, or `within=Scope(...)`, narrow what is searched; a scope without a passage is an error,
+        raised before any call. If the memory does not hold the answer, `force` asks for a guess; without it the answer
+        is not `resolved` and says what is `missing`. Memory that lags behind the documents answers too, and
+        `Answer.lagging` says what it has yet to take in; with `strict` it is refused (NotBuilt), as is memory that was
+        never built. Replies of the model are kept, so a question that was interrupted, or is asked again, repeats no
+        call; with `fresh` the model is asked again, and its replies replace those that were kept. Earlier `turns` of a
+        chat make the question stand alone; its trace keeps it as it was asked.
         Raises UsageError for an empty question, UnknownName, NotBuilt, ModelError.
         """
         check_asking(fresh, on_event)
@@ -586,7 +582,7 @@ class Tome:
     def draw_answer(
         self, question: str | Question, answer: Answer, *, system: Choice | System | None = None
     ) -> Picture:
-        """The working memory behind an answer: the pool, or the hypergraph; `drawing.page.write_page` draws it.
+        """The working memory behind an answer: the pool, or the hypergraph; `write_page` draws it.
 
         `system` is the one that answered; it may be left out where `answer.system` names it. Raises UsageError for a
         system without a working memory.

@@ -29,16 +29,18 @@ _KEPT = {*answer_models.Answer.model_fields, "events"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """How a question was answered: `asked` at that time (ISO 8601, UTC), with the events and the usage of its answer.
-
-    The answer has no `evidence`; its events say what was found. `cut` says what was left out to keep the trace small.
-    """
+    """How a question was answered."""
 
     number: int
+    """Its number in the tome, from 1; a number is not used again."""
     asked: str
+    """When, in UTC (ISO 8601)."""
     question: Question
+    """The question as it was asked."""
     answer: Answer
+    """The answer with its events and usage, and without `evidence`: the events say what was found."""
     cut: tuple[str, ...] = ()
+    """What was left out to keep the trace small."""
 
     def describe(self, naming: Naming | None = None) -> answer_models.Trace:
         """The trace as it goes out: what `tome log N --json` prints."""

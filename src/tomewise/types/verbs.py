@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 In = TypeVar("In", bound="BaseModel")
+"""The input of a role."""
 Out = TypeVar("Out", bound="BaseModel")
+"""The output of a role."""
 
 
 # ---------------------------------------------------------------- roles of a model
@@ -37,8 +39,11 @@ class Role(Generic[In, Out]):
     """
 
     name: str
+    """The name in prompts, usages and settings."""
     input: type[In]
+    """A dataclass or a model of pydantic."""
     output: type[Out]
+    """A model of pydantic, to which replies are decoded."""
     output_tokens: int = 1024
     find_fault: Callable[[In, Out], str | None] | None = None
     prompt: str = ""
@@ -63,13 +68,24 @@ class Embedder(Protocol):
     """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name that a tome keeps; vectors of another name are not compared."""
+        ...
+
     @property
-    def dimensions(self) -> int: ...
+    def dimensions(self) -> int:
+        """The length of a vector."""
+        ...
+
     @property
-    def max_tokens(self) -> int: ...
+    def max_tokens(self) -> int:
+        """How many tokens of a text it sees."""
+        ...
+
     @property
-    def tokenizer(self) -> Tokenizer: ...
+    def tokenizer(self) -> Tokenizer:
+        """Counts tokens."""
+        ...
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors, shape (len(texts), dimensions). Empty texts are allowed; equal texts give equal rows."""
@@ -78,10 +94,13 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class LanguageModel(Protocol):
-    """A model that plays typed roles. The meters around a call (`run.meter`) record its cost."""
+    """A model that plays typed roles. The meters around a call record its cost."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name in answers and in the keys of the cache."""
+        ...
+
     @property
     def window(self) -> int:
         """How many tokens the model accepts, reply included."""
@@ -107,7 +126,7 @@ class MeasuresReplies(Protocol):
 
 @runtime_checkable
 class PerRole(Protocol):
-    """A language model with other models behind it for some roles. Optional; see `language.per_role`."""
+    """A language model with other models behind it for some roles. Optional."""
 
     def name_for(self, role: Role[In, Out]) -> str:
         """The name of the model that plays `role`."""
@@ -165,11 +184,19 @@ class Layer(Protocol):
     """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Different for each instance."""
+        ...
+
     @property
-    def needs(self) -> tuple[str, ...]: ...
+    def needs(self) -> tuple[str, ...]:
+        """Names of layers or node layers."""
+        ...
+
     @property
-    def writes(self) -> tuple[str, ...]: ...
+    def writes(self) -> tuple[str, ...]:
+        """Names of node layers."""
+        ...
 
     async def update(self, change: Change, report: Report) -> LayerReport:
         """Bring the layer up to date. Its rows and its build record are committed in one transaction."""

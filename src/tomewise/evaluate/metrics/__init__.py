@@ -32,6 +32,7 @@ class Metric:
     """
 
     name: str
+    """The name in tables."""
     needs: Need
     score: Score
     overall: Overall | None = None

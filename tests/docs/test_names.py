@@ -1,0 +1,151 @@
+"""What the pages name exists: paths, commands, options, settings, systems, Python names and environment variables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import typer
+from tests.texts import REPOSITORY
+
+import tomewise
+from tomewise import events, parts, testing, types
+from tomewise.errors import UsageError
+from tomewise.settings import SETTINGS
+from tomewise.systems.registry import LOOPS, SYSTEMS, parse_variants
+from tomewise.terminal import commands, program  # noqa: F401 - it adds all commands to the application
+
+PACKAGE = REPOSITORY / "src" / "tomewise"
+GENERATED = REPOSITORY / "docs" / "reference"
+PAGES = sorted(path for path in (REPOSITORY / "docs").rglob("*.md") if not path.is_relative_to(GENERATED))
+NAMED = [*PAGES, REPOSITORY / "SECURITY.md", REPOSITORY / "CONTRIBUTING.md"]
+CODE = re.compile(r"`([^`\n]+)`")
+SOURCE = "\n".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
+TESTS = "\n".join(path.read_text(encoding="utf-8") for path in (REPOSITORY / "tests").rglob("*.py"))
+INVENTED = ("memorag",)  # names that a reader may give to a part of their own
+EXAMPLES = (
+    "llms.txt",
+    "llms-full.txt",
+    "letter.txt",
+    "novel.txt",
+    "chapter1.txt",
+    "chapter2.txt",
+    "before.jsonl",
+    "pool.html",
+    "points.html",
+)
+
+
+def list_code(path: Path) -> list[str]:
+    """The words between backticks, blocks apart."""
+    prose = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return CODE.findall(prose)
+
+
+def list_commands(path: Path) -> list[str]:
+    """The lines of `tome` in blocks, and those between backticks."""
+    text = path.read_text(encoding="utf-8")
+    typed = re.findall(r"^\$ (.*)$", text, re.MULTILINE)
+    return [
+        part for line in [*typed, *list_code(path)] for part in re.split(r" && | \| ", line) if part.startswith("tome ")
+    ]
+
+
+def every_option(command: typer.models.CommandInfo) -> set[str]:
+    own = {option for parameter in command.params for option in parameter.opts}
+    return own.union(*(every_option(child) for child in getattr(command, "commands", {}).values()))
+
+
+ROOT = typer.main.get_command(commands.app)
+OPTIONS = every_option(ROOT) | {"--help", "--version", "--debug", "--install-completion"}
+by_page = pytest.mark.parametrize("path", NAMED, ids=lambda path: path.relative_to(REPOSITORY).as_posix())
+
+
+@by_page
+def test_paths(path: Path) -> None:
+    roots = (REPOSITORY, PACKAGE, REPOSITORY / "docs", path.parent)
+    for name in list_code(path):
+        if re.fullmatch(r"[\w./*-]+/[\w./*-]*|[\w-]+\.(py|md|js|toml|jsonl|txt)", name) and not name.startswith(
+            ("/", "~", ".")
+        ):
+            known = any(root.joinpath(name).exists() or any(root.glob(name.rstrip("/"))) for root in roots)
+            packaged = any(PACKAGE.rglob(name.rstrip("/")))
+            outside = (
+                name in EXAMPLES or name.startswith(("memory.tome", "dist/", "build/", "notes/")) or name in SOURCE
+            )
+            assert known or packaged or outside, f"{path.name}: {name} is not a path of the project"
+
+
+@by_page
+def test_commands_and_options(path: Path) -> None:
+    for line in list_commands(path):
+        words = line.split()
+        if len(words) > 1 and re.fullmatch(r"[a-z]+", words[1]):
+            assert words[1] in ROOT.commands, f"{path.name}: {line}"
+    text = path.read_text(encoding="utf-8")
+    lines = [*list_commands(path), *(name for name in list_code(path) if name.startswith("-"))]
+    for option in {word for line in lines for word in re.findall(r"(?<!\S)(--[a-z][a-z-]*)", line)}:
+        assert option in OPTIONS or f"pip install {option}" in text, f"{path.name}: {option} is not an option of tome"
+
+
+@by_page
+def test_variables(path: Path) -> None:
+    for name in set(re.findall(r"\b(?:TOMEWISE|OPENAI|OLLAMA)_[A-Z_]+\b", path.read_text(encoding="utf-8"))):
+        is_setting = name.removeprefix("TOMEWISE_").lower() in SETTINGS
+        assert is_setting or f'"{name}"' in SOURCE + TESTS, f"{path.name}: {name} is not read"
+
+
+@by_page
+def test_systems_and_ablations(path: Path) -> None:
+    words = [*list_code(path), *re.findall(r"--system (?:\"([^\"]*)\"|(\S+))", path.read_text(encoding="utf-8"))]
+    texts = [word if isinstance(word, str) else word[0] or word[1] for word in words]
+    first = re.compile(r"([a-z_0-9]+)(?:\+([a-z]+))?(?::(.+)| (\w+=.+))?")
+    for text in texts:
+        found = first.fullmatch(text)
+        if not found or found[1] in INVENTED or (found[1] not in SYSTEMS and found[2] not in LOOPS):
+            continue
+        if "+" not in text and ":" not in text and "=" not in text:
+            continue
+        try:
+            assert parse_variants([text])
+        except UsageError as error:
+            pytest.fail(f"{path.name}: {text}: {error}")
+
+
+@by_page
+def test_python_names(path: Path) -> None:
+    homes = (tomewise, parts, testing, types, events)
+    members = {
+        name: getattr(home, name)
+        for home in homes
+        for name in (*dir(home), *getattr(home, "__all__", ()))
+        if hasattr(home, name)
+    }
+    for name in list_code(path):
+        if found := re.fullmatch(r"([A-Z][a-z]+\w*)\.(\w+)(?:\(.*\))?", name):
+            owner, member = found.groups()
+            is_public = owner in members and hasattr(members[owner], member)
+            fields = getattr(members.get(owner), "__dataclass_fields__", {})
+            is_inner = re.search(rf"^class {owner}\b", SOURCE, re.MULTILINE) and f"def {member}(" in SOURCE
+            assert is_public or member in fields or is_inner, f"{path.name}: {name} does not exist"
+        elif re.fullmatch(r"[A-Z][a-z]+[A-Z]\w+", name):
+            assert re.search(rf"\b{name}\b", SOURCE), f"{path.name}: {name} does not exist"
+
+
+FALSE = {
+    test_paths: "`loops/nothing.py`",
+    test_commands_and_options: "`tome nothing`",
+    test_variables: "TOMEWISE_" + "NOTHING",
+    test_systems_and_ablations: "`comorag:nothing`",
+    test_python_names: "`Tome.nothing`",
+}
+
+
+@pytest.mark.parametrize(("test", "words"), FALSE.items())
+def test_a_false_name_is_found(test: Callable[[Path], None], words: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"# A page\n\nSee {words}, and `--debug`.\n")
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        test(page)

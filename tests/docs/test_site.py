@@ -1,0 +1,176 @@
+"""The finished site: what it loads, how wide and how heavy its pages are, whether everybody can read and search it."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote_plus, urlsplit
+
+import pytest
+from tests.web.pages import NARROW, WIDE, Visit, expect, launch, visit
+from tools.docs.build import read_config
+from tools.docs.check_site import list_nav
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
+RULES = (
+    "{resultTypes: ['violations'], runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']}"
+)
+# The theme adds elements and fades colours in after it has loaded; docs/javascripts/site.js mends the elements then.
+MENDED = """() => {
+  const parts = [...document.querySelectorAll(".drawing, .md-typeset__scrollwrap, pre > code")];
+  const names = [...document.querySelectorAll("nav")].map(nav => nav.getAttribute("aria-label"));
+  const scroll = parts.filter(part => part.scrollWidth > part.clientWidth);
+  const still = document.getAnimations().every(each => each.playState !== "running");
+  const named = new Set(names).size === names.length && !names.includes(null);
+  return still && named && scroll.every(part => part.tabIndex === 0);
+}"""
+MOST_BYTES = 150_000  # of a page, compressed, without pictures and the index of the search
+PICTURES = (".webp", ".svg", ".png", "search.json")
+# One of each kind of page.
+KINDS = (
+    "",
+    "install/",
+    "systems/",
+    "systems/comorag/",
+    "explanations/results/",
+    "architecture/",
+    "reference/commands/ask/",
+    "reference/settings/",
+    "reference/http/",
+    "reference/python/tomewise/",
+)
+# What users look for, and the pages that answer it: one of them has to be among the first three.
+QUERIES = {
+    "ollama": ("", "reference/settings/"),
+    "max cost": ("reference/settings/",),
+    "delete a document": ("explanations/changes/", "reference/commands/remove/"),
+    "TOMEWISE_CACHE": ("reference/settings/",),
+    "ask_many": ("reference/python/tomewise/",),
+    "TomeRetriever": ("reference/python/tomewise.adapters.langchain/",),
+    "comorag": ("systems/comorag/",),
+    "HippoRAG": ("systems/hipporag2/",),
+    "hypergraph": ("systems/hgmem/",),
+    "exit code": ("reference/errors/",),
+    "BudgetExceeded": ("reference/errors/",),
+    "xlsx": ("reference/formats/",),
+    "citations": ("explanations/citations/",),
+    "session": ("explanations/working_memory/", "reference/commands/sessions/"),
+    "estimate": ("reference/commands/build/", "reference/python/tomewise/"),
+    "MCP": ("reference/mcp/",),
+    "GPU": ("install/",),
+    "ledger": ("systems/cosmir/",),
+    "LightRAG": ("explanations/compared/",),
+    "tome trust": ("reference/commands/trust/",),
+}
+LEAST_FOUND = 18
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        opened = launch(playwright)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def visitor(browser: Browser, address: str) -> Iterator[Callable[..., Visit]]:
+    """Makes visitors of the site. No page may complain or ask anybody else."""
+    with ExitStack() as stack:
+        made: list[Visit] = []
+
+        def make(size: tuple[int, int] = WIDE, scheme: str = "light") -> Visit:
+            made.append(stack.enter_context(visit(browser, address, size, scheme)))
+            return made[-1]
+
+        yield make
+        for each in made:
+            assert not each.foreign, each.foreign
+            assert not each.complaints, each.complaints
+
+
+def list_pages() -> list[str]:
+    """The addresses of all pages."""
+    return [re.sub(r"(^|/)index$", r"\1", name.removesuffix(".md")) for name in list_nav(read_config()["nav"])]
+
+
+def enter(made: Visit, page: str) -> Page:
+    made.page.goto(f"{made.site}/{page}")
+    expect(made.page.locator("article h1").first).to_be_visible()
+    return made.page
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_is_small_and_fits_a_phone(visitor: Callable[..., Visit], site: Path, scheme: str) -> None:
+    made = visitor(NARROW, scheme)
+    for name in list_pages():
+        page = enter(made, f"{name}/" if name and not name.endswith("/") else name)
+        assert page.evaluate("document.documentElement.scrollWidth") <= NARROW[0], name
+        loaded = {page.url, *page.evaluate("performance.getEntriesByType('resource').map(entry => entry.name)")}
+        size = sum(measure(site / urlsplit(url).path.lstrip("/")) for url in loaded if not url.endswith(PICTURES))
+        assert size <= MOST_BYTES, f"{name}: {size:,} bytes"
+
+
+@cache
+def measure(path: Path) -> int:
+    """The bytes of a file, or of the page in a folder, as a server sends them."""
+    return len(gzip.compress((path / "index.html" if path.is_dir() else path).read_bytes()))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", KINDS)
+def test_axe_finds_nothing(visitor: Callable[..., Visit], name: str, scheme: str) -> None:
+    made = visitor(NARROW if scheme == "dark" else WIDE, scheme)
+    made.page.add_init_script(AXE)
+    page = enter(made, name)
+    page.wait_for_function(MENDED)
+    found = page.evaluate(f"async () => (await axe.run(document, {RULES})).violations")
+    assert not found, [(each["id"], [node["html"][:200] for node in each["nodes"][:3]]) for each in found]
+
+
+def search(page: Page, words: str) -> list[str]:
+    """The addresses of the pages that are found, the best first, each once. By keyboard alone."""
+    results = page.locator("[role=listbox] a")
+    page.keyboard.press("Control+a")
+    page.keyboard.press("Delete")
+    expect(results).to_have_count(0)  # else results of before would be read, which carry the new words at once
+    page.keyboard.insert_text(words)
+    expect(results.first).to_have_attribute("href", re.compile(rf"\?h={re.escape(quote_plus(words))}(#|$)"))
+    found = [urlsplit(address) for address in results.evaluate_all("links => links.map(link => link.href)")]
+    return list(dict.fromkeys(each.path.removeprefix("/") for each in found))
+
+
+def test_users_find_what_they_look_for(visitor: Callable[..., Visit]) -> None:
+    page = enter(visitor(), "")
+    page.keyboard.press("/")
+    expect(page.get_by_role("combobox", name="Search")).to_be_focused()
+    found = {words: search(page, words)[:3] for words in QUERIES}
+    missed = {words: first for words, first in found.items() if not set(first) & set(QUERIES[words])}
+    assert len(QUERIES) - len(missed) >= LEAST_FOUND, missed
+    page.keyboard.press("Enter")
+    expect(page.locator("article h1").first).to_have_text(re.compile("tome trust"))
+
+
+def test_every_page_has_a_twin_for_agents(site: Path) -> None:
+    listed, whole = (site.joinpath(name).read_text(encoding="utf-8") for name in ("llms.txt", "llms-full.txt"))
+    for name in list_pages():
+        twin = f"{name.rstrip('/')}/index.md".lstrip("/")
+        text = (site / twin).read_text(encoding="utf-8")
+        assert text.startswith("# "), twin
+        assert f"]({twin})" in listed
+        assert text in whole
+    comorag = (site / "systems/comorag/index.md").read_text(encoding="utf-8")
+    assert "[Drawing: ComoRAG" in comorag
+    assert "| `cycles` |" in comorag
+    assert "--8<--" not in whole

@@ -1,0 +1,77 @@
+"""Build the site of the documentation: write the generated pages, build, check, and write what agents read.
+
+    python -m tools.docs.build            # into build/site
+    python -m tools.docs.build --serve    # builds again whenever a page changes, at http://localhost:8000
+
+Generated pages lie in `docs/reference/`, parts of pages in `build/docs/`; neither is kept by git.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from tools.docs.agent_files import write_agent_files
+from tools.docs.check_site import find_drawing_faults, find_nav_faults, find_site_faults
+from tools.docs.command_pages import write_command_pages
+from tools.docs.export_difference import write_export_difference
+from tools.docs.python_pages import find_faults, load_package, write_python_pages
+from tools.docs.reference_pages import write_reference_pages
+from tools.docs.system_parts import write_system_parts
+
+DOCS, PARTS, SITE, CONFIG = Path("docs"), Path("build/docs"), Path("build/site"), Path("mkdocs.yml")
+
+
+def main() -> None:
+    """Build the site, or serve it. Raises SystemExit with all faults that were found."""
+    package = load_package()
+    write_files(DOCS / "reference", {**write_command_pages(), **write_reference_pages(), **write_python_pages(package)})
+    systems = {f"systems/{name}.md": text for name, text in write_system_parts().items()}
+    write_files(PARTS, {**systems, "changes.md": write_export_difference()})
+    config = read_config()
+    stop([*find_nav_faults(config["nav"], DOCS), *find_faults(package), *find_drawing_faults(DOCS / "drawings")])
+    if "--serve" in sys.argv[1:]:
+        subprocess.run([_find_builder(), "serve", "-f", str(CONFIG)], check=True)
+        return
+    shutil.rmtree(SITE, ignore_errors=True)
+    if subprocess.run([_find_builder(), "build", "--strict", "--clean", "-f", str(CONFIG)], check=False).returncode:
+        sys.exit("the site was not built: see above")
+    write_agent_files(SITE, config["nav"], config["site_description"])
+    stop(list(find_site_faults(SITE)))
+
+
+def write_files(folder: Path, texts: Mapping[str, str]) -> None:
+    """Make these files the content of a folder. A file that does not change keeps its time."""
+    for path in folder.rglob("*.md"):
+        if path.relative_to(folder).as_posix() not in texts:
+            path.unlink()
+    for name, text in texts.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+
+def read_config() -> dict[str, Any]:
+    """What `mkdocs.yml` says, without the objects that some of its values name."""
+    config: dict[str, Any] = yaml.safe_load(CONFIG.read_text(encoding="utf-8"))
+    return config
+
+
+def stop(faults: list[str]) -> None:
+    """Raise SystemExit with these faults, if there are any."""
+    if faults:
+        sys.exit("\n".join([*faults, f"{len(faults)} faults"]))
+
+
+def _find_builder() -> str:
+    return str(Path(sys.executable).with_name("zensical"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""The generated parts of the pages of systems: calls, settings and ablations of each, and the table of all."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tools.docs.markdown import escape_html, write_code, write_table
+
+from tomewise.systems.registry import SYSTEMS, parse_variant
+from tomewise.tome.system_summary import Setting, SystemSummary, summarise_system
+
+
+def write_system_parts() -> dict[str, str]:
+    """The parts by their names: one for each system, and `table` with all of them."""
+    summaries = {name: summarise_system(parse_variant(name)) for name in SYSTEMS}
+    rows = [(f"`{name}`", escape_html(each.summary), _list_layers(each)) for name, each in summaries.items()]
+    parts = {name: _write_part(each) for name, each in summaries.items()}
+    return {**parts, "table": "\n".join(write_table(["system", "how it answers", "needs"], rows))}
+
+
+def _write_part(summary: SystemSummary) -> str:
+    lines = ["**Calls of the model**", ""]
+    lines += [f"- to build: {escape_html(summary.index.formula)}"]
+    lines += [f"- to answer: {escape_html(summary.ask.formula)}", ""]
+    if summary.settings:
+        lines += [f"**Settings**, as in `--system '{summary.name} {_write_example(summary)}'`", ""]
+        lines += write_table(["setting", "what", "values", "default"], map(_describe_setting, summary.settings))
+    if summary.ablations:
+        lines += [f"**Ablations**, as in `--system '{summary.name}:{next(iter(summary.ablations))}'`", ""]
+        rows = [(f"`{name}`", _describe_changes(changes)) for name, changes in summary.ablations.items()]
+        lines += write_table(["ablation", "what it sets"], rows)
+    return "\n".join(lines)
+
+
+def _list_layers(summary: SystemSummary) -> str:
+    return ", ".join(f"`{layer.name}`" for layer in summary.layers)
+
+
+def _write_example(summary: SystemSummary) -> str:
+    setting = summary.settings[0]
+    return f"{setting.name}={_write_value(setting.default)}"
+
+
+def _describe_setting(setting: Setting) -> tuple[str, str, str, str]:
+    more = f"; multiplies {setting.multiplies}" if setting.multiplies else ""
+    default = "needed" if setting.required else write_code(_write_value(setting.default))
+    return (
+        f"`{setting.name}`",
+        escape_html(f"{setting.help}{more}"),
+        setting.type.replace('"', "`").replace(" | ", " or "),
+        default,
+    )
+
+
+def _describe_changes(changes: Any) -> str:
+    return ", ".join(write_code(f"{name}={_write_value(value)}") for name, value in changes.items())
+
+
+def _write_value(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=repr)
