@@ -150,7 +150,10 @@ def test_every_command_and_option_in_the_text_exists():
     assert named <= set(COMMANDS)
     common = {"--debug", "--version", "--help"}
     everything = common | {
-        option for command in every_command(COMMANDS) for part in command.params for option in (*part.opts, *part.secondary_opts)
+        option
+        for command in every_command(COMMANDS)
+        for part in command.params
+        for option in (*part.opts, *part.secondary_opts)
     }
     assert set(re.findall(r"`(--?[a-z][a-z-]*)", README)) <= everything
 
