@@ -70,4 +70,4 @@ async def test_a_tool_of_mcp_says_it_in_its_text_and_in_its_fields(tmp_path: Pat
         result = await client.call_tool("ask", {"question": QUESTION, "system": "hipporag2"})
     assert result.structured_content
     check(result.structured_content["lagging"])
-    assert "Memory lags: 1 documents" in result.content[0].text  # type: ignore[union-attr]
+    assert "What was built does not know 1 document yet." in result.content[0].text  # type: ignore[union-attr]

@@ -64,8 +64,8 @@ def test_memory_that_lags_is_told_with_the_build_that_helps(asked, here):
     asked("build", "--system", "hipporag2")
     (here / "late.txt").write_text("Ottilie Brand dredged the harbour in 1931.")
     added = asked("add", "late.txt").out
-    assert "The memory does not know 1 document yet: late.txt." in added
-    assert "tome build --layer graph:passages-triples: about 1 calls" in added
+    assert "What was built does not know 1 document yet: late.txt." in added
+    assert "tome build --layer graph:passages-triples: about 1 call" in added
     ran = asked("ask", "Who dredged the harbour?", "--system", "hipporag2")
     assert "does not know 1 document yet: late.txt. One of the passages nearest to the question is there." in ran.out
     assert "tome build --system hipporag2: about 1 calls" in ran.err

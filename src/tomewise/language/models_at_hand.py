@@ -100,7 +100,7 @@ async def _ask_in_time(client: httpx2.AsyncClient, server: LocalServer) -> list[
     ask = _ask_ollama if server.is_ollama else _ask_openai
     try:
         return await asyncio.wait_for(ask(client, server), SECONDS)
-    except (httpx2.HTTPError, TimeoutError):
+    except TimeoutError:
         return []
 
 
@@ -109,9 +109,11 @@ async def _ask_ollama(client: httpx2.AsyncClient, server: LocalServer) -> list[L
         _fetch(client, f"{server.root}/api/tags"), _fetch(client, f"{server.root}/api/ps")
     )
     windows = {
-        row.get("model", row.get("name")): read_tokens(row, "context_length") for row in read_rows(running, "models")
+        row[name]: read_tokens(row, "context_length")
+        for name in ("name", "model")  # the newer name of the two at last
+        for row in _read_named(running, "models", name)
     }
-    rows = [row for row in read_rows(listed, "models") if isinstance(row.get("name"), str)]
+    rows = _read_named(listed, "models", "name")
     shown = await asyncio.gather(
         *(_fetch(client, f"{server.root}/api/show", {"model": row["name"]}) for row in rows[:_MOST_SHOWN])
     )
@@ -136,13 +138,13 @@ async def _ask_openai(client: httpx2.AsyncClient, server: LocalServer) -> list[L
         _fetch(client, f"{server.root}/api/v0/models"),  # LM Studio's own
         _fetch(client, f"{server.root}/props"),  # llama.cpp's own
     )
-    known = {row.get("id"): row for row in read_rows(studio, "data")}
+    known = {row["id"]: row for row in _read_named(studio, "data", "id")}
     generation = props.get("default_generation_settings") if isinstance(props, dict) else None
     running = read_tokens(generation, "n_ctx") if isinstance(generation, dict) else 0
     models = []
-    for row in read_rows(listed, "data"):
-        about = known.get(row.get("id"), {})
-        if not isinstance(row.get("id"), str) or about.get("type") == "embeddings":
+    for row in _read_named(listed, "data", "id"):
+        about = known.get(row["id"], {})
+        if about.get("type") == "embeddings" or "embed" in row["id"].lower():
             continue
         window = read_tokens(about, "loaded_context_length") or read_tokens(row, "max_model_len") or running
         most = read_tokens(about, "max_context_length") or None
@@ -151,7 +153,14 @@ async def _ask_openai(client: httpx2.AsyncClient, server: LocalServer) -> list[L
 
 
 async def _fetch(client: httpx2.AsyncClient, address: str, body: dict[str, Any] | None = None) -> Any:
-    """The JSON of a reply; None for an error of the server, or for a reply that is not JSON or too long."""
+    """The JSON of a reply; None where none comes in half of the time, or one that is an error, no JSON, or too long."""
+    try:
+        return await asyncio.wait_for(_read_json(client, address, body), SECONDS / 2)
+    except (httpx2.HTTPError, TimeoutError):
+        return None
+
+
+async def _read_json(client: httpx2.AsyncClient, address: str, body: dict[str, Any] | None) -> Any:
     read = b""
     async with client.stream("POST" if body else "GET", address, json=body) as response:
         if not response.is_success:
@@ -164,6 +173,11 @@ async def _fetch(client: httpx2.AsyncClient, address: str, body: dict[str, Any] 
         return json.loads(read)
     except (ValueError, RecursionError):
         return None
+
+
+def _read_named(reply: Any, rows: str, name: str) -> list[dict[str, Any]]:
+    """The rows that have a name."""
+    return [row for row in read_rows(reply, rows) if isinstance(row.get(name), str)]
 
 
 def _can_write(about: Any) -> bool:

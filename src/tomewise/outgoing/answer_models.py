@@ -142,14 +142,14 @@ class Lagging(Outgoing):
     cost: float | None = Field(0.0, description="In dollars; null where a price is unknown.")
     unpriced: list[str] = Field([], description="Layers whose calls only an estimate of the build counts.")
 
-    def summarize(self) -> str:
-        """What is missing, in a sentence or three."""
+    def summarize(self, *, names: bool = True) -> str:
+        """What is missing, in a sentence or three, with the `names` of the first documents or without."""
         sentences = []
         if self.count:
-            names = ", ".join(map(name_document, self.documents[:_NAMED]))
-            names += ", …" if self.count > _NAMED else ""
+            named = ", ".join(map(name_document, self.documents[:_NAMED]))
+            named += ", …" if self.count > _NAMED else ""
             which = "1 document" if self.count == 1 else f"{self.count:,} documents"
-            sentences.append(f"The memory does not know {which} yet: {names}.")
+            sentences.append(f"What was built does not know {which} yet{f': {named}' if names else ''}.")
         if self.nearer:
             sentences.append("One of the passages nearest to the question is there.")
         if self.removed:
@@ -159,7 +159,7 @@ class Lagging(Outgoing):
     def describe_build(self) -> str:
         """What a build would use."""
         cost = "" if self.cost is None else f" (${self.cost:.4f})" if self.cost else ""
-        parts = [f"about {self.calls:,} calls{cost}"] if self.calls or not self.unpriced else []
+        parts = [f"about {self.calls:,} call{'s' * (self.calls != 1)}{cost}"] if self.calls or not self.unpriced else []
         parts += [f"what `--estimate` says for {', '.join(self.unpriced)}"] if self.unpriced else []
         return " and ".join(parts)
 

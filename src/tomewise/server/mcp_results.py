@@ -125,13 +125,14 @@ _MOST_LAYERS = 50
 
 def write_answer(result: AnswerResult) -> str:
     """The answer, what it lacks, and its quotations between tags."""
+    lag = _write_lag(result.lagging) if result.lagging else []
     if result.quotations:
-        return "\n".join([*result.list_remarks(), *_fence_citations([each.citation for each in result.quotations])])
+        quoted = _fence_citations([each.citation for each in result.quotations])
+        return "\n".join([*result.list_remarks(), *lag, *quoted])
     head = f"{result.choice}. {result.text}" if result.choice else result.text
     lines = [head if result.resolved else f"Declined. {head}".strip(), f"Supported: {result.supported}"]
     lines += [f"Missing: {oneline(result.missing)}"] if result.missing else []
-    lines += _write_lag(result.lagging) if result.lagging else []
-    return "\n".join([*lines, *_fence_citations(result.citations), *write_passages(result.nearest)])
+    return "\n".join([*lines, *lag, *_fence_citations(result.citations), *write_passages(result.nearest)])
 
 
 def _fence_citations(citations: Iterable[Citation]) -> Iterator[str]:
@@ -143,11 +144,8 @@ def _fence_citations(citations: Iterable[Citation]) -> Iterator[str]:
 
 def _write_lag(lagging: Lagging) -> list[str]:
     """What the memory has yet to take in, with the names of documents between tags."""
-    near = "; one of the passages nearest to the question is there" if lagging.nearer else ""
-    gone = "; what was made with removed documents is not made again yet" if lagging.removed else ""
-    line = f"Memory lags: {lagging.count} documents are not in it yet{near}{gone}."
     names = [fence("\n".join(lagging.documents), "names", of="documents not in the memory yet")]
-    return [line, *(names if lagging.documents else [])]
+    return [lagging.summarize(names=False), *(names if lagging.documents else [])]
 
 
 def keep_small(metadata: dict[str, Any]) -> dict[str, Any]:

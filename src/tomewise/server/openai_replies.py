@@ -10,7 +10,7 @@ from secrets import token_hex
 from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
-from tomewise.outgoing.answer_models import NumberedAnswer
+from tomewise.outgoing.answer_models import Lagging, NumberedAnswer
 from tomewise.outgoing.form import Naming, Outgoing
 from tomewise.place import describe_source
 from tomewise.types import Answer, Citation, Usage
@@ -159,6 +159,8 @@ def write_answer(answer: Answer, tome: str, address: str, naming: Naming) -> Wri
         }
         annotations.append({"type": "url_citation", "url_citation": url})
         place = end
+    if answer.lagging:
+        lines.append(escape_markdown(Lagging.of(answer.lagging).summarize(names=False)))
     return Written("\n\n".join([text + marks, *lines]), annotations)
 
 

@@ -190,9 +190,9 @@ def ask(
     if as_json:
         _print_answer_json(answer, nearest, scope, trace=trace)
         return
+    render.print_answer(answer, nearest, console(), scope)
     if answer.quotations:
         console(stderr=True).print(f"[dim]{escape_text(render.note_extractive())}[/dim]")
-    render.print_answer(answer, nearest, console(), scope)
     render.offer_build(answer.lagging, repeat_options(tome, models), console(stderr=True))
 
 
@@ -305,8 +305,13 @@ def _print_answer_json(answer: Answer, nearest: Sequence[Passage], scope: Scope 
 def find_last_session(book: Tome) -> str:
     """The session that was answered last, else a name that is free."""
     kept = set(book.store.session_names())
-    asked = (trace.answer.session for trace in book.traces(None))
-    return next((each.name for each in asked if each and each.name in kept), find_free_name(book))
+    before: int | None = None
+    while kept and (page := book.traces(before=before)):
+        for trace in page:
+            if trace.answer.session and trace.answer.session.name in kept:
+                return trace.answer.session.name
+        before = page[-1].number
+    return find_free_name(book)
 
 
 def find_free_name(book: Tome) -> str:

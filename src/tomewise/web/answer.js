@@ -60,7 +60,7 @@ function Lagging({ lagging, tome }) {
   if (!lagging) return null;
   const names = lagging.documents.slice(0, 3).map((id) => nameDocument(id)).join(", ");
   const words = [
-    lagging.count ? `The memory does not know ${count(lagging.count, "document")} yet: ${names}${lagging.count > 3 ? ", …" : ""}.` : "",
+    lagging.count ? `What was built does not know ${count(lagging.count, "document")} yet: ${names}${lagging.count > 3 ? ", …" : ""}.` : "",
     lagging.nearer ? "One of the passages nearest to the question is there." : "",
     lagging.removed ? "What was made from removed documents is gone and was not made again." : "",
   ].filter(Boolean).join(" ");
