@@ -68,7 +68,7 @@ def test_memory_that_lags_is_told_with_the_build_that_helps(asked, here):
     assert "tome build --layer graph:passages-triples: about 1 call" in added
     ran = asked("ask", "Who dredged the harbour?", "--system", "hipporag2")
     assert "does not know 1 document yet: late.txt. One of the passages nearest to the question is there." in ran.out
-    assert "tome build --system hipporag2: about 1 calls" in ran.err
+    assert "tome build --system hipporag2: about 1 call" in ran.err
     found = asked("search", "Who dredged the harbour?", "--system", "hipporag2")
     assert "late.txt" in found.err
     for words in (("ask", "Who?"), ("search", "Who?")):

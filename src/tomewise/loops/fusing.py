@@ -22,16 +22,20 @@ if TYPE_CHECKING:
 
 DEPTH = 60  # pieces of evidence that each search gives, whatever the loop itself reads of them
 _DAMPING = 2
-_NEIGHBOUR = 0.5  # of a passage's score goes to the one before and the one after it
+_BESIDE = 0.5
 _QUERIES = 3  # the queries of a loop together count at most as much as so many questions
 
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What one search of a question found, best first. A search with the question itself has the weight 1."""
+    """What one search of a question found, best first. A search with the question itself has the weight 1.
+
+    The passages before and after a hit get the share `beside` of its score.
+    """
 
     found: Sequence[Evidence]
     weight: float = 1.0
+    beside: float = _BESIDE
 
 
 def weigh_queries(found: Sequence[Sequence[Evidence]]) -> list[Searched]:
@@ -46,18 +50,23 @@ def fuse(store: Texts, searches: Sequence[Searched], within: Scope | None) -> li
     """
     pieces: dict[NodeId, Evidence] = {}
     scores: dict[NodeId, float] = defaultdict(float)
+    beside: dict[NodeId, float] = defaultdict(float)
     for search in searches:
         for rank, piece in enumerate(search.found):
             pieces.setdefault(piece.node, piece)
-            scores[piece.node] += search.weight / (_DAMPING + rank)
+            score = search.weight / (_DAMPING + rank)
+            scores[piece.node] += score
+            beside[piece.node] += search.beside * score
     if not (within and (within.entities is not None or within.without_entities)):
-        _add_neighbours(store, pieces, scores)
+        _add_neighbours(store, pieces, scores, beside)
     ranked = [replace(piece, score=round(scores[node], DECIMALS)) for node, piece in pieces.items()]
     return sorted(ranked, key=lambda piece: (-piece.score, piece.node))
 
 
-def _add_neighbours(store: Texts, pieces: dict[NodeId, Evidence], scores: dict[NodeId, float]) -> None:
-    """Give each passage a share of the scores that the passages before and after it had; some are new."""
+def _add_neighbours(
+    store: Texts, pieces: dict[NodeId, Evidence], scores: dict[NodeId, float], beside: dict[NodeId, float]
+) -> None:
+    """Give each passage what the passages before and after it have for those `beside` them; some are new."""
     nodes = {
         key: node for node, key in store.keys_of(node for node in pieces if pieces[node].layer == PASSAGES).items()
     }
@@ -66,6 +75,7 @@ def _add_neighbours(store: Texts, pieces: dict[NodeId, Evidence], scores: dict[N
     for passage in new.values():
         pieces[passage.id] = as_evidence(passage, 0.0)
     nodes |= {key: passage.id for key, passage in new.items()}
-    given = [(nodes[key], _NEIGHBOUR * scores[nodes[hit]]) for hit in around for key in around[hit] if key in nodes]
-    for node, score in given:
-        scores[node] += score
+    for hit, keys in around.items():
+        for key in keys:
+            if key in nodes:
+                scores[nodes[key]] += beside[nodes[hit]]

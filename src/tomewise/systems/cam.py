@@ -7,6 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from tomewise.language.choose_model import EXTRACTIVE
+from tomewise.language.per_role import find_name
+from tomewise.language.roles import SELECT_NODES
 from tomewise.loops.fusing import DEPTH
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.schemata.schemata_layer import SchemataLayer
@@ -86,10 +89,8 @@ def cam(
         "global": GlobalSchemata(nodes),
     }
     layers: tuple[Layer, ...] = (graph, schemata) if with_entities else (schemata,)
-    recall = retrievals[retrieval]
-    # The nearest passages follow what a model kept: to search for them once more would put them before it.
-    plain = recall if retrieval == "prune and grow" else None
-    return answer_once(kit, recall, limit, context, layers, selection, plain)
+    chosen = retrieval == "prune and grow" and find_name(kit.model, SELECT_NODES) != EXTRACTIVE
+    return answer_once(kit, retrievals[retrieval], limit, context, layers, selection, chosen=chosen)
 
 
 SYSTEMS: Mapping[str, SystemDeclaration] = {

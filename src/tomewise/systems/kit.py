@@ -177,8 +177,9 @@ def answer_once(
     context: int | None,
     layers: tuple[Layer, ...] = (),
     selection: Selection = "fused",
-    plain: Retriever | None = None,
+    *,
+    chosen: bool = False,
 ) -> System:
-    """A system that retrieves once and then answers. `plain` is the desk's own search, see `Kit.make_desk`."""
-    loop = Once(retriever, kit.make_desk(selection, plain), limit=limit, budget=context)
+    """A system that retrieves once and then answers. With `chosen`, a model chose what comes first, see `Once`."""
+    loop = Once(retriever, kit.make_desk(selection), limit=limit, budget=context, chosen=chosen)
     return System(loop=loop, retriever=retriever, layers=layers)
