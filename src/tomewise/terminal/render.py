@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from tomewise.events import Chosen, read_common, shorten
+from tomewise.events import Chosen, name_layers, read_common, shorten
 from tomewise.memory.schemata.network import describe_network
 from tomewise.outgoing import answer_models
 from tomewise.place import describe_place, describe_source, name_document, read_plain_data
@@ -247,6 +247,8 @@ def print_event(event: Event, out: Console, store: Texts) -> None:
 def _describe_row(row: Mapping[str, Any]) -> str:
     """Plain values in one line: texts as they are, numbers with their names."""
     values = {name: value for name, value in row.items() if value not in (None, "")}
+    if "layer" in values:
+        values["layer"] = name_layers(str(values["layer"]))
     return ", ".join(
         shorten(value, 100) if isinstance(value, str) else f"{name}: {value}" for name, value in values.items()
     )
