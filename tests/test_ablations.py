@@ -189,8 +189,8 @@ def store(request: pytest.FixtureRequest, system: str, ablation: str, tmp_path: 
 
 async def run(store: SqliteStore, name: str, settings: Mapping[str, Any], question: str) -> Ran:
     model = make_model()
-    several = {"chunk": 250} if name == "cosmir" else {}  # tokens: two chunks, and a ledger that forgets
-    system = assemble(name, Kit(store, model, EMBEDDER), **several, **settings)
+    several = {"chunk": 250, "memory": 31} if name == "cosmir" else {}  # tokens: two chunks, and a ledger that forgets
+    system = assemble(name, Kit(store, model, EMBEDDER), **(several | {**settings}))
     answer = await answer_question(system, Question(text=question, force=True))
     layers = tuple(layer.name for layer in system.layers)
     shown = tuple(piece.text for piece in model.calls[-1].given.evidence)

@@ -55,7 +55,7 @@ def test_a_folder_that_may_only_be_read_answers_and_is_not_touched(read_only_tom
             with pytest.raises(StoreError, match="may only be read"):
                 change()
     assert command("show").code == 0
-    assert "extractive model" in command("ask", "Who lit 2 lamps?").err  # and no word of a trace
+    assert "To set a model" in command("ask", "Who lit 2 lamps?").err  # and no word of a trace
     assert list_files(read_only_tome.parent) == before
 
 

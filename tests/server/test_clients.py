@@ -101,4 +101,4 @@ def test_the_command_llm_gets_the_answer(served: Served, tmp_path: Path, words: 
     (tmp_path / "keys.json").write_text(json.dumps({"tome": TOKEN}))
     command = [sys.executable, "-m", "llm", "-m", "novel", *words, QUESTION]
     ran = subprocess.run(command, env=own, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
-    assert ran.stdout.startswith("Ada Marsh [1]"), ran.stderr
+    assert "[1] “Ada Marsh put out the light at nine.”" in ran.stdout, ran.stderr

@@ -97,7 +97,7 @@ def test_from_a_file_to_a_cited_answer(command, log):
     assert text[cited["start"] : cited["end"]] == cited["quote"]
     usage = answer["usage"]
     parts = {"calls", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost", "model_seconds"}
-    assert set(usage) == parts | {"own_seconds", "depth", "roles"}
+    assert set(usage) == parts | {"own_seconds", "depth", "kept", "roles"}
     assert all(set(role) == parts for role in usage["roles"].values())
     assert usage["calls"] == sum(role["calls"] for role in usage["roles"].values()) == 1
 

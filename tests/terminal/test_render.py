@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable
 
 from rich.console import Console
 
@@ -9,16 +10,23 @@ from tomewise.terminal.render import cut_notes, describe_choices, print_answer, 
 from tomewise.types import Answer, Event
 
 
+class NoTexts:
+    """Knows no passage."""
+
+    def places(self, nodes: Iterable[str]) -> dict[str, tuple[str, int]]:
+        return {}
+
+
 def print_lines(event: Event) -> list[str]:
     out = io.StringIO()
-    print_event(event, Console(file=out, width=500, highlight=False))
+    print_event(event, Console(file=out, width=500, highlight=False), NoTexts())
     return [line.rstrip() for line in out.getvalue().splitlines()]
 
 
 def test_an_event_shows_its_summary_and_its_evidence_below():
     piece = {"node": "p-1", "layer": "passages", "score": 0.5, "title": "", "text": "The tide\nturned."}
     event = Event(name="of any loop", summary="found: 2, [b]cut: 1", detail={"evidence": [piece], "found": 2, "cut": 1})
-    assert print_lines(event) == ["0 of any loop found: 2, [b]cut: 1", "    0.500 passages The tide turned."]
+    assert print_lines(event) == ["0 of any loop found: 2, [b]cut: 1", "    0.500 passage The tide turned."]
 
 
 def test_a_working_memory_is_shown_whole():

@@ -53,7 +53,7 @@ def test_settings_check_themselves():
 def test_what_type_checkers_see_is_the_schema():
     declared, stated = get_type_hints(Settings), get_type_hints(Stated)
     assert stated == {name: declared[name] for name in stated}
-    assert SETTINGS.keys() - stated.keys() == {"tome", "model", "models", "embedder", "prompts"}
+    assert SETTINGS.keys() - stated.keys() == {"tome", "model", "models", "offer", "embedder", "prompts"}
 
 
 def test_objects_stand_in_place_of_names(here):

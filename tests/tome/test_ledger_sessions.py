@@ -99,7 +99,7 @@ def test_the_budget_of_the_ledger_holds_for_what_is_carried_over(here):
     model = make_model()
     with open_tome(here, model) as tome:
         session = tome.session("s")
-        session.ask("Who fought?", system="cosmir recovery=0 memory=0.7 chunk=20 context=0")
+        session.ask("Who fought?", system="cosmir recovery=0 memory=14 chunk=20 context=0")
         model._replies["extract_notes"] = lambda _: {}
         session.ask("Had they met?")
     assert [len(given.facts) for given in inputs(model, "infer_notes")][-1] == 1
