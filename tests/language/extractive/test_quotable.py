@@ -85,9 +85,9 @@ def test_a_row_of_a_table_is_no_boilerplate_but_a_row_of_badges_is():
 
 
 def test_headings_are_candidates_only_where_there_is_nothing_else():
-    alone, other = Quotable(label="E1", text="# Anna lives in Berlin"), Quotable(label="E2", text="Ben lives in Rome.")
+    alone, beside = Quotable(label="E1", text="# Anna lives in Berlin"), Quotable(label="E2", text="Ben lives in Rome.")
     assert [each.text for each in list_candidates([alone])] == ["Anna lives in Berlin"]
-    assert [each.text for each in list_candidates([alone, other])] == ["Ben lives in Rome."]
+    assert [each.text for each in list_candidates([alone, beside])] == ["Ben lives in Rome."]
 
 
 def test_what_is_embedded_begins_with_the_title_and_the_outer_and_inner_headings():

@@ -185,7 +185,7 @@ def _is_field(lines: Sequence[tuple[int, str]], number: int) -> bool:
 
 
 def _is_heading(text: str, block: _Block, following: _Block | None) -> bool:
-    """Whether a block is marked as a heading, or is a short line that is no sentence, with a text directly below it."""
+    """Whether a block is marked as a heading, or is a short line without a full stop, with a text directly below it."""
     if block.kind != "text" or following is None or following.kind == "heading":
         return block.kind == "heading"
     is_above = not text[block.end : following.start].strip()

@@ -29,7 +29,8 @@ _IRREGULAR = {
     "knew": "know", "known": "know", "told": "tell", "spoke": "speak", "spoken": "speak", "held": "hold",
     "kept": "keep", "sent": "send", "paid": "pay", "drank": "drink", "drove": "drive", "fell": "fall", "fled": "flee",
     "fought": "fight", "brought": "bring", "caught": "catch", "taught": "teach", "sang": "sing", "shot": "shoot",
-    "lives": "live", "lived": "live", "living": "live", "slept": "sleep", "stood": "stand", "struck": "strike", "wore": "wear", "ran": "run", "met": "meet",
+    "slept": "sleep", "stood": "stand", "struck": "strike", "wore": "wear", "ran": "run", "met": "meet",
+    "lives": "live", "lived": "live", "living": "live",
 }  # fmt: skip
 
 
