@@ -36,6 +36,12 @@ def test_wrapped_lines_are_one_sentence_and_empty_lines_end_one():
     assert texts_of("A line\nthat wraps\n\nA heading") == ["A line\nthat wraps", "A heading"]
 
 
+def test_a_wrapped_line_with_a_colon_begins_no_sentence_outside_a_conversation():
+    wrapped = "She packed three things for the\njourney: a lamp and a rope."
+    assert texts_of(wrapped) == [wrapped]
+    assert texts_of("It was late.\nNote: it rained") == ["It was late.", "Note: it rained"]
+
+
 def test_turns_of_a_transcript_carry_their_speaker():
     sentences = split_sentences("Ann Lee: I agree. It is late.\nBob: No.")
     assert [(s.speaker, s.text) for s in sentences] == [

@@ -6,7 +6,7 @@ import pytest
 
 from tomewise import Document, Tome
 from tomewise.embedding.hash import HashEmbedder
-from tomewise.outgoing.answer_models import Asked
+from tomewise.outgoing.answer_models import Answer, Asked
 
 LIGHT = (
     "# Light\n\nEleven keepers served here. The last keeper of the light was Josiah <Penrose>, who left in 1984.\n\n"
@@ -61,3 +61,28 @@ def test_an_option_is_shown_only_beside_its_sentence(tome):
     assert [each.option for each in answer.quotations] == ["B", None, None]
     assert answer.choice == "B"
     assert "Josiah Penrose" not in answer.text.splitlines()
+
+
+def test_a_note_without_a_full_stop_is_quoted(tmp_path):
+    with Tome.open(tmp_path / "a.tome", embedder=HashEmbedder()) as tome:
+        tome.add(Document(id="a.txt", text="Anna lives in Berlin\n"))
+        assert tome.ask("Where does Anna live?").text == "Anna lives in Berlin"
+
+
+def test_where_nothing_can_be_quoted_it_says_so_and_that_no_model_is_set(tmp_path):
+    with Tome.open(tmp_path / "a.tome", embedder=HashEmbedder()) as tome:
+        tome.add(Document(id="a.txt", text="++ ++\n"))
+        answer = tome.ask("Where does Anna live?")
+    assert answer.missing == "nothing here can be quoted"
+    assert Answer.of(answer).list_remarks() == ["No model is set: `tome models` lists those that can answer."]
+
+
+def test_a_model_that_is_set_for_another_role_is_not_denied(tome):
+    shown = Answer.of(tome.ask(QUESTION))
+    [remark] = shown.model_copy(update={"model": "openai:small answer=extractive"}).list_remarks()
+    assert remark == "No model answers: these sentences are nearest to an answer."
+
+
+def test_a_trace_keeps_that_memory_that_lags_is_refused(tome):
+    assert tome.trace(tome.ask(QUESTION, strict=True).trace).question.strict
+    assert not tome.trace(tome.ask(QUESTION).trace).question.strict

@@ -18,6 +18,7 @@ _BREAK = re.compile(
 _TURN = re.compile(r"\s*([^\W\d_][^\n:.!?\"“]{0,40}):\s")
 _LINE_TURN = re.compile(r"^[^\S\n]*[^\W\d_][^\n:.!?\"“]{0,40}:[^\S\n]+(?P<words>\S[^\n]*)", re.MULTILINE)
 _SPOKEN = re.compile(r"[.!?…。！？—–-][\"'”’)\]}]{0,4}\s*\Z")
+_FINISHED = re.compile(r"[.!?…:。！？][\"'”’)\]}」』]{0,4}[^\S\n]*\Z")
 _LAST_WORD = re.compile(r"[^\W_]+(?:\.[^\W_]+)*\Z")
 
 
@@ -38,14 +39,15 @@ def split_sentences(
 ) -> list[Sentence]:
     """The sentences of the first `limit` characters of `text`, in order; one of more than `longest` is cut.
 
-    A sentence ends at `.`, `!`, `?` and their East Asian forms, at an empty line, and before a line that opens with a
-    name (`Name: ...`). In a conversation this is a speaker, and all sentences of a turn get it (`_is_conversation`).
+    A sentence ends at `.`, `!`, `?` and their East Asian forms, at an empty line, and in a conversation
+    (`_is_conversation`) before a line that opens with a name (`Name: ...`). All sentences of a turn get this speaker.
+    Elsewhere such a line begins a sentence only where the line before ends one.
     """
     text = text[:limit]
     sentences: list[Sentence] = []
     speaker = ""
     has_speakers = _is_conversation(text)
-    for left, right in _find_bounds(text):
+    for left, right in _find_bounds(text, has_speakers=has_speakers):
         for start, end in _trim_and_cut(text, left, right, longest):
             piece = text[start:end]
             turn = _TURN.match(piece) if has_speakers and (start == 0 or text[start - 1] == "\n") else None
@@ -64,23 +66,35 @@ def _is_conversation(text: str) -> bool:
     return len(turns) > 1 and 2 * sum(bool(_SPOKEN.search(turn["words"])) for turn in turns) > len(turns)
 
 
-def _find_bounds(text: str) -> list[tuple[int, int]]:
+def _find_bounds(text: str, *, has_speakers: bool) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
     start = 0
     for match in _BREAK.finditer(text):
-        if _ends_sentence(text, match):
+        if _ends_sentence(text, match, has_speakers=has_speakers):
             spans.append((start, match.end()))
             start = match.end()
     return [*spans, (start, len(text))]
 
 
-def _ends_sentence(text: str, match: re.Match[str]) -> bool:
-    """Whether a full stop ends a sentence. It does not after an abbreviation or initial, or before a small letter."""
+def _ends_sentence(text: str, match: re.Match[str], *, has_speakers: bool) -> bool:
+    """Whether a sentence ends here.
+
+    At a full stop it does not after an abbreviation or initial, or before a small letter.
+    """
+    if match[0] == "\n":
+        return has_speakers or bool(_FINISHED.search(text, max(0, match.start() - 8), match.start()))
     if not match[0].startswith("."):
         return True
     word = _LAST_WORD.search(text, max(0, match.start() - 24), match.start())
     plain = word[0].replace(".", "").lower() if word else ""
-    if plain in _ABBREVIATIONS or (len(plain) == 1 and word is not None and word[0].isupper() and plain != "i"):
+    if plain in _ABBREVIATIONS:
+        return False
+    if (
+        word is not None
+        and len(plain) == 1
+        and word[0].isupper()
+        and (plain != "i" or text[word.start() - 1 : word.start()] == "\n")
+    ):
         return False
     following = text[match.end() : match.end() + 4].lstrip()[:1]
     return not following.islower()

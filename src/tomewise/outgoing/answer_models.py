@@ -13,8 +13,7 @@ from tomewise.place import name_document
 
 _NAMED = 3  # documents in a sentence
 
-_NEAREST = "No model is set: these sentences are nearest to an answer."
-_NOTHING = "No model is set, and nothing here seems to answer this"
+_EXTRACTIVE = "extractive"  # the name of the model that only quotes
 
 
 def write_plain(detail: Any) -> dict[str, Any]:
@@ -189,8 +188,14 @@ class Answer(Outgoing):
 
     def list_remarks(self) -> list[str]:
         """What a reader must know of the answer besides its text, in sentences."""
+        # Where models are set for other roles, the name holds these.
+        no_model = "No model is set" if self.model in ("", _EXTRACTIVE) else "No model answers"
         if self.quotations:
-            return [_NEAREST if self.resolved else f"{_NOTHING}{f' ({self.missing})' if self.missing else ''}."]
+            missing = f" ({self.missing})" if self.missing else ""
+            nothing = f"{no_model}, and nothing here seems to answer this{missing}."
+            return [f"{no_model}: these sentences are nearest to an answer." if self.resolved else nothing]
+        if not self.resolved and self.model == _EXTRACTIVE:
+            return [f"{no_model}: `tome models` lists those that can answer."]
         remarks = {
             "The evidence supports only a part of this answer.": self.resolved and self.supported == "partly",
             "A guess: no evidence supports it.": self.resolved and self.supported == "none",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 _KEPT = {*answer_models.Answer.model_fields, "events"}
+_ASKED = ("options", "instructions", "force", "strict")  # what is kept of a question beside its text and its scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +66,7 @@ def make_record(question: Question, answer: Answer, most_bytes: int) -> dict[str
     Each piece of evidence is kept once. Where that is too large, the record is cut (see `tome.trace_cuts`); `cut` says
     how. The question is kept whole, however long it is, so that it can be asked again.
     """
-    asked = {"options": question.options, "instructions": question.instructions, "force": question.force}
+    asked = {name: getattr(question, name) for name in _ASKED}
     within = answer_models.Scope.of(question.within).write() if question.within else None
     record = answer_models.TracedAnswer.of(answer).model_dump(mode="json", include=_KEPT)
     record["answer"] = record.pop("text")  # its name in the tomes of all versions
@@ -131,7 +132,7 @@ class Traces:
 
 def _read_trace(row: Mapping[str, Any]) -> Trace:
     """The trace of a row. Raises StoreError for a damaged one."""
-    question = {name: row[name] for name in ("options", "instructions", "force", "within") if name in row}
+    question = {name: row[name] for name in (*_ASKED, "within") if name in row}
     try:
         made = {"text": row["answer"], "events": list(restore_events(row)), "usage": _read_usage(row["usage"])}
         known = {field.name for field in fields(Answer)} - {"evidence", *made}

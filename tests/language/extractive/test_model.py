@@ -96,7 +96,7 @@ async def test_any_input_gives_a_valid_output_and_the_same_one_again(
     if isinstance(output, AnswerOut) and isinstance(given_, AnswerIn):
         shown = {(quote.label, quote.quote) for quote in output.quotes}
         assert all(any(e.label == label and quote in e.text for e in given_.evidence) for label, quote in shown)
-        assert (output.choice is not None) == (bool(given_.options) and not output.refused)
+        assert output.choice is None or (given_.options and not output.refused)
         assert output.supported != "full"
     if isinstance(output, LevelOut):
         low, high = LEVEL_BAND[output.level]

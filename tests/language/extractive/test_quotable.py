@@ -37,8 +37,25 @@ def cut(text: str) -> list[str]:
         ("THE SLEDGE JOURNEY\n\nWe left the hut.", ["We left the hut."]),
         (
             "1. Dogs are kept\n   on a lead.\n2. Hens are welcome.",
-            ["Dogs are kept\n   on a lead.", "Hens are welcome."],
+            ["1. Dogs are kept\n   on a lead.", "2. Hens are welcome."],
         ),
+        (
+            "The house where they slept was\n42. It had a garden.",
+            ["The house where they slept was\n42.", "It had a garden."],
+        ),
+        (
+            "It was given that evening by\nI. Newton of Cambridge.",
+            ["It was given that evening by\nI. Newton of Cambridge."],
+        ),
+        ("A. Marsh keeps the light.", ["A. Marsh keeps the light."]),
+        ("1. Dogs on\n   a lead\n2. Hens", ["1. Dogs on\n   a lead", "2. Hens"]),
+        (
+            "She packed three things for the\njourney: a lamp, a rope and a stove.",
+            ["She packed three things for the\njourney: a lamp, a rope and a stove."],
+        ),
+        ("Anna lives in Berlin", ["Anna lives in Berlin"]),
+        ("Anna lives in Berlin\n\nBen lives in Rome\n\n# Hens", ["Anna lives in Berlin", "Ben lives in Rome"]),
+        ("  Anna lives in Berlin", ["Anna lives in Berlin"]),
         ("- Certificates are renewed\n- Alarms come back", ["Certificates are renewed", "Alarms come back"]),
         ("| amber | an update |\n| --- | --- |\n| red | no line |", ["| amber | an update |", "| red | no line |"]),
         ("Owner: payments\nDate: 2025-03-04\n\nIt failed.", ["Owner: payments", "Date: 2025-03-04", "It failed."]),
@@ -60,6 +77,17 @@ def test_sentences_are_pieces_of_the_text_in_their_order(text: str):
 def test_heads_of_mails_captions_and_markup_are_boilerplate(line: str):
     [head, text] = list_candidates([Quotable(label="E1", text=f"{line}\n\nThe organ needs new bellows.")])
     assert (head.is_boilerplate, text.is_boilerplate) == (True, False)
+
+
+def test_a_row_of_a_table_is_no_boilerplate_but_a_row_of_badges_is():
+    text = "| amber | an update |\n|red|no line|\n|Build Status| |Downloads|_"
+    assert [each.is_boilerplate for each in list_candidates([Quotable(label="E1", text=text)])] == [False, False, True]
+
+
+def test_headings_are_candidates_only_where_there_is_nothing_else():
+    alone, beside = Quotable(label="E1", text="# Anna lives in Berlin"), Quotable(label="E2", text="Ben lives in Rome.")
+    assert [each.text for each in list_candidates([alone])] == ["Anna lives in Berlin"]
+    assert [each.text for each in list_candidates([alone, beside])] == ["Ben lives in Rome."]
 
 
 def test_what_is_embedded_begins_with_the_title_and_the_outer_and_inner_headings():

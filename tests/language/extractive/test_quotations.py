@@ -84,6 +84,72 @@ def test_an_option_comes_with_the_sentence_on_which_it_rests():
     assert reply.answer not in options
 
 
+OPTIONS = ("Matthew Lisle", "Josiah Penrose", "Brenda Osei")
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Who was the last keeper who left a false light?",
+        "Which keeper left the light that nobody except him saw in the dark?",
+    ],
+)
+def test_words_of_denial_do_not_turn_a_choice_round(question: str):
+    assert ask(question, GARDEN, LIGHT, options=OPTIONS).choice == "B"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Which of these did NOT keep the light?",
+        "Which of these is false about the last keeper of the light?",
+        "All of these kept the light except:",
+    ],
+)
+def test_no_option_stands_beside_a_sentence_where_the_opposite_is_asked_for(question: str):
+    reply = ask(question, GARDEN, LIGHT, options=OPTIONS)
+    assert (reply.choice, len(reply.quotes)) == (None, SHOWN)
+
+
+def test_no_option_stands_beside_a_sentence_that_does_not_carry_it():
+    assert ask("Who was the last keeper of the light?", GARDEN, LIGHT, options=["Ann Reed", "Ben Hart"]).choice is None
+
+
+def test_a_bounded_number_of_options_is_compared():
+    embedder = Counting()
+    passages = [Quotable(label="E1", text=LIGHT)]
+    options = [f"Keeper {number}" for number in range(500)]
+    quote(QuoteIn(question="Who was the last keeper?", options=options, passages=passages), embedder)
+    assert len(embedder.texts) <= 1 + 60 + MOST_EMBEDDED
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("Who keeps the light?", "Ada Marsh keeps the light at Skagen with two dogs and a lame horse from Jutland."),
+        ("Where does Mrs Marsh live?", "Ada Marsh lives at Skagen."),
+        ("Where does Anna live?", "Anna lives in Berlin"),
+        ("What Did The Clerk Find?", "The clerk found a coin. He will find another."),
+    ],
+)
+def test_what_one_sentence_has_in_all_its_words_is_not_declined(question: str, text: str):
+    reply = ask(question, GARDEN, text)
+    assert reply.supported == "partly"
+    assert text.startswith(reply.quotes[0].quote)
+
+
+def test_the_folders_of_a_path_name_nothing():
+    passages = [Quotable(label="E1", text=LIGHT, document="Vardo/light.txt")]
+    reply = quote(
+        QuoteIn(question="Who was the last keeper of Vardo?", passages=passages, may_decline=True), HashEmbedder()
+    )
+    assert reply.missing == "nothing here names Vardo"
+
+
+def test_a_passage_without_words_is_evidence_that_cannot_be_quoted():
+    assert ask("Who was the last keeper?", "----").missing == "nothing here can be quoted"
+
+
 @settings(max_examples=20, deadline=None)
 @given(st.integers(1, 30), st.integers(0, 12), st.booleans())
 def test_a_bounded_number_of_sentences_is_embedded(sentences: int, passages: int, rewritten: bool):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tomewise.language.extractive.question_words import ParsedQuestion
+import numpy as np
+
+from tomewise.language.extractive.option_support import MOST_OPTIONS, measure_words
+from tomewise.language.extractive.question_words import ParsedQuestion, asks_for_opposite
 from tomewise.language.extractive.relevance import Ranked
-from tomewise.language.extractive.salience import coverage, find_best, rarity, weigh
+from tomewise.language.extractive.salience import find_best, rarity
 from tomewise.language.extractive.words import flatten, list_terms
 from tomewise.types import Embedder
 
@@ -20,8 +22,7 @@ _NAME = 4  # most different terms of an option that may be a name; longer option
 _STATED = 0.5  # the weight of words for statements, whose words are in many lines
 # On these questions and the even-numbered ones, 3/4 of the choices with such a lead are right, and 2/5 of the others.
 _CLEAR = 0.25
-_OPTIONS = 60  # options that are compared at most
-_EXCEPT = re.compile(r"\b(?:except|NOT|least likely|incorrect|untrue|false)\b")
+_READ = 60  # sentences whose words are compared
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +41,12 @@ class Chosen:
 
 def choose(question: ParsedQuestion, options: Sequence[str], ranked: Ranked, embedder: Embedder) -> Chosen:
     """The option with the most support; of equal options, the first."""
-    compared = list(options[:_OPTIONS])
+    compared = list(options[:MOST_OPTIONS])
     words, lines = _score_by_words(question, compared, ranked)
     meaning = _score_by_meaning(question, compared, ranked, embedder)
     are_names = all(len(set(list_terms(option))) <= _NAME for option in compared)
     share = 1.0 if are_names else _STATED
-    sign = -1 if _EXCEPT.search(question.text) else 1
+    sign = -1 if asks_for_opposite(question) else 1
     scores = [sign * (share * word + _MEANING * near) for word, near in zip(words, meaning, strict=True)]
     order = find_best(scores, len(scores))
     lead = scores[order[0]] - scores[order[1]] if len(order) > 1 else 0.0
@@ -54,24 +55,12 @@ def choose(question: ParsedQuestion, options: Sequence[str], ranked: Ranked, emb
 
 def _score_by_words(question: ParsedQuestion, options: Sequence[str], ranked: Ranked) -> tuple[list[float], list[int]]:
     """For each option the best product of a line's relevance and its share of the option's words, and that line."""
-    bags = [
-        set(list_terms(option[:2000])) - set(question.terms) or set(list_terms(option[:2000])) for option in options
-    ]
-    common = set.intersection(*bags) if len(bags) > 1 else set()
-    scores, lines = [], []
-    idf = rarity([line.bag for line in ranked.lines])
-    for bag in bags:
-        weights = weigh(sorted(bag - common) or sorted(bag), idf, 3.0)
-        most, where = 0.0, ranked.order[0]
-        for i in ranked.order[:60]:
-            line = ranked.lines[i]
-            inside = coverage(weights, line.bag)
-            support = (0.25 + ranked.scores[i]) * (inside + 0.4 * (coverage(weights, line.bag | line.around) - inside))
-            if support > most:
-                most, where = support, i
-        scores.append(most)
-        lines.append(where)
-    return scores, lines
+    best = ranked.order[:_READ]
+    lines = [ranked.lines[place] for place in best]
+    inside, near = measure_words(question, options, lines, rarity([line.bag for line in ranked.lines]))
+    relevance = 0.25 + np.array([ranked.scores[place] for place in best])
+    support = relevance[:, None] * (0.6 * inside + 0.4 * near)
+    return support.max(axis=0).tolist(), [best[row] for row in support.argmax(axis=0)]
 
 
 def _score_by_meaning(

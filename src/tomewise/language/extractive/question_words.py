@@ -56,6 +56,13 @@ _WANTS = [(want, re.compile("|".join(patterns), re.IGNORECASE)) for want, patter
 _ASKS_SUMMARY = re.compile(r"\bsummar(?:y|i[sz])", re.IGNORECASE)
 _WANTS_SUMMARY = re.compile(_SUMMARY, re.IGNORECASE)
 _WANTS_YES_OR_NO = re.compile(rf"\A\W*{_AUXILIARY}\b", re.IGNORECASE)
+# "Which of these did she NOT carry?", "Which of these is false?", "All of these are true except:".
+_OPPOSITE = re.compile(
+    r"\b(?:[Ww]hich|of these|of the following)\b.{0,1000}?(?:\bNOT\b|\bleast likely\b|\bEXCEPT\b|\bexcept\W*\Z)"
+    r"|\b[Ww]hich (?:(?:one )?of (?:these|the following) (?:\w+ )?|(?:answer|claim|one|option|sentence|statement) )?"
+    r"(?:is|are) (?:false|incorrect|untrue)\b",
+    re.DOTALL,
+)
 _SPEAKER = re.compile(
     r"\b(?:did|does|do|according to|of|by|from)\s+(?:the\s+)?([A-Z][\w'’.-]*(?:\s+[A-Z][\w'’.-]*){0,3})"
 )
@@ -99,6 +106,11 @@ def _find_want(question: str, instructions: str) -> Want:
 def is_about_all(question: ParsedQuestion) -> bool:
     """Whether the question wants a summary and does not say of what."""
     return question.want == "summary" and set(question.terms) <= ASKING_STEMS
+
+
+def asks_for_opposite(question: ParsedQuestion) -> bool:
+    """Whether the option is wanted that the text does not support."""
+    return bool(_OPPOSITE.search(question.text))
 
 
 def list_focus_words(question: ParsedQuestion) -> list[str]:

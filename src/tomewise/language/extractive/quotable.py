@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import PurePosixPath
+from typing import Literal
 
 from tomewise.language.extractive.words import flatten, list_terms
 from tomewise.language.roles import Quotable
@@ -18,13 +20,16 @@ _HEADING_WORDS = 12  # a line of its own with no more words and no full stop is 
 _LINE = re.compile(r"[^\n]*\n?")
 _MARKED_HEADING = re.compile(r" {0,3}#{1,6}(?:\s|$)")
 _UNDERLINE = re.compile(r"\s*([=~^\"*#+-])\1{2,}\s*$")
-_ITEM = re.compile(r"\s*(?:[-*+•–]|\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,5})[.)])\s+(?=\S)")
+_BULLET = re.compile(r"\s*[-*+•–]\s+(?=\S)")
+_NUMBER = re.compile(r"(\s*)\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,5})[.)]\s+(?=\S)")
 _ROW = re.compile(r"\s*\|.*\|\s*$")
 _RULE = re.compile(r"[\s|:=_*~+.-]*$")
 _FIELD = re.compile(r"\s*[^\W\d_][\w /.’'-]{0,30}:\s+\S")
 _MAIL = re.compile(r"\s*(?:From|To|Cc|Bcc|Date|Sent|Subject|Reply-To|Message-ID|Content-Type):\s", re.IGNORECASE)
-# A caption, a line of markup, or a line of badges.
-_MARKUP = re.compile(r"\s*(?:\[[^\]]*\]\s*$|\.\. |:\w+: |<[^>]+>|\[?!\[|\|[^|]+\||https?://\S+\s*$)")
+# A caption, a line of markup, or a line of badges: unlike a row of a table, `|name|` has no spaces inside the bars.
+_MARKUP = re.compile(
+    r"\s*(?:\[[^\]]*\]\s*$|\.\. |:\w+: |<[^>]+>|\[?!\[|\|[^|\s](?:[^|\n]*[^|\s])?\|(?:_|\s|$)|https?://\S+\s*$)"
+)
 _END = re.compile(r"[.!?…:;。！？][\"'”’)\]]*\s*$")
 
 
@@ -52,18 +57,29 @@ class Candidate:
 
 
 def list_candidates(passages: Sequence[Quotable]) -> list[Candidate]:
-    """The sentences of passages that come best first; one that several passages have stands once."""
-    candidates: dict[str, Candidate] = {}
-    for rank, passage in enumerate(passages):
-        for candidate in _read_passage(passage, rank):
-            candidates.setdefault(flatten(candidate.text), candidate)
+    """The sentences of passages that come best first; one that several passages have stands once.
+
+    Headings are candidates only where there is nothing else.
+    """
+    for with_headings in (False, True):
+        candidates: dict[str, Candidate] = {}
+        for rank, passage in enumerate(passages):
+            for candidate in _read_passage(passage, rank, with_headings=with_headings):
+                candidates.setdefault(flatten(candidate.text), candidate)
+        if candidates:
+            break
     return list(candidates.values())
 
 
-def _read_passage(passage: Quotable, rank: int) -> Iterator[Candidate]:
+def name_file(document: str) -> str:
+    """The name of a document's file in words, without its folders and its ending."""
+    return PurePosixPath(document).stem.replace("_", " ")
+
+
+def _read_passage(passage: Quotable, rank: int, *, with_headings: bool) -> Iterator[Candidate]:
     text = passage.text[:READ]
-    file = frozenset(list_terms(PurePosixPath(passage.document).stem.replace("_", " ")))
-    spans = list(find_sentences(text))
+    file = frozenset(list_terms(name_file(passage.document)))
+    spans = list(find_sentences(text, with_headings=with_headings))
     bags = [frozenset(list_terms(text[start:end])) for start, end in spans]
     for number, (start, end) in enumerate(spans):
         prefix = _write_prefix(passage, start)
@@ -86,41 +102,78 @@ def _write_prefix(passage: Quotable, start: int) -> str:
     return ", ".join(dict.fromkeys(filter(None, (passage.title, *headings[:1], *headings[-1:]))))[:_PREFIX]
 
 
-def find_sentences(text: str) -> Iterator[tuple[int, int]]:
+def find_sentences(text: str, *, with_headings: bool = False) -> Iterator[tuple[int, int]]:
     """Where the sentences of a text begin and end, in order.
 
-    Headings and rules are none. Each item of a list, row of a table and line of `name: value` is cut from the others,
-    and the mark of an item is not part of its sentence.
+    Rules are none, and headings only `with_headings`. Each item of a list, row of a table and line of `name: value` is
+    cut from the others. A bullet is not part of its sentence; a number is, since it may be a name's initial.
     """
-    for start, end, is_item in _find_blocks(text):
-        block = text[start:end]
-        if not is_item and _is_heading(block):
+    blocks = list(_find_blocks(text))
+    for block, following in zip_longest(blocks, blocks[1:]):
+        if not with_headings and _is_heading(text, block, following):
             continue
-        for sentence in split_sentences(block):
+        begin = block.start if block.start < block.words else block.end  # in front of the next sentence
+        for sentence in split_sentences(text[block.words : block.end]):
             if len(sentence.text) >= _LEAST and any(map(str.isalnum, sentence.text)):
-                yield start + sentence.start, start + sentence.end
+                yield min(begin, block.words + sentence.start), block.words + sentence.end
+                begin = block.end
 
 
-def _find_blocks(text: str) -> Iterator[tuple[int, int, bool]]:
-    """The pieces of a text that are split into sentences one by one, and whether each is an item of a list."""
-    begun: int | None = None
-    is_item = False
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A piece of a text that is split into sentences by itself.
+
+    Its first sentence begins at `start`, and is split from `words` on, behind the number of an item.
+    """
+
+    start: int
+    words: int
+    end: int
+    kind: Literal["text", "item", "line", "heading"]
+
+
+def _find_blocks(text: str) -> Iterator[_Block]:
+    begun: _Block | None = None
     lines = [(found.start(), found[0]) for found in _LINE.finditer(text) if found[0]]
     for number, (at, line) in enumerate(lines):
         underlined = number + 1 < len(lines) and _UNDERLINE.match(lines[number + 1][1])
-        item = _ITEM.match(line)
-        alone = bool(_MARKED_HEADING.match(line) or _ROW.match(line) or underlined) or _is_field(lines, number)
-        if begun is not None and (item or alone or _RULE.match(line)):
-            yield begun, at, is_item
+        is_rule, marked = _RULE.match(line), _MARKED_HEADING.match(line)
+        item = _BULLET.match(line) or (_NUMBER.match(line) if begun is None or _may_end(lines, number, begun) else None)
+        alone = bool(marked or _ROW.match(line) or underlined) or _is_field(lines, number)
+        if begun is not None and (item or alone or is_rule):
+            yield replace(begun, end=at)
             begun = None
-        if _RULE.match(line) or _MARKED_HEADING.match(line) or underlined:
+        if is_rule:
             continue
-        if alone:
-            yield at, at + len(line), False
+        end = at + len(line)
+        if marked or underlined:
+            words = at + (marked.end() if marked else 0)
+            yield _Block(words, words, end, "heading")
+        elif alone:
+            yield _Block(at, at, end, "line")
+        elif item and begun is None:
+            words = at + item.end()
+            start = at + len(item[1]) if item.re is _NUMBER else words
+            begun = _Block(start, words, end, "item")
         elif begun is None:
-            begun, is_item = (at + item.end(), True) if item else (at, False)
+            begun = _Block(at, at, end, "text")
     if begun is not None:
-        yield begun, len(text), is_item
+        yield replace(begun, end=len(text))
+
+
+def _may_end(lines: Sequence[tuple[int, str]], number: int, begun: _Block) -> bool:
+    """Whether a number or letter that opens a line may be that of an item, and not a part of a wrapped sentence.
+
+    It may if the line before ends a sentence, is an item, or is the indented rest of one.
+    """
+    line, before = lines[number][1], lines[number - 1][1]
+    if _END.search(before) or _BULLET.match(before) or _NUMBER.match(before):
+        return True
+    return begun.kind == "item" and _measure_indent(before) > _measure_indent(line)
+
+
+def _measure_indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _is_field(lines: Sequence[tuple[int, str]], number: int) -> bool:
@@ -131,9 +184,17 @@ def _is_field(lines: Sequence[tuple[int, str]], number: int) -> bool:
     return any(map(_FIELD.match, beside))
 
 
-def _is_heading(block: str) -> bool:
-    """Whether a block is a short line that is neither a sentence nor a field."""
-    line = block.strip()
-    if "\n" in line or _ROW.match(line) or _FIELD.match(line) or _END.search(line):
+def _is_heading(text: str, block: _Block, following: _Block | None) -> bool:
+    """Whether a block is marked as a heading, or is a short line without a full stop, with a text directly below it."""
+    if block.kind != "text" or following is None or following.kind == "heading":
+        return block.kind == "heading"
+    is_above = not text[block.end : following.start].strip()
+    has_text_below = following.kind != "text" or not _is_short_line(text, following)
+    return is_above and has_text_below and _is_short_line(text, block)
+
+
+def _is_short_line(text: str, block: _Block) -> bool:
+    line = text[block.start : block.end].strip()
+    if "\n" in line or _FIELD.match(line) or _END.search(line):
         return False
     return len(line.split()) <= _HEADING_WORDS and not any(mark in line for mark in ";=|")

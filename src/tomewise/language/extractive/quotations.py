@@ -14,14 +14,16 @@ from math import log
 import numpy as np
 
 from tomewise.language.extractive.confidence import join_words
+from tomewise.language.extractive.lexicon import HONORIFICS
 from tomewise.language.extractive.names import find_mentions
-from tomewise.language.extractive.option_support import choose_option
-from tomewise.language.extractive.question_words import ParsedQuestion, Want, read_question
-from tomewise.language.extractive.quotable import READ, Candidate, list_candidates
+from tomewise.language.extractive.option_support import MOST_OPTIONS, choose_option
+from tomewise.language.extractive.question_words import ParsedQuestion, Want, asks_for_opposite, read_question
+from tomewise.language.extractive.quotable import READ, Candidate, list_candidates, name_file
 from tomewise.language.extractive.salience import coverage, find_best
-from tomewise.language.extractive.words import flatten, list_terms
+from tomewise.language.extractive.words import WORD, flatten, list_terms
 from tomewise.language.fences import get_letter
 from tomewise.language.roles import FAILURE, AnswerIn, AnswerOut, Quotable, Quote, QuoteIn, Shown
+from tomewise.language.stop_words import STOP
 from tomewise.types import Embedder
 
 PASSAGES = 10  # that are read
@@ -31,6 +33,9 @@ _SENTENCE, _QUESTION, _OPTION = 600, 1000, 200  # characters of each that are em
 _SHORT = 10  # words
 _NEW = 12  # terms beyond those of the question that count at most
 _LEAST = 0.43  # the cosine that one of the sentences shown needs
+_ADDRESSES = frozenset(term for word in HONORIFICS for term in list_terms(word))
+# Words that have a small letter also in titles.
+_SMALL = frozenset("a an the and or nor but of in on at to for by from with as".split())
 _KINDS: Mapping[Want, str] = {"number": "number", "date": "date", "person": "name", "place": "name"}
 _WHY = re.compile(r"\b(?:why|for what reason)\b", re.IGNORECASE)
 _BECAUSE = re.compile(r"\b(?:because|since)\b", re.IGNORECASE)
@@ -39,8 +44,8 @@ _BECAUSE = re.compile(r"\b(?:because|since)\b", re.IGNORECASE)
 def quote(given: AnswerIn, embedder: Embedder) -> AnswerOut:
     """Whole sentences as answer and as quotations, best first; where it declines, as quotations alone.
 
-    Of a question with options, the first sentence is that on which the chosen option rests. Other input than
-    `QuoteIn` has its evidence for passages, in its order.
+    Of a question with options, the first sentence is that on which the chosen option rests, if one does. Other input
+    than `QuoteIn` has its evidence for passages, in its order.
     """
     passages = given.passages if isinstance(given, QuoteIn) else list(map(_read_shown, given.evidence))
     rewrites = given.rewrites if isinstance(given, QuoteIn) else ()
@@ -64,7 +69,7 @@ def _read_shown(shown: Shown) -> Quotable:
 class Nearest:
     """The sentences, best first, and what the passages lack; that is empty where one of them may answer.
 
-    `option` is the number of the option that rests on the first sentence, None for a question without options.
+    `option` is the number of the option that rests on the first sentence, None where none does.
     """
 
     sentences: Sequence[Candidate]
@@ -92,15 +97,17 @@ def find_nearest(
 
     `rewrites` are other wordings of the question, each with what is taken off a cosine with it. The first place is
     given without them, since they would put what is reached through a name above the sentence that has the name. Of a
-    question with options it has the sentence on which the chosen option rests.
+    question with options it has the sentence on which the chosen option rests; none rests on a sentence where the
+    option is wanted that the text does not support.
     """
     parsed = read_question(question)
     rated = list(_rate(parsed, list_candidates(passages[:PASSAGES])))
     if not rated:
-        return Nearest((), "no evidence was found")
+        return Nearest((), "nothing here can be quoted" if passages else "no evidence was found")
     most = MOST_REWRITTEN if rewrites else MOST_EMBEDDED
     rated = [rated[place] for place in find_best([each.start for each in rated], most)]
     queries = [text[:_QUESTION] for text in (question, *(text for text, _ in rewrites))]
+    options = () if asks_for_opposite(parsed) else options[:MOST_OPTIONS]
     stated = [f"{question[:_OPTION]} {option[:_OPTION]}" for option in options]
     vectors = embedder.embed([*queries, *stated, *(_write_embedded(each.candidate) for each in rated)])
     asked, by_option, of_sentences = np.split(vectors, [len(queries), len(queries) + len(stated)])
@@ -111,11 +118,13 @@ def find_nearest(
     option, first = None, find_best((cosines[:, 0] + beside).tolist(), 1)[0]
     if options:
         by_option = of_sentences @ by_option.T
-        option, first = choose_option(parsed, options, [each.candidate for each in rated], by_option)
-        raised[first] = max(raised[first], by_option[first, option])
+        if chosen := choose_option(parsed, options, [each.candidate for each in rated], by_option):
+            option, first = chosen
+            raised[first] = max(raised[first], by_option[first, option])
     shown = [first, *(place for place in order if place != first)][:SHOWN]
-    lack = _find_lack(parsed, passages[:PASSAGES], float(raised[shown].max()))
-    return Nearest([rated[place].candidate for place in shown], lack, option)
+    sentences = [rated[place].candidate for place in shown]
+    lack = _find_lack(parsed, passages[:PASSAGES], sentences, float(raised[shown].max()))
+    return Nearest(sentences, lack, option)
 
 
 def _write_embedded(candidate: Candidate) -> str:
@@ -157,13 +166,39 @@ def _rate_kind(question: ParsedQuestion, text: str) -> float:
     return float(any(not set(question.terms).issuperset(list_terms(mention.text)) for mention in mentions))
 
 
-def _find_lack(question: ParsedQuestion, passages: Sequence[Quotable], cosine: float) -> str:
-    texts = (text for each in passages for text in (each.text[:READ], each.title, each.document, *_list_headings(each)))
-    terms = frozenset(term for text in texts for term in list_terms(text))
-    names = [mention.text for mention in find_mentions(question.text) if mention.kind in ("name", "title")]
-    if absent := [name for name in dict.fromkeys(names) if not terms.issuperset(list_terms(name))]:
+def _find_lack(
+    question: ParsedQuestion, passages: Sequence[Quotable], sentences: Sequence[Candidate], cosine: float
+) -> str:
+    if absent := _list_absent_names(question.text, passages):
         return f"nothing here names {join_words(absent)}"
-    return "" if cosine >= _LEAST else "no sentence is near to it"
+    if cosine >= _LEAST or any(_has_all_words(question, each) for each in sentences):
+        return ""
+    return "no sentence is near to it"
+
+
+def _list_absent_names(question: str, passages: Sequence[Quotable]) -> list[str]:
+    """The names of the question that no passage has. Forms of address are no part of a name."""
+    if _is_title_cased(question):
+        return []
+    texts = (
+        text
+        for each in passages
+        for text in (each.text[:READ], each.title, name_file(each.document), *_list_headings(each))
+    )
+    terms = {term for text in texts for term in list_terms(text)}.union(_ADDRESSES)
+    names = dict.fromkeys(each.text for each in find_mentions(question) if each.kind in ("name", "title"))
+    return [name for name in names if not terms.issuperset(list_terms(name))]
+
+
+def _is_title_cased(question: str) -> bool:
+    """Whether all words have capitals, as in a title: then a capital does not show a name."""
+    first, *others = WORD.findall(question) or [""]
+    return first.lower() in STOP and all(word[0].isupper() or word in _SMALL for word in others)
+
+
+def _has_all_words(question: ParsedQuestion, candidate: Candidate) -> bool:
+    terms = set(question.terms) - _ADDRESSES
+    return bool(terms) and (candidate.bag | candidate.around).issuperset(terms)
 
 
 def _list_headings(passage: Quotable) -> Iterator[str]:

@@ -30,6 +30,7 @@ _IRREGULAR = {
     "kept": "keep", "sent": "send", "paid": "pay", "drank": "drink", "drove": "drive", "fell": "fall", "fled": "flee",
     "fought": "fight", "brought": "bring", "caught": "catch", "taught": "teach", "sang": "sing", "shot": "shoot",
     "slept": "sleep", "stood": "stand", "struck": "strike", "wore": "wear", "ran": "run", "met": "meet",
+    "lives": "live", "lived": "live", "living": "live",
 }  # fmt: skip
 
 
