@@ -269,16 +269,16 @@ class Library:
         own = choose_embedder(settings.embedder or "bundled", base_url=settings.embedder_base_url)
         check = partial(refuse_foreign_embedder, source=source, own=own)
         place = self._find_place(name)
-        async with AsyncExitStack() as turn:
-            async with asyncio.timeout(seconds):
-                await turn.enter_async_context(self._importing)
-                file = turn.enter_context(TemporaryFile(dir=place.parent))
-                async for piece in pieces:
-                    await asyncio.to_thread(file.write, piece)
-            file.seek(0)
-            async with self._lock(name):
-                self._find_place(name)
-                await asyncio.to_thread(import_all, place, source, file, check)
+        with TemporaryFile(dir=place.parent) as file:
+            async with AsyncExitStack() as turn:
+                async with asyncio.timeout(seconds):
+                    await turn.enter_async_context(self._importing)
+                    async for piece in pieces:
+                        await asyncio.to_thread(file.write, piece)
+                file.seek(0)
+                async with self._lock(name):
+                    self._find_place(name)
+                    await asyncio.to_thread(import_all, place, source, file, check)
         try:
             await self.open(name)
         except TomewiseError:  # it could not be used here
