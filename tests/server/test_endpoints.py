@@ -76,12 +76,13 @@ def test_a_request_without_a_system_takes_the_one_of_the_settings(here):
         assert own.post("/api/tomes/novel/builds", accepted).json()["system"] == "raptor"
 
 
-def test_a_question_gives_what_the_command_prints(served: Served, command, here):
+def test_a_question_gives_what_the_command_prints(command, here):
     from tests.server.conftest import make_tome
 
     make_tome(here / "novel.tome")
     printed = json.loads(command("ask", QUESTION, "-m", "novel.tome", "--json").out)
-    answer = served.post("/api/tomes/novel/ask", {"question": QUESTION}).json()
+    with serve(here, "novel.tome") as own:
+        answer = own.post("/api/tomes/novel/ask", {"question": QUESTION}).json()
     assert answer.pop("trace") >= 1
     for reply in (printed, answer):
         reply.pop("usage")

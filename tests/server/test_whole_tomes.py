@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
-from tests.patience import wait_until
+from tests.patience import SOON, wait_until
 
+from tomewise.errors import UsageError
 from tomewise.server.app import make_app
 from tomewise.server.library import Library
 from tomewise.server.serve_options import ServerOptions
@@ -21,6 +24,7 @@ from tomewise.tome.tome import Tome
 from tomewise.types import Document
 
 LINES = {"content-type": "application/jsonl"}
+OPENAI = "openai:text-embedding-3-small"  # its dimensions are known, so nobody is asked
 
 
 @pytest.fixture(name="root")
@@ -146,6 +150,97 @@ def test_an_import_is_no_form_and_has_the_bound_of_uploads(client: TestClient):
     assert read_code(client.post("/api/tomes/copy/import", json={})) == (415, "media_type")
     large = LINES | {"content-length": "100000001"}
     assert read_code(client.post("/api/tomes/copy/import", content=b"{}", headers=large)) == (413, "too_large")
+
+
+@pytest.mark.parametrize(
+    ("embedder", "address"),
+    [
+        ("openai:evil", "http://127.0.0.1:1/admin/secret"),
+        (OPENAI, None),
+        ("fastembed:BAAI/bge-small-en-v1.5", None),
+        ("sentence-transformers:somebody/model", None),
+    ],
+)
+def test_an_import_names_no_embedder_but_those_of_the_server(
+    client: TestClient, root: Path, embedder: str, address: str | None
+):
+    sent = write_export(root.parent, embedder, address)
+    reply = client.post("/api/tomes/copy/import", content=sent, headers=LINES)
+    assert read_code(reply) == (400, "usage")
+    assert "tome import" in reply.json()["error"]["message"]
+    assert list(root.glob("copy*")) == list(root.glob(".*.import*")) == []
+
+
+def test_an_import_may_have_the_embedder_of_the_server_at_its_own_address(root: Path):
+    own = "http://127.0.0.1:1/v1"
+    library = Library(Settings(embedder=OPENAI, embedder_base_url=own), root=root)
+    with TestClient(make_app(library, ServerOptions()), base_url="http://127.0.0.1:8765") as client:
+        for address, status in [("http://127.0.0.1:2/v1", 400), (None, 400), (own, 201)]:
+            sent = write_export(root.parent, OPENAI, address)
+            assert client.post("/api/tomes/copy/import", content=sent, headers=LINES).status_code == status
+
+
+def write_export(folder: Path, embedder: str, address: str | None) -> bytes:
+    """The export of an empty tome that was made with this embedder at this address."""
+    (path := folder / "elsewhere.tome").unlink(missing_ok=True)
+    Tome.open(path, embedder=OPENAI, embedder_base_url=address).close()
+    return "\n".join(export_all(path)).replace(json.dumps(OPENAI), json.dumps(embedder)).encode()
+
+
+def test_imports_have_a_bound_in_seconds_and_do_not_keep_the_name(root: Path):
+    async def send_for_ever() -> AsyncIterator[bytes]:
+        yield b"{"
+        await asyncio.Event().wait()
+
+    async def fill_while_another_sends() -> None:
+        library = Library(Settings(), root=root)
+        slow = [asyncio.create_task(library.fill("copy", "it", send_for_ever(), SOON)) for _ in range(2)]
+        await asyncio.sleep(0)
+        await library.create("copy")  # nobody holds the name
+        with pytest.raises(TimeoutError):  # two others have their turn
+            await library.fill("third", "it", send_for_ever(), 0.01)
+        for task in slow:
+            task.cancel()
+        await asyncio.gather(*slow, return_exceptions=True)
+        with pytest.raises(TimeoutError):  # it has its turn, and does not arrive
+            await library.fill("third", "it", send_for_ever(), 0.01)
+        await library.close()
+
+    asyncio.run(fill_while_another_sends())
+    assert sorted(path.name for path in root.glob("*.tome")) == ["copy.tome", "novel.tome"]
+
+
+def test_names_are_locked_in_one_order_and_forgotten(root: Path):
+    async def take_both() -> None:
+        library = Library(Settings(), root=root)
+
+        async def take(*names: str) -> None:
+            async with library._lock(*names):
+                await asyncio.sleep(0)
+
+        async with library._lock("novel", "other"):
+            both = [asyncio.create_task(take(*names)) for names in (("novel", "other"), ("other", "novel"))]
+            await asyncio.sleep(0)
+        await asyncio.wait_for(asyncio.gather(*both), SOON)
+        for name in ("a b", "../out", "novel", "x" * 65):
+            with pytest.raises(UsageError):
+                await library.create(name)
+        assert list(library._locks) == []
+
+    asyncio.run(take_both())
+
+
+def test_a_name_beside_which_jobs_were_left_is_refused(client: TestClient, root: Path):
+    wait_for(client, job := add(client, "novel", "The clerk forged the letter."), "done")
+    left = root / "left.tome-jobs"
+    (left / "something").mkdir(parents=True)
+    for path in ("novel/rename", ""):
+        reply = client.post(f"/api/tomes/{path}".rstrip("/"), json={"name": "left"})
+        assert read_code(reply) == (400, "usage")
+        assert "left.tome-jobs" in reply.json()["error"]["message"]
+    (left / "something").rmdir()  # an empty folder holds nothing that could be lost
+    assert client.post("/api/tomes/novel/rename", json={"name": "left"}).status_code == 200
+    assert len(list(left.glob(f"*-{job}"))) == 1
 
 
 def test_an_import_whose_embedder_cannot_be_used_here_leaves_no_tome(client: TestClient, root: Path):

@@ -231,6 +231,15 @@ def test_a_model_is_chosen_and_tested(visitor: Callable[..., Visit], tmp_path: P
         assert server.requests[-1]["model"] == "gpt-4o-mini"
 
 
+def test_a_chosen_model_that_is_offered_no_more_is_forgotten(visitor: Callable[..., Visit]):
+    made = visitor()
+    made.page.add_init_script("localStorage['tomewise model'] ??= JSON.stringify({value: 'openai:gone', at: 1})")
+    page = made.enter(link("novel", "ask"))
+    expect(page.get_by_role("button", name="Model: no model")).to_be_visible()
+    assert "model" not in ask(page, QUESTION)
+    wait_for_answers(page, 1)
+
+
 def test_memory_that_lags_answers_and_offers_its_build(visitor: Callable[..., Visit], tmp_path: Path):
     make_library(tmp_path / "lib")
     with Tome.open(tmp_path / "lib" / "novel.tome", embedder="hash") as tome:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from tests.server.served import Served, serve
@@ -13,7 +14,7 @@ from tests.web.conftest import make_library
 from tests.web.pages import Visit, expect, link
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
 
 @pytest.fixture
@@ -112,6 +113,87 @@ def test_an_entity_has_a_page_and_links_say_what_they_mean(visitor: Callable[...
     page.go_back()
     page.get_by_role("link", name="Draw what is around it").click()
     expect(page.locator(".tp-node").first).to_be_visible()
+
+
+def test_rows_that_were_read_belong_to_one_entity(visitor: Callable[..., Visit]):
+    def reply(route: Route) -> None:
+        query = parse_qs(urlsplit(route.request.url).query)
+        (name,), start = query["name"], int(query.get("start", ["0"])[0])
+        facts = [{"text": f"{name} {start}", "graph": "g"}]
+        counts = {"facts": 2, "passages": 0, "neighbours": 0}
+        empty: dict[str, list[str]] = {"similar": [], "passages": [], "neighbours": []}
+        route.fulfill(json={"name": name, "kind": "", "facts": facts, "counts": counts, **empty})
+
+    made = visitor()
+    made.page.route("**/entity?*", reply)
+    page = made.enter(link("novel", "entity", name="ada"))
+    page.get_by_role("button", name="Show more").click()
+    expect(page.locator(".entity-facts li")).to_have_text(["ada 0", "ada 1"])
+    made.go(link("novel", "entity", name="tom"))
+    expect(page.locator(".entity-facts li")).to_have_text(["tom 0"])
+
+
+def test_to_ask_about_an_entity_keeps_what_was_chosen_and_written(visitor: Callable[..., Visit]):
+    made = visitor()
+    page = made.enter(link("novel", "ask"))
+    page.locator("select.system").select_option("naive")
+    page.locator("#question").fill("Tell me more.")
+    for _ in range(2):  # the second time it stands there already
+        made.go(link("novel", "entity", name="ada marsh"))
+        page.get_by_role("link", name="Ask about it").click()
+        expect(page.locator("#question")).to_have_value("Tell me more.\nWhat is told about ada marsh?")
+        expect(page.locator("select.system")).to_have_value("naive")
+
+
+def test_drafts_follow_a_tome_to_its_new_name_and_end_with_it(visitor: Callable[..., Visit], own: Served):
+    made = visitor(own.url)
+    page = made.enter(link("novel", "ask"))
+    page.locator("select.system").select_option("naive")
+    page.locator("#question").fill("Who put out")
+    page.evaluate("location.hash = '#/t/novel/compare?question=Who+was+it'")
+    page.get_by_role("button", name="Ask both").click()
+    answers = page.locator("article.turn[aria-busy=false] .answer")
+    expect(answers).to_have_count(2)
+    page.evaluate("location.hash = '#/'")
+    act(page, "novel", "Rename")
+    page.get_by_role("textbox", name="Name").fill("harbour")
+    page.get_by_role("button", name="Rename").click()
+    expect(page.get_by_role("link", name="harbour", exact=True)).to_be_visible()
+    page.evaluate("location.hash = '#/t/harbour/ask'")
+    expect(page.locator("#question")).to_have_value("Who put out")
+    expect(page.locator("select.system")).to_have_value("naive")
+    page.evaluate("location.hash = '#/t/harbour/compare'")
+    expect(answers).to_have_count(2)
+    page.evaluate("location.hash = '#/'")
+    act(page, "harbour", "Delete")
+    page.get_by_label("Write its name").fill("harbour")
+    page.get_by_role("button", name="Delete for good").click()
+    expect(page.locator(".tome")).to_have_count(0)
+    own.post("/api/tomes", {"name": "harbour"}).raise_for_status()
+    body = {"id": "new.txt", "text": "Zoe kept the coin."}
+    own.wait_for_job(own.post("/api/tomes/harbour/documents", body).json()["id"])
+    page.evaluate("location.hash = '#/t/harbour/compare'")
+    expect(page.get_by_text("Its answer comes here.")).to_have_count(2)
+    expect(answers).to_have_count(0)
+    page.evaluate("location.hash = '#/t/harbour/ask'")
+    expect(page.locator("#question")).to_have_value("")
+
+
+def test_folders_are_cut_from_ids_as_they_are(visitor: Callable[..., Visit]):
+    page = visitor().enter()
+    found = page.evaluate(
+        """async () => (await import("./assets/sources.js")).listFolders(
+          {"": 1, "notes": 2, "notes/old": 3, "https://example.org/x": 4, "/srv/files": 5})"""
+    )
+    assert found == [
+        ["/srv", 5],
+        ["/srv/files", 5],
+        ["https:", 4],
+        ["https://example.org", 4],
+        ["https://example.org/x", 4],
+        ["notes", 5],
+        ["notes/old", 3],
+    ]
 
 
 def test_a_job_names_what_goes_on_and_is_never_full_while_it_works(visitor: Callable[..., Visit]):

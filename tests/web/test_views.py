@@ -141,7 +141,7 @@ def test_a_rewrite_of_another_form_leaves_the_evidence_as_it_is(visitor: Callabl
 
 def test_the_evidence_of_a_small_trace_has_its_text_and_leads_to_it(visitor: Callable[..., Visit], tmp_path: Path):
     (tmp_path / "lib").mkdir()
-    with Tome.open(tmp_path / "lib" / "novel.tome", embedder="hash", trace_bytes=4_000) as tome:
+    with Tome.open(tmp_path / "lib" / "novel.tome", embedder="hash", trace_bytes=6_000) as tome:
         tome.add(Document(id="keeper.txt", text=" ".join(f"Night {night}. {KEEPER}" for night in range(60))))
         tome.ask("Who forged the letter?", system="naive")
         assert [what.partition(" after")[0] for what in tome.trace(1).cut] == ["texts of evidence"]

@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -62,7 +62,8 @@ class Job:
         open_steps = [step for step in progress if step.done < step.total or not step.total]
         doing = open_steps[-1] if open_steps and self.state == "running" else None
         failures = self._list_failures()
-        reason = self.error["message"] if self.error else max(failures, key=failures.count, default=None)
+        most_common = [reason for reason, _ in Counter(failures).most_common(1)]
+        reason = self.error["message"] if self.error else next(iter(most_common), None)
         more: dict[str, Any] = {"doing": doing, "failed": len(failures), "reason": reason}
         return JobReply.of(self, progress=progress, system=self.task.get("system"), files=files, **more)
 

@@ -5,26 +5,29 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
 from threading import Lock
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 from tomewise.errors import Locked, StoreError, TomewiseError, UnknownName, UsageError, suggest
 from tomewise.language.budget import Budget
 from tomewise.language.forwarding import SharedModel
 from tomewise.memory.building import Backlog, find_backlog
 from tomewise.run import change_run
+from tomewise.server.ownership import find_jobs
 from tomewise.server.serve_options import Bounds
 from tomewise.settings import Settings
 from tomewise.systems.registry import list_systems, parse_variant
 from tomewise.tome.arguments import check_settings
 from tomewise.tome.document_names import hide_paths
+from tomewise.tome.embedder_address import refuse_foreign_embedder
 from tomewise.tome.open_store import delete_dead_drafts, delete_tome, import_all, move_tome, recall_embedder
 from tomewise.tome.tome import Tome
 from tomewise.trust import refuse_embedder
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
 
 SUFFIX = ".tome"
 _NEW_NAME = re.compile(r"\w[\w-]{0,63}")
+_IMPORTS = 2  # that arrive or are read at once; others wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,8 @@ class Library:
         if self._root and not self._root.is_dir():
             raise UsageError(f"the folder {self._root} does not exist: make it first")
         self._open: dict[str, OpenTome] = {}
-        self._opening: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by name, while they are used
+        self._importing = asyncio.Semaphore(_IMPORTS)
         self._embedders: dict[tuple[str, str], Embedder] = {}
         self._models: dict[tuple[str | None, tuple[str, str] | None], LanguageModel] = {}
         self._uses: Counter[str] = Counter()  # questions and jobs that work on a tome
@@ -176,7 +181,7 @@ class Library:
     async def find(self, name: str) -> OpenTome:
         """As `open`, with what the server keeps about the tome."""
         path = self.find_path(name)
-        async with self._opening[name]:
+        async with self._lock(name):
             known = self._open.get(name)
             identity = await asyncio.to_thread(_identify_and_check, path, known)
             if known and known.identity == identity:
@@ -205,7 +210,8 @@ class Library:
         """Make an empty tome in the folder for new ones. Raises UsageError for a name that exists or cannot be used."""
         if embedder is not None:
             refuse_embedder(embedder, "the request")
-        async with self._opening[name]:
+        self._find_place(name)
+        async with self._lock(name):
             path = self._find_place(name)
             make = partial(self._open_tome, path, embedder, passage_tokens, create=True)
             tome = await asyncio.to_thread(make)
@@ -236,7 +242,7 @@ class Library:
     async def delete(self, name: str) -> Path:
         """Delete a tome. Returns the path that it had. Raises what `_release` raises, and Locked, StoreError."""
         self.find_path(name)
-        async with self._opening[name]:
+        async with self._lock(name):
             path = await self._release(name)
             await asyncio.to_thread(delete_tome, path)
             return path
@@ -245,27 +251,47 @@ class Library:
         """Rename a tome. Returns the paths that it had and has. Raises what `delete` raises, and UsageError."""
         self.find_path(name)
         self._find_place(new)
-        async with self._opening[name], self._opening[new]:
+        async with self._lock(name, new):
             place = self._find_place(new)
             path = await self._release(name)
             await asyncio.to_thread(move_tome, path, place)
             return path, place
 
-    async def fill(self, name: str, source: str, pieces: AsyncIterator[bytes]) -> None:
-        """Make a tome of an export that arrives in pieces: whole, or not at all. Raises UsageError, StoreError."""
-        self._find_place(name)
-        async with self._opening[name]:
-            place = self._find_place(name)
-            with TemporaryFile(dir=place.parent) as file:
-                async for piece in pieces:
-                    await asyncio.to_thread(file.write, piece)
+    async def fill(self, name: str, source: str, pieces: AsyncIterator[bytes], seconds: float) -> None:
+        """Make a tome of an export that arrives in pieces: whole, or not at all.
+
+        Raises UsageError, also for an embedder that is not the server's, StoreError, and TimeoutError if the turn of
+        this import and all its pieces do not come within the seconds.
+        """
+        from tomewise.embedding.choose_embedder import choose_embedder
+
+        settings = self._settings
+        own = choose_embedder(settings.embedder or "bundled", base_url=settings.embedder_base_url)
+        check = partial(refuse_foreign_embedder, source=source, own=own)
+        place = self._find_place(name)
+        with TemporaryFile(dir=place.parent) as file:
+            async with AsyncExitStack() as turn:
+                async with asyncio.timeout(seconds):
+                    await turn.enter_async_context(self._importing)
+                    async for piece in pieces:
+                        await asyncio.to_thread(file.write, piece)
                 file.seek(0)
-                await asyncio.to_thread(import_all, place, source, file)
+                async with self._lock(name):
+                    self._find_place(name)
+                    await asyncio.to_thread(import_all, place, source, file, check)
         try:
             await self.open(name)
         except TomewiseError:  # it could not be used here
             await asyncio.to_thread(delete_tome, place)
             raise
+
+    @asynccontextmanager
+    async def _lock(self, *names: str) -> AsyncIterator[None]:
+        """Open, make or move tomes of these names alone. All take the locks in one order, so none waits for ever."""
+        async with AsyncExitStack() as locks:
+            for name in sorted(set(names)):
+                await locks.enter_async_context(self._locks.setdefault(name, asyncio.Lock()))
+            yield
 
     async def _release(self, name: str) -> Path:
         """Close a tome of the folder, and return its path. Raises UnknownName, UsageError, and Locked if it is used."""
@@ -289,6 +315,9 @@ class Library:
         path = self._root / f"{name}{SUFFIX}"
         if os.path.lexists(path):  # a link, which is not served
             raise UsageError(f"there is a file {path.name} already: choose another name")
+        jobs = find_jobs(path).path
+        if os.path.lexists(jobs) and (jobs.is_symlink() or not jobs.is_dir() or any(jobs.iterdir())):
+            raise UsageError(f"{jobs.name} is left of another tome: delete that folder, or choose another name")
         return path
 
     async def import_client(self, name: str | None) -> None:

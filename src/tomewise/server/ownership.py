@@ -69,9 +69,9 @@ class Ownership:
             find_jobs(tome).path.rmdir()
 
     def move(self, tome: Path, new: Path) -> None:
-        """Take the folder for jobs to the new path of a tome. What another server has there stays, and is its own."""
+        """Take the folder for jobs to the new path of a tome. Raises OSError where that fails: the jobs stay there."""
         self.leave(tome)
-        with suppress(OSError):
+        with suppress(FileNotFoundError):  # it has no jobs
             find_jobs(tome).path.rename(find_jobs(new).path)
             self._hold(new)
 

@@ -15,6 +15,7 @@ from starlette.requests import ClientDisconnect
 
 from tomewise.errors import UsageError
 from tomewise.server.bodies import NewName, NewTome
+from tomewise.server.error_replies import HttpError
 from tomewise.server.limits import LINES
 from tomewise.server.operations import FILE, Family
 from tomewise.server.replies import Deleted, TomeReply
@@ -78,9 +79,12 @@ async def export_tome(tome: str, service: Wanted) -> StreamingResponse:
 async def import_tome(tome: str, request: Request, service: Wanted) -> TomeReply:
     """Make a new tome of what an export gave. The lines may come from anyone: they are checked as by `tome import`."""
     try:
-        await service.library.fill(tome, "the export", request.stream())
+        await service.library.fill(tome, "the export", request.stream(), service.options.seconds)
     except ClientDisconnect:
         raise ClientLeft from None
+    except TimeoutError:
+        seconds = service.options.seconds
+        raise HttpError("slow", f"the export did not arrive within {seconds:g} seconds: send it again") from None
     return await show_tome(tome, service)
 
 

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from tomewise.embedding.cached_embedder import ForwardingEmbedder
-from tomewise.embedding.choose_embedder import choose_embedder
+from tomewise.embedding.choose_embedder import BUNDLED, choose_embedder
 from tomewise.errors import StoreError, UnknownName, UsageError
 from tomewise.language.spec import check_address
 from tomewise.settings import read_variable
 from tomewise.trust import refuse_embedder
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tomewise.store.contract import Store
     from tomewise.types import Embedder
 
 ADDRESS_KEY = "embedder_base_url"
+_LOCAL = re.compile(rf"hash(:[0-9]+)?|{'|'.join(map(re.escape, BUNDLED))}", re.ASCII)  # they ask and fetch nothing
 
 
 def remember_address(store: Store, embedder: Embedder) -> None:
@@ -39,6 +43,24 @@ def find_address(embedder: Embedder) -> str:
         return ""
     parts = urlsplit(embedder.address)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def refuse_foreign_embedder(settings: Mapping[str, str], source: str, own: Embedder) -> None:
+    """Raise UsageError if a tome was made with an embedder that is neither bundled, `hash`, nor our `own`.
+
+    Any other one would be fetched, or asked at an address, for whoever sent the tome.
+    """
+    from tomewise.embedding.openai import ADDRESS
+
+    name = settings.get("embedder") or "bundled"
+    address = (settings.get(ADDRESS_KEY) or ADDRESS) if name.startswith("openai:") else ""
+    if _LOCAL.fullmatch(name) or (name, address) == (own.name, find_address(own)):
+        return
+    place = f" at {address[:200]!a}" if address else ""
+    raise UsageError(
+        f"{source} was made with the embedder {name[:200]!a}{place}, which this server does not use: its owner "
+        "can import it with `tome import`"
+    )
 
 
 def find_embedder(store: Store, named: str | Embedder | None, base_url: str | None) -> Embedder:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -35,15 +35,17 @@ def export_all(path: Path) -> Iterator[str]:
         store.close()
 
 
-def import_all(path: Path, source: str, file: BinaryIO) -> None:
+def import_all(
+    path: Path, source: str, file: BinaryIO, check: Callable[[Mapping[str, str]], None] | None = None
+) -> None:
     """Make a new tome of the lines that `export_all` gave: whole, or not at all.
 
-    `source` is the name of the file in errors. Raises StoreError if there is a file at the path, and for lines that
-    make no sound tome: they may come from anyone.
+    `source` is the name of the file in errors. `check` gets the settings of the tome and may raise. Raises StoreError
+    if there is a file at the path, and for lines that make no sound tome: they may come from anyone.
     """
     lines = iter(lambda: file.readline(_LONGEST_LINE), b"")
     try:
-        SqliteStore.restore(path, lines)
+        SqliteStore.restore(path, lines, check)
     except StoreError as error:
         raise type(error)(f"{source} was not imported: {error}") from None
 

@@ -105,7 +105,7 @@ export function Understood({ answer, asked }) {
 
 /** An answer as it is pasted elsewhere: plain, as Markdown with links to this page, or its quotations alone with their places. */
 function writeCopies(answer, tome, question) {
-  const words = answer.text || "The documents do not hold the answer.";
+  const words = answer.quotations?.length ? "The nearest passages:" : answer.text || "The documents do not hold the answer."; // without a model the text is its quotations
   const address = (citation) => new URL(linkCitation(tome, answer, citation), location.href).href;
   const number = (write) => answer.citations.map((citation, place) => write(citation, place + 1));
   const plain = [words, ...number((citation, at) => `[${at}] “${citation.quote}” (${describeSource(citation)})`)].join("\n");

@@ -1,7 +1,7 @@
 // Asking: a chat with sessions.
 import {
   Button, Empty, ErrorNotice, Fold, Loading, Menu, TomeError,
-  count, findSystem, formatCount, html, kept, link, useCallback, useEffect, useGet, useKept, useKeys, useMemo, useRef, useState, useStored, writeStored,
+  count, findSystem, formatCount, html, kept, link, nameKey, useCallback, useEffect, useGet, useKept, useKeys, useMemo, useRef, useState, useStored, writeStored,
 } from "./parts.js";
 import { get, getAll, send, tomePath } from "./api.js";
 import { useModel } from "./models.js";
@@ -11,7 +11,7 @@ import { ExtrasForm, Hindrance, NO_EXTRAS, SettingsForm, SystemList, SystemSelec
 
 /** The key under which the chat of a session is kept; that of questions asked alone has no session. */
 function nameChat(tome, session) {
-  return `chat ${JSON.stringify([tome, session])}`;
+  return nameKey("chat", tome, session);
 }
 
 const MOST_TURNS = 40; // of a chat in the page; earlier ones are in the history
@@ -51,17 +51,18 @@ function useSessions(tome) {
   return { ...state, reload: useCallback(() => setTurn((now) => now + 1), []) };
 }
 
-/** What an address asks to be filled in, such as that of a stored question to ask again; null for none. */
-function readForm(query) {
-  if (!query.question) return null;
-  const settings = readJson(query.settings);
-  const options = readJson(query.options);
-  return {
-    question: query.question,
-    choice: readChoice(query.system || "hybrid", settings && typeof settings === "object" && !Array.isArray(settings) ? settings : {}),
-    extras: { ...NO_EXTRAS, options: Array.isArray(options) ? options.map(String) : [], instructions: query.instructions ?? "" },
-    sources: { documents: readTexts(query.documents), where: readTexts(query.where) },
-  };
+/** What an address asks to be filled in: all of a stored question to ask it again, or a question without a system, which leaves the rest. */
+function fillIn(query, form, draft) {
+  const { question, system, instructions } = query;
+  const written = { text: question, options: readTexts(query.options), sources: { documents: readTexts(query.documents), where: readTexts(query.where) } };
+  if (system) {
+    const settings = readJson(query.settings);
+    const choice = readChoice(system, settings && typeof settings === "object" && !Array.isArray(settings) ? settings : {});
+    return [{ ...form, choice, extras: { ...NO_EXTRAS, instructions: instructions ?? "" } }, written];
+  }
+  const extras = { ...form.extras, ...(instructions ? { instructions } : {}) };
+  if (!draft.text.trim()) return [{ ...form, extras }, { ...written, sources: isAll(written.sources) ? draft.sources : written.sources }];
+  return [form, draft.text.includes(question) ? draft : { ...draft, text: `${draft.text.trimEnd()}\n${question}` }];
 }
 
 function readTexts(text) {
@@ -81,7 +82,7 @@ function readJson(text) {
 const NO_DRAFT = { text: "", options: [], sources: ALL };
 
 function nameDraft(tome, session) {
-  return `draft ${JSON.stringify([tome, session])}`;
+  return nameKey("draft", tome, session);
 }
 
 export function AskView({ tome, query, info, navigate }) {
@@ -89,17 +90,17 @@ export function AskView({ tome, query, info, navigate }) {
   const summary = useGet(tomePath(tome));
   const sessions = useSessions(tome);
   const chat = useKept(nameChat(tome, session), () => makeChat(tome, session));
-  const [form, setForm] = useStored(`form ${tome}`, () => ({ choice: null, extras: NO_EXTRAS, alone: info.read_only }));
+  const [form, setForm] = useStored(nameKey("form", tome), () => ({ choice: null, extras: NO_EXTRAS, alone: info.read_only }));
   const [draft, setDraft] = useStored(nameDraft(tome, session), () => NO_DRAFT);
   const [model] = useModel();
   const input = useRef(null);
   const box = useRef(null);
   useEffect(() => { loadTurns(chat); }, [chat]);
   useEffect(() => {
-    const written = readForm(query);
-    if (!written) return;
-    setForm({ ...form, choice: written.choice, extras: { ...written.extras, options: [] } });
-    setDraft({ text: written.question, options: written.extras.options, sources: written.sources });
+    if (!query.question) return;
+    const [filled, written] = fillIn(query, form, draft);
+    setForm(filled);
+    setDraft(written);
     location.replace(link(tome, "ask", { session })); // so that it is filled in once
   }, [query.question]);
   useEffect(() => { if (query.system && !query.question) setForm({ ...form, choice: readChoice(query.system) }); }, [query.system]);

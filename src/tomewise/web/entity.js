@@ -10,6 +10,10 @@ export function linkEntity(tome, name) {
 }
 
 export function EntityView({ tome, query }) {
+  return html`<${EntityPage} key=${query.name} tome=${tome} query=${query} />`; // rows that were read belong to one entity
+}
+
+function EntityPage({ tome, query }) {
   const path = tomePath(tome, "entity");
   const { data, error } = useGet(query.name ? path : null, { name: query.name });
   const [more, setMore] = useState({ facts: [], passages: [], neighbours: [], start: 0, error: null });
@@ -34,7 +38,7 @@ export function EntityView({ tome, query }) {
           source=${[nameDocument(passage.document, passage.title), formatPlace(passage.place)].filter(Boolean).join(", ")} /></li>`)}</ol>` : html`<p class="soft">No passage names it.</p>`}
       </section>
       <section class="stack" aria-labelledby="around"><h2 id="around">Around it</h2>
-        ${rows.neighbours.length ? html`<ul class="neighbours">${rows.neighbours.map((each) => html`<li key=${each.name}><a href=${linkEntity(tome, each.name)} dir="auto">${each.name}</a> <small class="soft">${[each.kind, count(each.facts, "fact")].filter(Boolean).join(", ")}</small></li>`)}</ul>` : html`<${Empty} title="Alone">No fact joins it with another entity.</${Empty}>`}
+        ${rows.neighbours.length ? html`<ul class="neighbours">${rows.neighbours.map((each) => html`<li key=${each.name}><a href=${linkEntity(tome, each.name)} dir="auto">${each.name}</a> <small class="soft">${count(each.facts, "fact")}</small></li>`)}</ul>` : html`<${Empty} title="Alone">No fact joins it with another entity.</${Empty}>`}
       </section></div>
     ${isWhole ? null : html`<${Button} onClick=${read}>Show more (${formatCount(LISTS.reduce((sum, name) => sum + Math.max(0, data.counts[name] - rows[name].length), 0))} left)</${Button}>`}`;
 }

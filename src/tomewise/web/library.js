@@ -1,7 +1,7 @@
 // The library: tomes, the files that are dropped on them, one tome with its documents and its memory.
 import {
   Button, Dialog, Empty, ErrorNotice, Field, Fold, Head, Loading, Menu, Notice, Table, Tag, TomeError,
-  Quote, count, formatBytes, formatCount, formatPlace, html, link, nameDocument, shorten, useEffect, useGet, useKept, useKeys, useRef, useState,
+  Quote, count, formatBytes, formatCount, formatPlace, html, link, nameDocument, nameKey, shorten, useEffect, useGet, useKept, useKeys, useRef, useState,
 } from "./parts.js";
 import { get, isOpen, send, tomePath, upload } from "./api.js";
 import { nameLayer } from "./memory.js";
@@ -185,7 +185,7 @@ function Dropping({ onFiles, label, children }) {
  */
 function useUploads(tome, limits, onJob) {
   const most = limits.upload_bytes * BATCH_SHARE;
-  const state = useKept(`uploads ${tome}`, () => ({ waiting: [], flying: 0, tooLarge: [], sent: 0, total: 0, redraw: () => {} }));
+  const state = useKept(nameKey("uploads", tome), () => ({ waiting: [], flying: 0, tooLarge: [], sent: 0, total: 0, redraw: () => {} }));
   state.onJob = onJob;
   const run = (files) => {
     const fresh = makeUnique(files.filter(({ file }) => file.size <= most));

@@ -1,6 +1,6 @@
 // The models that the owner of the server configured: which one answers, what it costs, and whether it does. Keys stay with the server.
 import { Button, Dialog, ErrorNotice, Loading, Notice, formatCount, formatMoney, formatSeconds, html, readStored, useEffect, useGet, useState, writeStored } from "./parts.js";
-import { send } from "./api.js";
+import { get, send } from "./api.js";
 
 const watchers = new Set();
 
@@ -37,6 +37,9 @@ export function ModelButton({ info }) {
     addEventListener("hashchange", close);
     return () => removeEventListener("hashchange", close);
   }, []);
+  useEffect(() => {
+    if (name) get("api/models").then(({ models }) => models.some((model) => model.name === name) || choose(""), () => {}); // the owner took it away
+  }, [name, isOpen]);
   const shown = name || info.model;
   return html`<button type="button" class="model" aria-haspopup="dialog" title=${`Model: ${describeModel(shown)}. Spent since the server started: ${formatMoney(info.spent.cost)}.`} onClick=${() => setIsOpen(true)}><span class="hidden">Model: </span>${describeModel(shown)}</button>
     ${isOpen ? html`<${Models} name=${name} choose=${choose} onClose=${() => setIsOpen(false)} />` : null}`;
@@ -46,7 +49,6 @@ function Models({ name, choose, onClose }) {
   const { data, error } = useGet("api/models");
   const models = data?.models ?? [];
   const isKnown = models.some((model) => model.name === name);
-  useEffect(() => { if (data && name && !isKnown) choose(""); }, [data, name]); // the owner took it away
   return html`<${Dialog} title="Models" onClose=${onClose}>
     <p class="soft">Questions and builds ask the chosen one. The owner of the server names more with <code>tome serve --offer NAME</code>; their keys never come here.</p>
     <${ErrorNotice} error=${error} />${data || error ? null : html`<${Loading} />`}

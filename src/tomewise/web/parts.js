@@ -97,10 +97,31 @@ export function writeStored(key, value) {
   }
 }
 
-/** Forgets all that was stored under keys with this beginning. */
-export function dropStored(beginning) {
+/** The key under which something of a tome is kept or stored. */
+export function nameKey(kind, tome, ...more) {
+  return `${kind} ${JSON.stringify([tome, ...more])}`;
+}
+
+/** Gives all that is kept and stored of a tome to its new name; null forgets it. */
+export function moveKeys(tome, name) {
+  const move = (key, act) => {
+    const [, kind, place] = /^(\w+) (\[.*\])$/s.exec(key) ?? [];
+    const [owner, ...more] = JSON.parse(place ?? "[]");
+    if (owner === tome) act(name === null ? null : nameKey(kind, name, ...more));
+  };
+  for (const [key, own] of [...kept]) {
+    move(key, (moved) => {
+      kept.delete(key);
+      if (moved) kept.set(moved, own.tome ? Object.assign(own, { tome: name }) : own);
+    });
+  }
   try {
-    Object.keys(localStorage).filter((each) => each.startsWith(STORED + beginning)).forEach((each) => localStorage.removeItem(each));
+    for (const each of Object.keys(localStorage).filter((each) => each.startsWith(STORED))) {
+      move(each.slice(STORED.length), (moved) => {
+        if (moved) localStorage.setItem(STORED + moved, localStorage.getItem(each));
+        localStorage.removeItem(each);
+      });
+    }
   } catch {
     // nothing is kept
   }

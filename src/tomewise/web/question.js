@@ -1,7 +1,7 @@
 // One question: its form, its turn while it is answered, and the same question asked of two systems side by side.
 import {
   Button, Empty, ErrorNotice, Fold, Head, Loading, Notice, Table, TomeError,
-  formatCount, formatMoney, formatSeconds, html, link, useEffect, useGet, useKept, useState, useStored,
+  formatCount, formatMoney, formatSeconds, html, link, nameKey, useEffect, useGet, useKept, useState, useStored,
 } from "./parts.js";
 import { stream, tomePath, waitForServer } from "./api.js";
 import { AnswerActions, AnswerView, Draft, Understood, UsageLine, Within } from "./answer.js";
@@ -65,6 +65,12 @@ export function isBusy(turn) {
   return turn?.state === "asking" || turn?.state === "waiting";
 }
 
+/** How a question ended, for those who do not see it. */
+function nameOutcome(answer) {
+  if (answer.quotations?.length) return "Nearest passages";
+  return answer.resolved || answer.forced ? "Answered" : "Declined";
+}
+
 /** A question with everything that came of it. */
 export function TurnView({ turn, tome, onStop, onAgain, onGuess }) {
   const { body, state, answer, error } = turn;
@@ -80,7 +86,7 @@ export function TurnView({ turn, tome, onStop, onAgain, onGuess }) {
     ${state === "waiting" ? html`<${Notice} kind="warn" title="The server went away.">The question is asked again as soon as it is back; no finished call is repeated.</${Notice}>` : null}
     ${state === "stopped" ? html`<${Notice} title="Stopped." actions=${onAgain ? html`<${Button} small onClick=${onAgain}>Ask again</${Button}>` : null}>To ask again repeats no finished call.</${Notice}>` : null}
     ${state === "failed" ? html`<${Failed} error=${error} tome=${tome} system=${body.system} onAgain=${onAgain} />` : null}
-    <p class="hidden" role="status">${answer && turn.ended ? (answer.resolved || answer.forced ? "Answered" : "Declined") : ""}</p>
+    <p class="hidden" role="status">${answer && turn.ended ? nameOutcome(answer) : ""}</p>
     <footer class="turn-foot">
       <span class="soft">${answer ? html`${answer.system} · <${UsageLine} usage=${answer.usage} />` : busy ? html`<${Elapsed} turn=${turn} />` : null}</span>
       ${busy && onStop ? html`<${Button} small onClick=${onStop}>Stop</${Button}>` : answer ? html`<${AnswerActions} answer=${answer} tome=${tome} question=${body.question} onGuess=${onGuess} />` : null}
@@ -116,7 +122,7 @@ function StoredTrace({ tome, number }) {
 
 /** One of the two sides: its turn, and what asks and stops it. */
 function useSide(tome, place) {
-  const own = useKept(`side ${tome} ${place}`, () => ({ turn: null, leaving: null, redraw: () => {} }));
+  const own = useKept(nameKey("side", tome, place), () => ({ turn: null, leaving: null, redraw: () => {} }));
   const ask = (body) => {
     own.turn = { body };
     return startTurn(own, tome, own.turn);
@@ -132,7 +138,7 @@ function chooseSystems(query, before) {
 export function CompareView({ tome, query, info }) {
   const summary = useGet(tomePath(tome));
   const sides = [useSide(tome, 0), useSide(tome, 1)];
-  const [form, setForm] = useStored(`compare ${tome}`, () => ({ question: "", choices: null, extras: NO_EXTRAS }));
+  const [form, setForm] = useStored(nameKey("compare", tome), () => ({ question: "", choices: null, extras: NO_EXTRAS }));
   const [model] = useModel();
   const { extras } = form;
   const choices = form.choices ?? chooseSystems({}, null);

@@ -115,7 +115,7 @@ function StoredTrace({ tome, number, navigate, info }) {
     ${trace.options.length ? html`<ol class="options">${trace.options.map((option, place) => html`<li key=${place}><b>${"ABCDEFGHIJKLMNOPQRSTUVWXYZ"[place]}</b> <span dir="auto">${option}</span></li>`)}</ol>` : null}
     <${Understood} answer=${trace} asked=${trace.question} />
     <${Within} within=${trace.within} />
-    <${AnswerView} answer=${trace} tome=${tome} />
+    <h2 class="hidden">Answer</h2><${AnswerView} answer=${trace} tome=${tome} />
     <p class="between"><${UsageLine} usage=${trace.usage} /><${AnswerActions} answer=${trace} tome=${tome} question=${trace.question} /></p>
     ${lost.length ? html`<p class="soft">To stay small, the stored trace left out: ${lost.join(", ")}.</p>` : null}
     <${TraceView} events=${trace.events} tome=${tome} number=${number} open />

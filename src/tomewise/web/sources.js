@@ -43,11 +43,10 @@ export function useDocuments(tome, { words = "", folder = "", where = [], turn =
 export function listFolders(folders) {
   const sums = new Map();
   for (const [folder, number] of Object.entries(folders)) {
-    const parts = folder.split("/").filter(Boolean);
-    parts.forEach((_, place) => {
-      const name = parts.slice(0, place + 1).join("/");
+    for (const { index } of `${folder}/`.matchAll(/[^/]\//g)) { // "https://example.org" is below "https:"
+      const name = folder.slice(0, index + 1);
       sums.set(name, (sums.get(name) ?? 0) + number);
-    });
+    }
   }
   return [...sums].sort(([a], [b]) => (a < b ? -1 : 1));
 }

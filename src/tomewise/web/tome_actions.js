@@ -1,5 +1,5 @@
 // What is done with a tome as a whole: made, renamed, exported, imported, deleted.
-import { Button, Dialog, ErrorNotice, Field, dropStored, formatBytes, html, kept, link, useEffect, useRef, useState, writeStored } from "./parts.js";
+import { Button, Dialog, ErrorNotice, Field, formatBytes, html, link, moveKeys, useEffect, useRef, useState } from "./parts.js";
 import { send, tomePath, upload } from "./api.js";
 
 /** What a name lacks, in words; empty for one that can be taken. */
@@ -55,21 +55,14 @@ export function listActions({ tome, isOwned, canWrite, onAct }) {
 
 /** The window of such an act. `onDone` is called with the tome's new name, or null. */
 export function TomeAct({ act, tome, taken, onClose, onDone }) {
-  if (act === "delete") return html`<${Deletion} tome=${tome} onClose=${onClose} onDone=${() => { forgetTome(tome); onDone(null); }} />`;
+  if (act === "delete") return html`<${Deletion} tome=${tome} onClose=${onClose} onDone=${() => { moveKeys(tome, null); onDone(null); }} />`;
   if (act !== "rename") return null;
   const rename = async (name) => {
     await send("POST", tomePath(tome, "rename"), { name });
-    forgetTome(tome);
+    moveKeys(tome, name);
     onDone(name);
   };
   return html`<${NameDialog} title=${`Rename ${tome}`} first=${tome} taken=${taken.filter((name) => name !== tome)} word="Rename" act=${rename} onClose=${onClose} />`;
-}
-
-/** Lets go of what the page keeps of a tome. */
-function forgetTome(tome) {
-  for (const [key, own] of kept) if (own?.tome === tome || key === `uploads ${tome}`) kept.delete(key);
-  for (const key of [`form ${tome}`, `compare ${tome}`]) writeStored(key, null);
-  dropStored(`draft ${JSON.stringify([tome]).slice(0, -1)},`);
 }
 
 function Deletion({ tome, onClose, onDone }) {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
@@ -78,12 +78,19 @@ class SqliteStore(StoredTexts, StoredSpaces, StoredRecords):
             raise
 
     @classmethod
-    def restore(cls, path: Path, lines: Iterable[bytes]) -> None:
-        """Make a new tome of what `dump` wrote: whole, or not at all. Raises StoreError, also for hostile lines."""
+    def restore(
+        cls, path: Path, lines: Iterable[bytes], check: Callable[[Mapping[str, str]], None] | None = None
+    ) -> None:
+        """Make a new tome of what `dump` wrote: whole, or not at all. Raises StoreError, also for hostile lines.
+
+        `check` gets the rows of the table meta, and may raise.
+        """
         path = Path(path).absolute()
         with begin_new(path) as connection:
             fill(connection, lines)
             _check_settings(connection, path)
+            if check:
+                check({row.key: row.value for row in connection.execute(select(meta.c.key, meta.c.value))})
 
     def delete(self) -> None:
         """Close the store, and delete the tome with its caches. Raises Locked while it is being written."""
