@@ -342,7 +342,7 @@ def test_folders_that_hold_no_jobs_stay(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "record", ["[]", "5", '{"task": 5}', "[" * 9999, b"\xff", '{"progress": []}', {"files": [5]}, {"document": 5}]
+    "record", ["[]", "5", '{"task": 5}', "[" * 9999, b"\xff", '{"progress": []}', {"files": [5]}, {"texts": "x"}]
 )
 def test_a_damaged_record_of_a_job_stops_no_server(path: Path, record: str | bytes | dict[str, object]) -> None:
     folder = make_job(path, **({"task": record} if isinstance(record, dict) else {}))

@@ -158,7 +158,11 @@ class Lagging(Outgoing):
     def describe_build(self) -> str:
         """What a build would use."""
         cost = "" if self.cost is None else f" (${self.cost:.4f})" if self.cost else ""
-        parts = [f"about {self.calls:,} call{'s' * (self.calls != 1)}{cost}"] if self.calls or not self.unpriced else []
+        parts = (
+            [f"about {self.calls:,} call{'' if self.calls == 1 else 's'}{cost}"]
+            if self.calls or not self.unpriced
+            else []
+        )
         parts += [f"what `--estimate` says for {', '.join(self.unpriced)}"] if self.unpriced else []
         return " and ".join(parts)
 
