@@ -143,7 +143,8 @@ def _write_http(described: Mapping[str, Any]) -> str:
         "# HTTP",
         "",
         "What [`tome serve`](commands/serve.md) answers. `/openapi.json` of a running server says the same in full. "
-        "Each request carries `Authorization: Bearer TOKEN`.",
+        "Requests carry `Authorization: Bearer TOKEN`, or the cookie that a browser got for the printed address. "
+        "`/api/health` needs neither, and with `--no-token` no request does.",
         "",
     ]
     tags: dict[str, list[str]] = {}
