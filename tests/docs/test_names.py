@@ -54,7 +54,7 @@ def list_commands(path: Path) -> list[str]:
 
 
 def every_option(command: typer.models.CommandInfo) -> set[str]:
-    own = {option for parameter in command.params for option in parameter.opts}
+    own = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
     return own.union(*(every_option(child) for child in getattr(command, "commands", {}).values()))
 
 
