@@ -149,8 +149,8 @@ MUTATIONS = (
     Mutation(
         "selecting: neighbours gain",
         "loops/fusing.py",
-        "        scores[node] += score\n",
-        "        pass\n",
+        "                scores[nodes[key]] += beside[nodes[hit]]\n",
+        "                pass\n",
         ("tests/loops/test_fusing.py",),
     ),
     Mutation(
