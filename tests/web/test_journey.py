@@ -175,7 +175,7 @@ def test_a_new_user_with_a_keyboard(visitor: Callable[..., Visit], fresh: Served
     page.keyboard.type("Who is the Master of the Tide House?")
     page.keyboard.press("Enter")
     expect(page.locator(".answer-text").first).to_contain_text("Everard Lisle")
-    press_until(page, "Shift+Tab", "e.className === 'reference'")
+    press_until(page, "Shift+Tab", "e.classList.contains('reference') && e.textContent === '1'")
     quotation = page.locator(".quote blockquote").first.text_content()
     page.keyboard.press("Enter")
     expect(page.locator("mark.current")).to_have_text(quotation or "-")
