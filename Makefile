@@ -2,18 +2,18 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo test test-wheel check docs docs-serve bench clean
+.PHONY: demo test test-wheel check docs docs-update docs-serve bench clean
 
 demo: $(READY)  ## the main job on the bundled sample story
 	$(BIN)/tome demo --system comorag --trace --tome demo.tome
 
-test: $(READY)  ## all tests, offline, without keys
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile
+test: $(READY)  ## all tests but those of the snippets, which `make check` runs; offline, without keys
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile --ignore tests/docs/test_snippets.py
 
 test-wheel: $(READY)  ## the wheel in clean environments, as new users get it; needs the package registry
 	$(BIN)/python tools/test_wheel.py
 
-check: $(READY)  ## style, types, imports and their table, rooms, wording, the README's snippets
+check: $(READY)  ## style, types, imports and their table, rooms, wording, the snippets of README, site and examples
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -21,10 +21,13 @@ check: $(READY)  ## style, types, imports and their table, rooms, wording, the R
 	$(BIN)/python tools/draw_architecture.py --check
 	$(BIN)/python tools/check_words.py
 	$(BIN)/python tools/check_rooms.py
-	$(BIN)/python -m pytest tests/test_readme.py --deselect tests/test_readme.py::test_lines_of_experiments_run
+	$(BIN)/python -m pytest -n 2 --dist worksteal tests/docs/test_snippets.py
 
 docs: $(READY)  ## the site of the documentation in build/site, with every link and name of the reference checked
 	$(BIN)/python -m tools.docs.build
+
+docs-update: $(READY)  ## the output that pages show, written again from what their commands print
+	$(BIN)/python -m tools.docs.run_page --update
 
 docs-serve: $(READY)  ## the same site, built again whenever a page changes
 	$(BIN)/python -m tools.docs.build --serve

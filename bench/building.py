@@ -42,7 +42,8 @@ from tomewise.meter import ModelCall
 from tomewise.reading.splitter import PassageSplitter
 from tomewise.run import meter
 from tomewise.sample import STORY
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.records import SETTINGS
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.systems.answer import answer_question
 from tomewise.systems.comorag import comorag
 from tomewise.systems.kit import Kit
@@ -106,12 +107,12 @@ def ignore_progress(_: Progress) -> None:
 
 
 @asynccontextmanager
-async def open_filled_store(text: str, embedder: Embedder) -> AsyncIterator[SqliteStore]:
+async def open_filled_store(text: str, embedder: Embedder) -> AsyncIterator[SqlStore]:
     """A store that holds the text as passages."""
     with tempfile.TemporaryDirectory() as folder:
-        store = SqliteStore.open(Path(folder) / "a.tome")
+        store = SqlStore.open(Path(folder) / "a.tome")
         with store.write() as change:
-            change.set_meta("dimensions", str(embedder.dimensions))
+            change.put_note(SETTINGS, "dimensions", str(embedder.dimensions))
         layer = PassagesLayer(store, embedder, PassageSplitter(embedder.tokenizer, embedder.max_tokens))
         async for _ in layer.add([Document(id="text", text=text)]):
             pass
@@ -119,7 +120,7 @@ async def open_filled_store(text: str, embedder: Embedder) -> AsyncIterator[Sqli
         store.close()
 
 
-def make_layers(store: SqliteStore, model: LanguageModel, embedder: Embedder) -> tuple[Layer, ...]:
+def make_layers(store: SqlStore, model: LanguageModel, embedder: Embedder) -> tuple[Layer, ...]:
     return comorag(Kit(store, Cached(model, Prompts(), store.calls), embedder)).layers
 
 

@@ -23,13 +23,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tomewise.embedding.hash import HashEmbedder
+from tomewise.memory.build_records import record_build
 from tomewise.memory.building import build
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.memory.imports.extraction_file import read_extractions
 from tomewise.memory.passages import PassagesLayer
 from tomewise.reading.splitter import PassageSplitter
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.lookups import read_vectors
+from tomewise.store.records import SETTINGS
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Document, Node, Passage, Progress, content_id
 
@@ -77,11 +80,11 @@ def make_document(number: int) -> tuple[Document, list[Passage]]:
 
 def fill(path: Path) -> None:
     """Make a tome as a build leaves it."""
-    store = SqliteStore.open(path)
+    store = SqlStore.open(path)
     random = np.random.default_rng(1)
     embedder = RandomVectors()
     with store.write() as change:
-        change.set_meta("dimensions", str(WIDTH))
+        change.put_note(SETTINGS, "dimensions", str(WIDTH))
         passages: list[Passage] = []
         keys: list[int] = []
         for number in range(DOCUMENTS):
@@ -90,7 +93,7 @@ def fill(path: Path) -> None:
             passages += parts
         change.put_vectors("passages", keys, embedder.embed([passage.content for passage in passages]))
         change.record_intake(NAMES.layer, keys)
-        change.record_build(NAMES.layer, {"taken": len(keys)})
+        record_build(change, NAMES.layer, {"taken": len(keys)})
     ids = [passage.id for passage in passages]
     # The first name is in every passage.
     seen = [ids] + [[ids[at] for at in random.integers(0, len(ids), 1 + row % 3)] for row in range(1, ENTITIES)]
@@ -130,8 +133,8 @@ def make_extraction(given: object) -> dict[str, object]:
 def measure(path: Path, repeats: int) -> None:
     embedder = RandomVectors()
     start = time.perf_counter()
-    store = SqliteStore.open(path)
-    store.vectors(NAMES.entities)
+    store = SqlStore.open(path)
+    read_vectors(store, NAMES.entities)
     print(f"open and map: {time.perf_counter() - start:.3f} s")
     model = ScriptedModel({"extract_facts": make_extraction})
     layer = GraphLayer(store, model, embedder)
@@ -172,9 +175,9 @@ async def time_musique_import(folder: Path) -> None:
         print("shared/data/musique is absent: no import to measure")
         return
     embedder = RandomVectors()
-    store = SqliteStore.open(folder / f"musique-{os.getpid()}.tome")
+    store = SqlStore.open(folder / f"musique-{os.getpid()}.tome")
     with store.write() as change:
-        change.set_meta("dimensions", str(WIDTH))
+        change.put_note(SETTINGS, "dimensions", str(WIDTH))
     rows = [json.loads(line) for line in (source / "corpus.jsonl").read_text(encoding="utf-8").splitlines()]
     documents = [Document(id=str(row["id"]), text=row["text"], title=row["title"]) for row in rows]
     splitter = PassageSplitter(embedder.tokenizer, 256)  # type: ignore[arg-type]

@@ -33,7 +33,8 @@ from tomewise.memory.schemata.kernels import find_components
 from tomewise.memory.schemata.network import Links, Lists, Network, Passages, complete_lists
 from tomewise.memory.schemata.schemata_layer import SchemataLayer
 from tomewise.memory.schemata.schemata_names import USUAL, SchemataRules
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.records import BUILDS, SETTINGS
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import HashEmbedder, ScriptedModel
 from tomewise.tome.tome import Tome
 from tomewise.types import Document, Passage, content_id
@@ -71,10 +72,10 @@ def quiet(_: object) -> None:
     pass
 
 
-def put_vectors(store: SqliteStore, vectors: NDArray[np.float32], documents: NDArray[np.int64], first: int) -> None:
+def put_vectors(store: SqlStore, vectors: NDArray[np.float32], documents: NDArray[np.int64], first: int) -> None:
     """Add passages with these vectors, several to a document; `documents` ascend."""
     with store.write() as change:
-        change.set_meta("dimensions", str(vectors.shape[1]))
+        change.put_note(SETTINGS, "dimensions", str(vectors.shape[1]))
         starts = np.flatnonzero(np.diff(documents, prepend=-1))
         for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(documents)], strict=True):
             name = f"d{first + int(documents[start]):08}"
@@ -101,13 +102,13 @@ def draw_topics(count: int, seed: int = 0) -> tuple[NDArray[np.float32], NDArray
 async def measure_speed(passages: int) -> None:
     vectors, documents = draw_topics(passages + 300)
     with tempfile.TemporaryDirectory() as folder:
-        store = SqliteStore.open(Path(folder) / "a.tome")
+        store = SqlStore.open(Path(folder) / "a.tome")
         put_vectors(store, vectors[:passages], documents[:passages], 0)
         model = ScriptedModel({"summarise": lambda given: {"summary": given.texts[0][:80]}})
         layer = SchemataLayer(store, model, FakeEmbedder(DIMENSIONS))
         clock = Clock()
         await build([layer], store, quiet)
-        network = store.builds()["schemata"]["network"]
+        network = store.notes(BUILDS)["schemata"]["network"]
         print(f"{passages:,} passages: {clock}; {len(model.calls):,} calls; clusters {network['clusters']}", flush=True)
         for batch in range(3):
             rows = slice(passages + 100 * batch, passages + 100 * batch + 100)
@@ -180,10 +181,10 @@ def measure_clusters() -> None:
         print(f"35 meetings, {field}: {median(values):.3g} ({min(values):.3g} to {max(values):.3g})")
 
 
-def put_passages(store: SqliteStore, passages: Passages, chosen: NDArray[np.int64]) -> None:
+def put_passages(store: SqlStore, passages: Passages, chosen: NDArray[np.int64]) -> None:
     """Add these passages, whole documents; the number of a document is its name."""
     with store.write() as change:
-        change.set_meta("dimensions", str(DIMENSIONS))
+        change.put_note(SETTINGS, "dimensions", str(DIMENSIONS))
         for home in np.unique(passages.documents[chosen]).tolist():
             rows, name = chosen[passages.documents[chosen] == home], f"d{home:08}"
             own = [
@@ -194,7 +195,7 @@ def put_passages(store: SqliteStore, passages: Passages, chosen: NDArray[np.int6
             change.put_vectors("passages", keys, passages.select(rows))
 
 
-def grow(store: SqliteStore, rules: SchemataRules) -> tuple[int, float]:
+def grow(store: SqlStore, rules: SchemataRules) -> tuple[int, float]:
     """Calls and processor seconds of a build of the schemata."""
     model, start = ScriptedModel({"summarise": say_which}), time.process_time()
     asyncio.run(build([SchemataLayer(store, model, FakeEmbedder(DIMENSIONS), rules)], store, quiet))
@@ -205,7 +206,7 @@ def add_batches(passages: Passages, batches: Sequence[NDArray[np.int64]], rules:
     """Calls and seconds of building these batches of documents, one after another, into the memory of all others."""
     is_late = np.isin(passages.documents, np.concatenate(batches))
     with tempfile.TemporaryDirectory() as folder:
-        store = SqliteStore.open(Path(folder) / "a.tome")
+        store = SqlStore.open(Path(folder) / "a.tome")
         put_passages(store, passages, np.flatnonzero(~is_late))
         grow(store, rules)
         taken = []
@@ -223,7 +224,7 @@ def measure_batches(name: str, repeats: int) -> None:
     whole = {}
     with tempfile.TemporaryDirectory() as folder:
         for renew in (0.1, 0.0):
-            with_all = SqliteStore.open(Path(folder) / f"{renew}.tome")
+            with_all = SqlStore.open(Path(folder) / f"{renew}.tome")
             put_passages(with_all, passages, np.arange(count))
             whole[renew] = grow(with_all, SchemataRules(renew=renew))
             with_all.close()

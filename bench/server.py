@@ -111,10 +111,12 @@ async def compare(path: Path, url: str, served: Served, opened: int) -> None:
             own["many"].append(await time_work(lambda w=words: tome.aask_many(w, system="naive")))
             over_http["many"].append(await time_work(lambda w=words: ask_many(client, [f"{each}?" for each in w])))
         await ask_many(client, [f"Which? {number}" for number in range(8)])
+        processor = [await measure_processor(client, served, number) for number in range(REPEATS)]
     await tome.aclose()
     show("a question over HTTP ÷ `aask`", median(over_http["one"]) / median(own["one"]), 1.05)
     show("16 questions at once ÷ `ask_many`", median(over_http["many"]) / median(own["many"]), 1.1)
     show("first event, later than in process", 1000 * (median(over_http["first"]) - median(own["first"])), 50, " ms")
+    show("processor time a question, 16 at once", min(processor), 30, " ms")
     show("memory idle ÷ tome opened", memory / opened, 1.15)
     show("memory with 8 questions ÷ tome opened", read_memory(served) / opened, 1.3)
 
@@ -199,6 +201,13 @@ async def ask_many(client: httpx.AsyncClient, questions: list[str], system: str 
     await asyncio.gather(*(ask(client, question, system) for question in questions))
 
 
+async def measure_processor(client: httpx.AsyncClient, served: Served, number: int) -> float:
+    """Milliseconds of processor time of the server for each of 16 new questions at once."""
+    began = read_processor(served)
+    await ask_many(client, [f"Which {number}? {each}" for each in range(16)])
+    return 1000 * (read_processor(served) - began) / 16
+
+
 async def ask_own(tome: Tome, question: str) -> tuple[float, float]:
     """Seconds of one question in process, and seconds until its first event."""
     began = time.perf_counter()
@@ -263,6 +272,12 @@ def measure_opened(path: Path, url: str) -> int:
         "print(next(l for l in open('/proc/self/status') if l.startswith('VmRSS')).split()[1])"
     )
     return int(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+
+
+def read_processor(served: Served) -> float:
+    """Seconds of processor time that the server has used."""
+    fields = Path(f"/proc/{served.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def read_memory(served: Served) -> int:

@@ -21,6 +21,8 @@ from tomewise.evaluate.items import RankedPassage, Span
 from tomewise.evaluate.metrics.span_overlap import span_recall_at
 from tomewise.loops.origins import PASSAGE, name_kind
 from tomewise.sample import STORY, read_questions
+from tomewise.store.lookups import find_keys
+from tomewise.store.records import SESSIONS
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, Document
 
@@ -84,7 +86,7 @@ def add_meeting(tome: Tome) -> Asked:
 def measure_seen(tome: Tome, answer: Answer, gold: tuple[Span, ...]) -> float:
     """The share of the gold spans that the passages shown to the answering call hold."""
     sources = [source for piece in answer.evidence if name_kind(piece) == PASSAGE for source in piece.sources]
-    passages = tome.store.passages(tome.store.keys_of(sources).values()).values()
+    passages = tome.store.passages(find_keys(tome.store, sources).values()).values()
     shown = [RankedPassage(id=each.id, document=each.document, start=each.start, end=each.end) for each in passages]
     return span_recall_at(shown, gold)
 
@@ -126,7 +128,9 @@ def main() -> None:
                 alone = show(tome, system, "one by one", asked, answers)
                 session = tome.session(system)
                 answers = [session.ask(question, system=system, fresh=True) for question in asked]
-                together = show(tome, system, "session", asked, answers, len(json.dumps(tome.store.session(system))))
+                together = show(
+                    tome, system, "session", asked, answers, len(json.dumps(tome.store.note(SESSIONS, system)))
+                )
                 print(f"tokens of the session: {together / alone:.2f} times those one by one", flush=True)
 
 

@@ -23,8 +23,10 @@ from pathlib import Path
 import numpy as np
 
 from tomewise.store.export import export
-from tomewise.store.sqlite.sqlite_store import SqliteStore
-from tomewise.store.sqlite.write import Write
+from tomewise.store.lookups import read_edges, read_vectors
+from tomewise.store.records import SETTINGS
+from tomewise.store.sql.sql_store import SqlStore
+from tomewise.store.sql.write import Write
 from tomewise.types import Document, Node, Passage
 
 DIMENSIONS = 384
@@ -53,10 +55,10 @@ def main() -> None:
 
 def make_tome(path: Path, share: float) -> None:
     rng = np.random.default_rng(1)
-    store = SqliteStore.open(path)
+    store = SqlStore.open(path)
     count = {"passages": int(40_000 * share), ENTITIES: int(140_000 * share), FACTS: int(160_000 * share)}
     with print_time("documents and passages"), store.write() as change:
-        change.set_meta("dimensions", str(DIMENSIONS))
+        change.put_note(SETTINGS, "dimensions", str(DIMENSIONS))
         keys = []
         ids: list[str] = []
         for number in range(count["passages"] // PER_DOCUMENT):
@@ -88,8 +90,8 @@ def make_tome(path: Path, share: float) -> None:
 
 def time_changes(path: Path) -> None:
     rng = np.random.default_rng(2)
-    store = SqliteStore.open(path)
-    store.vectors(FACTS)
+    store = SqlStore.open(path)
+    read_vectors(store, FACTS)
     with store.read() as connection:
         known = [row[0] for row in connection.exec_driver_sql("SELECT id FROM nodes WHERE layer = ?", (ENTITIES,))]
     before = hash(tuple(export(store))) if "--export" in sys.argv else 0
@@ -141,25 +143,25 @@ def add_document(change: Write, rng: np.random.Generator, name: str, known: list
 
 def time_opening(path: Path) -> None:
     start = time.perf_counter()
-    store = SqliteStore.open(path)
+    store = SqlStore.open(path)
     _map_arrays(store)
     seconds = time.perf_counter() - start
     print(f"{seconds * 1000:9.1f} ms  open all arrays, a fresh process; resident {_read_peak_memory():.0f} MB")
     with print_time("    one product with each set of vectors"):
         for space in ("passages", ENTITIES, FACTS):
-            store.vectors(space).stored_rows @ np.ones(DIMENSIONS, np.float32)
+            read_vectors(store, space).stored_rows @ np.ones(DIMENSIONS, np.float32)
     with print_time("    the same again"):
         for space in ("passages", ENTITIES, FACTS):
-            store.vectors(space).stored_rows @ np.ones(DIMENSIONS, np.float32)
+            read_vectors(store, space).stored_rows @ np.ones(DIMENSIONS, np.float32)
     print(f"    peak resident {_read_peak_memory():.0f} MB")
     store.close()
 
 
-def _map_arrays(store: SqliteStore) -> None:
+def _map_arrays(store: SqlStore) -> None:
     for space in ("passages", ENTITIES, FACTS):
-        store.vectors(space)
+        read_vectors(store, space)
     for space in ("ends:x", "synonyms:x", f"seen-in:{ENTITIES}", f"seen-in:{FACTS}"):
-        store.edges(space)
+        read_edges(store, space)
 
 
 def _make_document(name: str) -> tuple[Document, list[Passage]]:

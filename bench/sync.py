@@ -15,6 +15,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from tomewise.store.lookups import read_vectors
+
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -58,7 +60,7 @@ def check(path: Path, seen: set[str]) -> int:
         records = tome.documents()
         for record in records:
             assert tome.document(record.id).text in seen, f"{record.id} is not what any file held"
-        assert len(tome.store.vectors("passages").keys) == len(tome.store.passages())
+        assert len(read_vectors(tome.store, "passages").keys) == len(tome.store.passages())
     return len(records)
 
 

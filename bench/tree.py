@@ -26,6 +26,7 @@ from sklearn.mixture import GaussianMixture
 from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.roles import SummaryIn
+from tomewise.memory.build_records import forget_layer
 from tomewise.memory.building import build, estimate
 from tomewise.memory.passages import PassagesLayer
 from tomewise.memory.tree import clustering
@@ -35,7 +36,9 @@ from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.reading.splitter import PassageSplitter
 from tomewise.run import meter
 from tomewise.sample import STORY
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.lookups import read_vectors
+from tomewise.store.records import BUILDS, SETTINGS
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import ScriptedModel
 from tomewise.types import Document, Embedder, LanguageModel, Progress
 
@@ -93,29 +96,29 @@ def find_best_fit_by_scikit_learn(points: Any, most: int, seed: int, _: Any) -> 
         return Fit(best.predict_proba(points), best.score(points) * len(points), best.bic(points))
 
 
-async def make_filled_store(path: Path, text: str, embedder: Embedder) -> SqliteStore:
-    store = SqliteStore.open(path)
+async def make_filled_store(path: Path, text: str, embedder: Embedder) -> SqlStore:
+    store = SqlStore.open(path)
     with store.write() as change:
-        change.set_meta("dimensions", str(embedder.dimensions))
+        change.put_note(SETTINGS, "dimensions", str(embedder.dimensions))
     layer = PassagesLayer(store, embedder, PassageSplitter(embedder.tokenizer, embedder.max_tokens))
     async for _ in layer.add([Document(id="novel", text=text)]):
         pass
     return store
 
 
-def time_clustering(store: SqliteStore, embedder: Embedder, reduction: Reduction) -> None:
+def time_clustering(store: SqlStore, embedder: Embedder, reduction: Reduction) -> None:
     passages = store.passages()
     texts = [passage.content for passage in passages.values()]
     tokens = [len(found.ids) for found in embedder.tokenizer.encode_batch(texts, add_special_tokens=False)]
     for attempt in ("first (imports and compiles)", "again"):
         clock = Clock()
         with clock.measure():
-            found = find_clusters(store.vectors("passages").rows, tokens, reduction, 3500)
+            found = find_clusters(read_vectors(store, "passages").rows, tokens, reduction, 3500)
         print(f"cluster {len(texts)} passages, {reduction.name}, {attempt:29}{clock}; {len(found)} clusters")
 
 
 async def measure_build(
-    name: str, store: SqliteStore, timed: TimedEmbedder, make: Callable[[Any], LanguageModel], reduction: Reduction
+    name: str, store: SqlStore, timed: TimedEmbedder, make: Callable[[Any], LanguageModel], reduction: Reduction
 ) -> None:
     layer = TreeLayer(store, make(timed), timed, reduction=reduction)
     (foreseen,) = await estimate([layer], store)
@@ -125,7 +128,7 @@ async def measure_build(
         await build([layer], store, ignore_progress)
     used = seen.usage().total
     own = (clock.processor - timed.clock.processor) / used.calls
-    print(f"build, {name:12}{clock}; embedding {timed.clock}; levels {store.builds()['tree']['sizes']}")
+    print(f"build, {name:12}{clock}; embedding {timed.clock}; levels {store.notes(BUILDS)['tree']['sizes']}")
     print(f"  {1000 * own:.1f} ms processor a call, without embedding (with the model's own time if it is extractive)")
     for field in ("calls", "input_tokens", "output_tokens"):
         before, after = getattr(foreseen, field), getattr(used, field)
@@ -150,7 +153,7 @@ async def main() -> None:
         await measure_build("at once", store, timed, lambda _: ScriptedModel({"summarise": reply_at_once}), reduction)
         with store.write() as change:
             change.remove_nodes(store.node_keys("tree"))
-            change.forget_layer("tree")
+            forget_layer(change, "tree")
         await measure_build("extractive", store, timed, ExtractiveModel, reduction)
         store.close()
 

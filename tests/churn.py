@@ -24,7 +24,8 @@ from tomewise.language.together import Batch
 from tomewise.tome.tome import Tome
 from tomewise.types import In, Out, Role
 
-# Together they have all layers that are functions of their passages; schemata depend on the history.
+# Together they have the layers that are functions of their passages. A MemTree depends on the history, see
+# `tests/memory/growing_tree`, and so do the texts of schemata.
 SYSTEMS = (
     "raptor",
     "comorag levels=2",

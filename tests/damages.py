@@ -20,7 +20,7 @@ from typing import Any
 from zlib import crc32
 
 from tomewise.errors import ReadingError, StoreError, UnknownName
-from tomewise.store.sqlite.mirror import encode_header
+from tomewise.store.sql.mirror import encode_header
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
 

@@ -1,4 +1,4 @@
-"""Install the package `tests/plugin` for a test: its entry points on the path, as an installer writes them.
+"""Install the package `examples/own_part` for a test: its entry points on the path, as an installer writes them.
 
 Without an installer, so that it takes no time and needs neither a network nor a build tool.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-PLUGIN = Path(__file__).parent / "plugin"
+PLUGIN = Path(__file__).parents[1] / "examples" / "own_part"
 SOURCES = PLUGIN / "src"
 
 

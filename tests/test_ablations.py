@@ -21,7 +21,7 @@ from tests.stories import put_texts
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.loops.extracts import EXTRACTS
 from tomewise.memory.building import build
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import SYSTEMS, assemble
@@ -108,15 +108,30 @@ def make_model() -> ScriptedModel:
         {
             "gist": lambda given: {"memory": f"{given.text}\n\n{ADDED}"},
             "summarise": lambda given: {"summary": f"Sum: {' '.join(text[:12] for text in given.texts)[:80]}"},
+            "aggregate": lambda given: {"summary": f"Sum: {' '.join(text[:12] for text in given.texts)[:80]}"},
             "narrate": lambda given: {"summary": f"Course: {' '.join(text[:12] for text in given.texts)[:80]}"},
             "extract_facts": extract_lines,
             "filter_facts": lambda given: {"keep": [at for at, fact in enumerate(given.facts, 1) if "tom" in fact]},
             "select_nodes": lambda given: {"keep": list(range(1, 1 + len(given.nodes)))},
             "decompose": lambda _: {"subqueries": [QUESTION, "Whom did Ada once meet?"]},
+            "keywords": lambda _: {"details": ["Ida"], "themes": ["Whom met"]},
             "probe": lambda given: {"probes": [f"number {len(given.past_probes) + place}" for place in range(3)]},
             "encode": lambda given: {"cue": f"cue of {given.probe}"},
             "fuse": lambda _: {"cue": "fused"},
             "extract_relations": relate_lines,
+            "write_report": lambda given: {
+                "title": f"On {given.entities[0].name}",
+                "summary": " ".join(row.description for row in given.relations),
+                "importance": 5,
+            },
+            "rate_report": lambda _: {"rating": 5},
+            "map_reports": lambda given: {
+                "points": [
+                    {"description": "Ada met Tom.", "labels": [each.label], "score": 50} for each in given.evidence
+                ]
+            },
+            "hypothesise": lambda _: {"answer": "Ada met Tom."},
+            "explore": lambda given: {"answer": "Ada met Tom.", "score": 50, "follow_ups": ["Whom did Tom know?"]},
             "plan": plan_once,
             "evolve": evolve_points,
             "merge_points": lambda _: {"merges": [{"points": ["M1", "M2"], "description": "Ada met both."}]},
@@ -141,7 +156,7 @@ def make_model() -> ScriptedModel:
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tome with every layer of every system and ablation."""
     path = tmp_path_factory.mktemp("library") / "a.tome"
-    store = SqliteStore.open(path)
+    store = SqlStore.open(path)
     put_texts(store, EMBEDDER, "story", *TEXTS)
     kit = Kit(store, make_model(), EMBEDDER)
     ways = [(system, {}) for system in ABLATIONS] + [
@@ -182,12 +197,12 @@ def is_over_lands(system: str, ablation: str) -> bool:
 @pytest.fixture
 def store(request: pytest.FixtureRequest, system: str, ablation: str, tmp_path: Path):
     path = request.getfixturevalue("lands" if is_over_lands(system, ablation) else "library")
-    made = SqliteStore.open(shutil.copy(path, tmp_path / "a.tome"))
+    made = SqlStore.open(shutil.copy(path, tmp_path / "a.tome"))
     yield made
     made.close()
 
 
-async def run(store: SqliteStore, name: str, settings: Mapping[str, Any], question: str) -> Ran:
+async def run(store: SqlStore, name: str, settings: Mapping[str, Any], question: str) -> Ran:
     model = make_model()
     several = {"chunk": 250, "memory": 31} if name == "cosmir" else {}  # tokens: two chunks, and a ledger that forgets
     system = assemble(name, Kit(store, model, EMBEDDER), **(several | {**settings}))
@@ -365,6 +380,41 @@ def network_alone(full: Ran, ablated: Ran) -> None:
     assert ablated.calls["select_nodes"] > 1, "it grows along links"
 
 
+def builds_other_tree(name: str) -> Callable[[Ran, Ran], None]:
+    def check(full: Ran, ablated: Ran) -> None:
+        assert (full.layers, ablated.layers) == (("memtree",), (f"memtree:{name}",))
+        nodes = [piece for piece in ablated.evidence if piece.layer == ablated.layers[0]]
+        assert nodes
+        assert all(piece.text.startswith("Sum:") != (name == "aggregation=0") for piece in nodes)
+
+    return check
+
+
+def searches_by(*first: str, question: bool = False) -> Callable[[Ran, Ran], None]:
+    """The first entities tell by which keywords was searched; and whether the question itself found passages."""
+
+    def check(full: Ran, ablated: Ran) -> None:
+        assert full.layers == ablated.layers
+        assert LONER in texts(full), "in no fact: the question found it"
+        assert (LONER in texts(ablated)) == question
+        entities = [piece.text for piece in ablated.evidence if piece.layer == "entities"]
+        assert tuple(entities[: len(first)]) == first
+
+    return check
+
+
+def searches_without_keywords(full: Ran, ablated: Ran) -> None:
+    no_call_of("keywords")(full, ablated)
+    searches_by("ada", "tom", question=True)(full, ablated)
+
+
+def searches_passages_alone(full: Ran, ablated: Ran) -> None:
+    no_call_of("keywords")(full, ablated)
+    assert (full.layers, ablated.layers) == (("graph:passages-relations",), ())
+    assert {piece.layer for piece in full.evidence} == {"passages", "facts", "entities"}
+    assert {piece.layer for piece in ablated.evidence} == {"passages"}
+
+
 def builds_schemata(name: str) -> Callable[[Ran, Ran], None]:
     def check(full: Ran, ablated: Ran) -> None:
         assert ablated.layers == (f"schemata:{name}",)
@@ -441,6 +491,32 @@ def show_apart(full: Ran, ablated: Ran) -> None:
     assert any(f"{LONER} {BESIDE}" in text for text in full.shown)
 
 
+def reads_reports(*roles: str) -> Callable[[Ran, Ran], None]:
+    """Reports are read by these roles, and the answer is from what they say and from passages."""
+
+    def check(full: Ran, ablated: Ran) -> None:
+        assert full.layers == ablated.layers == ("graph:passages-relations", "communities")
+        assert full.calls == {"answer": 1}
+        assert {*ablated.calls} == {*roles, "answer"}
+        assert {piece.layer for piece in ablated.evidence} == {"passages"}
+        (chosen,) = ablated.details("reports chosen")
+        assert chosen["reports"]
+
+    return check
+
+
+def without_reports(full: Ran, ablated: Ran) -> None:
+    no_layer("communities", "reports")(full, ablated)
+
+
+def without_relations(full: Ran, ablated: Ran) -> None:
+    assert full.layers == ablated.layers
+    assert {piece.layer for piece in full.evidence} - {piece.layer for piece in ablated.evidence} == {
+        "entities",
+        "facts",
+    }
+
+
 CHANGES: Mapping[tuple[str, str], Callable[[Ran, Ran], None]] = {
     ("naive", SELECTION): show_apart,
     ("hybrid", "without rewriting"): without_lift,
@@ -458,6 +534,14 @@ CHANGES: Mapping[tuple[str, str], Callable[[Ran, Ran], None]] = {
     ("hipporag2+probe", SELECTION): show_apart,
     ("raptor", "traversal"): from_the_top,
     ("raptor", SELECTION): show_apart,
+    ("memtree", "batches of one"): builds_other_tree("batch=1"),
+    ("memtree", "without aggregation"): builds_other_tree("aggregation=0"),
+    ("memtree", SELECTION): show_apart,
+    ("lightrag", "local"): searches_by("ida"),
+    ("lightrag", "global"): searches_by("ada", "tom"),
+    ("lightrag", "hybrid"): searches_by("ida", "ada"),
+    ("lightrag", "without graph"): searches_passages_alone,
+    ("lightrag", "without keywords"): searches_without_keywords,
     ("cogitorag", "without diffusion"): one_step_only,
     ("cogitorag", "without cognirank"): masses_alone,
     ("cogitorag", "without decomposition"): no_call_of("decompose"),
@@ -494,6 +578,13 @@ CHANGES: Mapping[tuple[str, str], Callable[[Ran, Ran], None]] = {
     ("hgmem", "merged points stay"): originals_too,
     ("hgmem", "go on although sufficient"): go_on,
     ("hgmem", SELECTION): show_apart,
+    ("graphrag", "global"): reads_reports("map_reports"),
+    ("graphrag", "dynamic"): reads_reports("rate_report", "map_reports"),
+    ("graphrag", "drift"): reads_reports("hypothesise", "explore"),
+    ("graphrag", "global, level 0"): reads_reports("map_reports"),
+    ("graphrag", "global, level 1"): reads_reports("map_reports"),
+    ("graphrag", "without reports"): without_reports,
+    ("graphrag", "without relations"): without_relations,
     ("read_agent", "sequential"): one_page_after_another,
     ("read_agent", "without look-up"): gists_alone,
     ("cosmir", "extraction alone"): no_call_of("infer_notes", "refine_questions"),

@@ -24,7 +24,7 @@ from tomewise.language.reply import decode
 from tomewise.language.roles import ANSWER, ENCODE, FUSE, PROBE
 from tomewise.loops.evidence import make_token_counter
 from tomewise.memory.building import build
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import assemble, list_ablations
 from tomewise.testing.scripted import ScriptedModel
@@ -83,11 +83,11 @@ def _quick():
 def library(tmp_path_factory):
     """A story of so many passages that nothing was built for, and one whose layers are built."""
     folder = tmp_path_factory.mktemp("library")
-    store = SqliteStore.open(folder / "new.tome")
+    store = SqlStore.open(folder / "new.tome")
     put_texts(store, EMBEDDER, "story", *(scene(number) for number in range(PASSAGES)))
     store.close()
     shutil.copy(folder / "new.tome", folder / "built.tome")
-    store = SqliteStore.open(folder / "built.tome")
+    store = SqlStore.open(folder / "built.tome")
     asyncio.run(build_layers(store, make_model([])))
     store.close()
     return folder
@@ -95,24 +95,24 @@ def library(tmp_path_factory):
 
 @pytest.fixture
 def new(library, tmp_path):
-    made = SqliteStore.open(shutil.copy(library / "new.tome", tmp_path / "new.tome"))
+    made = SqlStore.open(shutil.copy(library / "new.tome", tmp_path / "new.tome"))
     yield made
     made.close()
 
 
 @pytest.fixture
 def store(library, tmp_path):
-    made = SqliteStore.open(shutil.copy(library / "built.tome", tmp_path / "built.tome"))
+    made = SqlStore.open(shutil.copy(library / "built.tome", tmp_path / "built.tome"))
     yield made
     made.close()
 
 
-async def build_layers(store: SqliteStore, model: ScriptedModel) -> None:
+async def build_layers(store: SqlStore, model: ScriptedModel) -> None:
     await build(assemble("comorag", Kit(store, model, EMBEDDER)).layers, store, lambda _: None)
 
 
 async def ask_question(
-    store: SqliteStore, model: ScriptedModel, question: Question | str = STEM, embedder: Any = EMBEDDER, **settings: Any
+    store: SqlStore, model: ScriptedModel, question: Question | str = STEM, embedder: Any = EMBEDDER, **settings: Any
 ) -> tuple[list[Event], Answer]:
     """The events and the answer of ComoRAG over the story, as published but for the settings given."""
     system = assemble("comorag", Kit(store, model, embedder), **{**PUBLISHED, **settings})

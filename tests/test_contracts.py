@@ -18,7 +18,7 @@ from tomewise.language.chat import ChatModel
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import ANSWER, AnswerIn, Shown
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import SYSTEMS, assemble
 from tomewise.testing import (
@@ -53,7 +53,7 @@ def test_embedders(embedder):
     check_embedder(embedder)
 
 
-@pytest.mark.parametrize("open_store", [SqliteStore.open, make_opener()], ids=["sqlite", "plain"])
+@pytest.mark.parametrize("open_store", [SqlStore.open, make_opener()], ids=["sqlite", "plain"])
 def test_stores(tmp_path, open_store):
     check_store(open_store, tmp_path / "a.tome")
 
@@ -78,7 +78,7 @@ async def test_models(model):
 
 @pytest.mark.parametrize("inner", [make_model(), ExtractiveModel(EMBEDDER)], ids=lambda model: model.name)
 async def test_a_cached_model(tmp_path, inner):
-    store = SqliteStore.open(tmp_path / "a.tome")
+    store = SqlStore.open(tmp_path / "a.tome")
     await check_language_model(Cached(inner, Prompts(), store.calls), ANSWER, GIVEN)
     store.close()
 
@@ -93,7 +93,7 @@ async def test_a_chat_model_over_http(monkeypatch):
 
 @pytest.fixture
 def shelf(tmp_path):
-    store = SqliteStore.open(tmp_path / "a.tome")
+    store = SqlStore.open(tmp_path / "a.tome")
     for number in range(8):
         put_document(
             store, EMBEDDER, document_of(f"d{number}", f"On day {number} the keeper put out the light at nine.")
@@ -119,7 +119,7 @@ async def test_systems_over_passages_need_no_layer_of_their_own(tmp_path):
     made = []
 
     def stores():
-        made.append(SqliteStore.open(tmp_path / f"{len(made)}.tome"))
+        made.append(SqlStore.open(tmp_path / f"{len(made)}.tome"))
         return made[-1]
 
     for name in FLAT:

@@ -23,8 +23,9 @@ LIGHT = """
 import json, sys
 
 left_out = (
-    "fastapi fastembed igraph llvmlite mammoth matplotlib mcp numba onnx openpyxl pandas pptx pyarrow pynndescent "
-    "pypdfium2 rouge_score scipy sentence_transformers sklearn starlette threadpoolctl torch umap uvicorn"
+    "fastapi fastembed graspologic_native igraph llvmlite mammoth matplotlib mcp numba onnx openpyxl pandas pptx "
+    "pyarrow pynndescent pypdfium2 rouge_score scipy sentence_transformers sklearn starlette threadpoolctl torch umap "
+    "uvicorn"
 )
 sys.modules.update(dict.fromkeys(left_out.split()))  # an import of these fails, and `find_spec` finds none
 from tomewise.terminal.program import run
@@ -33,7 +34,7 @@ for words in json.loads(sys.argv[1]):
     print(f"exit code {run(words)}", file=sys.stderr)
 """
 SEARCHED = ("naive", "hybrid", "full_context", "hybrid+probe", "hybrid+evolve", "cosmir", "chain_of_agents", "auto")
-WITH_EXTRA = ("hipporag2", "associative", "cogitorag", "raptor", "cam", "comorag")
+WITH_EXTRA = ("hipporag2", "associative", "cogitorag", "raptor", "cam", "comorag", "graphrag")
 
 
 def run_light(here: Path, *commands: list[str]) -> list[str]:
@@ -70,7 +71,8 @@ def test_a_system_with_a_graph_or_a_tree_names_the_extra(here):
     estimates = [[*words, "--estimate"] for words in builds]
     added, *refused = run_light(here, ["add", "novel.txt", "--embedder", "hash"], *builds, *estimates)
     assert added.endswith("exit code 0")
-    remedy = 'needs numba, scipy, threadpoolctl, which the extra `graph` installs: run `pip install "tomewise[graph]"`'
+    packages = "graspologic_native, numba, scipy, threadpoolctl"
+    remedy = f'needs {packages}, which the extra `graph` installs: run `pip install "tomewise[graph]"`'
     for words, reply in zip([*builds, *estimates], refused, strict=True):
         assert reply.endswith(f"{remedy} exit code {MissingDependency.exit_code}"), (words, reply)
 

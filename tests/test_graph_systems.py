@@ -17,7 +17,8 @@ from tomewise.loops.evidence import FENCE, make_token_counter
 from tomewise.memory.building import build, find_backlog
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.run import meter
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.records import BUILDS
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.systems.answer import answer_question
 from tomewise.systems.graph_walk import Carrier
 from tomewise.systems.kit import Kit
@@ -52,7 +53,7 @@ def quiet(_: Progress) -> None:
 
 @pytest.fixture
 def store(tmp_path: Path):
-    made = SqliteStore.open(tmp_path / "a.tome")
+    made = SqlStore.open(tmp_path / "a.tome")
     for number, text in enumerate(TEXTS):
         put_document(made, EMBEDDER, document_of(f"d{number}", text))
     yield made
@@ -90,7 +91,7 @@ async def test_their_memory_is_a_pure_function_of_the_documents(tmp_path, name):
     numbers = iter(range(10))
     await check_layer(
         lambda store: assemble(name, Kit(store, ExtractiveModel(EMBEDDER), EMBEDDER)).layers,
-        lambda: SqliteStore.open(tmp_path / f"{next(numbers)}.tome"),
+        lambda: SqlStore.open(tmp_path / f"{next(numbers)}.tome"),
         EMBEDDER,
     )
 
@@ -135,7 +136,7 @@ def test_a_build_refuses_extractions_for_a_graph_of_gists_before_it_asks(tmp_pat
         book.add(Document(id="a", text="Ada kept the light."))
         with pytest.raises(UsageError, match="graph:gists-triples, which is read from gists"):
             book.build("cogitorag", extractions=given)
-        assert book.store.builds().keys() <= {"passages"}
+        assert book.store.notes(BUILDS).keys() <= {"passages"}
         (graph,) = book.build(
             "cogitorag", settings={"source": "passages", "carrier": "passages"}, extractions=given
         ).layers
@@ -173,7 +174,7 @@ def test_relations_are_imported_and_recalled(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("carrier", get_args(Carrier))
 async def test_carriers_are_compared_at_equal_tokens(tmp_path: Path, carrier: str) -> None:
-    store, room = SqliteStore.open(tmp_path / "a.tome"), 1000
+    store, room = SqlStore.open(tmp_path / "a.tome"), 1000
     model = ScriptedModel(
         {
             "gist": lambda given: {"memory": f"{given.text} {given.text.replace('He', 'Tom Hale')}"},
@@ -197,7 +198,7 @@ async def test_carriers_are_compared_at_equal_tokens(tmp_path: Path, carrier: st
 
 
 @pytest.mark.parametrize("name", [*SYSTEMS, "hipporag2+probe"])
-async def test_entities_then_triples_is_a_graph_of_its_own(store: SqliteStore, name: str) -> None:
+async def test_entities_then_triples_is_a_graph_of_its_own(store: SqlStore, name: str) -> None:
     model = ExtractiveModel(EMBEDDER)
     once = assemble(name, Kit(store, model, EMBEDDER)).layers[-1]
     twice = assemble(name, Kit(store, model, EMBEDDER), extraction="entities then triples")
@@ -211,7 +212,7 @@ async def test_entities_then_triples_is_a_graph_of_its_own(store: SqliteStore, n
     assert ANSWER in found[0].text
 
 
-async def test_what_fell_back_stands_in_the_events(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_fell_back_stands_in_the_events(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tomewise.recall.diffusion.has_one_clause", lambda question: False)  # so that it is asked
     bad = BadReply("no JSON")
     model = ScriptedModel(

@@ -10,6 +10,7 @@ import time
 import pytest
 from tests.texts import prose
 
+from tomewise.store.lookups import read_vectors
 from tomewise.tome.tome import Tome
 
 
@@ -48,10 +49,10 @@ def test_a_killed_add_loses_nothing_that_was_committed(library, tmp_path, seed):
         lines = set(tome.export())
         assert {line for line in lines if '"kind": "setting"' not in line} <= set(whole)
         for record in kept:
-            passages = tome.store.passages_of([record]).values()
+            passages = tome.store.passages(documents=[record]).values()
             text = tome.document(record).text
             assert all(text[passage.start : passage.end] == passage.text for passage in passages)
-        assert len(tome.store.vectors("passages").keys) == len(tome.store.passages())
+        assert len(read_vectors(tome.store, "passages").keys) == len(tome.store.passages())
         if kept:
             assert tome.ask("Who burned the letter?", system="naive").evidence
         report = tome.add(folder)

@@ -14,8 +14,10 @@ import pytest
 
 from tomewise.events import Recalled, Stopped, Tried
 from tomewise.memory.graph.graph_layer import GraphLayer
-from tomewise.store.sqlite.database import connect
-from tomewise.store.sqlite.schema import LATEST
+from tomewise.store.lookups import read_edges
+from tomewise.store.records import BUILDS
+from tomewise.store.sql.database import connect
+from tomewise.store.sql.schema import LATEST
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
 
@@ -74,11 +76,11 @@ def test_a_removal_that_no_build_has_followed_is_not_forgotten(path):
     with Tome.open(path) as tome:
         assert tome.store.find_removed_ids("gists") == ("",)
         assert tome.store.find_removed_ids("tree") == ()
-        assert not any("seen" in record for record in tome.store.builds().values())
+        assert not any("seen" in record for record in tome.store.notes(BUILDS).values())
 
 
 def test_its_graphs_are_known_by_what_they_write(old):
-    records = old.store.builds()
+    records = old.store.notes(BUILDS)
     graph = GraphLayer(old.kit.store, old.kit.model, old.kit.embedder, source="gists")
     gone = {f"descriptions:{graph.names.instance}"}  # merged descriptions, which nothing read
     assert set(records[graph.name]["writes"]) - gone == set(graph.writes)
@@ -87,8 +89,8 @@ def test_its_graphs_are_known_by_what_they_write(old):
 
 @pytest.mark.parametrize("path", [path for path in OLD if path.stem == "format-5"], indirect=True)
 def test_schemata_of_before_are_made_anew_at_a_cost_that_is_said_before(old):
-    assert not any("schemata" in name for name in (*old.store.layers(), *old.store.builds()))
-    assert not len(old.store.edges("schemata-links:0").rows)
+    assert not any("schemata" in name for name in (*old.store.layers(), *old.store.notes(BUILDS)))
+    assert not len(read_edges(old.store, "schemata-links:0").rows)
     (planned,) = old.estimate("cam")
     report = old.build("cam")
     assert report.usage.total.calls == planned.calls > 0

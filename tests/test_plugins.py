@@ -8,6 +8,7 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+from tests.texts import REPOSITORY
 
 import tomewise
 from tomewise import plugins
@@ -402,7 +403,7 @@ def test_a_wrong_model_or_embedder_is_named(kind, make, error, message):
         choose_model("odd:x", embedder=HashEmbedder()) if kind == "models" else choose_embedder("odd:x")
 
 
-def test_a_model_gets_what_the_readme_says():
+def test_a_model_gets_what_the_page_says():
     got = {}
 
     def make(name, **settings):
@@ -411,7 +412,7 @@ def test_a_model_gets_what_the_readme_says():
 
     tomewise.register("models", "odd", make)
     choose_model("odd:x", embedder=HashEmbedder())
-    readme = Path("README.md").read_text(encoding="utf-8")
-    (row,) = [line for line in readme.splitlines() if line.startswith("| `tomewise.models`")]
+    page = (REPOSITORY / "docs" / "how-to" / "add-a-part.md").read_text(encoding="utf-8")
+    (row,) = [line for line in page.splitlines() if line.startswith("| `tomewise.models`")]
     assert got.pop("name") == "x"
     assert all(f"`{name}`" in row for name in got)

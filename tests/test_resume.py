@@ -18,6 +18,7 @@ from tests.language.openai_server import OpenAIServer
 from tests.patience import SOON, wait_until
 from tests.texts import prose
 
+from tomewise.store.records import BUILDS
 from tomewise.tome.tome import Tome
 
 LIMIT = 4  # concurrent requests
@@ -137,15 +138,15 @@ def test_killed_at_any_moment_it_asks_for_no_reply_again_that_it_had(path, whole
 # Kills the process while its layer number `left` is written: after all its requests, before its commit.
 DYING = """
 import os, signal
-from tomewise.store.sqlite.write import Write
-original, left = Write.record_build, [None] * {left}
-def record(self, layer, record):
-    original(self, layer, record)
+from tomewise.store.sql.write import Write
+original, left = Write.record_intake, [None] * {left}
+def record(self, layer, *given):
+    original(self, layer, *given)
     left.pop()
     if not left:
         print(layer, flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
-Write.record_build = record
+Write.record_intake = record
 """
 
 
@@ -159,7 +160,7 @@ def test_killed_while_a_layer_is_written_it_asks_nothing_of_that_layer_again(pat
             out, err = process.communicate(timeout=60)
             assert process.returncode == -signal.SIGKILL, err
             with Tome.open(path) as tome:
-                assert len(tome.store.builds()) == done
+                assert len(tome.store.notes(BUILDS)) == done
             assert remembered.isdisjoint(server.asked)
             remembered = read_marks(path)
             dying = out.split()[-1]

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-FOLDERS = ("src", "tests", "bench", "tools")
-MESSAGE_FOLDERS = ("src", "bench", "tools")  # here all strings are checked; strings of tests are often data
+FOLDERS = ("src", "tests", "bench", "tools", "examples")
+MESSAGE_FOLDERS = ("src", "bench", "tools", "examples")  # here all strings are checked; strings of tests are often data
 PAGES = ("*.md", "docs/**/*.md", "bench/*.md", "tests/**/*.md")
 
 # A function name begins with a verb in its base form: `fit_to_budget`, not `fitting` or `told_apart`.
@@ -29,7 +29,8 @@ PARTICIPLE = re.compile(
 NOT_PARTICIPLES = frozenset(("embed", "seed", "feed", "need", "proceed", "exceed", "bring", "string", "substring"))
 EMPTY_NAMES = frozenset(("some", "one", "other", "said", "held", "told"))
 WORDS = re.compile(r"\b(is\s+no(?!\s+longer)|is\s+none|said|told)\b", re.IGNORECASE)
-CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)  # code in a page, comment or docstring quotes a word
+# Code in a page, comment or docstring quotes a word, and so does what a page shows as output.
+CODE = re.compile(r"```.*?```|`[^`\n]+`|<!-- shown -->.*?<!-- end -->", re.DOTALL)
 BOOLEAN_CALLS = frozenset(("all", "any", "bool", "isinstance"))
 
 # Places that break a rule for a reason, as `file: name or word`. Keep these at ten or fewer.

@@ -114,8 +114,8 @@ MUTATIONS = (
     Mutation(
         "budgets: evidence that does not fit is passed over",
         "loops/evidence.py",
-        "        if tokens + FENCE <= budget:",
         "        if tokens <= budget:",
+        "        if tokens <= 2 * budget:",
         ("tests/loops/test_once.py", "tests/loops/test_evidence.py"),
     ),
     Mutation(

@@ -286,6 +286,46 @@ class Explored(TypedEvent, name="explored"):
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReportsChosen(TypedEvent, name="reports chosen"):
+    """The reports about communities that are read, by their titles. `rated` counts those that were rated for that."""
+
+    reports: Sequence[str]
+    batches: int
+    """In how many calls they are read."""
+    rated: int = 0
+
+    def summarize(self) -> str:
+        return list_facts(reports=len(self.reports), batches=self.batches, rated=self.rated or None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointsFound(TypedEvent, name="points found"):
+    """What a batch of reports says on the question."""
+
+    reports: Sequence[str]
+    notes: Sequence[str]
+
+    def summarize(self) -> str:
+        return list_facts(reports=len(self.reports), points=len(self.notes))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FollowedUp(TypedEvent, name="followed up"):
+    """What a smaller question brought, and what shall be asked next."""
+
+    query: str
+    score: int
+    """How much the answer helps with the question, 0 to 100."""
+    notes: Sequence[str]
+    """The answer; none where the evidence says nothing."""
+    evidence: Sequence[Piece] = ()
+    follow_ups: Sequence[str] = ()
+
+    def summarize(self) -> str:
+        return list_facts(query=self.query, score=self.score, follow_ups=len(self.follow_ups))
+
+
 # ---------------------------------------------------------------- steps of loops
 
 

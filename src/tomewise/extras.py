@@ -12,7 +12,9 @@ from types import MappingProxyType
 from tomewise.errors import MissingDependency
 
 GRAPH = "graph"
-_PACKAGES: Mapping[str, tuple[str, ...]] = MappingProxyType({GRAPH: ("numba", "scipy", "threadpoolctl")})
+_PACKAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {GRAPH: ("graspologic_native", "numba", "scipy", "threadpoolctl")}
+)
 
 
 def require_extra(extra: str, purpose: str) -> None:

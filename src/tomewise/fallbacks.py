@@ -1,7 +1,7 @@
 """Fallbacks: a simpler step that replaces a step that failed. They are counted by kind.
 
 A build writes one note for each kind, `fallback: KIND: COUNT`, into the notes of a `LayerReport`. The build record of a
-layer, `store.builds()[LAYER]["fallbacks"]`, holds the sums over all its builds. An answer reports them in its last
+layer, `store.notes(BUILDS)[LAYER]["fallbacks"]`, holds the sums over all its builds. An answer reports them in its last
 event, `events.Fallbacks`, which maps each kind to its count. Kinds are stable, because programs read them.
 """
 
@@ -17,6 +17,7 @@ GIST_REPEATED = "gist asked for again"
 GIST_REPLACED = "passage in place of its gist"
 NOT_DECOMPOSED = "question asked whole"
 NOT_FOLLOWED_UP = "question searched once"
+NO_KEYWORDS = "searched with the question in place of keywords"
 NOT_RECOGNISED = "facts not filtered"
 NOT_SELECTED = "nodes not selected"
 NO_WALK = "ranked by cosine alone"

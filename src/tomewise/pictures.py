@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 from pydantic import TypeAdapter
 
 from tomewise.errors import UsageError
-from tomewise.events import AnsweredFromNotes, Attempted, Evolved, read_common
+from tomewise.events import AnsweredFromNotes, Attempted, Evolved, Retrieved, read_common
 from tomewise.types import Answer, DocumentId, Event, NodeId
 
 Kind: TypeAlias = Literal["graph", "tree", "line", "table"]
@@ -157,6 +157,8 @@ def read_uses(answer: Answer) -> Uses:
     for event in reversed(answer.events):
         if not shown and isinstance(event, Attempted | AnsweredFromNotes | Evolved):
             shown = event.shown
+        elif not shown and isinstance(event, Retrieved):
+            shown = [piece.node for piece in event.evidence]
     return Uses(frozenset(shown), frozenset(citation.passage for citation in answer.citations))
 
 

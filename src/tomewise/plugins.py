@@ -6,11 +6,13 @@ first used. Names of Tomewise's own parts come first: a plugin cannot replace th
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, is_dataclass
-from functools import partial
-from importlib.metadata import EntryPoint, entry_points
+from functools import lru_cache, partial
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from inspect import isfunction, signature, unwrap
 from traceback import walk_tb
 from types import CodeType, MappingProxyType
@@ -193,7 +195,7 @@ def list_plugins(kind: str) -> list[Plugin]:
     """All parts of that kind, without importing them: registered ones first, then by name and package."""
     found = [
         Plugin(kind, point.name, point.dist.name if point.dist else "", _make_loader(kind, point))
-        for point in entry_points(group=f"tomewise.{kind}")
+        for point in _find_entry_points(f"tomewise.{kind}", tuple(map(_stamp, sys.path)))
     ]
     own = [
         Plugin(kind, name, "", lambda part=part: part)  # type: ignore[misc]
@@ -202,6 +204,19 @@ def list_plugins(kind: str) -> list[Plugin]:
     ]
     names = {plugin.name for plugin in own}
     return own + sorted((each for each in found if each.name not in names), key=lambda each: (each.name, each.package))
+
+
+@lru_cache(maxsize=4 * len(KINDS))
+def _find_entry_points(group: str, _places: tuple[tuple[str, int], ...]) -> EntryPoints:
+    """The entry points of a group, kept until a place changes: reading them from all packages takes 25 ms."""
+    return entry_points(group=group)
+
+
+def _stamp(place: str) -> tuple[str, int]:
+    """A place where packages are, and when one was last installed there or removed."""
+    with suppress(OSError, ValueError):
+        return place, os.stat(place or ".").st_mtime_ns
+    return place, 0
 
 
 def _make_loader(kind: str, point: EntryPoint) -> Callable[[], object]:

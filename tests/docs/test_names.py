@@ -20,16 +20,19 @@ from tomewise.terminal import commands, program  # noqa: F401 - it adds all comm
 PACKAGE = REPOSITORY / "src" / "tomewise"
 GENERATED = REPOSITORY / "docs" / "reference"
 PAGES = sorted(path for path in (REPOSITORY / "docs").rglob("*.md") if not path.is_relative_to(GENERATED))
-NAMED = [*PAGES, REPOSITORY / "SECURITY.md", REPOSITORY / "CONTRIBUTING.md"]
+NAMED = [*PAGES, *(REPOSITORY / name for name in ("README.md", "SECURITY.md", "CONTRIBUTING.md"))]
 CODE = re.compile(r"`([^`\n]+)`")
 SOURCE = "\n".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
 TESTS = "\n".join(path.read_text(encoding="utf-8") for path in (REPOSITORY / "tests").rglob("*.py"))
+PROJECT, MAKEFILE = ((REPOSITORY / name).read_text(encoding="utf-8") for name in ("pyproject.toml", "Makefile"))
+FOREIGN = ("OLLAMA_CONTEXT_LENGTH",)  # variables of other programs
 INVENTED = ("memorag",)  # names that a reader may give to a part of their own
 EXAMPLES = (
     "llms.txt",
     "llms-full.txt",
     "letter.txt",
     "novel.txt",
+    "logbook.py",
     "chapter1.txt",
     "chapter2.txt",
     "before.jsonl",
@@ -93,10 +96,19 @@ def test_commands_and_options(path: Path) -> None:
 
 
 @by_page
+def test_extras_and_targets(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    for extra in re.findall(r"tomewise\[([a-z-]+)\]", text):
+        assert re.search(rf"^{extra} = \[", PROJECT, re.MULTILINE), f"{path.name}: {extra} is not an extra"
+    for target in re.findall(r"(?:`|^    )make ([a-z-]+)", text, re.MULTILINE):
+        assert re.search(rf"^{target}:", MAKEFILE, re.MULTILINE), f"{path.name}: make {target} does not exist"
+
+
+@by_page
 def test_variables(path: Path) -> None:
     for name in set(re.findall(r"\b(?:TOMEWISE|OPENAI|OLLAMA)_[A-Z_]+\b", path.read_text(encoding="utf-8"))):
         is_setting = name.removeprefix("TOMEWISE_").lower() in SETTINGS
-        assert is_setting or f'"{name}"' in SOURCE + TESTS, f"{path.name}: {name} is not read"
+        assert is_setting or name in FOREIGN or f'"{name}"' in SOURCE + TESTS, f"{path.name}: {name} is not read"
 
 
 @by_page
@@ -139,6 +151,7 @@ def test_python_names(path: Path) -> None:
 FALSE = {
     test_paths: "`loops/nothing.py`",
     test_commands_and_options: "`tome nothing`",
+    test_extras_and_targets: "`tomewise[nothing]`",
     test_variables: "TOMEWISE_" + "NOTHING",
     test_systems_and_ablations: "`comorag:nothing`",
     test_python_names: "`Tome.nothing`",

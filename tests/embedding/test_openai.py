@@ -10,6 +10,7 @@ import pytest
 from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.embedding.openai import BATCH, OpenAIEmbedder
 from tomewise.errors import BadReply, ModelError, ModelUnavailable, StoreError
+from tomewise.store.lookups import read_setting
 from tomewise.tome.tome import Tome
 from tomewise.types import Document, Embedder
 
@@ -220,7 +221,7 @@ def test_an_address_elsewhere_is_not_taken_from_a_tome(server, tmp_path, monkeyp
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     path = tmp_path / "a.tome"
     with Tome.open(path, embedder="openai:m@3", embedder_base_url="https://user:password1@models.example/v1") as tome:
-        assert tome.store.meta("embedder_base_url") == "https://models.example/v1"
+        assert read_setting(tome.store, "embedder_base_url") == "https://models.example/v1"
     with pytest.raises(StoreError, match=r"https://models\.example/v1.*TOMEWISE_EMBEDDER_BASE_URL"):
         Tome.open(path)
     with Tome.open(path, embedder_base_url=server.address) as tome:

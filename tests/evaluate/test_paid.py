@@ -17,7 +17,7 @@ from tomewise.language.roles import DECOMPOSE, GIST, DecomposeIn, GistIn
 from tomewise.language.usage import report_call
 from tomewise.meter import ModelCall
 from tomewise.run import meter
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing.scripted import ScriptedModel
 
 ANSWER = {"answer": lambda given: {"answer": "the lighthouse"}}
@@ -102,7 +102,7 @@ class TwoCallModel:
 
 @pytest.fixture
 def calls(tmp_path):
-    store = SqliteStore.open(tmp_path / "calls.tome")
+    store = SqlStore.open(tmp_path / "calls.tome")
     yield store.calls
     store.close()
 

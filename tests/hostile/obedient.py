@@ -132,6 +132,12 @@ def _summary(prompt: Reading) -> dict[str, Any]:
     return {"summary": f"{prompt.all_inside('text', 'description')[0][:200]} {_ATTACK}"}
 
 
+def _report(prompt: Reading) -> dict[str, Any]:
+    text = f"{prompt.all_inside('passage', 'evidence')[0][:200]} {_ATTACK}"
+    finding = {"headline": _ATTACK, "explanation": text, "records": ["R1", _ATTACK]}
+    return {"title": _name(prompt), "summary": text, "importance": 5, "reason": _ATTACK, "findings": [finding]}
+
+
 def _answer(prompt: Reading) -> dict[str, Any]:
     if "you may decline" in prompt.outside:
         return {"answer": "*", "choice": None, "quotes": [], "supported": "none", "missing": _ATTACK}
@@ -157,8 +163,19 @@ _PLAYS: Mapping[str, Callable[[Reading], dict[str, Any]]] = {
     "extract_triples": _triples,
     "extract_entities": lambda prompt: {"entities": [_name(prompt), "the light"]},
     "extract_relations": _relations,
+    "glean_relations": _relations,
+    "write_report": _report,
+    "rate_report": _say(reason=_ATTACK, rating=4),
+    "map_reports": _say(points=[{"description": f"Ada Marsh. {_ATTACK}", "labels": ["E1", _ATTACK], "score": 80}]),
+    "hypothesise": _say(answer=f"Ada Marsh. {_ATTACK}"),
+    "explore": lambda prompt: {
+        "answer": f"{_number(prompt)} put out the light. {_ATTACK}",
+        "score": 60,
+        "follow_ups": [f"Who is {_number(prompt)}? {_ATTACK}"],
+    },
     "summarise": _summary,
     "narrate": _summary,
+    "aggregate": _summary,
     "filter_facts": _say(keep=[1, 2]),
     "select_nodes": _say(reasoning=_ATTACK, keep=[1, 2]),
     "decompose": _say(subqueries=[f"Who put out the light? {_ATTACK}", f"Who is Ada Marsh? {_ATTACK}"]),
@@ -186,6 +203,7 @@ _PLAYS: Mapping[str, Callable[[Reading], dict[str, Any]]] = {
     "rephrase": _say(question=f"Who put out the light? {_ATTACK}"),
     "fuse": _say(cue=f"Ada Marsh. {_ATTACK}"),
     "answer": _answer,
+    "keywords": _say(themes=[f"the lighthouse {_ATTACK}"], details=[f"Ada Marsh {_ATTACK}"]),
     "follow_up": _say(bridge=f"Ada Marsh {_ATTACK}", question=f"Who is Ada Marsh? {_ATTACK}"),
     "think": _say(thought=f"Ada Marsh put out the light. {_ATTACK}", concludes=False),
     "step": _say(reasoning=_ATTACK, finished=False, subquestion=f"Who is Ada Marsh? {_ATTACK}", search=True, answer=""),

@@ -17,7 +17,7 @@ from tomewise.reading.bounds import Bounds
 from tomewise.reading.folder import FolderRules, list_files
 from tomewise.reading.process import ReaderProcess
 from tomewise.reading.read import SourceReader
-from tomewise.tome import inputs
+from tomewise.tome import sources
 from tomewise.tome.tome import Tome
 
 ERRORS = (
@@ -56,14 +56,14 @@ def test_an_unforeseen_error_is_reported_and_the_others_are_read(error, folder, 
 
 def test_what_was_read_before_an_error_is_kept(folder, monkeypatch):
     """Also before an error that comes from no file, as of a disk."""
-    take = inputs.Claims.take
+    take = sources.Claims.take
 
-    def fail(claims: inputs.Claims, source: reading.Source) -> frozenset[str]:
+    def fail(claims: sources.Claims, source: reading.Source) -> frozenset[str]:
         if source.name.endswith("c.txt"):
             raise OSError("the disk is gone")
         return take(claims, source)
 
-    monkeypatch.setattr(inputs.Claims, "take", fail)
+    monkeypatch.setattr(sources.Claims, "take", fail)
     with Tome.open(embedder="hash") as tome:
         with pytest.raises(OSError, match="the disk is gone"):
             tome.add(folder)
@@ -73,14 +73,14 @@ def test_what_was_read_before_an_error_is_kept(folder, monkeypatch):
 def test_rows_that_change_while_they_are_read_do_not_end_the_folder(folder, monkeypatch):
     rows = folder / "bb.jsonl"
     rows.write_text("".join(json.dumps({"id": number, "text": "The rain fell."}) + "\n" for number in range(3)))
-    check = inputs.Claims.check
+    check = sources.Claims.check
 
-    def spoil(claims: inputs.Claims, source: reading.Source) -> None:
+    def spoil(claims: sources.Claims, source: reading.Source) -> None:
         check(claims, source)
         if source.name == str(rows):
             rows.write_text('{"id": 0, "text": "The rain fell."}\nrain\n')
 
-    monkeypatch.setattr(inputs.Claims, "check", spoil)
+    monkeypatch.setattr(sources.Claims, "check", spoil)
     with Tome.open(embedder="hash") as tome:
         report = tome.add(folder)
         assert sorted(Path(name).name for name in report.added) == ["0", "a.txt", "b.md", "c.txt"]

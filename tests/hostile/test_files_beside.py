@@ -21,7 +21,8 @@ from tomewise.errors import StoreError
 from tomewise.server.jobs import JobList
 from tomewise.server.library import Library
 from tomewise.settings import Settings
-from tomewise.store.sqlite.mirror import encode_header
+from tomewise.store.lookups import read_vectors
+from tomewise.store.sql.mirror import encode_header
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
 
@@ -284,14 +285,14 @@ def test_a_generation_that_is_not_hexadecimal_makes_the_cache_anew(path: Path, c
 
 def assert_made_anew(path: Path, cache: Path) -> None:
     with Tome.open(path) as book:
-        assert book.store.vectors("passages").keys.tolist() == [1, 2, 3, 4]
+        assert read_vectors(book.store, "passages").keys.tolist() == [1, 2, 3, 4]
         assert book.search(QUESTION, system="naive")[0].text == TEXTS[2].text
     header = json.loads(header_of(cache).read_bytes().split(b"\n")[0])
     assert (len(header["generation"]), header["width"], header["parts"]["dead"]["size"]) == (8, 256, 0)
     shutil.copytree(cache, cache.with_name("before"))
     with Tome.open(path) as book:
         book.add(MORE)  # follows the cache
-        assert len(book.store.vectors("passages").keys) == 5
+        assert len(read_vectors(book.store, "passages").keys) == 5
 
 
 # ---------------------------------------------------------------- jobs beside a tome

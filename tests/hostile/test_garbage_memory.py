@@ -18,6 +18,8 @@ from tomewise.language.chat import ChatModel
 from tomewise.language.memory_faults import find_fault, find_fault_in_names, list_strings
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import EXTRACT_FACTS, GIST, NARRATE, SUMMARISE, GistIn
+from tomewise.store.lookups import read_vectors
+from tomewise.store.records import BUILDS
 from tomewise.testing import ScriptedModel
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
@@ -181,7 +183,7 @@ def test_garbage_is_recorded_as_failed_and_asked_for_by_the_next_build(book: Tom
     reader.memory = None
     book.build("cogitorag")
     assert len(gists(book)) == 3
-    assert book.store.builds()["gists"]["replies"] == {"refused": 3}
+    assert book.store.notes(BUILDS)["gists"]["replies"] == {"refused": 3}
 
 
 def test_what_was_repaired_and_refused_is_shown(command, here: Path) -> None:
@@ -220,7 +222,7 @@ def test_a_passage_is_made_anew_and_no_other(book: Tome, reader: Reader) -> None
     assert reader.asked[3:] == [passages[wanted].text]
     assert len(before & set(gists(book))) == 2
     assert {passage.id: passage for passage in book.store.passages().values()} == passages
-    assert len(book.store.vectors("passages").keys) == 3
+    assert len(read_vectors(book.store, "passages").keys) == 3
     assert book.store.lexical(passages[wanted].text, 1)
 
 

@@ -44,6 +44,7 @@ SYSTEMS = {
     "hybrid": {"answer"},
     "full_context": {"answer"},
     "raptor": {"summarise", "answer"},
+    "memtree batch=2": {"aggregate", "answer"},
     "cam": {"summarise", "select_nodes", "answer"},
     "hipporag2": {"extract_facts", "filter_facts", "answer"},
     "hipporag2 extraction='entities then triples'": {"extract_entities", "extract_triples", "filter_facts", "answer"},
@@ -51,6 +52,17 @@ SYSTEMS = {
     "cogitorag source=summaries carrier=triples": {"summarise", "extract_facts", "decompose", "answer"},
     "comorag cycles=3 limit=2": {"extract_facts", "summarise", "narrate", "probe", "encode", "fuse", "answer"},
     "hgmem rounds=3": {"extract_relations", "plan", "evolve", "merge_points", "answer"},
+    "lightrag": {"extract_relations", "keywords", "answer"},
+    "graphrag": {"extract_relations", "write_report", "answer"},
+    "graphrag mode=dynamic": {"extract_relations", "write_report", "rate_report", "map_reports", "answer"},
+    "graphrag mode=drift gleanings=1": {
+        "extract_relations",
+        "glean_relations",
+        "write_report",
+        "hypothesise",
+        "explore",
+        "answer",
+    },
     "cosmir chunk=400 limit=3": {"plan_reading", "extract_notes", "infer_notes", "refine_questions", "answer"},
     "chain_of_agents chunk=400": {"carry_note", "answer"},
     "hipporag2+probe cycles=3 limit=2": {"extract_facts", "filter_facts", "probe", "encode", "fuse", "answer"},
@@ -112,6 +124,8 @@ SHOWN = [roles.Shown(label=f"E{number}", text=ALL, title=attack) for number, att
 CANDIDATES = [roles.Candidate(label=attack, text=ALL, found=attack) for attack in ATTACKS]
 POINTS = [roles.PointShown(id=attack, description=ALL, entities=ATTACKS) for attack in ATTACKS[:3]]
 ENTRIES = [roles.Entry(label=f"F{number}", text=attack) for number, attack in enumerate(ATTACKS)]
+ENTITIES = [roles.EntityRow(name=attack, description=ALL, degree=1) for attack in ATTACKS]
+RELATIONS = [roles.RelationRow(label="R1", source=attack, target=ALL, description=ALL) for attack in ATTACKS]
 JUDGED = {"question": ALL, "reference": ALL, "prediction": ALL}
 GIVEN: list[tuple[Role, BaseModel]] = [
     (roles.GIST, roles.GistIn(text=ALL, title=ALL, avoid=ATTACKS)),
@@ -119,11 +133,19 @@ GIVEN: list[tuple[Role, BaseModel]] = [
     (roles.EXTRACT_TRIPLES, roles.ExtractIn(text=ALL, title=ALL, entities=ATTACKS)),
     (roles.EXTRACT_FACTS, roles.ExtractIn(text=ALL, title=ALL, entities=ATTACKS)),
     (roles.EXTRACT_RELATIONS, roles.PassageIn(text=ALL, title=ALL)),
+    (roles.GLEAN_RELATIONS, roles.GleanIn(text=ALL, title=ALL, entities=ATTACKS, pairs=ATTACKS)),
+    (roles.WRITE_REPORT, roles.ReportIn(entities=ENTITIES, relations=RELATIONS, reports=ATTACKS)),
+    (roles.RATE_REPORT, roles.RateIn(question=ALL, report=ALL)),
+    (roles.MAP_REPORTS, roles.MapIn(question=ALL, evidence=SHOWN)),
+    (roles.HYPOTHESISE, roles.HypothesisIn(question=ALL, report=ALL)),
+    (roles.EXPLORE, roles.ExploreIn(question=ALL, query=ALL, evidence=SHOWN)),
     (roles.SUMMARISE, roles.SummaryIn(texts=ATTACKS)),
+    (roles.AGGREGATE, roles.AggregateIn(texts=ATTACKS, children=2, has_text=True)),
     (roles.NARRATE, roles.SummaryIn(texts=ATTACKS)),
     (roles.FILTER_FACTS, roles.FilterIn(question=ALL, facts=ATTACKS)),
     (roles.SELECT_NODES, roles.SelectIn(question=ALL, nodes=CANDIDATES, known=SHOWN)),
     (roles.DECOMPOSE, roles.DecomposeIn(question=ALL)),
+    (roles.KEYWORDS, roles.KeywordsIn(question=ALL)),
     (roles.FOLLOW_UP, roles.FollowUpIn(question=ALL, evidence=SHOWN)),
     (roles.PROBE, roles.ProbeIn(question=ALL, past_probes=ATTACKS, cues=ATTACKS, missing=ALL)),
     (roles.ENCODE, roles.EncodeIn(question=ALL, probe=ALL, layer="tree", evidence=SHOWN, known=ATTACKS)),

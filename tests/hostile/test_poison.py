@@ -20,7 +20,7 @@ from tomewise.language.roles import FUSE, FuseIn
 from tomewise.memory.ask_each import ask_each
 from tomewise.memory.building import build, find_backlog
 from tomewise.memory.summaries import SummariesLayer
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import HashEmbedder, document_of, put_document
 from tomewise.types import LayerReport
 
@@ -51,7 +51,7 @@ def is_test_request(request: dict[str, Any]) -> bool:
     return "alive" in request["messages"][1]["content"]
 
 
-async def build_summaries(store: SqliteStore, server: OpenAIServer) -> LayerReport:
+async def build_summaries(store: SqlStore, server: OpenAIServer) -> LayerReport:
     model = ChatModel("openai:test", base_url=server.url, timeout=2.0, backoff=FAST)
     try:
         (report,) = await build([SummariesLayer(store, Cached(model, Prompts(), store.calls))], store, lambda _: None)
@@ -60,8 +60,8 @@ async def build_summaries(store: SqliteStore, server: OpenAIServer) -> LayerRepo
     return report
 
 
-def library(path: Path) -> SqliteStore:
-    store = SqliteStore.open(path / "a.tome")
+def library(path: Path) -> SqlStore:
+    store = SqlStore.open(path / "a.tome")
     for number, text in enumerate(["Ada Marsh met Tom Hale.", f"The {POISON} was gone.", "Nobody asked her why."]):
         put_document(store, EMBEDDER, document_of(f"d{number}", text))
     return store
@@ -88,7 +88,7 @@ async def test_a_layer_is_committed_although_nobody_else_is_left_to_be_replied_t
 
 @pytest.mark.parametrize("behaviour", WAYS, ids=NAMES)
 async def test_a_tome_of_one_poisonous_passage_is_built(tmp_path: Path, behaviour: Behaviour) -> None:
-    store = SqliteStore.open(tmp_path / "a.tome")
+    store = SqlStore.open(tmp_path / "a.tome")
     put_document(store, EMBEDDER, document_of("d", f"The {POISON} was gone."))
     with OpenAIServer(fail_on_poison(behaviour)) as server:
         assert len((await build_summaries(store, server)).failed) == 1

@@ -14,7 +14,8 @@ import pytest
 
 from tomewise.errors import NotBuilt, ReadingError, StoreError, UsageError
 from tomewise.store.export import export
-from tomewise.store.sqlite import database
+from tomewise.store.lookups import read_vectors
+from tomewise.store.sql import database
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
 
@@ -77,10 +78,10 @@ def rows_of(path: Path) -> Path:
 
 def test_cached_rows_that_are_cut_while_they_are_mapped_kill_nobody(path: Path) -> None:
     with Tome.open(path) as book:
-        whole = np.array(book.store.vectors("passages").rows)
+        whole = np.array(read_vectors(book.store, "passages").rows)
         with rows_of(path).open("r+b") as file:
             file.truncate(0)
-        assert np.array_equal(book.store.vectors("passages").rows, whole)
+        assert np.array_equal(read_vectors(book.store, "passages").rows, whole)
         assert book.ask("Who lit 2 lamps?").evidence
     assert rows_of(path).stat().st_size == whole.nbytes
 
@@ -88,21 +89,21 @@ def test_cached_rows_that_are_cut_while_they_are_mapped_kill_nobody(path: Path) 
 @pytest.mark.parametrize("part", ["rows", "keys", "json"])
 def test_random_bytes_in_what_is_cached_are_noticed(path: Path, part: str) -> None:
     with Tome.open(path) as book:
-        whole, keys = np.array(book.store.vectors("passages").rows), book.store.vectors("passages").keys
+        whole, keys = np.array(read_vectors(book.store, "passages").rows), read_vectors(book.store, "passages").keys
         lines = list(export(book.store))
     found = path.with_name("memory.tome-cache").glob(f"vectors%2Fpassages*.{part}")
     for file in found:
         size = file.stat().st_size
         file.write_bytes(os.urandom(size))
     with Tome.open(path) as book:
-        assert np.array_equal(book.store.vectors("passages").rows, whole)
-        assert np.array_equal(book.store.vectors("passages").keys, keys)
+        assert np.array_equal(read_vectors(book.store, "passages").rows, whole)
+        assert np.array_equal(read_vectors(book.store, "passages").keys, keys)
         assert list(export(book.store)) == lines
 
 
 def test_large_rows_are_checked_beyond_what_was_flushed(here: Path) -> None:
     from tomewise.beside import FolderBeside
-    from tomewise.store.sqlite.mirror import FILE_NAMES, Mirror
+    from tomewise.store.sql.mirror import FILE_NAMES, Mirror
 
     folder = FolderBeside(here / "a.tome", "-cache", FILE_NAMES)
     mirror = Mirror(folder, "vectors/x", "t", np.dtype(np.float32))

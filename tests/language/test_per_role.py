@@ -20,6 +20,7 @@ from tomewise.language.choose_model import check_models, choose_model
 from tomewise.language.forwarding import ModelPerRole
 from tomewise.language.per_role import find_name, find_window, join_names
 from tomewise.language.prompts import Prompts
+from tomewise.store.records import BUILDS
 from tomewise.testing import check_language_model
 from tomewise.testing.scripted import ScriptedModel
 
@@ -101,7 +102,7 @@ def test_the_build_record_and_its_note_name_the_model_of_the_role(here: Path) ->
         with Tome.open(here / "a.tome", embedder="hash", model=small, models=models) as tome:
             tome.add(LOG)
             report = tome.build("cogitorag")
-            assert tome.store.builds()["gists"]["model"] == "large"
+            assert tome.store.notes(BUILDS)["gists"]["model"] == "large"
         return {layer.layer: layer.notes for layer in report.layers}
 
     assert not any(build("a", {"gist": make_model("large")}).values())

@@ -167,3 +167,52 @@ def test_lists_are_read_in_the_forms_that_models_write(role: Any, text: Any, exp
 def test_a_list_in_a_remark_is_not_taken_for_the_reply() -> None:
     assert decode(roles.SELECT_NODES, 'Text [1] is off. {"keep": [2]}').keep == [2]
     assert decode(roles.SELECT_NODES, "I keep [1, 3].").keep == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("role", "field", "written", "read"),
+    [
+        *(
+            (roles.WRITE_REPORT, "importance", written, read)
+            for written, read in [("8/10", 8), (11, 10), (-2, 0), ("high", 0), (None, 0), (7.6, 8), ("about", 0)]
+        ),
+        *(
+            (roles.RATE_REPORT, "rating", written, read)
+            for written, read in [("4/5", 4), (4.7, 5), (6, 5), ("**3**", 3)]
+        ),
+        *(
+            (roles.EXPLORE, "score", written, read)
+            for written, read in [(85.5, 86), ("85%", 85), (120, 100), ("?", 50)]
+        ),
+        *(
+            (roles.EXPLORE, "follow_ups", written, read)
+            for written, read in [("q", ["q"]), ([None, "q"], ["q"]), ([{"question": "p"}, "q"], ["q"]), (None, [])]
+        ),
+        *((roles.KEYWORDS, "details", written, read) for written, read in [([1953, "x"], ["1953", "x"]), ("x", ["x"])]),
+        (roles.KEYWORDS, "themes", "trade", ["trade"]),
+        (roles.WRITE_REPORT, "findings", "none", []),
+        (roles.WRITE_REPORT, "findings", [{"headline": "only"}], []),
+    ],
+)
+def test_one_wrong_value_does_not_lose_a_reply(role: Any, field: str, written: object, read: object) -> None:
+    others = {"title": "T", "summary": "S", "answer": "A", "reason": "R", "themes": ["t"], "details": ["d"]}
+    known = {name: value for name, value in others.items() if name in role.output.model_fields}
+    assert getattr(decode(role, json.dumps(known | {field: written})), field) == read
+
+
+def test_a_rating_without_a_number_is_refused() -> None:
+    with pytest.raises(BadReply):
+        decode(roles.RATE_REPORT, '{"rating": "high"}')
+
+
+@given(st.integers() | st.floats() | st.text())
+def test_any_score_is_read_within_its_bounds(written: float | str) -> None:
+    (point,) = decode(roles.MAP_REPORTS, json.dumps({"points": [{"description": "a", "score": written}]})).points
+    assert 0 <= point.score <= 100
+
+
+def test_what_is_said_without_a_score_counts_half() -> None:
+    (point,) = decode(roles.MAP_REPORTS, '{"points": [{"description": "a"}]}').points
+    assert point.score == 50
+    assert decode(roles.EXPLORE, '{"answer": "A"}').score == 50
+    assert decode(roles.EXPLORE, '{"answer": "", "follow_ups": ["q"]}').score == 0

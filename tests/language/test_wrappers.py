@@ -10,7 +10,7 @@ from tomewise.language import roles
 from tomewise.language.budget import Budgeted
 from tomewise.language.cached import Cached
 from tomewise.language.failures import StopAtFailures
-from tomewise.language.prompts import Prompts
+from tomewise.language.prompts import Prompts, render_once
 from tomewise.language.usage import report_call
 from tomewise.meter import ModelCall
 from tomewise.run import meter
@@ -111,6 +111,33 @@ async def test_the_key_covers_role_prompt_model_and_input(tmp_path: Any) -> None
     assert len(set(keys)) == len(keys)
     assert all(len(key) == 64 for key in keys)
     assert keys[0] == Cached(model(), Prompts(), Calls()).make_key(roles.FUSE, GIVEN.model_copy())
+
+
+async def test_a_prompt_is_rendered_once_for_the_key_and_for_the_model() -> None:
+    class Rendering(ScriptedModel):
+        async def ask(self, role: Any, given: Any) -> Any:
+            seen.append(prompts.render(role, given))
+            return await super().ask(role, given)
+
+    class Counted(Prompts):
+        rendered = 0
+
+        def _render(self, role: Any, given: Any) -> str:
+            self.rendered += 1
+            return super()._render(role, given)
+
+    prompts, seen = Counted(), list[str]()
+    cached = Cached(Budgeted(Rendering({"fuse": lambda given: REPLY})), prompts, Calls())
+    for each in (GIVEN, OTHER, GIVEN):
+        await cached.ask(roles.FUSE, each)
+    assert prompts.rendered == 3
+    assert seen == [Prompts().render(roles.FUSE, each) for each in (GIVEN, OTHER)]
+    changed = OTHER.model_copy()
+    with render_once():
+        first = prompts.render(roles.FUSE, changed)
+        assert prompts.render(roles.FUSE, GIVEN) != first
+    changed.cues = ["Nobody held it."]
+    assert prompts.render(roles.FUSE, changed) != first  # nothing is remembered after an ask
 
 
 def test_the_key_covers_the_schema_of_the_reply() -> None:

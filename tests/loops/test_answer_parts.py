@@ -15,7 +15,7 @@ from tomewise.loops.answer_parts import answer_whole, ask_answer, show_only_full
 from tomewise.loops.desk import make_answer_input
 from tomewise.loops.escalate import Escalate, Way
 from tomewise.run import change_run, current_run
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Event, Question
 
@@ -193,7 +193,7 @@ class Asking:
 
 async def test_a_first_answer_after_which_another_way_goes_on_is_not_shown(here: Any) -> None:
 
-    store = SqliteStore.open(here / "a.tome")
+    store = SqlStore.open(here / "a.tome")
     partly, full = (
         {"answer": "Perhaps the doctor.", "supported": "partly"},
         {"answer": "The clerk.", "supported": "full"},

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.language.roles import Quote
 from tomewise.loops.citing import Citer, locate
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import document_of, put_document
 from tomewise.types import Evidence, Passage
 
@@ -98,7 +98,7 @@ def test_hostile_quotations_cost_little(quote, text):
 
 @pytest.fixture
 def shelf(here):
-    store = SqliteStore.open(here / "a.tome")
+    store = SqlStore.open(here / "a.tome")
     texts = {"a": "The tide turned at nine. The keeper slept.", "b": "The tide turned at nine, some say."}
     evidence = []
     for name, text in texts.items():

@@ -9,7 +9,7 @@ from tests.loops.doubles import put_passages
 
 from tomewise.loops.fusing import Searched, fuse, weigh_queries
 from tomewise.recall.ranking import as_evidence
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.types import Document, Evidence, Passage, Scope
 
 PARTS = 8
@@ -17,7 +17,7 @@ PARTS = 8
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
-    made = SqliteStore.open(tmp_path_factory.mktemp("fusing") / "a.tome")
+    made = SqlStore.open(tmp_path_factory.mktemp("fusing") / "a.tome")
     for name in ("a", "b"):
         text = " ".join(f"{name}{number}." for number in range(PARTS))
         cuts = [(3 * number + number, 3 * number + number + 3) for number in range(PARTS)]

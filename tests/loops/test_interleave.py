@@ -10,7 +10,7 @@ from tomewise.calls import CallCount
 from tomewise.errors import BadReply, ModelUnavailable, UsageError
 from tomewise.loops.interleave import Interleave
 from tomewise.recall.ranking import as_evidence
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import check_loop
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Question, Scope
@@ -22,7 +22,7 @@ ANSWERED = {"answer": "Bruges", "choice": "B", "quotes": [{"label": "E2", "quote
 
 @pytest.fixture
 def store(tmp_path):
-    made = SqliteStore.open(tmp_path / "a.tome")
+    made = SqlStore.open(tmp_path / "a.tome")
     put_texts(made, EMBEDDER, "story", BOUGHT, "Ida Poe was born in Bruges.", *(f"Number {n}." for n in range(20)))
     yield made
     made.close()

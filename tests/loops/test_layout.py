@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.loops.doubles import Shelves, make_desk, put_passages
 
-from tomewise.loops.layout import Layout, Note, Share
+from tomewise.loops.layout import Layout, Note, Share, join
 from tomewise.loops.once import Once
 from tomewise.recall.ranking import as_evidence
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import check_loop
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Document, Evidence, Passage, Question
@@ -25,7 +25,7 @@ def words(texts):
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
-    made = SqliteStore.open(tmp_path_factory.mktemp("layout") / "a.tome")
+    made = SqlStore.open(tmp_path_factory.mktemp("layout") / "a.tome")
     passages, text = [], ""
     for number, length in enumerate(LENGTHS):
         start = len(text)
@@ -60,11 +60,12 @@ def test_what_is_too_long_is_passed_over(store):
     assert list_numbers(Layout(store, words).pack(pick(store, 4, 0), 3 + FENCE)) == [0]
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, len(LENGTHS) - 1), unique=True), st.integers(0, 120))
 def test_what_is_taken_fits_as_it_is_shown(store, numbers, budget):
     layout = Layout(store, words)
     taken = sorted(layout.pack(pick(store, *numbers), budget), key=lambda piece: piece.node)
-    joined = layout.join(taken)
+    joined = join(taken, layout.find_passages(taken))
     assert sum(size + FENCE for size in words([piece.text for piece in joined])) <= budget
     assert [source for piece in joined for source in piece.sources] == [piece.node for piece in taken]
 

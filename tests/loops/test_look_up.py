@@ -9,7 +9,7 @@ from tests.stories import put_texts
 from tomewise.calls import NO_CALLS, CallCount
 from tomewise.errors import BadReply
 from tomewise.loops.look_up import LookUp
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import check_loop
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Evidence, Question, Scope
@@ -20,7 +20,7 @@ ANSWERED = {"answer": "the clerk", "choice": "A", "quotes": [{"label": "E3", "qu
 
 @pytest.fixture
 def store(tmp_path):
-    made = SqliteStore.open(tmp_path / "a.tome")
+    made = SqlStore.open(tmp_path / "a.tome")
     put_texts(made, EMBEDDER, "story", *(f"On day {number} the clerk wrote page {number // 2}." for number in range(8)))
     yield made
     made.close()

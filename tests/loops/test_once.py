@@ -10,7 +10,7 @@ from tomewise.loops.desk import find_choice
 from tomewise.loops.evidence import fit_to_budget, fit_to_window, make_token_counter
 from tomewise.loops.once import Once
 from tomewise.recall.flat import Dense, Everything
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import check_loop, document_of, put_document
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Answer, Evidence, Question
@@ -22,7 +22,7 @@ OPTIONS = ("the doctor", "The clerk.", "nobody")
 
 @pytest.fixture
 def store(here):
-    made = SqliteStore.open(here / "a.tome")
+    made = SqlStore.open(here / "a.tome")
     for number in range(6):
         put_document(made, EMBEDDER, document_of(f"d{number}", f"Letter {number}: the clerk forged the letter in May."))
     yield made
@@ -104,6 +104,23 @@ async def test_options_reach_the_answering_role_alone(store):
     assert asked == ["Who?"]
     assert model.calls[0].given.options == list(OPTIONS)
     assert (found.choice, found.text) == ("B", "The clerk.")
+
+
+@pytest.mark.parametrize("chooses", [True, False])
+async def test_the_desk_searches_as_well_unless_a_model_chose_what_comes_first(store, chooses):
+    searched = []
+
+    class Plain(Dense):
+        async def retrieve(self, query, limit, *, within=None):
+            searched.append(query)
+            return await super().retrieve(query, limit, within=within)
+
+    recall = Dense(store, EMBEDDER)
+    recall.chooses = chooses
+    model = ScriptedModel({"answer": lambda _: {"answer": "x"}})
+    desk = make_desk(store, model, plain=Plain(store, EMBEDDER))
+    await check_loop(Once(recall, desk, limit=6, budget=100), Question(text="Who?"))
+    assert bool(searched) is not chooses
 
 
 @pytest.mark.parametrize("reply", [{"answer": "*"}, {"answer": "the widow"}, {"answer": "", "choice": "Z"}])

@@ -13,7 +13,8 @@ from tomewise.loops.once import Once
 from tomewise.loops.origins import describe_origin, name_kind
 from tomewise.loops.repeats import drop_near_repeats
 from tomewise.recall.ranking import as_evidence
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.records import SETTINGS
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import check_loop, document_of, put_document
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Document, Evidence, Passage, Question, content_id
@@ -25,14 +26,14 @@ TEXT = "The keeper of the lamp at Sker rowed out on the fourth of May to meet th
 
 @pytest.fixture
 def store(tmp_path):
-    made = SqliteStore.open(tmp_path / "a.tome")
+    made = SqlStore.open(tmp_path / "a.tome")
     texts = [f"Part {number} of the story." for number in range(6)]
     passages = [
         Passage(id=content_id("p", n), document="/books/story.md", position=n, start=0, end=len(text), text=text)
         for n, text in enumerate(texts)
     ]
     with made.write() as change:
-        change.set_meta("dimensions", "32")
+        change.put_note(SETTINGS, "dimensions", "32")
         keys = change.put_document(Document(id="/books/story.md", text="\n".join(texts)), "digest", passages)
         change.put_vectors("passages", keys, EMBEDDER.embed(texts))
     put_document(made, EMBEDDER, document_of("note", "One part alone."))

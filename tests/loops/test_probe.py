@@ -19,7 +19,7 @@ from tomewise.loops.probing import SameQuestion, SelfProbe
 from tomewise.loops.selection import BestSoFar
 from tomewise.recall.layered import LayeredRecall
 from tomewise.run import meter
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import check_loop, document_of, put_document
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Answer, Event, Evidence, Question, Scope
@@ -53,7 +53,7 @@ def piece(node: str, text: str, passage: str, layer: str = "passages", score: fl
 
 @pytest.fixture
 def store(tmp_path):
-    made = SqliteStore.open(tmp_path / "a.tome")
+    made = SqlStore.open(tmp_path / "a.tome")
     embedder = HashEmbedder(32)
     for number in range(8):
         put_document(made, embedder, document_of(f"d{number}", f"Number {number}: the tide turned, said Ada {number}."))

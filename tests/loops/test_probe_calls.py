@@ -16,7 +16,7 @@ from tomewise.loops.probe import Bounds, Probe, Workspace
 from tomewise.loops.probing import SameQuestion, SelfProbe, WithoutMissing
 from tomewise.loops.selection import NewestFirst
 from tomewise.recall.layered import LayeredRecall
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import document_of, put_document
 from tomewise.testing.scripted import Call, ScriptedModel
 from tomewise.types import Answer, Event, Evidence, Question, Scope
@@ -35,7 +35,7 @@ PROBE = "probe When? | <When? v> <When? s>"
 class Shelves:
     """A layer that gives what stands under a query."""
 
-    def __init__(self, layer: str, found: dict[str, Sequence[int]], store: SqliteStore) -> None:
+    def __init__(self, layer: str, found: dict[str, Sequence[int]], store: SqlStore) -> None:
         passages = list(store.passages().values())
         self._found = {
             query: [
@@ -51,7 +51,7 @@ class Shelves:
 
 @pytest.fixture
 def store(tmp_path):
-    made = SqliteStore.open(tmp_path / "a.tome")
+    made = SqlStore.open(tmp_path / "a.tome")
     for number in range(5):
         put_document(made, EMBEDDER, document_of(f"d{number}", f"Passage {number}."))
     yield made
@@ -74,7 +74,7 @@ def line(call: Call) -> str:
 
 
 async def conversation(
-    store: SqliteStore,
+    store: SqlStore,
     found: dict[str, tuple[Sequence[int], Sequence[int]]],
     answers: Sequence[Any],
     probes: Sequence[Any] = (),

@@ -12,7 +12,7 @@ from tomewise.language.roles import AnswerIn, AnswerOut, Quote
 from tomewise.loops.desk import make_answer_input
 from tomewise.loops.quoting import Quoter, only_quotes
 from tomewise.recall.ranking import as_evidence
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Document, Evidence, Passage, Place, Question, Rewrite
 
@@ -21,7 +21,7 @@ TEXT = "# Light\nEleven keepers served. The last was Josiah.\n# Goat\nHe kept a 
 
 @pytest.fixture
 def store(tmp_path):
-    made = SqliteStore.open(tmp_path / "a.tome")
+    made = SqlStore.open(tmp_path / "a.tome")
     document = Document(id="light.md", text=TEXT)
     cuts = (0, 31, 52, len(TEXT))
     passages = [

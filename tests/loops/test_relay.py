@@ -15,7 +15,7 @@ from tomewise.language.cached import Cached
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.prompts import Prompts
 from tomewise.recall.flat import Lexical
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.systems.answer import answer_question
 from tomewise.systems.cosmir import chain_of_agents, relay
 from tomewise.systems.kit import Kit, Recall
@@ -34,7 +34,7 @@ UNCHECKED = "(a reader's note; the words it rests on could not be checked)"
 class Search:
     """Recall by words, which takes a scope and notes which it got."""
 
-    def __init__(self, store: SqliteStore) -> None:
+    def __init__(self, store: SqlStore) -> None:
         self._inner = Lexical(store)
         self.scopes: list[Scope | None] = []
 
@@ -45,7 +45,7 @@ class Search:
 
 @pytest.fixture
 def store(tmp_path):
-    made = SqliteStore.open(tmp_path / "a.tome")
+    made = SqlStore.open(tmp_path / "a.tome")
     yield made
     made.close()
 
@@ -67,7 +67,7 @@ def script(latency: float = 0.0, **replies: Any) -> ScriptedModel:
     return ScriptedModel({**plain, **replies}, latency=latency)
 
 
-def wire(store: SqliteStore, model: Any, chunk: int = 20, **settings: Any) -> Any:
+def wire(store: SqlStore, model: Any, chunk: int = 20, **settings: Any) -> Any:
     """Of `put_texts` every passage is a chunk of its own, as 20 tokens hold one with its label."""
     kit = Kit(store, model, EMBEDDER)
     return relay(
@@ -431,7 +431,9 @@ async def test_neighbouring_documents_share_a_chunk_each_under_its_own_heading(s
     own, joined = final_ledger(answer).facts
     (cited,) = [evidence.sources for evidence in answer.evidence]
     assert (own.passage,) == cited
-    assert answer.evidence[0].sources == tuple(store.passages_of(["c"])[key].id for key in store.passages_of(["c"]))
+    assert answer.evidence[0].sources == tuple(
+        store.passages(documents=["c"])[key].id for key in store.passages(documents=["c"])
+    )
     assert not joined.in_text, "no words are cited across two documents"
 
 

@@ -10,7 +10,7 @@ from tomewise.calls import NO_CALLS, CallCount
 from tomewise.errors import BadReply
 from tomewise.loops.stepwise import Stepwise
 from tomewise.recall.ranking import as_evidence
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import check_loop
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Question, Scope
@@ -22,7 +22,7 @@ ANSWERED = {"answer": "Belgium", "choice": "A"}
 
 @pytest.fixture
 def store(tmp_path):
-    made = SqliteStore.open(tmp_path / "a.tome")
+    made = SqlStore.open(tmp_path / "a.tome")
     put_texts(made, EMBEDDER, "story", "Ida Poe bought the Heron.", "Ida Poe was born in Bruges.", "It rained.")
     yield made
     made.close()

@@ -13,7 +13,7 @@ from tomewise.language.prompts import Prompts
 from tomewise.language.roles import FUSE, FuseIn
 from tomewise.memory import ask_each as module
 from tomewise.memory.ask_each import ask_each, run_each
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Progress
 
@@ -57,7 +57,7 @@ async def test_an_error_that_every_call_would_raise_stops_at_once(error: Excepti
 
 
 async def test_running_calls_end_after_the_budget_is_used_up(tmp_path) -> None:
-    store = SqliteStore.open(tmp_path / "a.tome")
+    store = SqlStore.open(tmp_path / "a.tome")
     inside = ScriptedModel({"fuse": lambda given: {"cue": given.question}}, latency=0.01, limit=8)
     reports: list[Progress] = []
     cached = Cached(Budgeted(inside, calls=10), Prompts(), store.calls)

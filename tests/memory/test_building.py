@@ -13,13 +13,14 @@ from tomewise.language.budget import Budgeted
 from tomewise.language.cached import Cached
 from tomewise.language.failures import StopAtFailures
 from tomewise.language.prompts import Prompts
+from tomewise.memory.build_records import record_build
 from tomewise.memory.building import build, estimate, find_backlog, find_changes
 from tomewise.memory.episodes import EpisodesLayer
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.summaries import SummariesLayer
 from tomewise.run import current_run, meter, open_run
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import HashEmbedder, document_of, put_document
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Change, Estimate, LayerReport, Node, Progress, Report
@@ -33,7 +34,7 @@ def quiet(_: Progress) -> None:
 
 @pytest.fixture
 def store(tmp_path):
-    new_store = SqliteStore.open(tmp_path / "a.tome")
+    new_store = SqlStore.open(tmp_path / "a.tome")
     for number in range(3):
         put_document(new_store, EMBEDDER, document_of(f"d{number}", f"Ada Marsh met Tom Hale, {number}."))
     yield new_store
@@ -46,7 +47,7 @@ class Step:
     company: asyncio.Barrier | None = None
 
     def __init__(
-        self, store: SqliteStore, name: str, needs: Sequence[str], events: list[str], error: Exception | None = None
+        self, store: SqlStore, name: str, needs: Sequence[str], events: list[str], error: Exception | None = None
     ) -> None:
         self.name = name
         self.needs = tuple(needs)
@@ -71,7 +72,7 @@ class Step:
         with self._store.write() as writing:
             writing.put_nodes(list(nodes.values()))
             writing.record_intake(self.name, change.added)
-            writing.record_build(self.name, {"taken": len(taken)})
+            record_build(writing, self.name, {"taken": len(taken)})
         self._events.append(f"{self.name} ends")
         return LayerReport(layer=self.name, added=len(nodes))
 
@@ -251,7 +252,7 @@ def test_the_loss_of_passages_that_failed_is_noticed(store):
     layer = Step(store, "step", ["passages"], [])
     with store.write() as change:
         change.record_intake("step", [kept, last], {lost: "no reply"})
-        change.record_build("step", {})
+        record_build(change, "step", {})
     assert not find_changes(layer, store).removed
     with store.write() as change:
         change.remove_document(store.passages([lost])[lost].document)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tomewise.tome.foresight import count_dependants
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
 
@@ -17,15 +16,15 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("system", ["comorag", "cogitorag", "hgmem", "cam", "read_agent"])
+@pytest.mark.parametrize("system", ["comorag", "cogitorag", "hgmem", "graphrag", "cam", "memtree", "read_agent"])
 @pytest.mark.parametrize("document", TEXTS)
 def test_the_count_is_that_of_the_removal(system: str, document: str, tmp_path: Path):
     with Tome.open(tmp_path / "a.tome", embedder="hash") as tome:
         tome.add(*(Document(id=id, text=text) for id, text in TEXTS.items()))
         tome.build(system)
         before = {name: layer["nodes"] for name, layer in tome.store.layers().items()}
-        keys = list(tome.store.passages_of([document]))
-        foreseen = count_dependants(keys, list(before), tome.store)
+        keys = list(tome.store.passages(documents=[document]))
+        foreseen = tome.store.find_dependants(keys)
         report = tome.remove(document)
         assert sum(foreseen.values()) == report.derived
         after = {name: layer["nodes"] for name, layer in tome.store.layers().items()}
@@ -36,4 +35,4 @@ def test_the_count_is_that_of_the_removal(system: str, document: str, tmp_path: 
 def test_nothing_depends_on_passages_alone(tmp_path: Path):
     with Tome.open(tmp_path / "a.tome", embedder="hash") as tome:
         tome.add(Document(id="light", text=TEXTS["light"]))
-        assert count_dependants(list(tome.store.passages_of(["light"])), ["passages"], tome.store) == {}
+        assert tome.store.find_dependants(tome.store.passages(documents=["light"])) == {}

@@ -18,7 +18,9 @@ from tomewise.memory.building import build, estimate, find_backlog, find_changes
 from tomewise.memory.episodes import EpisodesLayer, choose_window_size, cut_windows
 from tomewise.run import meter
 from tomewise.store.export import export
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.lookups import read_sources, read_vectors
+from tomewise.store.records import BUILDS
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_layer
 from tomewise.types import Progress
 
@@ -29,7 +31,7 @@ def quiet(_: Progress) -> None:
     pass
 
 
-def put_passages(store: SqliteStore, name: str, *texts: str) -> list[int]:
+def put_passages(store: SqlStore, name: str, *texts: str) -> list[int]:
     """Put a document with these passages into the store."""
     return stories.put_texts(store, EMBEDDER, name, *texts)
 
@@ -46,13 +48,13 @@ def make_model(reply: Callable[[SummaryIn], object] = join_texts) -> ScriptedMod
     return ScriptedModel({"narrate": reply})
 
 
-def list_texts(store: SqliteStore, level: int = 0, name: str = "episodes") -> list[str]:
+def list_texts(store: SqlStore, level: int = 0, name: str = "episodes") -> list[str]:
     return [node.text for node in store.nodes(name).values() if node.level == level]
 
 
 @pytest.fixture
 def store(tmp_path):
-    new_store = SqliteStore.open(tmp_path / "a.tome")
+    new_store = SqlStore.open(tmp_path / "a.tome")
     yield new_store
     new_store.close()
 
@@ -117,9 +119,9 @@ async def test_a_document_becomes_the_summaries_of_its_windows(store) -> None:
     assert [node.position for node in nodes.values()] == [0, 1, 2]
     assert {node.data["document"] for node in nodes.values()} == {"a"}
     passages = list(store.passages())
-    assert list(store.sources(nodes, "episodes").values()) == [passages[:3], passages[3:6], passages[6:]]
-    assert store.vectors("episodes").keys.tolist() == sorted(nodes)
-    assert store.builds()["episodes"]["taken"] == 8
+    assert list(read_sources(store, nodes, "episodes").values()) == [passages[:3], passages[3:6], passages[6:]]
+    assert read_vectors(store, "episodes").keys.tolist() == sorted(nodes)
+    assert store.notes(BUILDS)["episodes"]["taken"] == 8
 
 
 async def test_a_document_of_one_passage_has_no_windows(store) -> None:
@@ -148,7 +150,7 @@ async def test_only_windows_of_changed_documents_are_asked_for_again(store) -> N
     asked = make_model()
     (report,) = await build([EpisodesLayer(store, asked, EMBEDDER)], store, quiet)
     assert {text for call in asked.calls for text in call.given.texts} <= set(list_scenes("b", 9))
-    assert store.builds()["episodes"]["taken"] == 6 + 8 + 2
+    assert store.notes(BUILDS)["episodes"]["taken"] == 6 + 8 + 2
     assert len(list_texts(store)) == 2 + 3 + 1
     kept = [key for key, node in store.nodes("episodes").items() if node.data["document"] == "a"]
     assert set(kept) <= before
@@ -236,7 +238,7 @@ async def test_a_failure_on_an_upper_level_is_recorded_too(store) -> None:
 
 async def test_a_stride_makes_windows_overlap_and_leaves_no_passage_out(store) -> None:
     def sources(layer: EpisodesLayer) -> list[list[int]]:
-        return list(store.sources(store.nodes(layer.name), layer.name).values())
+        return list(read_sources(store, store.nodes(layer.name), layer.name).values())
 
     keys = put_passages(store, "a", *list_scenes("a", 7))
     layer = EpisodesLayer(store, make_model(), EMBEDDER, stride=2)
@@ -273,7 +275,7 @@ async def test_a_pure_function_of_its_passages(tmp_path, levels) -> None:
     numbers = iter(range(100))
     await check_layer(
         lambda store: [EpisodesLayer(store, make_model(), EMBEDDER, levels=levels)],
-        lambda: SqliteStore.open(tmp_path / f"{next(numbers)}.tome"),
+        lambda: SqlStore.open(tmp_path / f"{next(numbers)}.tome"),
         EMBEDDER,
     )
 
@@ -283,7 +285,7 @@ async def test_a_pure_function_of_its_passages(tmp_path, levels) -> None:
 async def test_any_history_gives_the_memory_of_its_outcome(tmp_path_factory, data) -> None:
     """After adding, replacing, removing and failing calls in any order, the memory follows from the documents alone."""
     folder = tmp_path_factory.mktemp("history")
-    stores = [SqliteStore.open(folder / name) for name in ("a.tome", "b.tome")]
+    stores = [SqlStore.open(folder / name) for name in ("a.tome", "b.tome")]
     steps = data.draw(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 14)), min_size=1, max_size=8))
     levels, stride = data.draw(st.integers(1, 3)), data.draw(st.sampled_from([0, 1, 2]))
     dice = random.Random(data.draw(st.integers(0, 99)))

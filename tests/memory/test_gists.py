@@ -16,8 +16,10 @@ from tomewise.language.roles import GIST, GistIn
 from tomewise.memory.building import build, estimate
 from tomewise.memory.gists import GistsLayer
 from tomewise.run import meter
-from tomewise.store.sqlite.schema import calls as stored
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.lookups import read_sources, read_vectors
+from tomewise.store.records import BUILDS
+from tomewise.store.sql.schema import calls as stored
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_layer, document_of, put_document
 from tomewise.types import Document, Progress
 
@@ -30,27 +32,27 @@ def quiet(_: Progress) -> None:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> SqliteStore:
-    store = SqliteStore.open(tmp_path / "a.tome")
+def store(tmp_path: Path) -> SqlStore:
+    store = SqlStore.open(tmp_path / "a.tome")
     for number, text in enumerate(TEXTS):
         put_document(store, EMBEDDER, document_of(f"d{number}", text))
     return store
 
 
-async def test_a_gist_is_made_of_its_passage_and_keeps_the_notes(store: SqliteStore) -> None:
+async def test_a_gist_is_made_of_its_passage_and_keeps_the_notes(store: SqlStore) -> None:
     model = ScriptedModel({"gist": lambda given: {"notes": "plain", "memory": f"Restated: {given.text}"}})
     (report,) = await build([GistsLayer(store, model)], store, quiet)
     gists = store.nodes("gists")
     assert report.added == 3
     assert sorted(node.text for node in gists.values()) == sorted(f"Restated: {text}" for text in TEXTS)
     assert {node.data["notes"] for node in gists.values()} == {"plain"}
-    sources = store.sources(gists, "gists")
+    sources = read_sources(store, gists, "gists")
     texts = {key: passage.text for key, passage in store.passages().items()}
     assert all(gists[gist].text.endswith(texts[ground[0]]) for gist, ground in sources.items())
-    assert not len(store.vectors("gists").keys), "recall does not search gists"
+    assert not len(read_vectors(store, "gists").keys), "recall does not search gists"
 
 
-async def test_an_unsupported_gist_is_asked_for_again_and_then_falls_back(store: SqliteStore) -> None:
+async def test_an_unsupported_gist_is_asked_for_again_and_then_falls_back(store: SqlStore) -> None:
     def reply(given: GistIn) -> dict[str, str]:
         if "Ada" in given.text:
             return {"memory": "Ada Marsh met Napoleon Bonaparte."}  # unsupported in both calls
@@ -68,14 +70,14 @@ async def test_an_unsupported_gist_is_asked_for_again_and_then_falls_back(store:
     assert len(model.calls) == 5
     counts = {GIST_REPEATED: 2, GIST_REPLACED: 1}
     assert report.notes == tuple(f"fallback: {kind}: {count}" for kind, count in counts.items())
-    assert store.builds()["gists"]["fallbacks"] == counts
+    assert store.notes(BUILDS)["gists"]["fallbacks"] == counts
     put_document(store, EMBEDDER, document_of("more", "Ada Marsh left."))
     (report,) = await build([GistsLayer(store, model)], store, quiet)
     assert list(report.notes) == write_notes({GIST_REPEATED: 1, GIST_REPLACED: 1})
-    assert store.builds()["gists"]["fallbacks"] == {GIST_REPEATED: 3, GIST_REPLACED: 2}
+    assert store.notes(BUILDS)["gists"]["fallbacks"] == {GIST_REPEATED: 3, GIST_REPLACED: 2}
 
 
-async def test_the_retry_is_another_call_for_the_cache(store: SqliteStore) -> None:
+async def test_the_retry_is_another_call_for_the_cache(store: SqlStore) -> None:
     model = ScriptedModel({"gist": lambda given: {"memory": "Ida Poe left." if not given.avoid else given.text}})
     cached = Cached(model, Prompts(), store.calls)
     await build([GistsLayer(store, cached)], store, quiet)
@@ -84,7 +86,7 @@ async def test_the_retry_is_another_call_for_the_cache(store: SqliteStore) -> No
     assert "1. Ida Poe" in Prompts().render(GIST, GistIn(text="x", avoid=["Ida Poe"]))
 
 
-async def test_a_failed_passage_is_recorded_and_tried_again(store: SqliteStore) -> None:
+async def test_a_failed_passage_is_recorded_and_tried_again(store: SqlStore) -> None:
     broken = True
 
     def reply(given: GistIn) -> dict[str, str] | Exception:
@@ -102,7 +104,7 @@ async def test_a_failed_passage_is_recorded_and_tried_again(store: SqliteStore) 
     assert len(model.calls) == 4
 
 
-async def test_a_build_that_was_stopped_repeats_no_call(store: SqliteStore) -> None:
+async def test_a_build_that_was_stopped_repeats_no_call(store: SqlStore) -> None:
     down = True
 
     def reply(given: GistIn) -> dict[str, str] | Exception:
@@ -129,13 +131,13 @@ async def test_it_is_a_pure_function_of_the_passages(tmp_path: Path) -> None:
     numbers = iter(range(10))
     await check_layer(
         lambda store: [GistsLayer(store, model)],
-        lambda: SqliteStore.open(tmp_path / f"{next(numbers)}.tome"),
+        lambda: SqlStore.open(tmp_path / f"{next(numbers)}.tome"),
         EMBEDDER,
     )
 
 
 async def test_the_estimate_has_the_exact_calls_and_nearly_the_tokens(tmp_path: Path) -> None:
-    store = SqliteStore.open(tmp_path / "b.tome")
+    store = SqlStore.open(tmp_path / "b.tome")
     line = "The keeper Ada Marsh saw Tom Hale at the harbour of Skerry on that day, and he told her of the boat. "
     for number in range(12):
         put_document(store, EMBEDDER, Document(id=f"d{number}", text=f"{number}. " + line * (3 + number % 4)))

@@ -11,7 +11,8 @@ from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.leading import find_leads
 from tomewise.store.export import export
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.records import SETTINGS
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import HashEmbedder, ScriptedModel
 from tomewise.types import Document, Passage, Place, content_id
 
@@ -25,7 +26,7 @@ STORY = (
 
 
 def put(
-    store: SqliteStore, name: str, texts: tuple[str, ...], chapters: tuple[tuple[str, ...], ...] = ((),) * 9
+    store: SqlStore, name: str, texts: tuple[str, ...], chapters: tuple[tuple[str, ...], ...] = ((),) * 9
 ) -> list[int]:
     """Add a document that is cut into these texts, with the chapters of their places."""
     passages, start = [], 0
@@ -38,26 +39,26 @@ def put(
         )
         start = end + 1
     with store.write() as change:
-        change.set_meta("dimensions", str(EMBEDDER.dimensions))
+        change.put_note(SETTINGS, "dimensions", str(EMBEDDER.dimensions))
         keys = change.put_document(Document(id=name, text="\n".join(texts)), content_id("d", *texts), passages)
         change.put_vectors("passages", keys, EMBEDDER.embed(texts))
     return keys
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> SqliteStore:
-    store = SqliteStore.open(tmp_path / "a.tome")
+def store(tmp_path: Path) -> SqlStore:
+    store = SqlStore.open(tmp_path / "a.tome")
     put(store, "story", STORY)
     return store
 
 
-def leads(store: SqliteStore, keys: list[int] | None = None) -> list[str]:
+def leads(store: SqlStore, keys: list[int] | None = None) -> list[str]:
     passages = list(store.passages(keys).values())
     found = find_leads(store, passages)
     return [found[passage.id] for passage in passages]
 
 
-def test_a_passage_has_its_heading_and_the_last_sentences_before_it(store: SqliteStore) -> None:
+def test_a_passage_has_its_heading_and_the_last_sentences_before_it(store: SqlStore) -> None:
     assert leads(store) == [
         "",
         "The Lamp\n\nShe slept by day. Tom rowed. The tide turned.",
@@ -66,7 +67,7 @@ def test_a_passage_has_its_heading_and_the_last_sentences_before_it(store: Sqlit
     ]
 
 
-def test_the_passage_asked_for_may_be_any_and_other_documents_do_not_matter(store: SqliteStore) -> None:
+def test_the_passage_asked_for_may_be_any_and_other_documents_do_not_matter(store: SqlStore) -> None:
     alone = leads(store, store.node_keys("passages")[1:2])
     put(store, "a before", ("A heading of another.",))
     assert leads(store, [key for key, p in store.passages().items() if p.document == "a before"]) == [""]
@@ -74,14 +75,14 @@ def test_the_passage_asked_for_may_be_any_and_other_documents_do_not_matter(stor
 
 
 def test_a_long_sentence_is_cut_and_long_texts_cost_little(tmp_path: Path) -> None:
-    store = SqliteStore.open(tmp_path / "b.tome")
+    store = SqlStore.open(tmp_path / "b.tome")
     put(store, "long", ("word " * 50_000, "The end."))
     (_, lead) = leads(store)
     assert 400 < len(lead) <= 500
 
 
 def test_headings_with_which_a_passage_opens_are_not_repeated(tmp_path: Path) -> None:
-    store = SqliteStore.open(tmp_path / "b.tome")
+    store = SqlStore.open(tmp_path / "b.tome")
     path = ("Book", "Part Two", "1. Lamp")
     texts = ("# Book\n\n## Part Two\n\n### 1. Lamp\n\nAda slept.", "## Part Two\n\n### 1. Lamp\n\nAda rose.", "Tom.")
     put(store, "story", texts, (path, path, path))
@@ -89,7 +90,7 @@ def test_headings_with_which_a_passage_opens_are_not_repeated(tmp_path: Path) ->
 
 
 def test_the_chapters_of_the_place_are_the_heading_also_where_the_text_has_no_markdown(tmp_path: Path) -> None:
-    store = SqliteStore.open(tmp_path / "b.tome")
+    store = SqlStore.open(tmp_path / "b.tome")
     texts = (
         "Lamp\n\nAda slept. The tide turned.",
         "Ada rose.",
@@ -109,7 +110,7 @@ def test_the_chapters_of_the_place_are_the_heading_also_where_the_text_has_no_ma
     ]
 
 
-async def test_gists_and_graphs_of_passages_are_read_with_it_and_graphs_of_gists_are_not(store: SqliteStore) -> None:
+async def test_gists_and_graphs_of_passages_are_read_with_it_and_graphs_of_gists_are_not(store: SqlStore) -> None:
     facts = {"entities": [], "triples": []}
     model = ScriptedModel(
         {"gist": lambda given: {"memory": f"In short: {given.text}"}, "extract_facts": lambda given: facts}
@@ -127,7 +128,7 @@ async def test_gists_and_graphs_of_passages_are_read_with_it_and_graphs_of_gists
     assert {g.before for g in read if g.text.startswith("In short")} == {""}
 
 
-async def test_a_gist_may_name_who_stands_before_its_passage(store: SqliteStore) -> None:
+async def test_a_gist_may_name_who_stands_before_its_passage(store: SqlStore) -> None:
     def reply(given: GistIn) -> dict[str, str]:
         return {"memory": given.text.replace("He ", "Tom Hale ")}
 
@@ -141,7 +142,7 @@ async def test_a_gist_may_name_who_stands_before_its_passage(store: SqliteStore)
 async def test_memory_follows_a_changed_beginning_and_equals_that_of_a_fresh_tome(tmp_path: Path) -> None:
     model = ScriptedModel({"gist": lambda given: {"memory": f"{given.before} {given.text}"}})
     changed = (STORY[0].replace("The tide turned.", "Tom came back."), *STORY[1:])
-    stores = [SqliteStore.open(tmp_path / f"{name}.tome") for name in "ab"]
+    stores = [SqlStore.open(tmp_path / f"{name}.tome") for name in "ab"]
     for store, versions in zip(stores, ([STORY, changed], [changed]), strict=True):
         for version in versions:
             put(store, "story", version)
@@ -150,7 +151,7 @@ async def test_memory_follows_a_changed_beginning_and_equals_that_of_a_fresh_tom
     assert list(export(stores[0])) == list(export(stores[1]))
 
 
-async def test_an_estimate_counts_it(store: SqliteStore) -> None:
+async def test_an_estimate_counts_it(store: SqlStore) -> None:
     model = ExtractiveModel(EMBEDDER)
     (gists,) = await estimate([GistsLayer(store, model)], store)
     (graph,) = await estimate([GraphLayer(store, model, EMBEDDER)], store)

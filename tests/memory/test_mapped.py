@@ -33,7 +33,9 @@ from tomewise.parts import (
     make_layers,
 )
 from tomewise.store.contract import Store
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.lookups import read_vectors
+from tomewise.store.records import BUILDS
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_mapped_layer, document_of, put_document
 from tomewise.types import Layer, Progress, content_id
 
@@ -105,7 +107,7 @@ def quiet(_: Progress) -> None:
 
 @pytest.fixture
 def stores(tmp_path: Path) -> Iterator[Store]:
-    return (SqliteStore.open(tmp_path / f"{number}.tome") for number in count())
+    return (SqlStore.open(tmp_path / f"{number}.tome") for number in count())
 
 
 @pytest.mark.parametrize("name", ["gists", "summaries", "pages", "graph:passages-triples", "graph:gists-triples"])
@@ -136,8 +138,8 @@ async def test_what_the_driver_records(stores: Iterator[Store]) -> None:
     nodes = store.nodes("questions")
     assert sorted(node.text for node in nodes.values()) == ["Where? Ada kept the light.", "Who? Ada kept the light."]
     assert {node.data["about"] for node in nodes.values()} == {"who"}
-    assert store.vectors("questions").keys.tolist() == sorted(nodes)
-    assert store.builds()["questions"] == {"model": "scripted", "together": [1]}
+    assert read_vectors(store, "questions").keys.tolist() == sorted(nodes)
+    assert store.notes(BUILDS)["questions"] == {"model": "scripted", "together": [1]}
 
 
 async def test_neighbours_share_a_call(stores: Iterator[Store]) -> None:
@@ -148,8 +150,8 @@ async def test_neighbours_share_a_call(stores: Iterator[Store]) -> None:
     assert layer.calls.formula == "1 for 2 passages and 1 a passage whose part of it is unusable"
     assert (await build([layer], store, quiet))[0].added == 6
     assert sorted(isinstance(call.given, Batch) for call in model.calls) == [False, True]
-    assert store.builds()["questions"]["together"] == [2]
-    assert not len(store.vectors("questions").keys), "a layer without an embedder has no vectors"
+    assert store.notes(BUILDS)["questions"]["together"] == [2]
+    assert not len(read_vectors(store, "questions").keys), "a layer without an embedder has no vectors"
 
 
 def test_inputs_that_are_no_passages_are_asked_about_one_by_one(stores: Iterator[Store]) -> None:

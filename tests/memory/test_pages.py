@@ -13,7 +13,8 @@ from tomewise.errors import BadReply, UsageError
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.memory.building import build, estimate, find_backlog
 from tomewise.memory.pages import PagesLayer, cut_pages
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.lookups import read_sources, read_vectors
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_layer
 from tomewise.types import Passage, Place, Progress
 
@@ -70,7 +71,7 @@ def make_model(reply=lambda given: {"gist": f"Gist: {given.text[:40]}"}):
 
 @pytest.fixture
 def store(tmp_path):
-    made = SqliteStore.open(tmp_path / "a.tome")
+    made = SqlStore.open(tmp_path / "a.tome")
     yield made
     made.close()
 
@@ -84,8 +85,8 @@ async def test_one_call_a_page_with_what_stands_before_it(store):
     assert first.text == f"{LINE} On day 0.\n{LINE} On day 1."
     assert (first.before, second.before.endswith("On day 1.")) == ("", True)
     pages = store.nodes("pages:words=24")
-    assert [len(keys) for keys in store.sources(pages, "pages:words=24").values()] == [2, 2, 1]
-    assert len(store.vectors("pages:words=24").keys) == 3
+    assert [len(keys) for keys in read_sources(store, pages, "pages:words=24").values()] == [2, 2, 1]
+    assert len(read_vectors(store, "pages:words=24").keys) == 3
     (again,) = await build([PagesLayer(store, model, EMBEDDER, words=24)], store, quiet)
     assert (again.added, len(model.calls)) == (0, 3)
 
@@ -95,7 +96,7 @@ async def test_it_is_a_pure_function_of_its_documents(tmp_path, words):
     made = []
 
     def stores():
-        made.append(SqliteStore.open(tmp_path / f"{len(made)}.tome"))
+        made.append(SqlStore.open(tmp_path / f"{len(made)}.tome"))
         return made[-1]
 
     await check_layer(lambda store: [PagesLayer(store, make_model(), EMBEDDER, words=words)], stores, EMBEDDER)

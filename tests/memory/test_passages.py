@@ -8,7 +8,7 @@ from tomewise.memory.building import build
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.passages import LostDocuments, PassagesLayer
 from tomewise.reading.splitter import PassageSplitter
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import HashEmbedder, ScriptedModel, document_of, put_document
 from tomewise.types import Change, Document, Layer, Progress
 
@@ -16,7 +16,7 @@ EMBEDDER = HashEmbedder(32)
 
 
 async def test_passages_are_a_layer(tmp_path: Path) -> None:
-    store = SqliteStore.open(tmp_path / "a.tome")
+    store = SqlStore.open(tmp_path / "a.tome")
     put_document(store, EMBEDDER, document_of("kept", "The old text."))
     documents = [Document(id="new", text="One text."), LostDocuments(("kept",))]
     layer = PassagesLayer(store, EMBEDDER, PassageSplitter(EMBEDDER.tokenizer, 256), documents)

@@ -15,7 +15,7 @@ from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.memory.graph.graph_picture import draw_graph
 from tomewise.memory.summary_picture import draw_line, draw_tree
 from tomewise.pictures import Uses
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import HashEmbedder, ScriptedModel
 from tomewise.types import Node
 
@@ -76,7 +76,7 @@ async def test_facts_and_passages_stand_with_their_entities(store):
 
 
 async def test_an_empty_graph_is_an_empty_picture(tmp_path):
-    with closing(SqliteStore.open(tmp_path / "b.tome")) as empty:
+    with closing(SqlStore.open(tmp_path / "b.tome")) as empty:
         assert draw_graph(empty, NAMES).nodes == ()
 
 
@@ -95,7 +95,7 @@ def test_other_layers_are_no_graphs():
 
 @pytest.fixture
 def stories_store(tmp_path):
-    with closing(SqliteStore.open(tmp_path / "c.tome")) as made:
+    with closing(SqlStore.open(tmp_path / "c.tome")) as made:
         stories.put_texts(made, HashEmbedder(32), "d", *(f"Scene {number}." for number in range(6)))
         yield made
 

@@ -14,10 +14,12 @@ from tomewise.language.cached import Cached
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import SUMMARISE, SummaryIn
 from tomewise.memory.ask_each import ask_each
+from tomewise.memory.build_records import record_build
 from tomewise.memory.building import build
 from tomewise.store.contract import Store
 from tomewise.store.lifetimes import Lifetime
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.lookups import find_keys, read_edges, read_sources, read_vectors
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_state_layer, document_of, put_document
 from tomewise.types import Change, Estimate, LanguageModel, LayerReport, Node, NodeId, Report
 
@@ -73,21 +75,21 @@ class Groups:
     def commit(self, keys: Sequence[int], fresh: list[Node], known: list[Node], empty: Sequence[NodeId]) -> None:
         with self._store.write() as change:
             at = change.put_nodes(fresh, lifetime=self.lifetime) | change.update_nodes(known, lifetime=self.lifetime)
-            change.remove_nodes(self._store.keys_of(empty).values())
+            change.remove_nodes(find_keys(self._store, empty).values())
             texts = [node.text for node in (*fresh, *known)]
-            change.replace_vectors(self.name, list(at.values()), EMBEDDER.embed(texts))
+            change.put_vectors(self.name, list(at.values()), EMBEDDER.embed(texts), replace=True)
             change.record_intake(self.name, keys)
-            change.record_build(self.name, {})
+            record_build(change, self.name, {})
             later = {**self._store.nodes(self.name), **{at[node.id]: node for node in (*fresh, *known)}}
             wanted = count_shared({key: node for key, node in later.items() if node.id not in empty})
-            have = {(int(a), int(b)): shared for a, b, shared in self._store.edges(NEAR).rows.tolist()}
+            have = {(int(a), int(b)): shared for a, b, shared in read_edges(self._store, NEAR).rows.tolist()}
             pairs = {name: as_array(pairs) for name, pairs in split_pairs(have, wanted).items()}
             change.remove_edges(NEAR, pairs["gone"])
-            change.reweight_edges(NEAR, pairs["other"], weigh(pairs["other"], wanted))
-            change.put_edges(NEAR, pairs["new"][:, 0], pairs["new"][:, 1], weigh(pairs["new"], wanted))
+            new = np.concatenate((pairs["other"], pairs["new"]))
+            change.put_edges(NEAR, new[:, 0], new[:, 1], weigh(new, wanted), replace=True)
 
     def _make_input(self, members: Mapping[NodeId, None]) -> SummaryIn:
-        passages = self._store.passages(self._store.keys_of(members).values())
+        passages = self._store.passages(find_keys(self._store, members).values())
         return SummaryIn(texts=sorted(passage.text for passage in passages.values()), max_tokens=100)
 
 
@@ -122,19 +124,19 @@ def check_groups(store: Store) -> None:
     """No summary is stale, links are those of the members, and no group is empty."""
     groups, passages = store.nodes("groups"), store.passages()
     for key, node in groups.items():
-        sources = store.sources([key], "groups")[key]
+        sources = read_sources(store, [key], "groups")[key]
         assert sources, f"{node.id} is empty"
         assert {passages[source].id for source in sources} == set(node.data["members"])
         assert node.text == " | ".join(sorted(passages[source].text for source in sources)), "a stale summary"
         assert all(f"{node.id.removeprefix('group/')}" in passages[source].text for source in sources)
-    rows = {(int(a), int(b)): shared for a, b, shared in store.edges(NEAR).rows.tolist()}
+    rows = {(int(a), int(b)): shared for a, b, shared in read_edges(store, NEAR).rows.tolist()}
     assert rows == count_shared(groups)
 
 
 @pytest.fixture(params=["sqlite", "plain"])
 def stores(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[[], Store]:
     numbers = count()
-    return PlainStore if request.param == "plain" else lambda: SqliteStore.open(tmp_path / f"{next(numbers)}.tome")
+    return PlainStore if request.param == "plain" else lambda: SqlStore.open(tmp_path / f"{next(numbers)}.tome")
 
 
 def make_groups(store: Store, kind: type[Groups] = Groups) -> list[Groups]:
@@ -150,12 +152,12 @@ async def test_a_group_keeps_its_key_while_its_members_change(stores: Callable[[
     for name in ("d0", "d1"):
         put_document(store, EMBEDDER, document_of(name, f"Ada saw {name}."))
         await build(make_groups(store), store, lambda _: None)
-        (key,) = store.keys_of(["group/Ada"]).values()
+        (key,) = find_keys(store, ["group/Ada"]).values()
     with store.write() as change:
         change.remove_document("d0")
     await build(make_groups(store), store, lambda _: None)
     assert {key: node.text for key, node in store.nodes("groups").items()} == {key: "Ada saw d1."}
-    assert np.allclose(store.vectors("groups").rows, EMBEDDER.embed(["Ada saw d1."]))
+    assert np.allclose(read_vectors(store, "groups").rows, EMBEDDER.embed(["Ada saw d1."]))
 
 
 class TwoCommits(Groups):

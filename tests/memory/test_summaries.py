@@ -15,7 +15,8 @@ from tomewise.language.roles import SummaryIn
 from tomewise.memory.building import build, estimate, find_backlog
 from tomewise.memory.summaries import SummariesLayer
 from tomewise.run import meter
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.lookups import read_sources, read_vectors
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_layer, document_of, put_document
 from tomewise.types import Progress
 
@@ -32,14 +33,14 @@ def shorten(given: SummaryIn) -> dict[str, str]:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> SqliteStore:
-    store = SqliteStore.open(tmp_path / "a.tome")
+def store(tmp_path: Path) -> SqlStore:
+    store = SqlStore.open(tmp_path / "a.tome")
     for number, text in enumerate(TEXTS):
         put_document(store, EMBEDDER, document_of(f"d{number}", text))
     return store
 
 
-async def test_each_passage_has_a_summary(store: SqliteStore) -> None:
+async def test_each_passage_has_a_summary(store: SqlStore) -> None:
     layer = SummariesLayer(store, ScriptedModel({"summarise": shorten}))
     assert find_backlog([layer], store).counts == {"summaries": 3}
     (report,) = await build([layer], store, quiet)
@@ -48,10 +49,10 @@ async def test_each_passage_has_a_summary(store: SqliteStore) -> None:
     passages = store.passages()
     ground = {
         summaries[key].text: [passages[source].text for source in sources]
-        for key, sources in store.sources(summaries, "summaries").items()
+        for key, sources in read_sources(store, summaries, "summaries").items()
     }
     assert ground == {f"In short: {text}": [text] for text in TEXTS}
-    columns = store.vectors("summaries")
+    columns = read_vectors(store, "summaries")
     texts = [summaries[key].text for key in columns.keys.tolist()]
     assert np.allclose(columns.rows, EMBEDDER.embed(texts))
     with store.write() as change:
@@ -61,14 +62,14 @@ async def test_each_passage_has_a_summary(store: SqliteStore) -> None:
     ]
 
 
-async def test_equal_passages_have_a_summary_each(store: SqliteStore) -> None:
+async def test_equal_passages_have_a_summary_each(store: SqlStore) -> None:
     put_document(store, EMBEDDER, document_of("twin", TEXTS[0]))
     layer = SummariesLayer(store, ScriptedModel({"summarise": shorten}))
     await build([layer], store, quiet)
     assert len(store.nodes("summaries")) == 4
 
 
-async def test_a_failed_passage_is_tried_again(store: SqliteStore) -> None:
+async def test_a_failed_passage_is_tried_again(store: SqlStore) -> None:
     broken = True
 
     def reply(given: SummaryIn) -> dict[str, str] | Exception:
@@ -83,7 +84,7 @@ async def test_a_failed_passage_is_tried_again(store: SqliteStore) -> None:
     assert (report.added, dict(report.failed)) == (1, {})
 
 
-async def test_a_model_that_is_away_stops_the_build(store: SqliteStore) -> None:
+async def test_a_model_that_is_away_stops_the_build(store: SqlStore) -> None:
     model = ScriptedModel({"summarise": lambda _: ModelUnavailable("down")})
     with pytest.raises(ModelUnavailable):
         await build([SummariesLayer(store, model)], store, quiet)
@@ -95,13 +96,13 @@ async def test_it_is_a_pure_function_of_the_passages(tmp_path: Path) -> None:
     numbers = iter(range(10))
     await check_layer(
         lambda store: [SummariesLayer(store, model)],
-        lambda: SqliteStore.open(tmp_path / f"{next(numbers)}.tome"),
+        lambda: SqlStore.open(tmp_path / f"{next(numbers)}.tome"),
         EMBEDDER,
     )
 
 
 async def test_the_estimate_has_the_exact_calls_and_nearly_the_tokens(tmp_path: Path) -> None:
-    store = SqliteStore.open(tmp_path / "b.tome")
+    store = SqlStore.open(tmp_path / "b.tome")
     for number in range(12):
         places = ("Skerry", "Ghent", "Ostend", "Bruges", "Antwerp", "Dover", "Calais")
         sentences = [f"On day {number} the keeper saw the boat at the harbour of {place}." for place in places]

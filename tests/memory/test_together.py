@@ -17,6 +17,7 @@ from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import EXTRACT_FACTS, GIST, ExtractIn, GistIn, PassageIn
 from tomewise.language.together import Batch, ask_together, make_batch, make_batch_role
+from tomewise.memory.build_records import forget_layer
 from tomewise.memory.building import build, estimate
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
@@ -24,7 +25,8 @@ from tomewise.memory.neighbours import group_neighbours
 from tomewise.memory.renewal import forget_memory
 from tomewise.run import meter
 from tomewise.store.export import export
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.records import BUILDS, SETTINGS
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_layer
 from tomewise.types import Document, Passage, Progress, content_id
 
@@ -36,7 +38,7 @@ def quiet(_: Progress) -> None:
     pass
 
 
-def put(store: SqliteStore, name: str, texts: Sequence[str]) -> None:
+def put(store: SqlStore, name: str, texts: Sequence[str]) -> None:
     """Add a document that is cut into these texts."""
     passages, start = [], 0
     for position, text in enumerate(texts):
@@ -45,14 +47,14 @@ def put(store: SqliteStore, name: str, texts: Sequence[str]) -> None:
         passages.append(Passage(id=node, document=name, position=position, start=start, end=end, text=text))
         start = end + 1
     with store.write() as change:
-        change.set_meta("dimensions", str(EMBEDDER.dimensions))
+        change.put_note(SETTINGS, "dimensions", str(EMBEDDER.dimensions))
         keys = change.put_document(Document(id=name, text="\n".join(texts)), content_id("d", *texts), passages)
         change.put_vectors("passages", keys, EMBEDDER.embed(texts))
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> SqliteStore:
-    store = SqliteStore.open(tmp_path / "a.tome")
+def store(tmp_path: Path) -> SqlStore:
+    store = SqlStore.open(tmp_path / "a.tome")
     put(store, "story", LINES)
     return store
 
@@ -81,7 +83,7 @@ def list_texts(model: ScriptedModel) -> list[list[str]]:
     return [[p.text for p in c.given.passages] if isinstance(c.given, Batch) else [c.given.text] for c in model.calls]
 
 
-def texts(store: SqliteStore) -> list[str]:
+def texts(store: SqlStore) -> list[str]:
     return sorted(node.text for node in store.nodes("gists").values())
 
 
@@ -101,18 +103,18 @@ def test_groups_follow_the_position_in_the_document_and_equal_passages_are_asked
     assert [len(keys) for keys in group_neighbours(inputs, positions, 1).keys] == [1] * 9
 
 
-async def test_one_call_holds_neighbours_of_one_document(store: SqliteStore) -> None:
+async def test_one_call_holds_neighbours_of_one_document(store: SqlStore) -> None:
     put(store, "another", ("Tom Hale sold a boat.",))
     model = ScriptedModel({"gist": by_passage(gist)})
     await build([GistsLayer(store, model, together=3)], store, quiet)
     wanted = [list(LINES[:3]), list(LINES[3:6]), [LINES[6]], ["Tom Hale sold a boat."]]
     assert sorted(list_texts(model)) == sorted(wanted)
     assert texts(store) == sorted([*ALL, "In short: Tom Hale sold a boat."])
-    assert store.builds()["gists"]["together"] == [3]
+    assert store.notes(BUILDS)["gists"]["together"] == [3]
 
 
 @pytest.mark.parametrize("together", [0, 17])
-def test_a_size_that_no_call_may_hold_is_refused(store: SqliteStore, together: int) -> None:
+def test_a_size_that_no_call_may_hold_is_refused(store: SqlStore, together: int) -> None:
     with pytest.raises(UsageError, match="1 to 16"):
         GistsLayer(store, ScriptedModel({}), together=together)
     with pytest.raises(UsageError, match="one text at a time"):
@@ -149,7 +151,7 @@ async def test_what_is_missing_or_malformed_is_asked_alone(items: list[Any], alo
 
 
 @pytest.mark.parametrize("error", [Refused("no"), BadReply("no JSON")])
-async def test_after_a_failed_call_every_passage_is_asked_alone(store: SqliteStore, error: Exception) -> None:
+async def test_after_a_failed_call_every_passage_is_asked_alone(store: SqlStore, error: Exception) -> None:
     def reply(given: Any) -> Any:
         if isinstance(given, Batch) or "number 2 " in given.text:
             return error
@@ -160,7 +162,7 @@ async def test_after_a_failed_call_every_passage_is_asked_alone(store: SqliteSto
     assert len(model.calls) == 2 + 7
     assert (report.added, list(report.failed.values())) == (6, [str(error)])
     assert list(report.notes) == write_notes({ASKED_ALONE: 7})
-    assert store.builds()["gists"]["fallbacks"][ASKED_ALONE] == 7
+    assert store.notes(BUILDS)["gists"]["fallbacks"][ASKED_ALONE] == 7
 
 
 def test_a_reply_without_one_usable_item_is_repaired() -> None:
@@ -183,7 +185,7 @@ async def test_an_error_that_every_call_would_raise_is_raised(error: Exception) 
 # ---------------------------------------------------------------- what is kept
 
 
-async def test_a_build_that_was_stopped_repeats_no_call(store: SqliteStore) -> None:
+async def test_a_build_that_was_stopped_repeats_no_call(store: SqlStore) -> None:
     down = True
 
     def reply(given: Any) -> Any:
@@ -197,7 +199,7 @@ async def test_a_build_that_was_stopped_repeats_no_call(store: SqliteStore) -> N
     store.calls.close()
     model.calls.clear()
     down = False
-    reopened = SqliteStore.open(store.path)
+    reopened = SqlStore.open(store.path)
     layer = GraphLayer(reopened, Cached(model, Prompts(), reopened.calls), EMBEDDER, together=2)
     await build([layer], reopened, quiet)
     repeated = [text for call in list_texts(model) for text in call]
@@ -206,12 +208,12 @@ async def test_a_build_that_was_stopped_repeats_no_call(store: SqliteStore) -> N
     model.calls.clear()
     forget_memory([], [layer], reopened)
     with reopened.write() as change:
-        change.forget_layer(layer.name)
+        forget_layer(change, layer.name)
     await build([layer], reopened, quiet)
     assert model.calls == []
 
 
-async def test_passages_that_move_to_another_group_repeat_no_call(store: SqliteStore) -> None:
+async def test_passages_that_move_to_another_group_repeat_no_call(store: SqlStore) -> None:
     model = ScriptedModel({"gist": by_passage(gist)})
     layer = GistsLayer(store, Cached(model, Prompts(), store.calls), together=3)
     await build([layer], store, quiet)
@@ -223,7 +225,7 @@ async def test_passages_that_move_to_another_group_repeat_no_call(store: SqliteS
     assert texts(store) == sorted([*ALL, "In short: A new beginning."])
 
 
-async def test_replies_of_calls_of_another_size_are_not_used(store: SqliteStore) -> None:
+async def test_replies_of_calls_of_another_size_are_not_used(store: SqlStore) -> None:
     model = ScriptedModel({"gist": by_passage(gist)})
     cached = Cached(model, Prompts(), store.calls)
     # Of the third size, a group of one passage is the same request as for the first size.
@@ -232,12 +234,12 @@ async def test_replies_of_calls_of_another_size_are_not_used(store: SqliteStore)
         layer = GistsLayer(store, cached, together=together)
         with store.write() as change:
             change.remove_nodes(store.node_keys("gists"))
-            change.forget_layer("gists")
+            forget_layer(change, "gists")
         await build([layer], store, quiet)
         assert len(model.calls) == calls
 
 
-async def test_a_build_that_asks_again_does_not_use_what_was_kept(store: SqliteStore) -> None:
+async def test_a_build_that_asks_again_does_not_use_what_was_kept(store: SqlStore) -> None:
     model = ScriptedModel({"gist": by_passage(gist)})
     layer = GistsLayer(store, Cached(model, Prompts(), store.calls), together=4)
     for _ in range(2):
@@ -251,18 +253,18 @@ async def test_it_is_a_pure_function_of_the_passages(tmp_path: Path, calls: Any)
     model = ExtractiveModel(EMBEDDER)
     numbers = iter(range(10))
 
-    def make(store: SqliteStore) -> Sequence[Any]:
+    def make(store: SqlStore) -> Sequence[Any]:
         gists = GistsLayer(store, model, together=3)
         return [gists, GraphLayer(store, model, EMBEDDER, source="gists", calls=calls, together=3)]
 
-    await check_layer(make, lambda: SqliteStore.open(tmp_path / f"{next(numbers)}.tome"), EMBEDDER)
+    await check_layer(make, lambda: SqlStore.open(tmp_path / f"{next(numbers)}.tome"), EMBEDDER)
 
 
 @pytest.mark.parametrize("calls", [1, 2])
 async def test_the_extractive_model_makes_the_same_memory_at_any_size(tmp_path: Path, calls: Any) -> None:
     exports = []
     for together in (1, 4):
-        store = SqliteStore.open(tmp_path / f"{together}.tome")
+        store = SqlStore.open(tmp_path / f"{together}.tome")
         put(store, "story", LINES)
         put(store, "twin", [*LINES[:2], "Tom Hale rowed."])
         model = Cached(ExtractiveModel(EMBEDDER), Prompts(), store.calls)
@@ -284,7 +286,7 @@ async def test_the_extractive_model_makes_the_same_memory_at_any_size(tmp_path: 
 async def test_the_estimate_has_the_exact_calls_and_shows_the_saving(tmp_path: Path, calls: Any) -> None:
     used = {}
     for together in (1, 3):
-        store = SqliteStore.open(tmp_path / f"{together}.tome")
+        store = SqlStore.open(tmp_path / f"{together}.tome")
         put(store, "story", LINES)
         put(store, "twin", LINES)
         model = Cached(ExtractiveModel(EMBEDDER), Prompts(), store.calls)
@@ -320,7 +322,7 @@ def test_the_prompt_shows_each_passage_under_its_label_and_what_stood_before_onc
     assert "P1 30, P2 30, P3 30." in prompt
 
 
-async def test_an_experiment_says_that_systems_with_two_sizes_share_a_graph(store: SqliteStore) -> None:
+async def test_an_experiment_says_that_systems_with_two_sizes_share_a_graph(store: SqlStore) -> None:
     model = ScriptedModel({"extract_facts": by_passage(facts)})
     layers = [GraphLayer(store, model, EMBEDDER, together=together) for together in (1, 4)]
     first, second = [await build_layers(store, [layer], None, quiet) for layer in layers]

@@ -1,8 +1,12 @@
-"""Run a notebook of a new user with nbclient, in this environment's own kernel; print the outputs as JSON."""
+"""Run a notebook with nbclient, in this environment's own kernel; print the outputs as JSON.
+
+python run_notebook.py [FILE]     # without a file, cells that a new user may write
+"""
 
 from __future__ import annotations
 
 import json
+import sys
 
 import nbformat
 from nbclient import NotebookClient
@@ -20,9 +24,12 @@ CELLS = (
 
 
 def main() -> None:
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
-    NotebookClient(notebook, timeout=200, kernel_name="python3").execute()
-    print(json.dumps([list(cell.outputs) for cell in notebook.cells]))
+    if sys.argv[1:]:
+        notebook = nbformat.read(sys.argv[1], as_version=4)
+    else:
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
+    NotebookClient(notebook, timeout=600, kernel_name="python3").execute()
+    print(json.dumps([list(cell.outputs) for cell in notebook.cells if cell.cell_type == "code"]))
 
 
 if __name__ == "__main__":

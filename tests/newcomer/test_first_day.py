@@ -14,6 +14,7 @@ from tests.newcomer.conftest import REPOSITORY, Installed, everything, light, ma
 STORY = (REPOSITORY / "src" / "tomewise" / "sample" / "story.md").read_text(encoding="utf-8")
 LETTER = "Ada Marsh forged the letter in May. The keeper, Tom Hale, put out the light at nine.\n"
 LEFT_OUT = {
+    "graspologic-native",
     "numba",
     "llvmlite",
     "scipy",
@@ -56,16 +57,13 @@ def test_the_light_installation_is_light(machine: Installed):
 
 
 @everything
-def test_the_first_screen_of_the_readme_ends_in_a_cited_answer(machine: Installed):
+def test_the_first_lines_of_the_readme_end_in_a_cited_answer(machine: Installed):
     readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    block = re.search(r"```console\n(.*?)```", readme, re.DOTALL)
-    first, *others = [line.removeprefix("$ ") for line in block[1].splitlines()]
-    assert first.split(" && ") == ['pip install "tomewise[all]"', "tome weights"]
-    assert len(others) == 2
-    (machine.here / "novel.txt").write_text(STORY + LETTER, encoding="utf-8")
-    *_, answer = run_all(machine, "tome weights", *others)
-    assert "Ada Marsh" in answer
-    assert "novel.txt" in answer
+    first, weights, *others = re.findall(r"^\$ (.*)$", readme, re.MULTILINE)[:4]
+    assert (first, weights) == ('pip install "tomewise[all]"', "tome weights")
+    *_, answer = run_all(machine, weights, *others)
+    assert "Mrs. Moy pleaded guilty." in answer
+    assert "story.md" in answer
 
 
 @light
@@ -179,3 +177,28 @@ def test_a_notebook(machine: Installed):
     assert written[4] == "Answer\n"
     assert outputs[5][0]["output_type"] == "execute_result"
     assert "Ada Marsh" in written[6]
+
+
+@makers
+def test_the_notebook_of_the_examples(machine: Installed):
+    tests, example = REPOSITORY / "tests" / "newcomer", REPOSITORY / "examples" / "notebook.ipynb"
+    ran = machine.call(machine.python, tests / "run_notebook.py", example)
+    assert ran.returncode == 0, ran.stderr
+    outputs = json.loads(ran.stdout.splitlines()[-1])
+    assert not [output for cell in outputs for output in cell if output["output_type"] == "error"]
+    shown = [
+        output["data"]["text/html"] for cell in outputs for output in cell if "text/html" in output.get("data", {})
+    ]
+    assert any("<mark>" in html for html in shown)
+    assert (machine.here / "memory.html").exists()
+
+
+@light
+def test_the_metadata_has_addresses_and_no_link_that_needs_a_checkout(machine: Installed):
+    code = "from importlib.metadata import metadata; print(metadata('tomewise'))"
+    text = machine.call(machine.python, "-c", code).stdout
+    names = re.findall(r"^Project-URL: (\w+), https://", text, re.MULTILINE)
+    assert sorted(names) == ["Changelog", "Documentation", "Issues", "Source"]
+    links = re.findall(r"\]\(([^)]*)\)", text)
+    assert links
+    assert not [link for link in links if not link.startswith("https://")]

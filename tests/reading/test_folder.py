@@ -117,6 +117,15 @@ def test_a_gitignore_that_is_a_folder_or_too_large_says_nothing(tmp_path: Path) 
     assert find(tmp_path) == ["a.txt", "sub/b.txt"]
 
 
+def test_a_tome_and_what_lies_beside_it_are_not_read(command, here: Path) -> None:
+    make(here, "a.txt", "notes-cache/b.txt")
+    assert "added 2 documents" in command("add", ".").out
+    again = command("add", ".").out
+    assert "unchanged 2 documents" in again
+    assert again.count("belongs to a tome") == again.count("passed over") > 0
+    assert find(here) == ["a.txt", "notes-cache/b.txt"]
+
+
 def test_two_thousand_ignored_files_are_one_line_and_no_work(command, here: Path) -> None:
     names = [f"project/node_modules/p{number % 50}/f{number}.js" for number in range(1_000)]
     names += [f"project/logs/day{number}.txt" for number in range(1_000)]

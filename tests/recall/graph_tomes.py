@@ -9,7 +9,7 @@ from tomewise.memory.building import build
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.recall.graph_index import GraphIndex
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import HashEmbedder, ScriptedModel, document_of, put_document
 from tomewise.types import Progress
 
@@ -28,32 +28,32 @@ def list_facts(given: Any) -> dict[str, object]:
     return {"entities": names, "triples": [line for line in lines if len(line) > 1]}
 
 
-async def build_store(folder: Path, *texts: str) -> SqliteStore:
+async def build_store(folder: Path, *texts: str) -> SqlStore:
     """A tome of one document `d<number>` and one passage for each text."""
-    store = SqliteStore.open(folder / "a.tome")
+    store = SqlStore.open(folder / "a.tome")
     for number, text in enumerate(texts):
         put_document(store, EMBEDDER, document_of(f"d{number}", text))
     await rebuild(store)
     return store
 
 
-async def rebuild(store: SqliteStore) -> None:
+async def rebuild(store: SqlStore) -> None:
     layer = GraphLayer(store, ScriptedModel({"extract_facts": list_facts}), EMBEDDER)
     await build([layer], store, quiet)
 
 
-async def add_and_build(store: SqliteStore, name: str, text: str) -> None:
+async def add_and_build(store: SqlStore, name: str, text: str) -> None:
     put_document(store, EMBEDDER, document_of(name, text))
     await rebuild(store)
 
 
-async def remove_and_build(store: SqliteStore, name: str) -> None:
+async def remove_and_build(store: SqlStore, name: str) -> None:
     with store.write() as change:
         change.remove_document(name)
     await rebuild(store)
 
 
-def vertices(store: SqliteStore, index: GraphIndex) -> list[str]:
+def vertices(store: SqlStore, index: GraphIndex) -> list[str]:
     """What each vertex of the index is: the name of an entity, the id of the document of a passage."""
     entities = store.nodes_at(index.entities.tolist())
     passages = store.passages(index.passages.tolist())

@@ -8,7 +8,7 @@ from typing import Any
 from tomewise.memory.building import build
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import HashEmbedder, ScriptedModel, put_document
 from tomewise.types import Document
 
@@ -28,9 +28,9 @@ def list_relations(given: Any) -> dict[str, object]:
     }
 
 
-async def build_store(folder: Path, *texts: str) -> SqliteStore:
+async def build_store(folder: Path, *texts: str) -> SqlStore:
     """A tome of one document `d<number>`, with its number as metadata, and one passage for each text."""
-    store = SqliteStore.open(folder / "a.tome")
+    store = SqlStore.open(folder / "a.tome")
     for number, text in enumerate(texts):
         put_document(store, EMBEDDER, Document(id=f"d{number}", text=text, metadata={"number": number}))
     layer = GraphLayer(store, ScriptedModel({"extract_relations": list_relations}), EMBEDDER, style="relations")

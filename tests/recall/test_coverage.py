@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.recall.coverage import Coverage, choose_covering, list_distinct_words, weigh_words
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import document_of, put_document
 
 EMBEDDER = HashEmbedder(32)
@@ -42,7 +42,7 @@ def test_each_choice_is_the_best_of_what_is_left(scores: list[float], first: int
 
 
 def test_a_passage_with_new_words_comes_before_one_with_the_same(tmp_path: Path) -> None:
-    store = SqliteStore.open(tmp_path / "a.tome")
+    store = SqlStore.open(tmp_path / "a.tome")
     texts = ("The keeper burned it.", "A keeper burns.", "A letter was here.", "Nothing.")
     keys = np.array([put_document(store, EMBEDDER, document_of(f"d{i}", text))[0] for i, text in enumerate(texts)])
     ranking = keys, np.array([1.0, 0.9, 0.8, 0.1])

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tomewise.recall.derived import DenseDerived, Grounds
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.lookups import find_keys
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import HashEmbedder, check_retriever, document_of, put_document
 from tomewise.types import Node
 
@@ -63,7 +64,7 @@ async def test_the_nearest_are_those_of_a_slow_reading(forest, query, limit):
     passages, nodes, gone = forest
     embedder = Signs()
     with tempfile.TemporaryDirectory() as folder:
-        store = SqliteStore.open(Path(folder) / "a.tome")
+        store = SqlStore.open(Path(folder) / "a.tome")
         for number, text in enumerate(passages):  # later documents come earlier in document order
             put_document(store, embedder, document_of(f"d{9 - number}", text))
         place = {passage.document: passage.id for passage in store.passages().values()}
@@ -99,7 +100,7 @@ async def test_the_nearest_are_those_of_a_slow_reading(forest, query, limit):
 @pytest.fixture
 def store(tmp_path):
     embedder = HashEmbedder(64)
-    made = SqliteStore.open(tmp_path / "a.tome")
+    made = SqlStore.open(tmp_path / "a.tome")
     ids = {}
     for name, text in (("a", "Ada kept the light."), ("b", "Tom sold a boat."), ("c", "A judge sat.")):
         put_document(made, embedder, document_of(name, text))
@@ -112,7 +113,7 @@ def store(tmp_path):
 
 
 def test_grounds_are_the_passages_of_all_levels_below_each_once_in_document_order(store):
-    keys = store.keys_of(["low", "mixed", "high"])
+    keys = find_keys(store, ["low", "mixed", "high"])
     below = Grounds(store, LAYER).find_passages_below(keys.values())
     documents = {passage.id: passage.document for passage in store.passages().values()}
     found = {name: [documents[passage] for passage in below[key]] for name, key in keys.items()}
@@ -128,7 +129,7 @@ async def test_contract(store):
 
 
 def test_grounds_follow_the_sources_of_a_node_that_its_layer_keeps(tmp_path):
-    store = SqliteStore.open(tmp_path / "a.tome")
+    store = SqlStore.open(tmp_path / "a.tome")
     for name in ("one", "two"):
         put_document(store, HashEmbedder(16), document_of(name, f"The text of {name}."))
     first, second = (passage.id for passage in store.passages().values())

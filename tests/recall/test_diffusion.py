@@ -25,6 +25,7 @@ from tomewise.recall.seeding import (
     PassageSeeds,
     SumOfSeeds,
 )
+from tomewise.store.records import SETTINGS
 from tomewise.testing import ScriptedModel, check_retriever
 from tomewise.types import Evidence
 
@@ -170,7 +171,7 @@ async def test_without_seeds_passages_rank_by_cosine(tmp_path, store):
 async def test_an_empty_tome_has_nothing(tmp_path):
     empty = await build_store(tmp_path)
     with empty.write() as change:
-        change.set_meta("dimensions", str(EMBEDDER.dimensions))
+        change.put_note(SETTINGS, "dimensions", str(EMBEDDER.dimensions))
     for retriever in (diffusion(empty), ours(empty), CogniRank(empty, diffusion(empty))):
         assert await retriever.retrieve(QUERY, 5) == []
     empty.close()

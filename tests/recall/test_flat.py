@@ -9,7 +9,8 @@ from tests.texts import prose
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.recall.flat import Dense, Everything, Fused, Lexical
 from tomewise.store.nearest import find_top
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.records import SETTINGS
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import check_retriever, document_of, put_document
 from tomewise.types import Evidence
 
@@ -19,7 +20,7 @@ QUERY = "the keeper burned a letter"
 
 @pytest.fixture
 def store(here):
-    made = SqliteStore.open(here / "a.tome")
+    made = SqlStore.open(here / "a.tome")
     for number in range(30):
         put_document(made, EMBEDDER, document_of(f"d{number:02}", prose(number, 3)))
     for twin in ("x", "y", "z"):  # ties
@@ -93,16 +94,16 @@ async def test_words_that_occur_nowhere_find_nothing_by_words(store):
 
 @pytest.mark.parametrize("name", ["dense", "lexical", "fused", "everything"])
 async def test_an_empty_tome_has_nothing(here, name):
-    empty = SqliteStore.open(here / "b.tome")
+    empty = SqlStore.open(here / "b.tome")
     with empty.write() as change:
-        change.set_meta("dimensions", "64")
+        change.put_note(SETTINGS, "dimensions", "64")
     assert await retrievers(empty)[name].retrieve(QUERY, 5) == []
     put_document(empty, EMBEDDER, document_of("one", "The keeper."))
     with empty.write() as change:
         change.remove_document("one")
     assert await retrievers(empty)[name].retrieve(QUERY, 5) == []
     empty.close()
-    again = SqliteStore.open(here / "b.tome")
+    again = SqlStore.open(here / "b.tome")
     assert await retrievers(again)[name].retrieve(QUERY, 5) == []
     again.close()
 

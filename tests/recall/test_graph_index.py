@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -15,21 +16,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.recall.graph_tomes import GRAPH, NAMES, add_and_build, build_store, rebuild, remove_and_build, vertices
 
+from tomewise.recall import graph_index
+from tomewise.recall.csr import CsrGraph
 from tomewise.recall.graph_index import GraphIndex, GraphIndexes
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.recall.walk import Walk
+from tomewise.store.lookups import read_edges, read_sources
+from tomewise.store.sql.sql_store import SqlStore
 
 TWINS = ["the old stone tower house", "the old stone tower houses", "the old stone towers house"]
 PEOPLE = ["Ada Marsh", "Tom Hale", "Skerry", *TWINS]
 
 
-def weigh_slowly(store: SqliteStore, links: str, between: float) -> dict[tuple[str, str], float]:
+def weigh_slowly(store: SqlStore, links: str, between: float) -> dict[tuple[str, str], float]:
     """The weights of the graph by names, computed from the rows one by one."""
     entities = {key: node.text for key, node in store.nodes(NAMES.entities).items()}
     homes = {key: passage.document for key, passage in store.passages().items()}
-    fact_sources = store.sources(store.nodes(NAMES.facts), NAMES.facts)
-    entity_sources = store.sources(entities, NAMES.entities)
+    fact_sources = read_sources(store, store.nodes(NAMES.facts), NAMES.facts)
+    entity_sources = read_sources(store, entities, NAMES.entities)
     ends: dict[int, list[int]] = {}
-    for fact, entity, _ in store.edges(NAMES.ends).rows.tolist():
+    for fact, entity, _ in read_edges(store, NAMES.ends).rows.tolist():
         ends.setdefault(int(fact), []).append(int(entity))
     weights: Counter[tuple[str, str]] = Counter()
     entity_links = {(entity, passage) for entity, passages in entity_sources.items() for passage in passages}
@@ -42,12 +47,12 @@ def weigh_slowly(store: SqliteStore, links: str, between: float) -> dict[tuple[s
     for fact, pair in ends.items():
         if len(pair) == 2:
             weights[tuple(sorted(entities[end] for end in pair))] += between * len(fact_sources[fact])
-    for a, b, cosine in store.edges(NAMES.synonyms).rows.tolist():
+    for a, b, cosine in read_edges(store, NAMES.synonyms).rows.tolist():
         weights[tuple(sorted((entities[int(a)], entities[int(b)])))] += between * cosine
     return dict(weights)
 
 
-def read_weights(store: SqliteStore, index: GraphIndex) -> dict[tuple[str, str], float]:
+def read_weights(store: SqlStore, index: GraphIndex) -> dict[tuple[str, str], float]:
     names = vertices(store, index)
     entities = len(index.entities)
     edges = zip(*(array.tolist() for array in index.walk.graph.edges()), strict=True)
@@ -57,7 +62,7 @@ def read_weights(store: SqliteStore, index: GraphIndex) -> dict[tuple[str, str],
     }
 
 
-def spreads(store: SqliteStore, index: GraphIndex) -> dict[str, int]:
+def spreads(store: SqlStore, index: GraphIndex) -> dict[str, int]:
     return dict(zip(vertices(store, index), index.spread.tolist(), strict=False))
 
 
@@ -134,14 +139,14 @@ async def test_it_is_built_again_only_when_the_graph_has_changed(tmp_path):
     assert ("ada", "ida") in grown
     await remove_and_build(store, "later")
     assert read_weights(store, indexes.current()) == read_weights(store, first)
-    second = SqliteStore.open(store.path)  # as another process would
+    second = SqlStore.open(store.path)  # as another process would
     await add_and_build(second, "later", "Ida > met > Ada")
     second.close()
     assert read_weights(store, indexes.current()) == grown
 
 
 async def test_a_tome_without_a_graph_has_an_empty_one(tmp_path):
-    store = SqliteStore.open(tmp_path / "a.tome")
+    store = SqlStore.open(tmp_path / "a.tome")
     index = GraphIndexes(store, GRAPH).current()
     assert (len(index.entities), len(index.passages), len(index.facts), index.walk.graph.nodes) == (0, 0, 0, 0)
     await rebuild(store)
@@ -172,3 +177,100 @@ async def test_readers_never_see_half_a_change(tmp_path):
             await remove_and_build(store, f"d{number}")
         done.set()
         assert [reader.result() for reader in readers] == [[], []]
+
+
+def make_index(store: SqlStore) -> GraphIndex:
+    return GraphIndexes(store, GRAPH).current()
+
+
+def assert_equal(a: GraphIndex, b: GraphIndex) -> None:
+    for name in ("entities", "passages", "facts", "heads", "tails", "spread", "is_passage"):
+        assert getattr(a, name).tolist() == getattr(b, name).tolist(), name
+    for name in ("indptr", "indices", "weights"):
+        assert getattr(a.walk.graph, name).tolist() == getattr(b.walk.graph, name).tolist(), name
+
+
+@pytest.fixture
+def large_store(tmp_path, monkeypatch):
+    monkeypatch.setattr(graph_index, "_LEAST_KEPT", 1)
+    store = asyncio.run(build_store(tmp_path, "Ada Marsh > met > Tom Hale"))
+    yield store
+    store.close()
+
+
+def test_a_large_index_is_kept_until_the_graph_changes(large_store, monkeypatch):
+    made = make_index(large_store)
+    indexes = GraphIndexes(large_store, GRAPH)
+    with monkeypatch.context() as patch:
+        patch.setattr(GraphIndexes, "_make", None)
+        assert_equal(indexes.current(), made)
+    assert indexes.current().walk.push([0], [1.0]).nodes.size
+    asyncio.run(add_and_build(large_store, "b", "Ada Marsh > sold > Skerry"))
+    assert len(make_index(large_store).facts) == len(indexes.current().facts) == 2
+
+
+def test_a_small_index_is_not_kept(large_store, monkeypatch):
+    monkeypatch.setattr(graph_index, "_LEAST_KEPT", 1000)
+    make_index(large_store)
+    assert not list(large_store.cache_folder.glob("kept*"))
+
+
+def test_an_index_with_weights_of_its_own_is_not_kept(large_store):
+    GraphIndexes(large_store, GRAPH, weigh=lambda entities, passages: np.ones(len(entities))).current()
+    assert not list(large_store.cache_folder.glob("kept*"))
+
+
+@settings(deadline=None)
+@given(place=st.integers(0, 10_000), value=st.integers(-128, 127), length=st.integers(0, 10_000))
+def test_changed_bytes_give_an_index_that_can_be_walked_on_or_none(place, value, length):
+    graph = CsrGraph.from_edges(4, [0, 0, 1], [1, 2, 3], [1.0, 2.0, 0.5])
+    ids = np.array([5, 6], np.int64)
+    ends = np.array([0, 1], np.int32)
+    index = GraphIndex(ids, ids, ids, ends, ends[::-1], ids, np.arange(4) >= 2, Walk(graph))
+    content = index.encode()
+    assert_equal(GraphIndex.decode(content, 0.5), index)
+    assert GraphIndex.decode(content[: length % len(content)], 0.5) is None
+    content[place % len(content)] = value
+    decoded = GraphIndex.decode(content, 0.5)
+    if decoded is not None:
+        assert decoded.walk.push([0, 1], [1.0, 1.0]).nodes.max() < 4
+        assert decoded.spread[decoded.heads].shape == decoded.tails.shape
+
+
+def test_a_graph_whose_rows_jump_is_not_sound():
+    graph = CsrGraph.from_edges(4, [0, 0, 1], [1, 2, 3], [1.0, 2.0, 0.5])
+    jump = np.array([0, 2**62, -(2**62) - 1, 5, 6])
+    assert graph.is_sound()
+    assert not CsrGraph(jump, graph.indices, graph.weights).is_sound()
+
+
+def make_small(**changed: object) -> GraphIndex:
+    graph = CsrGraph.from_edges(4, [0, 0, 1], [1, 2, 3], [1.0, 2.0, 0.5])
+    ids, ends = np.array([5, 6], np.int64), np.array([0, 1], np.int32)
+    return replace(GraphIndex(ids, ids, ids, ends, ends[::-1], ids, np.arange(4) >= 2, Walk(graph)), **changed)
+
+
+@pytest.mark.parametrize("name", ["entities", "passages", "facts"])
+@pytest.mark.parametrize("keys", [(6, 5), (5, 5), (0, 5), (-1, 5)])
+def test_an_index_with_keys_that_no_store_gives_is_refused(name, keys):
+    assert GraphIndex.decode(make_small().encode(), 0.5) is not None
+    assert GraphIndex.decode(make_small(**{name: np.array(keys, np.int64)}).encode(), 0.5) is None
+
+
+def test_an_index_with_fewer_passages_than_none_is_refused():
+    assert GraphIndex.decode(make_small(spread=np.array([2, -1], np.int64)).encode(), 0.5) is None
+
+
+def test_an_index_whose_neighbours_do_not_ascend_is_refused():
+    graph = make_small().walk.graph
+    turned = graph.indices.copy()
+    turned[:2] = turned[:2][::-1]
+    assert GraphIndex.decode(make_small(walk=Walk(CsrGraph(graph.indptr, turned, graph.weights))).encode(), 0.5) is None
+
+
+def test_a_kept_index_of_other_passages_is_made_again(large_store):
+    indexes = GraphIndexes(large_store, GRAPH)
+    made = indexes.current()
+    forged = replace(made, passages=made.passages + 1000)
+    large_store.keep(indexes._kept_name, large_store.versions(indexes._names), forged.encode())
+    assert_equal(make_index(large_store), made)

@@ -17,8 +17,9 @@ from tomewise.memory.building import build
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.recall.leads import GraphLeads, TitleLeads, list_names
 from tomewise.recall.rewriting import Lead, Lifts, Rewriter, Rewriting, put_first, take_stems, write_rewrites
+from tomewise.store.lookups import read_edges, read_vectors
 from tomewise.store.records import PASSAGES
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import assemble
 from tomewise.testing import check_retriever, document_of, put_document
@@ -53,13 +54,13 @@ QUESTIONS = (
 )
 
 
-def add_titled(store: SqliteStore, title: str, text: str) -> int:
+def add_titled(store: SqlStore, title: str, text: str) -> int:
     return put_titled(store, EMBEDDER, Document(id=title, title=title, text=text))
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[SqliteStore]:
-    made = SqliteStore.open(tmp_path / "a.tome")
+def store(tmp_path: Path) -> Iterator[SqlStore]:
+    made = SqlStore.open(tmp_path / "a.tome")
     for title, text in TEXTS.items():
         add_titled(made, title, text)
     yield made
@@ -67,21 +68,21 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
 
 
 @pytest.fixture
-def kit(store: SqliteStore) -> Kit:
+def kit(store: SqlStore) -> Kit:
     return Kit(store, ScriptedModel({"extract_facts": list_facts}), EMBEDDER)
 
 
-def read_world(store: SqliteStore) -> tuple[World, list[str]]:
+def read_world(store: SqlStore) -> tuple[World, list[str]]:
     """What the slow reading needs, and the ids of the passages in its order."""
     passages, entities = store.passages(), store.nodes(NAMES.entities)
     passage_keys, entity_keys = sorted(passages), sorted(entities)
     passage_at = {key: place for place, key in enumerate(passage_keys)}
     entity_at = {key: place for place, key in enumerate(entity_keys)}
-    facts = store.vectors(NAMES.facts)
+    facts = read_vectors(store, NAMES.facts)
     ends: dict[int, dict[int, int]] = {}
-    for fact, entity, side in store.edges(NAMES.ends).rows.tolist():
+    for fact, entity, side in read_edges(store, NAMES.ends).rows.tolist():
         ends.setdefault(int(fact), {})[int(side)] = entity_at[int(entity)]
-    states = store.edges(f"seen-in:{NAMES.facts}").rows[:, 0].astype(int).tolist()
+    states = read_edges(store, f"seen-in:{NAMES.facts}").rows[:, 0].astype(int).tolist()
     fact_keys = facts.keys.tolist()
     world = World(
         titles=[passages[key].title for key in passage_keys],
@@ -91,7 +92,7 @@ def read_world(store: SqliteStore) -> tuple[World, list[str]]:
         names=[entities[key].text for key in entity_keys],
         links=[
             (entity_at[int(entity)], passage_at[int(passage)])
-            for entity, passage, _ in store.edges(f"seen-in:{NAMES.entities}").rows.tolist()
+            for entity, passage, _ in read_edges(store, f"seen-in:{NAMES.entities}").rows.tolist()
         ],
         facts=[
             (ends[key].get(0, ends[key].get(1, 0)), ends[key].get(1, ends[key].get(0, 0)), states.count(key))
@@ -99,14 +100,15 @@ def read_world(store: SqliteStore) -> tuple[World, list[str]]:
         ],
         fact_vectors=store.rows(NAMES.facts, fact_keys),
         synonyms=[
-            (entity_at[int(a)], entity_at[int(b)], cosine) for a, b, cosine in store.edges(NAMES.synonyms).rows.tolist()
+            (entity_at[int(a)], entity_at[int(b)], cosine)
+            for a, b, cosine in read_edges(store, NAMES.synonyms).rows.tolist()
         ],
     )
     return world, [passages[key].id for key in passage_keys]
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-async def test_associative_ranks_as_the_slow_reading_does(store: SqliteStore, kit: Kit, question: str) -> None:
+async def test_associative_ranks_as_the_slow_reading_does(store: SqlStore, kit: Kit, question: str) -> None:
     system = assemble("associative", kit, comparisons="whole")
     await build(system.layers, store, quiet)
     world, ids = read_world(store)
@@ -115,7 +117,7 @@ async def test_associative_ranks_as_the_slow_reading_does(store: SqliteStore, ki
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-async def test_hybrid_ranks_as_the_slow_reading_does(store: SqliteStore, kit: Kit, question: str) -> None:
+async def test_hybrid_ranks_as_the_slow_reading_does(store: SqlStore, kit: Kit, question: str) -> None:
     await build(assemble("associative", kit).layers, store, quiet)
     world, ids = read_world(store)
     bm25 = np.zeros(len(ids))
@@ -126,7 +128,7 @@ async def test_hybrid_ranks_as_the_slow_reading_does(store: SqliteStore, kit: Ki
 
 
 @pytest.mark.parametrize("name", ["hybrid", "associative"])
-async def test_the_bridge_brings_the_passage_of_the_second_step(store: SqliteStore, kit: Kit, name: str) -> None:
+async def test_the_bridge_brings_the_passage_of_the_second_step(store: SqlStore, kit: Kit, name: str) -> None:
     for title, text in ROWERS.items():
         add_titled(store, title, text)
     system = assemble(name, kit)
@@ -187,11 +189,11 @@ class CountingEmbedder(HashEmbedder):
         return super().embed(texts)
 
 
-def make_rewriter(store: SqliteStore, embedder: HashEmbedder, **constants: float) -> Rewriter:
+def make_rewriter(store: SqlStore, embedder: HashEmbedder, **constants: float) -> Rewriter:
     return Rewriter(store, embedder, Rewriting(**{"weight": 0.7, "passages": 3, **constants}))  # type: ignore[arg-type]
 
 
-def test_rewrites_are_embedded_in_one_call_and_their_vectors_are_kept(store: SqliteStore) -> None:
+def test_rewrites_are_embedded_in_one_call_and_their_vectors_are_kept(store: SqlStore) -> None:
     embedder = CountingEmbedder()
     rewriter = make_rewriter(store, embedder)
     vector = EMBEDDER.embed([QUESTION])[0]
@@ -204,7 +206,7 @@ def test_rewrites_are_embedded_in_one_call_and_their_vectors_are_kept(store: Sql
 
 def test_a_slow_embedder_gets_half_as_many_names(tmp_path: Path) -> None:
     embedder = CountingEmbedder(1024)
-    with_long = SqliteStore.open(tmp_path / "b.tome")
+    with_long = SqlStore.open(tmp_path / "b.tome")
     put_document(with_long, embedder, document_of("d", "Denmark"))
     rewriter = make_rewriter(with_long, embedder, names=4)
     embedder.batches.clear()
@@ -213,7 +215,7 @@ def test_a_slow_embedder_gets_half_as_many_names(tmp_path: Path) -> None:
     with_long.close()
 
 
-def test_lifts_by_hand(store: SqliteStore) -> None:
+def test_lifts_by_hand(store: SqlStore) -> None:
     vector = EMBEDDER.embed([QUESTION])[0]
     leads = [lead("Denmark", known="signe holm"), lead("Frankfurt", known="euro")]
     constants = Rewriting(weight=0.7, passages=2, temperature=0.1, drop=0.3)
@@ -264,9 +266,7 @@ def test_a_text_is_known_by_its_title_alone() -> None:
     assert (found.source, list(found.names), set(found.known)) == ("a", ["Ida Poe", "Kansas"], {"ellis"})
 
 
-async def test_a_passage_of_a_graph_is_known_by_the_entities_that_the_question_names(
-    store: SqliteStore, kit: Kit
-) -> None:
+async def test_a_passage_of_a_graph_is_known_by_the_entities_that_the_question_names(store: SqlStore, kit: Kit) -> None:
     await build(assemble("associative", kit).layers, store, quiet)
     wanted = ("Signe Holm", "Euro", "Rowing")
     first = {key: passage for key, passage in store.passages().items() if passage.title in wanted}

@@ -11,9 +11,11 @@ import pytest
 from tomewise.errors import BadReply
 from tomewise.fallbacks import NOT_SELECTED, count_fallbacks
 from tomewise.language.extractive import ExtractiveModel
+from tomewise.language.forwarding import SharedModel
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import SELECT_NODES
 from tomewise.loops.desk import Desk
+from tomewise.memory.build_records import record_build
 from tomewise.memory.building import build
 from tomewise.memory.schemata.schemata_layer import SchemataLayer
 from tomewise.memory.schemata.schemata_names import SchemataNames, SchemataRules
@@ -22,7 +24,9 @@ from tomewise.recall.flat import Dense
 from tomewise.recall.prune_and_grow import PruneAndGrow
 from tomewise.recall.schemata_nodes import SchemataNodes
 from tomewise.recall.schemata_search import GlobalSchemata, HierarchicalSchemata
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.run import change_run
+from tomewise.store.lookups import find_keys, read_edges
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_retriever, document_of, put_document
 from tomewise.types import Node, Scope
 
@@ -47,8 +51,8 @@ LINKS = {0: ((0, 1), (1, 2), (2, 3), (2, 4)), 1: (("harbour", "court"), ("court"
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> SqliteStore:
-    store = SqliteStore.open(tmp_path / "a.tome")
+def store(tmp_path: Path) -> SqlStore:
+    store = SqlStore.open(tmp_path / "a.tome")
     ids: dict[int | str, str] = {}
     for number, text in enumerate(TEXTS):
         put_document(store, EMBEDDER, document_of(f"d{number}", text))
@@ -61,20 +65,20 @@ def store(tmp_path: Path) -> SqliteStore:
             keys = change.put_nodes([node])
             change.put_vectors("schemata", list(keys.values()), EMBEDDER.embed([text]))
         ids[name] = name
-    keys = store.keys_of(ids.values())
+    keys = find_keys(store, ids.values())
     with store.write() as change:
         for level, pairs in LINKS.items():
             ends = np.sort(np.array([[keys[ids[a]], keys[ids[b]]] for a, b in pairs]), axis=1)
             change.put_edges(NAMES.links(level), ends[:, 0], ends[:, 1], np.ones(len(ends)))
-        change.record_build("schemata", {"levels": 2})
+        record_build(change, "schemata", {"levels": 2})
     return store
 
 
-def make_nodes(store: SqliteStore) -> SchemataNodes:
+def make_nodes(store: SqlStore) -> SchemataNodes:
     return SchemataNodes(store, EMBEDDER, NAMES)
 
 
-def grow(store: SqliteStore, model, **options) -> PruneAndGrow:
+def grow(store: SqlStore, model, **options) -> PruneAndGrow:
     nearest = Dense(store, EMBEDDER)
     return PruneAndGrow(make_nodes(store), model, nearest, Desk(store, model, lambda texts: []).show, **options)
 
@@ -97,6 +101,14 @@ async def test_retrievers_keep_the_contract(store):
     await check_retriever(HierarchicalSchemata(nodes), query)
     await check_retriever(grow(store, keep_those_with("a"), seeds=3), query)
     await check_retriever(grow(store, ScriptedModel({"select_nodes": lambda _: {"keep": []}})), query)
+
+
+def test_the_model_of_the_question_says_whether_a_model_chooses(store):
+    search = grow(store, SharedModel(ScriptedModel({})))
+    assert search.chooses
+    with change_run(model=ExtractiveModel(EMBEDDER)):
+        assert not search.chooses
+    assert search.chooses
 
 
 async def test_global_retrieval_ranks_all_levels_as_one(store):
@@ -208,13 +220,13 @@ async def test_what_the_extractive_model_keeps_is_raised_among_the_nearest(store
 
 
 async def test_a_pool_holds_so_many_tokens_and_the_nearest_first(tmp_path):
-    store = SqliteStore.open(tmp_path / "b.tome")
+    store = SqlStore.open(tmp_path / "b.tome")
     for number in range(12):
         put_document(store, EMBEDDER, document_of(f"d{number}", f"word{number} " * 600))
     keys = np.array(store.node_keys("passages"))
     with store.write() as change:
         change.put_edges(NAMES.links(0), np.full(len(keys) - 1, keys[0]), keys[1:], np.ones(len(keys) - 1))
-        change.record_build("schemata", {"levels": 1})
+        record_build(change, "schemata", {"levels": 1})
     model = keep_those_with("word")
     await grow(store, model, seeds=1, rounds=2).retrieve("word0 word7 word7", 5)
     pool = [each.text for each in model.calls[1].given.nodes]
@@ -238,7 +250,7 @@ def test_grounds_are_read_again_when_a_node_of_any_lifetime_has_changed(store):
     assert grounds.find_passages_below([key])[key] == before[:1]
 
 
-@pytest.mark.skipif(not hasattr(SqliteStore, "keys_within"), reason="needs scopes")
+@pytest.mark.skipif(not hasattr(SqlStore, "keys_within"), reason="needs scopes")
 async def test_a_schema_is_within_a_scope_if_all_passages_below_it_are(store):
     nodes = make_nodes(store)
     scope = Scope(documents=frozenset({"d0", "d1", "d2", "d3"}))
@@ -253,7 +265,7 @@ async def test_a_schema_is_within_a_scope_if_all_passages_below_it_are(store):
 
 
 async def test_nothing_built_means_passages_alone(tmp_path):
-    store = SqliteStore.open(tmp_path / "c.tome")
+    store = SqlStore.open(tmp_path / "c.tome")
     nodes = make_nodes(store)
     recalls = [GlobalSchemata(nodes), HierarchicalSchemata(nodes), grow(store, keep_those_with(""))]
     assert [await recall.retrieve("boat", 3) for recall in recalls] == [[], [], []]
@@ -262,7 +274,7 @@ async def test_nothing_built_means_passages_alone(tmp_path):
 
 
 def test_passages_that_share_a_rare_entity_are_linked(tmp_path):
-    store = SqliteStore.open(tmp_path / "d.tome")
+    store = SqlStore.open(tmp_path / "d.tome")
     for number, text in enumerate(TEXTS):
         put_document(store, EMBEDDER, document_of(f"d{number}", text))
     passages = [passage.id for passage in store.passages().values()]
@@ -270,13 +282,13 @@ def test_passages_that_share_a_rare_entity_are_linked(tmp_path):
         rare = Node(id="rare", layer="entities:x", text="rare", sources=(passages[0], passages[6]))
         common = Node(id="common", layer="entities:x", text="common", sources=tuple(passages))
         change.put_nodes([rare, common], lifetime="any")
-        change.record_build("entities:x", {})
+        record_build(change, "entities:x", {})
 
     def count_links(entities: str) -> int:
         rules = SchemataRules(theta=0.999, k=3, levels=0, entities=entities)
         layer = SchemataLayer(store, ScriptedModel({}), EMBEDDER, rules)
         asyncio.run(build([layer], store, lambda _: None))
-        return len(store.edges(layer.names.links(0)).rows)
+        return len(read_edges(store, layer.names.links(0)).rows)
 
     assert count_links("") == 0
     assert count_links("entities:x") == 1, "the common entity is of 7 passages, more than 3"

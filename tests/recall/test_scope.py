@@ -16,7 +16,8 @@ from tomewise.recall.graph_index import GraphIndexes
 from tomewise.recall.linking import NearestFacts
 from tomewise.recall.seeding import HippoSeeds, PassageSeeds, SumOfSeeds
 from tomewise.recall.tree_search import CollapsedTree, TreeTraversal
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.lookups import read_places
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import document_of, put_document
 from tomewise.types import Node, Scope
 
@@ -26,7 +27,7 @@ QUERY = "the keeper burned a letter"
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
-    made = SqliteStore.open(tmp_path_factory.mktemp("recall") / "a.tome")
+    made = SqlStore.open(tmp_path_factory.mktemp("recall") / "a.tome")
     for number, name in enumerate(NAMES):
         put_document(made, EMBEDDER, document_of(name, prose(number, 2)))
     with made.write() as change:  # so that stored rows are dead, or not in the order of their keys
@@ -67,7 +68,7 @@ def retriever_of(kind, store):
 )
 async def test_a_scoped_ranking_is_the_full_ranking_filtered(store, kind, documents, query, limit):
     retriever = retriever_of(kind, store)
-    own = {passage.id for passage in store.passages_of(documents).values()}
+    own = {passage.id for passage in store.passages(documents=documents).values()}
     everything = await retriever.retrieve(query, 1000)
     expected = [piece for piece in everything if own.issuperset(piece.sources)][:limit]
     found = await retriever.retrieve(query, limit, within=Scope(documents=frozenset(documents)))
@@ -79,7 +80,7 @@ async def test_a_scoped_ranking_is_the_full_ranking_filtered(store, kind, docume
 async def test_fusion_joins_rankings_that_lie_within(store):
     scope = Scope(documents=frozenset(NAMES[:5]))
     found = await Fused([Dense(store, EMBEDDER), Lexical(store)], depth=5).retrieve(QUERY, 5, within=scope)
-    places = store.places(piece.node for piece in found)
+    places = read_places(store, (piece.node for piece in found))
     assert sorted(document for document, _ in places.values()) == NAMES[:5]
 
 

@@ -10,12 +10,13 @@ from tests.recall.test_rewriting import EMBEDDER, add_titled, list_facts
 from tomewise.memory.building import build
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.recall.title_links import TitleLinks, strip_title
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.lookups import read_edges
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing.scripted import ScriptedModel
 
 
-def weigh(links: TitleLinks, store: SqliteStore) -> dict[tuple[str, str], float]:
-    rows = store.edges(f"seen-in:{NAMES.entities}").rows.astype(np.int64)
+def weigh(links: TitleLinks, store: SqlStore) -> dict[tuple[str, str], float]:
+    rows = read_edges(store, f"seen-in:{NAMES.entities}").rows.astype(np.int64)
     entities, passages = store.nodes(NAMES.entities), store.passages()
     weights = links.weigh(rows[:, 0], rows[:, 1])
     return {
@@ -24,12 +25,12 @@ def weigh(links: TitleLinks, store: SqliteStore) -> dict[tuple[str, str], float]
     }
 
 
-async def rebuild(store: SqliteStore) -> None:
+async def rebuild(store: SqlStore) -> None:
     await build([GraphLayer(store, ScriptedModel({"extract_facts": list_facts}), EMBEDDER)], store, quiet)
 
 
 async def test_an_entity_weighs_more_in_the_passage_that_has_it_as_title(tmp_path: Path) -> None:
-    store = SqliteStore.open(tmp_path / "a.tome")
+    store = SqlStore.open(tmp_path / "a.tome")
     add_titled(store, "Ida Poe (painter)", "Ida Poe\nGhent\nPoe\npainter\nIda Poe (painter)")
     await rebuild(store)
     links = TitleLinks(store, NAMES)
@@ -60,7 +61,7 @@ async def test_only_new_links_are_read_again(tmp_path: Path, monkeypatch: pytest
     store = await build_store(tmp_path, "Ida Poe\nGhent")
     links = TitleLinks(store, NAMES)
     assert set(weigh(links, store).values()) == {1.0}, "without titles all links are equal"
-    rows = store.edges(f"seen-in:{NAMES.entities}").rows.astype(np.int64)
+    rows = read_edges(store, f"seen-in:{NAMES.entities}").rows.astype(np.int64)
     monkeypatch.setattr(store, "passage_order", None)
     assert links.weigh(rows[:, 0], rows[:, 1]).tolist() == [1.0, 1.0]
     store.close()

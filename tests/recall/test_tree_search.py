@@ -9,7 +9,8 @@ import pytest
 
 from tomewise.recall.derived import Grounds
 from tomewise.recall.tree_search import CollapsedTree, TreeTraversal
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.lookups import find_keys
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import HashEmbedder, check_retriever, document_of, put_document
 from tomewise.types import Embedder, Node
 
@@ -31,7 +32,7 @@ SUMMARIES = (
 )
 
 
-def grow(store: SqliteStore, embedder: Embedder) -> None:
+def grow(store: SqlStore, embedder: Embedder) -> None:
     """Add the nodes of SUMMARIES, which were made from the passages of TEXTS."""
     passages = {passage.document: passage.id for passage in store.passages().values()}
     ids = {number: passages[f"d{number}"] for number in range(len(TEXTS))}
@@ -43,20 +44,20 @@ def grow(store: SqliteStore, embedder: Embedder) -> None:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> SqliteStore:
-    store = SqliteStore.open(tmp_path / "a.tome")
+def store(tmp_path: Path) -> SqlStore:
+    store = SqlStore.open(tmp_path / "a.tome")
     for number, text in enumerate(TEXTS):
         put_document(store, EMBEDDER, document_of(f"d{number}", text))
     grow(store, EMBEDDER)
     return store
 
 
-async def test_retrievers_keep_the_contract(store: SqliteStore) -> None:
+async def test_retrievers_keep_the_contract(store: SqlStore) -> None:
     await check_retriever(CollapsedTree(store, EMBEDDER), "Who sold the boat in the harbour?", store)
     await check_retriever(TreeTraversal(store, EMBEDDER), "Who sold the boat in the harbour?", store)
 
 
-async def test_the_collapsed_tree_ranks_all_levels_as_one(store: SqliteStore) -> None:
+async def test_the_collapsed_tree_ranks_all_levels_as_one(store: SqlStore) -> None:
     query = "the boat in the harbour"
     found = await CollapsedTree(store, EMBEDDER).retrieve(query, 7)
     texts = [*TEXTS, *(text for _, text, _, _ in SUMMARIES)]
@@ -67,7 +68,7 @@ async def test_the_collapsed_tree_ranks_all_levels_as_one(store: SqliteStore) ->
     assert [piece.score for piece in found] == pytest.approx(sorted(cosines, reverse=True)[:7], abs=1e-6)
 
 
-async def test_evidence_rests_on_the_passages_below(store: SqliteStore) -> None:
+async def test_evidence_rests_on_the_passages_below(store: SqlStore) -> None:
     found = {piece.node: piece for piece in await CollapsedTree(store, EMBEDDER).retrieve("sea", 20)}
     passages = {passage.text: passage.id for passage in store.passages().values()}
     assert found["shore"].sources == tuple(passages[text] for text in TEXTS[:4])
@@ -75,7 +76,7 @@ async def test_evidence_rests_on_the_passages_below(store: SqliteStore) -> None:
     assert found[passages[TEXTS[0]]].sources == (passages[TEXTS[0]],)
 
 
-async def test_a_walk_down_sees_only_the_children_of_what_it_kept(store: SqliteStore) -> None:
+async def test_a_walk_down_sees_only_the_children_of_what_it_kept(store: SqlStore) -> None:
     found = await TreeTraversal(store, EMBEDDER, top_k=1).retrieve("Ada and the sea", 20)
     assert sorted(piece.node for piece in found if piece.layer == "tree") == ["light", "shore"]
     assert [piece.text for piece in found if piece.layer == "passages"] == [TEXTS[0]]
@@ -88,7 +89,7 @@ async def test_a_walk_down_sees_only_the_children_of_what_it_kept(store: SqliteS
 
 
 async def test_without_summaries_the_passages_are_searched(tmp_path: Path) -> None:
-    store = SqliteStore.open(tmp_path / "b.tome")
+    store = SqlStore.open(tmp_path / "b.tome")
     assert await CollapsedTree(store, EMBEDDER).retrieve("boat", 3) == []
     assert await TreeTraversal(store, EMBEDDER).retrieve("boat", 3) == []
     for number, text in enumerate(TEXTS):
@@ -98,7 +99,7 @@ async def test_without_summaries_the_passages_are_searched(tmp_path: Path) -> No
     assert collapsed[0].text == TEXTS[2]
 
 
-async def test_what_was_removed_is_not_found(store: SqliteStore) -> None:
+async def test_what_was_removed_is_not_found(store: SqlStore) -> None:
     with store.write() as change:
         change.remove_document("d0")  # and with it the summaries made from it
     for retriever in (CollapsedTree(store, EMBEDDER), TreeTraversal(store, EMBEDDER, top_k=20)):
@@ -107,16 +108,16 @@ async def test_what_was_removed_is_not_found(store: SqliteStore) -> None:
         assert nodes >= {"town", "court"}
 
 
-def test_grounds_are_read_once_and_again_when_the_tree_has_changed(store: SqliteStore) -> None:
+def test_grounds_are_read_once_and_again_when_the_tree_has_changed(store: SqlStore) -> None:
     asked: list[list[int]] = []
 
-    class Watched(SqliteStore):
+    class Watched(SqlStore):
         def sources(self, keys, layer):
             asked.append(sorted(keys))
             return super().sources(keys, layer)
 
     watched = Watched.open(store.path)
-    keys = watched.keys_of(["light", "shore", "town"])
+    keys = find_keys(watched, ["light", "shore", "town"])
     passages = [passage.id for passage in watched.passages().values()]
     tree_grounds = Grounds(watched, "tree")
     expected = {keys["light"]: tuple(passages[:2]), keys["shore"]: tuple(passages[:4])}

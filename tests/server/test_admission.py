@@ -23,6 +23,7 @@ from tomewise.server.app import make_app
 from tomewise.server.library import Library
 from tomewise.server.serve_options import ServerOptions
 from tomewise.settings import Settings
+from tomewise.store.rights import hold_session
 from tomewise.tome.tome import Tome
 
 ASK = "/api/tomes/novel/ask"
@@ -78,7 +79,11 @@ def test_what_a_session_refuses_is_refused_before_the_stream(served: Served, mor
 def test_a_session_that_is_held_is_refused_before_the_stream(tmp_path: Path):
     make_tome(tmp_path / "novel.tome")
     path = tmp_path / "novel.tome"
-    with serve(tmp_path, "novel.tome") as served, Tome.open(path) as tome, tome.store.hold_session("held"):
+    with (
+        serve(tmp_path, "novel.tome") as served,
+        Tome.open(path) as tome,
+        hold_session(tome.store, "held"),
+    ):
         reply = served.http.post(ASK, json={"question": QUESTION, "session": "held"}, headers=EVENTS)
     assert (reply.status_code, reply.json()["error"]["code"]) == (409, "locked")
 

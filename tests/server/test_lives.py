@@ -18,6 +18,7 @@ from tests.patience import NEVER, SOON, wait_until
 from tests.server.conftest import make_tome
 from tests.server.served import TOKEN, serve
 
+from tomewise.store.rights import work_alone
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
 
@@ -137,7 +138,7 @@ def test_a_job_waits_for_another_program_and_answers_see_what_it_added(tmp_path:
     make_tome(tmp_path / "novel.tome")
     with serve(tmp_path, "novel.tome") as served, Tome.open(tmp_path / "novel.tome", embedder="hash") as neighbour:
         assert served.post(ASK, {"question": "Who sold the horse?"}).json()["citations"] == []
-        with neighbour.store.alone("add"):
+        with work_alone(neighbour.store, "add"):
             job = served.post("/api/tomes/novel/documents", {"id": "late", "text": "The widow kept the coin."}).json()
             assert served.wait_for_job(job["id"], "waiting")["state"] == "waiting"
             removal = served.http.delete("/api/tomes/novel/document", params={"id": "light"})
@@ -171,7 +172,7 @@ def test_a_job_that_one_server_took_over_is_not_taken_by_the_next(tmp_path: Path
         id = upload.json()["id"]
         first.end(signal.SIGKILL)
     with serve(tmp_path, *words_for(model), **asking) as second, Tome.open(tmp_path / "novel.tome") as neighbour:
-        with neighbour.store.alone("add"):
+        with work_alone(neighbour.store, "add"):
             assert second.http.post(f"/api/jobs/{id}/resume").status_code == 202
             assert second.wait_for_job(id, "waiting")["state"] == "waiting"
             with serve(tmp_path / "other", "../novel.tome", *words_for(model)[1:], **asking) as third:

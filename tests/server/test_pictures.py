@@ -8,6 +8,7 @@ from tests.drawn import read_picture
 from tests.server.conftest import make_tome
 from tests.server.served import Served, serve
 
+from tomewise.store.records import BUILDS
 from tomewise.tome.tome import Tome
 
 QUESTION = "Who put out the light?"
@@ -21,7 +22,7 @@ def test_pictures_of_layers_and_of_an_answer(tmp_path: Path):
         tome.build("comorag")
         number = tome.ask(QUESTION, system="hipporag2").trace
         probed = tome.ask(QUESTION, system="hybrid+probe").trace
-        built = sorted(tome.store.builds())
+        built = sorted(tome.store.notes(BUILDS))
         around = tome.draw_layer(GRAPH).nodes[0].label
         chosen = {"around": around, "hops": 1, "limit": 3}
         drawn = [tome.draw_layer(GRAPH, **chosen), tome.draw_layer(GRAPH, trace=number), tome.draw_trace(probed)]

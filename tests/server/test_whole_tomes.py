@@ -19,6 +19,7 @@ from tomewise.server.app import make_app
 from tomewise.server.library import Library
 from tomewise.server.serve_options import ServerOptions
 from tomewise.settings import Settings
+from tomewise.store.rights import work_alone
 from tomewise.tome.open_store import export_all, open_store
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
@@ -107,7 +108,7 @@ def test_while_a_question_or_a_job_works_a_tome_stays_whole(client: TestClient, 
     with client.app.state.service.library.hold("novel"):  # type: ignore[attr-defined]
         assert_locked()
     program = open_store(root / "novel.tome")  # a second one
-    with program.alone("build"):
+    with work_alone(program, "build"):
         job = add(client, "novel", "It waits.")
         wait_for(client, job, "waiting")
         assert_locked()
@@ -169,6 +170,20 @@ def test_an_import_names_no_embedder_but_those_of_the_server(
     assert read_code(reply) == (400, "usage")
     assert "tome import" in reply.json()["error"]["message"]
     assert list(root.glob("copy*")) == list(root.glob(".*.import*")) == []
+
+
+@pytest.mark.parametrize("embedder", [OPENAI, "fastembed:BAAI/bge-small-en-v1.5", "sentence-transformers:a/b", "/etc"])
+def test_a_new_tome_names_no_embedder_but_those_of_the_server(client: TestClient, root: Path, embedder: str):
+    reply = client.post("/api/tomes", json={"name": "copy", "embedder": embedder})
+    assert read_code(reply) == (400, "usage")
+    assert list(root.glob("copy*")) == []
+    assert client.post("/api/tomes", json={"name": "copy", "embedder": "hash:64"}).status_code == 201
+
+
+def test_a_new_tome_may_have_the_embedder_of_the_server(root: Path):
+    library = Library(Settings(embedder=OPENAI, embedder_base_url="http://127.0.0.1:1/v1"), root=root)
+    with TestClient(make_app(library, ServerOptions()), base_url="http://127.0.0.1:8765") as client:
+        assert client.post("/api/tomes", json={"name": "copy", "embedder": OPENAI}).status_code == 201
 
 
 def test_an_import_may_have_the_embedder_of_the_server_at_its_own_address(root: Path):

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.sql.sql_store import SqlStore
 
 
 @pytest.fixture
-def open_store(tmp_path: Path) -> Iterator[Callable[..., SqliteStore]]:
+def open_store(tmp_path: Path) -> Iterator[Callable[..., SqlStore]]:
     """A function that opens stores in this test's folder, by name. They are closed at the end."""
-    stores: list[SqliteStore] = []
+    stores: list[SqlStore] = []
 
-    def make(name: str | None = None) -> SqliteStore:
-        stores.append(SqliteStore.open(tmp_path / (name or f"{len(stores)}.tome")))
+    def make(name: str | None = None) -> SqlStore:
+        stores.append(SqlStore.open(tmp_path / (name or f"{len(stores)}.tome")))
         return stores[-1]
 
     yield make
@@ -25,5 +25,5 @@ def open_store(tmp_path: Path) -> Iterator[Callable[..., SqliteStore]]:
 
 
 @pytest.fixture
-def store(open_store: Callable[..., SqliteStore]) -> SqliteStore:
+def store(open_store: Callable[..., SqlStore]) -> SqlStore:
     return open_store("test.tome")

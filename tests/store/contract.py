@@ -10,12 +10,14 @@ import pytest
 
 from tomewise.errors import UnknownName
 from tomewise.store.export import export
-from tomewise.store.sqlite.sqlite_store import SqliteStore
-from tomewise.store.sqlite.write import Write
+from tomewise.store.lookups import read_edges, read_sources, read_vectors
+from tomewise.store.records import SETTINGS
+from tomewise.store.sql.sql_store import SqlStore
+from tomewise.store.sql.write import Write
 from tomewise.types import Document, Node, Passage, content_id
 
 DIMENSIONS = 4
-MakeStore = Callable[[], SqliteStore]
+MakeStore = Callable[[], SqlStore]
 
 
 def cut_passages(document: Document, size: int = 12) -> list[Passage]:
@@ -67,20 +69,20 @@ def _ends(keys: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return pairs[:, 0], pairs[:, 1], np.ones(len(pairs))
 
 
-def add(store: SqliteStore, *documents: Document) -> None:
+def add(store: SqlStore, *documents: Document) -> None:
     """Each document in a transaction of its own."""
     for document in documents:
         with store.write() as change:
-            change.set_meta("dimensions", str(DIMENSIONS))
+            change.put_note(SETTINGS, "dimensions", str(DIMENSIONS))
             put_memory(change, document)
 
 
-def remove(store: SqliteStore, document: str) -> list[int]:
+def remove(store: SqlStore, document: str) -> list[int]:
     with store.write() as change:
         return change.remove_document(document)
 
 
-def assert_arrays_follow(store: SqliteStore) -> None:
+def assert_arrays_follow(store: SqlStore) -> None:
     """The arrays are equal to the tables."""
     with store.read() as connection:
         vectors = connection.exec_driver_sql("SELECT space, key, vector FROM vectors ORDER BY key").all()
@@ -89,7 +91,7 @@ def assert_arrays_follow(store: SqliteStore) -> None:
     assert touched, "nothing was ever stored here"
     for space in touched:
         kind, name = space.split("/", 1)
-        columns = store.vectors(name) if kind == "vectors" else store.edges(name)
+        columns = read_vectors(store, name) if kind == "vectors" else read_edges(store, name)
         rows = vectors if kind == "vectors" else edges
         expected = {
             row.key: np.frombuffer(row.vector, np.float32).tolist() if kind == "vectors" else [row.a, row.b, row.weight]
@@ -112,9 +114,8 @@ def check_documents(make: MakeStore) -> None:
     add(store, document)
     assert store.holds_documents()
     assert store.document("one") == document
-    assert store.digest("one") == document.text
     (record,) = store.documents()
-    assert (record.characters, record.passages, record.title) == (22, 2, "Fog")
+    assert (record.characters, record.passages, record.title, record.digest) == (22, 2, "Fog", document.text)
     assert list(store.passages().values()) == cut_passages(document)
     add(store, Document(id="one", text="the harbour lay in sun"))
     assert store.document("one").text == "the harbour lay in sun"
@@ -122,7 +123,7 @@ def check_documents(make: MakeStore) -> None:
     assert not store.lexical("fog", 5)
     assert remove(store, "one")
     assert remove(store, "one") == []
-    assert store.digest("one") is None
+    assert store.documents(["one"]) == []
     with pytest.raises(UnknownName, match="no document 'one'"):
         store.document("one")
 
@@ -140,7 +141,7 @@ def check_derivations(make: MakeStore) -> None:
     assert len(store.nodes("tree")) == len(store.nodes("gists")) == 1
     assert set(store.node_keys("words")) < set(keys), "what stays keeps its key"
     (passage,) = store.node_keys("passages")
-    assert all(sources == [passage] for sources in store.sources(store.node_keys("words"), "words").values())
+    assert all(sources == [passage] for sources in read_sources(store, store.node_keys("words"), "words").values())
     assert_arrays_follow(store)
     remove(store, "two")
     assert store.layers() == {}
@@ -158,7 +159,7 @@ def check_failure(make: MakeStore) -> None:
     assert_arrays_follow(store)
 
 
-def _interrupt_write(store: SqliteStore) -> None:
+def _interrupt_write(store: SqlStore) -> None:
     with store.write() as change:
         put_memory(change, Document(id="two", text="a dog sat"))
         change.remove_document("one")
@@ -179,10 +180,10 @@ def check_keys(make: MakeStore) -> None:
     """Keys are never used twice, even after the last key was removed."""
     store = make()
     add(store, Document(id="one", text="a cat sat on a mat"))
-    seen = set(store.node_keys("passages")) | set(store.edges("seen-in:words").keys.tolist())
+    seen = set(store.node_keys("passages")) | set(read_edges(store, "seen-in:words").keys.tolist())
     remove(store, "one")
     add(store, Document(id="one", text="a cat sat on a mat"))
-    assert not seen & (set(store.node_keys("passages")) | set(store.edges("seen-in:words").keys.tolist()))
+    assert not seen & (set(store.node_keys("passages")) | set(read_edges(store, "seen-in:words").keys.tolist()))
 
 
 CHECKS = (check_documents, check_derivations, check_failure, check_history, check_keys)

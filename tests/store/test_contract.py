@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from tests.store.contract import CHECKS, MakeStore, add, assert_arrays_follow, remove
 
 from tomewise.store.export import export
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.lookups import read_vectors
+from tomewise.store.rights import work_alone
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.types import Document
 
 WORDS = st.lists(st.sampled_from("tide harbour lamp Ada rope clock tide! 潮 fog".split()), min_size=1, max_size=8)
@@ -31,7 +33,7 @@ def test_any_order_of_adding_gives_the_same_memory(texts: dict[str, str], chance
     shuffled = list(documents)
     chance.shuffle(shuffled)  # type: ignore[attr-defined]
     with TemporaryDirectory() as folder:
-        in_order, in_other_order = (SqliteStore.open(Path(folder) / name) for name in ("a.tome", "b.tome"))
+        in_order, in_other_order = (SqlStore.open(Path(folder) / name) for name in ("a.tome", "b.tome"))
         add(in_order, *documents)
         add(in_other_order, *shuffled)
         assert list(export(in_order)) == list(export(in_other_order))
@@ -44,7 +46,7 @@ def test_any_order_of_adding_gives_the_same_memory(texts: dict[str, str], chance
 @given(DOCUMENTS, WORDS.map(" ".join), st.booleans())
 def test_adding_and_removing_leaves_what_was_there(texts: dict[str, str], guest: str, replaced: bool) -> None:
     with TemporaryDirectory() as folder:
-        store = SqliteStore.open(Path(folder) / "a.tome")
+        store = SqlStore.open(Path(folder) / "a.tome")
         add(store, *(Document(id=name, text=text) for name, text in texts.items()))
         before = list(export(store))
         add(store, Document(id="guest", text=guest))
@@ -61,8 +63,8 @@ def test_stores_share_nothing(open_store: MakeStore) -> None:
     first, second = open_store(), open_store()
     add(first, Document(id="one", text="a cat sat"))
     assert not second.holds_documents()
-    assert len(second.vectors("passages").keys) == 0
-    with first.alone("add"), second.alone("add"):
+    assert len(read_vectors(second, "passages").keys) == 0
+    with work_alone(first, "add"), work_alone(second, "add"):
         add(second, Document(id="two", text="a dog sat"))
     assert [record.id for record in first.documents()] == ["one"]
     assert first.lexical("dog", 5) == []

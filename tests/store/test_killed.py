@@ -11,6 +11,7 @@ from pathlib import Path
 from tests.store.contract import MakeStore, add, assert_arrays_follow, remove
 
 from tomewise.store.export import export
+from tomewise.store.rights import work_alone
 from tomewise.types import Document
 
 ROOT = Path(__file__).parents[2]
@@ -18,10 +19,11 @@ SCRIPT = """
 import sys
 from pathlib import Path
 from tests.store.contract import add, remove
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.rights import work_alone
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.types import Document
-store = SqliteStore.open(Path(sys.argv[1]))
-with store.alone("add"):
+store = SqlStore.open(Path(sys.argv[1]))
+with work_alone(store, "add"):
     print("ready", flush=True)
     for number in range(int(sys.argv[2]), 10_000):
         add(store, Document(id=f"d{number:04}", text=f"text number {number} of many"))
@@ -49,7 +51,7 @@ def test_killed_at_random_moments(open_store: MakeStore) -> None:
         documents = {record.id for record in store.documents()}
         assert {f"d{number:04}" for number in printed if number % 3 != 1} <= documents
         assert_arrays_follow(store)
-        with store.alone("add"):
+        with work_alone(store, "add"):
             add(store, Document(id="d0000", text="text number 0 of many"))
         with store.read() as connection:
             assert connection.exec_driver_sql("PRAGMA integrity_check").scalar_one() == "ok"

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tomewise.store.key_indices import find_known_indices
 from tomewise.store.nearest import Nearest, find_top
-from tomewise.store.sqlite.mirror import Columns
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.sql.mirror import Columns
+from tomewise.store.sql.sql_store import SqlStore
 
 floats = st.sampled_from([0.0, -0.5, 0.25, 0.5, 1.0])
 QUERY = np.array([1, 0, 0], np.float32)
@@ -27,10 +27,10 @@ def columns(keys: list[int], live: list[bool] | None = None) -> Columns:
 def store(tmp_path: Path):
     """A store whose space `space` is what a test sets."""
 
-    class OneSpace(SqliteStore):
+    class OneSpace(SqlStore):
         content = columns([])
 
-        def vectors(self, space: str) -> Columns:
+        def _read_vectors(self, space: str) -> Columns:
             return self.content
 
     opened = OneSpace.open(tmp_path / "a.tome")

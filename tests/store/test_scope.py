@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.store.plain_store import make_opener
 
 from tomewise.embedding.hash import HashEmbedder
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import put_document
 from tomewise.types import Condition, Document, Node, Scope
 
@@ -35,7 +35,7 @@ VALUES = [1911, 1899.5, 9, 10, "1900", "1911-05-02", "sea", "law", "light", 3, T
 FIELDS = ["year", "date", "tags", "open", 'odd "field".[0]', "none"]
 
 
-@pytest.fixture(scope="module", params=[SqliteStore.open, make_opener()], ids=["sqlite", "plain"])
+@pytest.fixture(scope="module", params=[SqlStore.open, make_opener()], ids=["sqlite", "plain"])
 def store(request, tmp_path_factory):
     made = request.param(tmp_path_factory.mktemp("scope") / "a.tome")
     for name, metadata in METADATA.items():
@@ -151,7 +151,7 @@ def test_a_shared_node_is_within_if_one_passage_is(store):
 
 
 def test_keys_follow_changes_and_are_kept_between_them(tmp_path):
-    store = SqliteStore.open(tmp_path / "a.tome")
+    store = SqlStore.open(tmp_path / "a.tome")
     scope = Scope(where=(Condition("year", "=", 1),))
     put_document(store, EMBEDDER, Document(id="a", text="One.", metadata={"year": 1}))
     first = store.keys_within(scope)

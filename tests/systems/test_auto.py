@@ -12,7 +12,7 @@ from tomewise import plugins
 from tomewise.errors import UnknownName, UsageError
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.memory.building import build
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.systems.answer import answer_question
 from tomewise.systems.from_passages import hybrid
 from tomewise.systems.kit import Kit
@@ -25,7 +25,7 @@ QUESTION = Question(text="Whom did Ada meet?")
 
 @pytest.fixture
 def store(tmp_path):
-    made = SqliteStore.open(tmp_path / "a.tome")
+    made = SqlStore.open(tmp_path / "a.tome")
     put_texts(made, EMBEDDER, "story", *(f"Ada met Tom on day {number}." for number in range(6)))
     yield made
     made.close()

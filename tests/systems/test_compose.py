@@ -10,7 +10,7 @@ from tomewise.loops.once import Once
 from tomewise.loops.probe import Probe
 from tomewise.recall.comparing import ComparedRecall
 from tomewise.recall.tree_search import TreeTraversal
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.systems.compose import compose
 from tomewise.systems.declaration import read_declaration
 from tomewise.systems.from_passages import naive
@@ -22,7 +22,7 @@ from tomewise.testing.scripted import ScriptedModel
 
 @pytest.fixture
 def kit(tmp_path):
-    store = SqliteStore.open(tmp_path / "a.tome")
+    store = SqlStore.open(tmp_path / "a.tome")
     put_texts(store, HashEmbedder(), "story", "Ada kept the light.")
     yield Kit(store, ScriptedModel({}), HashEmbedder())
     store.close()

@@ -18,7 +18,8 @@ from tests.patience import NEVER, SOON
 from tests.texts import prose
 
 from tomewise.errors import UnknownName
-from tomewise.store.sqlite.schema import LATEST
+from tomewise.store.rights import work_alone
+from tomewise.store.sql.schema import LATEST
 from tomewise.tome.tome import Tome
 
 LOG = "The keeper, Ada Marsh, put out the light at nine. Nobody asked her why."
@@ -362,7 +363,7 @@ def test_a_damaged_tome(command, log_in_tome, here):
 
 
 def test_a_locked_tome_can_be_asked_and_not_written(command, log_in_tome, here, monkeypatch):
-    monkeypatch.setattr("tomewise.store.sqlite.database.BUSY_SECONDS", 0.1)
+    monkeypatch.setattr("tomewise.store.sql.database.BUSY_SECONDS", 0.1)
     (here / "more.txt").write_text("Tom Hale rowed to the island.")
     with closing(sqlite3.connect(here / "memory.tome", isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
@@ -375,7 +376,7 @@ def test_a_locked_tome_can_be_asked_and_not_written(command, log_in_tome, here, 
 
 
 def test_a_second_writer_gets_an_error_at_once(command, log_in_tome):
-    with Tome.open("memory.tome") as tome, tome.store.alone("build"):
+    with Tome.open("memory.tome") as tome, work_alone(tome.store, "build"):
         assert_one_line(command("add", log_in_tome), 4, "this program has another build under way")
         second_process = start("add", log_in_tome)
         assert "written by another program: try to add again" in second_process.communicate(timeout=SOON)[1]

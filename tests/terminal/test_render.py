@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from rich.console import Console
 
 from tomewise.events import Chosen
+from tomewise.store.records import Found
 from tomewise.terminal.render import cut_notes, describe_choices, print_answer, print_event
 from tomewise.types import Answer, Event
 
@@ -13,7 +14,7 @@ from tomewise.types import Answer, Event
 class NoTexts:
     """Knows no passage."""
 
-    def places(self, nodes: Iterable[str]) -> dict[str, tuple[str, int]]:
+    def find(self, ids: Iterable[str]) -> dict[str, Found]:
         return {}
 
 

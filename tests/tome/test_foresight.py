@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.tome.paid_tome import pretend_paid
 
+from tomewise.store.records import BUILDS
 from tomewise.tome.foresight import foresee_removal
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
@@ -44,6 +45,6 @@ def test_a_later_build_with_the_free_model_hides_nothing(path):
     with Tome.open(path) as tome:
         tome.add(Document(id="more", text="Mary Lane sold the boat to Tom Reed in June."))
         tome.build("comorag")
-        assert tome.store.builds()["graph:passages-triples"]["model"] == "extractive"
+        assert tome.store.notes(BUILDS)["graph:passages-triples"]["model"] == "extractive"
         foresight = foresee_removal(["light"], tome.store)
         assert list(foresight.paid) == ["openai:test"]

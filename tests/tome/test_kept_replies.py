@@ -13,7 +13,7 @@ from tests.language.openai_server import OpenAIServer, reply_with
 
 from tomewise import Document, Tome
 from tomewise.language.chat import ChatModel
-from tomewise.store.sqlite import database
+from tomewise.store.sql import database
 from tomewise.testing.scripted import ScriptedModel
 
 LOG = Document(id="log", text="The keeper, Ada Marsh, put out the light at nine. Nobody asked her why.")

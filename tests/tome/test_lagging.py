@@ -10,6 +10,7 @@ from tests.texts import prose
 
 from tomewise import Document, Question, Scope, Tome
 from tomewise.errors import NotBuilt
+from tomewise.store.lookups import find_keys, read_sources
 from tomewise.systems.registry import SYSTEMS, parse_variant
 from tomewise.types import Lagging
 
@@ -128,8 +129,8 @@ def test_a_summary_that_is_older_than_its_members_is_hidden_until_the_build_afte
         return {piece.node for piece in tome.search("Who?", system=everywhere, limit=100) if piece.layer == "schemata"}
 
     old = min(find_schemata())
-    key = tome.store.keys_of([old])[old]
-    below = tome.store.sources([key], "schemata")[key]
+    key = find_keys(tome.store, [old])[old]
+    below = read_sources(tome.store, [key], "schemata")[key]
     sources = (*tome.store.passages(below).values(), *tome.store.nodes_at(below).values())
     ids = tuple(dict.fromkeys(source.id for source in sources if source.id != old))
     with tome.store.write() as change:

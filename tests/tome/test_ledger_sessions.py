@@ -10,6 +10,7 @@ import pytest
 
 from tomewise import Document, Tome
 from tomewise.errors import ModelUnavailable
+from tomewise.store.records import SESSIONS
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Question
 
@@ -79,9 +80,9 @@ def test_what_rests_on_a_removed_document_goes_with_it(here):
     with open_tome(here, make_model()) as tome:
         session = tome.session("s")
         session.ask("Who fought?", system=SYSTEM)
-        assert MET in json.dumps(tome.store.session("s"))
+        assert MET in json.dumps(tome.store.note(SESSIONS, "s"))
         tome.remove("a")
-        dumped = json.dumps(tome.store.session("s"))
+        dumped = json.dumps(tome.store.note(SESSIONS, "s"))
         assert "garden" not in dumped
         assert DOCUMENTS[1].text in dumped
         assert session.ask("Had they met?").session.notes == ()

@@ -9,6 +9,8 @@ import pytest
 
 from tomewise import Document, Tome
 from tomewise.errors import ReadingError, StoreError, UsageError
+from tomewise.store.lookups import read_setting
+from tomewise.store.records import SETTINGS
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.evidence_metadata import add_metadata
 
@@ -101,7 +103,7 @@ def test_removed_documents_take_their_stated_fields_along(tome):
     tome.add("wiki", metadata={"project": "harbour"})
     tome.remove("wiki")
     assert [line for line in tome.export() if '"fields"' not in line] == before
-    assert tome.store.meta("fields") == "{}"
+    assert read_setting(tome.store, "fields") == "{}"
     tome.add("wiki")
     assert "project" not in read_metadata(tome)["log.md"]
 
@@ -125,7 +127,7 @@ def test_what_is_stated_of_a_refused_source_is_not_kept(tome, here):
     with pytest.raises(ReadingError):
         tome.add("two.jsonl", metadata={"title": "Both", "year": 1900})
     assert len(tome.add("two.jsonl").unchanged) == 2
-    assert tome.store.meta("fields") in (None, "", "{}")
+    assert read_setting(tome.store, "fields") in (None, "", "{}")
 
 
 def test_a_title_is_left_out_once_its_source_has_several_documents(tome, here):
@@ -154,7 +156,7 @@ def test_a_moved_file_takes_its_stated_fields_along(tome, here):
         assert read_metadata(tome)["moved.txt"] == {"project": "harbour"}
         assert "The Letter" in {record.title for record in tome.documents()}
         assert tome.add("wiki", sync=True).replaced == ()
-    assert "old/letter.txt" not in tome.store.meta("fields")
+    assert "old/letter.txt" not in read_setting(tome.store, "fields")
 
 
 def test_a_document_from_a_program_gets_the_fields_too(tome):
@@ -172,7 +174,7 @@ def test_damaged_fields_are_named(tome):
     tome.add("wiki")
     for value in ("[]", '{"a": 1}', "x", '{"/a": {"b": {}}}'):
         with tome.store.write() as change:
-            change.set_meta("fields", value)
+            change.put_note(SETTINGS, "fields", value)
         with pytest.raises(StoreError, match="the row 'fields' of the table meta"):
             tome.add("wiki")
 

@@ -69,7 +69,7 @@ def test_a_moved_file_keeps_its_memory_and_repeats_no_call(notes, here):
         assert model.calls == calls
         answer = tome.ask("Who burned the letter?", system="raptor")
         assert all("/notes/new/" in citation.document for citation in answer.citations)
-        assert set(tome.store.places([p.id for p in tome.store.passages().values()])) == {
+        assert set(tome.store.find([p.id for p in tome.store.passages().values()])) == {
             passage.id for passage in tome.store.passages().values()
         }
         assert tome.add(notes, sync=True).unchanged

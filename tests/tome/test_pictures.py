@@ -85,3 +85,15 @@ def test_the_texts_of_a_picture_are_bounded(tome, monkeypatch):
     cut = fill_texts(picture, tome.store)
     assert [len(passage.text) for passage in cut.passages] == [100, 100]
     assert cut.missing == (f"The texts of {len(passages) - 2:,} of {len(passages):,} pieces of evidence are not here.",)
+
+
+def test_an_answer_is_drawn_on_the_communities_that_it_used(tmp_path):
+    with Tome.open(tmp_path / "a.tome", embedder="hash") as tome:
+        tome.add(Document(id="d", text="Ada Marsh met Tom Reed at Skerry. Tom Reed wrote to Rosa Lind in May."))
+        tome.build("graphrag")
+        answer = tome.ask("Whom did Ada Marsh meet?", system="graphrag")
+        drawn = tome.draw_answer("Whom did Ada Marsh meet?", answer)
+        assert (drawn.title, drawn.about) == ("Communities", "Whom did Ada Marsh meet?")
+        assert "cited" in {node.use for node in drawn.nodes}
+        tome.check_drawing("graphrag mode=global")
+        assert draw_trace(tome.trace(answer.trace), tome.kit).nodes == drawn.nodes

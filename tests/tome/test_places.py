@@ -51,7 +51,7 @@ def test_words_of_headings_find_the_passages_below_them_until_they_are_removed(t
     long.write_text(f"# Zeppelins\n\n{'The rain fell on the town in the night. ' * 80}")
     tome.add(long)
     found = tome.store.lexical("zeppelin", 10)
-    assert len(found) == len(tome.store.passages_of([long.as_posix()])) > 1
+    assert len(found) == len(tome.store.passages(documents=[long.as_posix()])) > 1
     tome.remove(long.as_posix())
     assert tome.store.lexical("zeppelin", 10) == []
     assert tome.store.lexical("harbour", 10) != []
@@ -75,7 +75,7 @@ def test_a_citation_says_where_the_quotation_stands_and_not_where_its_passage_be
     )
     tome.add(captions)
     answer = tome.ask("Who bought the red schooner?", documents=["talk.srt"])
-    (passage,) = tome.store.passages_of([captions.as_posix()]).values()
+    (passage,) = tome.store.passages(documents=[captions.as_posix()]).values()
     assert passage.place == Place(time="00:01", speaker="ANNA")
     assert answer.citations[0].place == Place(time="12:04", speaker="BEN")
     assert any('"marks"' in line and '"12:04"' in line for line in tome.export())

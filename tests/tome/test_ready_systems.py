@@ -12,7 +12,7 @@ def test_the_latest_sixteen_systems_are_kept(tome: Tome):
         tome.ask("Who put out the light?", system="naive", settings={"limit": limit})
     tome.ask("Who put out the light?", system="naive", settings={"limit": 4})  # used again, so it stays
     tome.ask("Who put out the light?", system="naive", settings={"limit": 99})
-    kept = [key[2] for key in tome._questions.systems._systems]
+    kept = [key[2] for key in tome._workshop.questions.systems._systems]
     assert len(kept) == 16
     assert any("4)" in settings for settings in kept)
     assert not any("5)" in settings for settings in kept if "15" not in settings)

@@ -12,6 +12,8 @@ from tomewise import Document, Tome
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import Locked, StoreError
 from tomewise.language.extractive import ExtractiveModel
+from tomewise.store.lookups import read_edges, read_vectors
+from tomewise.store.rights import work_alone
 from tomewise.tome.open_store import open_store
 from tomewise.tome.reembedding import foresee_reembedding, replace_embedder
 
@@ -54,7 +56,7 @@ def test_the_memory_is_as_if_it_had_been_built_with_the_new_embedder(here):
         for space in spaces:
             rows = []
             for each in (tome.store, second.store):
-                found = each.vectors(space)
+                found = read_vectors(each, space)
                 ids = [node.id for node in each.nodes_at(found.keys.tolist()).values()] or [
                     passage.id for passage in each.passages(found.keys.tolist()).values()
                 ]
@@ -63,14 +65,14 @@ def test_the_memory_is_as_if_it_had_been_built_with_the_new_embedder(here):
 
 
 def test_what_a_model_wrote_stays_and_is_not_asked_for_again(here):
-    make(here / "a.tome", "hash:64", "raptor", "cam")
+    make(here / "a.tome", "hash:64", "raptor", "cam", "memtree")
     with Tome.open(here / "a.tome") as tome:
         texts = {layer: sorted(node.text for node in tome.store.nodes(layer).values()) for layer in tome.store.layers()}
     change(here / "a.tome", HashEmbedder(32))
     with Tome.open(here / "a.tome", model=MODEL) as tome:
         after = {layer: sorted(node.text for node in tome.store.nodes(layer).values()) for layer in tome.store.layers()}
         assert after == texts
-        for system in ("raptor", "cam", "hybrid"):
+        for system in ("raptor", "cam", "memtree", "hybrid"):
             assert tome.build(system).usage.total.calls == 0
             assert tome.search(QUESTION, system=system)
         tome.add(Document(id="late", text="Zoe Quill forged the Vellum Codex in Bruges."))
@@ -121,7 +123,7 @@ def test_the_next_build_of_schemata_compares_with_the_new_vectors_alone(here):
             tome.add(late)
             tome.build("cam")
             for space in ("schemata-lists", "schemata-links:0"):
-                rows = tome.store.edges(space).rows
+                rows = read_edges(tome.store, space).rows
                 ids = {key: passage.id for key, passage in tome.store.passages().items()}
                 found.append(sorted((ids[int(a)], ids[int(b)], round(weight, 5)) for a, b, weight in rows))
     assert found[0]
@@ -139,7 +141,7 @@ def test_stopped_on_the_way_it_leaves_all_as_it_was(here):
         change(here / "a.tome", HashEmbedder(32), stop)
     with Tome.open(here / "a.tome", model=MODEL) as tome:
         assert list(tome.export()) == before
-        with tome.store.alone("add"), pytest.raises(Locked):
+        with work_alone(tome.store, "add"), pytest.raises(Locked):
             change(here / "a.tome", HashEmbedder(32))
 
 

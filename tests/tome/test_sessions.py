@@ -15,6 +15,8 @@ from tests.recall.relation_tomes import list_relations
 
 from tomewise import Document, Tome
 from tomewise.errors import BadReply, Locked, ModelError, ModelUnavailable, StoreError, UnknownName, UsageError
+from tomewise.store.records import SESSIONS
+from tomewise.store.rights import hold_session
 from tomewise.systems.kit import answer_once
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Answer
@@ -160,7 +162,7 @@ def test_two_sessions_at_once_do_not_see_each_others_memory(here):
     with open_tome(here, model) as tome:
         tome._thread.run(ask_both(tome))
         for name, stranger in (("one", "two"), ("two", "one")):
-            dumped = json.dumps(tome.store.session(name))
+            dumped = json.dumps(tome.store.note(SESSIONS, name))
             assert f"{name} 1?" in dumped
             assert f"{stranger} " not in dumped
     for given in list_inputs(model, "answer"):
@@ -184,7 +186,7 @@ def test_equal_questions_in_two_sessions_share_no_notes_through_kept_replies(her
 def test_one_question_at_a_time(here):
     with open_tome(here, make_model()) as tome:
         session = tome.session("s")
-        with tome.store.hold_session("s"):
+        with hold_session(tome.store, "s"):
             with pytest.raises(Locked, match="'s' is answering another question"):
                 session.ask("Who?")
             assert tome.session("other").ask("Who?").text == "of Who?"
@@ -222,13 +224,15 @@ def test_what_rests_on_a_removed_document_goes_with_it(here):
         session = tome.session("s")
         session.ask("Who degraded Xodar?", system=EVOLVE)
         tome.remove("b")
-        for text in (json.dumps(tome.store.session("s")), "".join(tome.export())):
+        for text in (json.dumps(tome.store.note(SESSIONS, "s")), "".join(tome.export())):
             assert "degraded Xodar to" not in text
             assert "defeated" in text
         (turn,) = session.read().turns
         assert (turn.asked, turn.answer) == ("Who degraded Xodar?", "")
         tome.add(Document(id="a", text="Nothing is left of it.", metadata={}))
-        assert "defeated" not in json.dumps(tome.store.session("s")), "a document that is replaced is removed too"
+        assert "defeated" not in json.dumps(tome.store.note(SESSIONS, "s")), (
+            "a document that is replaced is removed too"
+        )
 
 
 def test_what_was_removed_while_nobody_could_tell_the_session_is_forgotten_at_the_next_question(here):
@@ -236,7 +240,7 @@ def test_what_was_removed_while_nobody_could_tell_the_session_is_forgotten_at_th
     with open_tome(here, model) as tome:
         session = tome.session("s")
         session.ask("Who degraded Xodar?", system=EVOLVE)
-        with tome.store.hold_session("s"):
+        with hold_session(tome.store, "s"):
             for document in ("a", "b"):
                 tome.remove(document)
         answer = session.ask("Why?")
@@ -290,10 +294,10 @@ def test_a_damaged_session_names_the_remedy(here):
     with open_tome(here, make_model()) as tome:
         session = tome.session("s")
         session.ask("Who?", system=EVOLVE)
-        row = tome.store.session("s")
+        row = tome.store.note(SESSIONS, "s")
         for change in ({"turns": None}, {"memory_kind": "pool"}):
             with tome.store.write() as writing:
-                writing.put_session("s", {**row, **change})
+                writing.put_note(SESSIONS, "s", {**row, **change})
             with pytest.raises(StoreError, match="delete it"):
                 session.ask("Why?")
 

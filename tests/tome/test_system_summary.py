@@ -16,7 +16,7 @@ from tests.test_ablations import EMBEDDER, QUESTION, TEXTS, make_model
 
 from tomewise.calls import NO_CALLS, NOT_STATED, CallCount, sum_calls
 from tomewise.memory.building import build
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import Kit, System, answer_once
 from tomewise.systems.registry import SYSTEMS, choose_variant, parse_variants
@@ -25,7 +25,14 @@ from tomewise.types import Question
 
 VARIANTS = parse_variants(["all", *(f"{name}:all" for name in SYSTEMS if "+" not in name), "comorag stride=1 levels=2"])
 # Searches that find little at a time, so that a loop goes on to its last cycle.
-DEEPEST = {"comorag": 33, "comorag:as published": 65, "raptor+probe": 33, "hipporag2+probe": 49, "cogitorag": 2}
+DEEPEST = {
+    "comorag": 33,
+    "comorag:as published": 65,
+    "raptor+probe": 33,
+    "hipporag2+probe": 49,
+    "cogitorag": 2,
+    "graphrag:drift": 17,
+}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -38,7 +45,7 @@ def without_umap():
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
 def test_a_scripted_run_keeps_to_the_stated_calls(variant, tmp_path):
     stated = summarise_system(variant)
-    store = SqliteStore.open(tmp_path / "a.tome")
+    store = SqlStore.open(tmp_path / "a.tome")
     put_texts(store, EMBEDDER, "story", *TEXTS)
     built, asked = make_model(), make_model()
     asyncio.run(build(variant.wire(Kit(store, built, EMBEDDER)).layers, store, lambda _: None))
@@ -49,7 +56,7 @@ def test_a_scripted_run_keeps_to_the_stated_calls(variant, tmp_path):
     assert bool(built.calls) == (stated.index != NO_CALLS)
     if stated.ask.most is None:
         # The bound depends on the length of the texts, or on the system that is chosen.
-        assert "a chunk" in stated.ask.formula or "that is chosen" in stated.ask.formula
+        assert any(words in stated.ask.formula for words in ("a chunk", "a batch of reports", "that is chosen"))
         return
     assert 1 <= len(asked.calls) <= stated.ask.most
     if variant.name in DEEPEST:
@@ -63,7 +70,7 @@ DEEP = "comorag cycles=3 limit=1 semantic=0 recall=associative"  # here no two p
 def test_the_bound_of_a_question_is_reached(text, tmp_path):
     """A bound that no run reaches would say little: here every cycle finds something new, and each answer fails."""
     (variant,) = parse_variants([text])
-    store = SqliteStore.open(tmp_path / "a.tome")
+    store = SqlStore.open(tmp_path / "a.tome")
     put_texts(store, EMBEDDER, "story", *TEXTS)
     asyncio.run(build(variant.wire(Kit(store, make_model(), EMBEDDER)).layers, store, lambda _: None))
     model = make_model()

@@ -31,6 +31,8 @@ from tomewise.errors import (
     UnknownName,
     UsageError,
 )
+from tomewise.store.lookups import read_setting, read_vectors
+from tomewise.store.rights import work_alone
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.contents import Contents
 from tomewise.tome.session import Session
@@ -253,13 +255,13 @@ def test_a_tome_without_documents_may_be_made_anew(here):
     path = here / "a.tome"
     Tome.open(path, embedder="hash:32", passage_tokens=60).close()
     with Tome.open(path) as tome:
-        assert tome.store.meta("passage_tokens") == "60"
+        assert read_setting(tome.store, "passage_tokens") == "60"
     with Tome.open(path, embedder="hash:48") as tome:
         tome.add(LOG)
         tome.remove("log")
     with Tome.open(path, embedder="hash:96") as tome:
         tome.add(LOG, *documents(3))
-        assert tome.store.vectors("passages").rows.shape[1] == 96
+        assert read_vectors(tome.store, "passages").rows.shape[1] == 96
         assert "Ada" in tome.ask("Who put out the light?", system="naive").text
 
 
@@ -485,7 +487,7 @@ def test_a_cold_start_reads_the_cached_arrays(here):
         tome.add(LOG, *documents(3))
     statements = []
     with Tome.open(here / "a.tome") as tome:
-        event.listen(tome.store._engine, "before_cursor_execute", lambda *given: statements.append(given[2]))
+        event.listen(tome.store.dialect._engine, "before_cursor_execute", lambda *given: statements.append(given[2]))
         tome.ask("Who put out the light?", system="naive")
         assert statements
         assert not [words for words in statements if "vector FROM vectors" in words]
@@ -500,7 +502,7 @@ def test_lost_arrays_are_read_from_the_tome(here):
     with Tome.open(here / "a.tome") as tome:
         assert tome.ask("Who put out the light?", system="naive").evidence == before.evidence
         tome.add(Document(id="x", text="Tom Hale rowed."))
-        assert tome.store.vectors("passages").rows.shape[0] == len(tome.store.passages())
+        assert read_vectors(tome.store, "passages").rows.shape[0] == len(tome.store.passages())
 
 
 # ---------------------------------------------------------------- many tomes, threads, event loops
@@ -527,7 +529,7 @@ def test_two_openings_of_one_tome_see_what_the_other_did(here):
         assert "Ada" in second_tome.ask("Who put out the light?").text
         second_tome.add(Document(id="x", text="Ida Poe rang the bell."))
         assert "Ida" in first_tome.ask("Who rang the bell?").text
-        with first_tome.store.alone("add"), pytest.raises(Locked):
+        with work_alone(first_tome.store, "add"), pytest.raises(Locked):
             second_tome.add(*documents(1))
 
 
@@ -588,7 +590,7 @@ def test_every_citation_on_a_novel_and_on_meetings_stands_where_it_says(here, tm
                     cited += 1
                     assert texts[citation.document][citation.start : citation.end] == citation.quote
         assert cited >= 5
-        rows = tome.store.vectors("passages").rows
+        rows = read_vectors(tome.store, "passages").rows
         assert np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-4)
 
 

@@ -95,7 +95,7 @@ def test_a_draft_its_sources_and_its_system_outlive_other_views_and_a_reload(vis
     for leave in (lambda: page.get_by_role("link", name="History", exact=True).click(), page.reload):
         leave()
         expect(page.locator("main h1").first).not_to_have_text("Tomewise")
-        page.get_by_role("link", name="Ask", exact=True).click()
+        page.get_by_role("navigation", name="Views of this tome").get_by_role("link", name="Ask", exact=True).click()
         expect(page.locator("#question")).to_have_value("Who rang the bell")
         expect(page.locator("select.system")).to_have_value("naive")
         expect(page.get_by_role("button", name="Sources: keeper.txt, coin.txt")).to_be_visible()

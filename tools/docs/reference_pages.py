@@ -68,8 +68,9 @@ def _write_settings() -> str:
         lines += [f"Default: {_describe_default(each)}. Variable: `{each.variable}`. Folder: {_TRUST[each.trust]}.", ""]
     lines += ["## Keys and addresses of providers", ""]
     lines += [
-        "Keys stand in the environment alone, under the name that the provider gives them. They are sent to that "
-        "provider and to nobody else, and messages hide them.",
+        "Keys stand in the environment alone, under the name that the provider gives them. They are sent to the "
+        "address in use, the provider's own or the one that `base_url` or a variable of the table names, and messages "
+        "hide them.",
         "",
     ]
     keys = {each.name: each.variables for each in list_providers()}
@@ -101,7 +102,8 @@ def _write_formats() -> str:
         "",
         "`tome add --list-formats` prints this table, with the formats of installed plug-ins. *Places* are what a "
         'citation from such a file names, as in "ch. 3, p. 37". Formats with an extra need '
-        '`pip install "tomewise[EXTRA]"`.',
+        '`pip install "tomewise[EXTRA]"`. A file with another suffix is read as text if you name it yourself, and '
+        "passed over in a folder.",
         "",
     ]
     rows = [

@@ -44,6 +44,7 @@ class BundledMiniLM:
     name = NAME
     dimensions = DIMENSIONS
     max_tokens = MAX_TOKENS
+    embeds_apart = True  # see `CachedEmbedder`
 
     def __init__(self, cache: Path | None = None) -> None:
         self._cache = cache
@@ -104,9 +105,13 @@ def count_cores() -> int:
 def _run_concurrently(run: Any, work: Iterator[NDArray[np.intp]]) -> None:
     # One thread per batch, not several threads per operation: otherwise the threads wait for each other at each of the
     # hundred operations, which halves the speed on a busy machine.
+    batches = list(work)
+    if len(batches) == 1:
+        run(batches[0])
+        return
     pool = ThreadPoolExecutor(count_cores())
     try:
-        for future in [pool.submit(run, batch) for batch in work]:
+        for future in [pool.submit(run, batch) for batch in batches]:
             future.result()
     finally:
         pool.shutdown(cancel_futures=True)

@@ -1,23 +1,29 @@
 """Wrappers around embedders: their base, and a cache of the last queries.
 
-Several searches for the same query embed it once.
+Several searches for the same query embed it once, and searches at the same time embed their queries together.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from concurrent.futures import Future
+from contextlib import suppress
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
+
+from tomewise.errors import BadReply
 from tomewise.types import Embedder
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
 _CACHE_SIZE = 256  # texts
+_MOST_JOINED = 64  # texts of a call that others may wait for; those of a build are more
+_Row: TypeAlias = "Future[NDArray[np.float32]]"  # of shape (1, dimensions)
 
 
 class ForwardingEmbedder:
@@ -48,26 +54,85 @@ class ForwardingEmbedder:
 
 
 class CachedEmbedder(ForwardingEmbedder):
-    """An embedder with a cache for calls with a single text.
+    """An embedder with a cache for calls with a single text. One call runs at a time.
 
-    Calls with several texts bypass the cache, because the last digits of a vector can depend on the other texts of the
-    call.
+    Where the last digits of a vector can depend on the other texts of its call, each of these texts is embedded alone,
+    and calls with several texts bypass the cache. An embedder that `embeds_apart` has no such digits: what comes while
+    a call runs, questions and their rewrites, is embedded together in the next one. What comes alone waits for nothing.
     """
 
     def __init__(self, embedder: Embedder) -> None:
         super().__init__(embedder)
-        self._cache: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
-        self._lock = Lock()  # callers with the same text at the same time wait for the first one
+        self._joins: bool = getattr(embedder, "embeds_apart", False)
+        self._cache: OrderedDict[str, _Row] = OrderedDict()
+        self._waiting: dict[str, _Row] = {}
+        self._lock = Lock()  # of both
+        self._turn = Lock()  # of the call
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        if len(texts) != 1:
+        if len(texts) != 1 and not (self._joins and 1 < len(texts) <= _MOST_JOINED):
             return self._embedder.embed(texts)
         with self._lock:
-            row = self._cache.pop(texts[0], None)
-            if row is None:
-                row = self._embedder.embed(texts)
-                row.flags.writeable = False
-            self._cache[texts[0]] = row
+            rows = [self._find_row(text, is_kept=len(texts) == 1) for text in texts]
+        for text, row in zip(texts, rows, strict=True):
+            if not row.done():
+                with self._turn:
+                    if not row.done():
+                        self._embed_waiting(text)
+        found = [row.result() for row in rows]
+        return found[0] if len(found) == 1 else np.concatenate(found)
+
+    def _find_row(self, text: str, *, is_kept: bool) -> _Row:
+        """The row of a text, which may be there, or under way, or to be made."""
+        row = self._cache.get(text) or self._waiting.get(text)
+        if row is None:
+            row = self._waiting[text] = Future()
+        if is_kept:
+            self._cache[text] = row
+            self._cache.move_to_end(text)
             if len(self._cache) > _CACHE_SIZE:
                 self._cache.popitem(last=False)
-            return row
+        return row
+
+    def _embed_waiting(self, text: str) -> None:
+        """Embed this text; with it others that wait, where that changes nothing.
+
+        A failure of several texts together may be due to one of them, so each is then embedded alone. An interrupt is
+        this caller's: the texts still wait, and whoever asked for one embeds it.
+        """
+        with self._lock:
+            others = [each for each in self._waiting if each != text] if self._joins else []
+            taken = [text, *others[: _MOST_JOINED - 1]]
+        if len(taken) > 1:
+            with suppress(Exception):
+                self._give(taken, self._call(taken))
+                return
+        for each in taken:
+            try:
+                row = self._call([each])
+            except Exception as error:  # noqa: BLE001 - all who wait for this text get it, this caller too
+                self._drop([each], is_kept=False)[0].set_exception(error)
+            else:
+                self._give([each], row)
+
+    def _call(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        vectors = self._embedder.embed(texts)
+        if len(vectors) != len(texts):
+            raise BadReply(f"the embedder {self.name} gave {len(vectors)} vectors for {len(texts)} texts")
+        return vectors
+
+    def _give(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
+        """Give their vectors to all who wait for these texts."""
+        rows = [vectors[[place]] for place in range(len(texts))]
+        for row in rows:
+            row.flags.writeable = False
+        for future, row in zip(self._drop(texts, is_kept=True), rows, strict=True):
+            future.set_result(row)
+
+    def _drop(self, texts: Sequence[str], *, is_kept: bool) -> list[_Row]:
+        """Take texts from those that wait; they stay in the cache if they are kept."""
+        with self._lock:
+            if not is_kept:
+                for text in texts:
+                    self._cache.pop(text, None)
+            return [self._waiting.pop(text) for text in texts]

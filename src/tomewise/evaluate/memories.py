@@ -24,7 +24,9 @@ from tomewise.memory.building import Provide, build, find_changes
 from tomewise.memory.imports.extraction_file import ImportsExtractions, read_extractions
 from tomewise.memory.neighbours import describe_sizes
 from tomewise.run import open_run
-from tomewise.store.records import PASSAGES
+from tomewise.store.lookups import find_keys, read_setting
+from tomewise.store.records import BUILDS, PASSAGES, SETTINGS
+from tomewise.store.rights import work_alone
 from tomewise.systems.kit import System
 from tomewise.systems.registry import Variant, assemble
 from tomewise.tome.tome import Tome
@@ -93,7 +95,7 @@ class Memory:
 
     def _find_extracts(self, extracts: Sequence[Evidence]) -> Iterator[RankedPassage]:
         """Where the quotations in extracts are in their passages."""
-        keys = self.tome.store.keys_of({source for piece in extracts for source in piece.sources})
+        keys = find_keys(self.tome.store, {source for piece in extracts for source in piece.sources})
         passages = {passage.id: passage for passage in self.tome.store.passages(keys.values()).values()}
         for piece in extracts:
             passage = passages[piece.sources[0]]
@@ -105,7 +107,7 @@ class Memory:
                     yield RankedPassage(id=passage.id, document=passage.document, start=start, end=end)
 
     def _compute_cosines(self, question: str, passages: Iterable[PassageId]) -> dict[PassageId, float]:
-        keys = self.tome.store.keys_of(passages)
+        keys = find_keys(self.tome.store, passages)
         vectors = self.tome.store.rows(PASSAGES, keys.values())
         cosines = vectors @ self.tome.kit.embedder.embed([question])[0]
         return dict(zip(keys, np.round(cosines, _DECIMALS).tolist(), strict=True))
@@ -198,13 +200,13 @@ async def build_layers(store: Store, layers: Sequence[Layer], openie: Path | Non
     The tome stores the usage of each layer, so that every system that uses a layer is charged for it. A layer that an
     error stops is charged when a later build finishes it. Raises ModelError.
     """
-    with store.alone("build"):
+    with work_alone(store, "build"):
         for layer in layers:
             await _build_layer(store, layer, layers, openie, report)
     usages = [await asyncio.to_thread(_read_cost, store, layer) for layer in layers]
     fallbacks = {layer.name: await asyncio.to_thread(_count_fallbacks, store, layer) for layer in layers}
     notes = [_ASKED_MODEL] if any(_asks_model_anyway(layer, openie) for layer in layers) else []
-    records = await asyncio.to_thread(store.builds)
+    records = await asyncio.to_thread(store.notes, BUILDS)
     notes += [note for layer in layers for note in describe_sizes(layer, records.get(layer.name, {}))]
     recorded = {layer.name: records.get(layer.name, {}).get("network") for layer in layers}
     networks = {name: network for name, network in recorded.items() if network}
@@ -240,14 +242,14 @@ def _make_provider(store: Store, openie: Path, report: Report) -> Provide:
 
 
 def _read_cost(store: Store, layer: Layer) -> dict[str, Any]:
-    usage: dict[str, Any] = json.loads(store.meta(_COST + layer.name) or "{}")
+    usage: dict[str, Any] = json.loads(read_setting(store, _COST + layer.name) or "{}")
     return usage
 
 
 def _add_cost(store: Store, layer: Layer, usage: dict[str, Any]) -> None:
     text = json.dumps(sum_usages([_read_cost(store, layer), usage]))
     with store.write() as change:
-        change.set_meta(_COST + layer.name, text)
+        change.put_note(SETTINGS, _COST + layer.name, text)
 
 
 def _count_fallbacks(store: Store, layer: Layer) -> int:

@@ -129,11 +129,11 @@ class ReplayedStore:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    def passages(self, keys: Iterable[int] | None = None) -> dict[int, Passage]:
+    def passages(self, keys: Iterable[int] | None = None, **chosen: Any) -> dict[int, Passage]:
         """Read passages as the store does."""
         memo = _memo.get()
         if memo is None or keys is None:
-            return self._store.passages(keys)
+            return self._store.passages(keys, **chosen)
         numbers = [int(key) for key in keys]
         missing = [key for key in numbers if key not in memo.passages] if memo.replaying else numbers
         memo.passages |= self._store.passages(missing) if missing else {}

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from tomewise.errors import BadReply, Locked, ModelError
 from tomewise.language.forwarding import Forwarding
-from tomewise.language.prompts import Prompts
+from tomewise.language.prompts import Prompts, render_once
 from tomewise.language.reply import write_schema
 from tomewise.language.together import Batch
 from tomewise.language.usage import count_replies
@@ -78,7 +78,10 @@ class Cached(Forwarding):
         """The output from the cache, or else from the model. The items of a batch are cached one by one, by `keep`."""
         if self.samples(role) or isinstance(given, Batch):
             return await self._model.ask(role, given)
-        key = self.make_key(role, given)
+        with render_once():
+            return await self._ask_once(self.make_key(role, given), role, given)
+
+    async def _ask_once(self, key: str, role: Role[In, Out], given: In) -> Out:
         loop = asyncio.get_running_loop()
         running_ask = (loop, key, current_run().fresh_mark)
         while (equal_ask := self._running.get(running_ask)) is not None:

@@ -20,6 +20,7 @@ _FEW = 5  # words (or pairs of signs); with fewer of them their share means noth
 _FAMILIAR = 0.25  # two texts that share this part of their short words are in one language
 _SHARE = 0.08  # the least share of a memory's words that its texts must have
 _SAMPLE = 600  # characters that decide the script of a text
+_LATIN = "LATIN"
 _STEM = 4  # letters; words are compared by their first ones, so that endings do not matter
 
 _WORD = re.compile(r"[^\W_]+")
@@ -126,7 +127,10 @@ def _is_foreign(text: str, source: str) -> bool:
 
 def _find_script(text: str) -> str:
     """The script of most letters at the beginning of the text. Kana distinguish Japanese from Chinese."""
-    scripts = Counter(_find_script_of_sign(sign) for sign in text[:_SAMPLE] if sign.isalpha())
+    sample = text[:_SAMPLE]
+    if sample.isascii():
+        return _LATIN if any(map(str.isalpha, sample)) else ""
+    scripts = Counter(_find_script_of_sign(sign) for sign in sample if sign.isalpha())
     if 10 * scripts["KANA"] > sum(scripts.values()):
         return "KANA"
     return scripts.most_common(1)[0][0] if scripts else ""
@@ -134,7 +138,7 @@ def _find_script(text: str) -> str:
 
 def _find_script_of_sign(sign: str) -> str:
     if sign.isascii():
-        return "LATIN"
+        return _LATIN
     name = unicodedata.name(sign, "").split(" ")[0].split("-")[0]
     return "KANA" if name in ("HIRAGANA", "KATAKANA") else name
 

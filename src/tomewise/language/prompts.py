@@ -7,7 +7,11 @@ distinguish material from instructions. `templates` bounds what a template may d
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from operator import is_
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +27,27 @@ _FRONT_MATTER = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
 _LARGEST = 1_000_000  # bytes of a prompt file that are read
 
 
+@dataclass(slots=True)
+class _Rendered:
+    """The prompt that was rendered last, and from what."""
+
+    made_of: tuple[object, ...] = ()
+    text: str = ""
+
+
+_rendered: ContextVar[_Rendered | None] = ContextVar("tomewise_rendered", default=None)
+
+
+@contextmanager
+def render_once() -> Iterator[None]:
+    """In here, who renders the same prompt again gets the text: a cache makes its key of it, a model sends it."""
+    token = _rendered.set(_Rendered())
+    try:
+        yield
+    finally:
+        _rendered.reset(token)
+
+
 class Prompts:
     """Renders the prompt of a role. A file `<role>.md` in `folder` replaces the role's own or the packaged prompt.
 
@@ -36,6 +61,15 @@ class Prompts:
 
     def render(self, role: Role[In, Out], given: In) -> str:
         """The prompt of `role` for `given`. Raises `UsageError` for a missing or broken template, naming the file."""
+        last, made_of = _rendered.get(), (self, role, given)
+        if last and len(last.made_of) == len(made_of) and all(map(is_, last.made_of, made_of)):
+            return last.text
+        text = self._render(role, given)
+        if last:
+            last.made_of, last.text = made_of, text
+        return text
+
+    def _render(self, role: Role[In, Out], given: In) -> str:
         from jinja2 import TemplateError
 
         key = (role.name, role.prompt)

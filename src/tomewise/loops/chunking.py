@@ -11,6 +11,7 @@ from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import FENCE
 from tomewise.reading.chunks import Chunk, make_chunks
 from tomewise.recall.flat import Everything
+from tomewise.store.lookups import find_keys
 from tomewise.types import Evidence, Passage, PassageId, Question, Retriever
 
 Order = Literal["document", "relevance"]
@@ -50,7 +51,7 @@ class Chunking:
     def find_passages(self, wanted: Iterable[PassageId]) -> dict[PassageId, Passage]:
         """The passages that exist, by id, in the order asked for."""
         ids = list(wanted)
-        keys = self._desk.store.keys_of(ids)
+        keys = find_keys(self._desk.store, ids)
         return {
             passage.id: passage for passage in self._desk.store.passages(keys[id] for id in ids if id in keys).values()
         }

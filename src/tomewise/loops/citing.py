@@ -13,6 +13,7 @@ from tomewise.language.labels import read_labels
 from tomewise.language.roles import Quote
 from tomewise.loops.evidence import find_labelled, join_texts
 from tomewise.reading.places import find_place
+from tomewise.store.lookups import find_keys
 from tomewise.store.records import PASSAGES
 from tomewise.types import Citation, Evidence, Passage
 
@@ -75,7 +76,7 @@ class Citer:
         return Cited(tuple(found), dropped, derived)
 
     def _load_passages(self, evidence: Sequence[Evidence]) -> dict[str, Passage]:
-        wanted = self._store.keys_of({source for piece in evidence for source in piece.sources})
+        wanted = find_keys(self._store, {source for piece in evidence for source in piece.sources})
         return {passage.id: passage for passage in self._store.passages(wanted.values()).values()}
 
 

@@ -18,12 +18,13 @@ from tomewise.loops.answer_parts import ask_answer
 from tomewise.loops.citing import Citer
 from tomewise.loops.evidence import Count, fit_to_budget, fit_to_window
 from tomewise.loops.fusing import DEPTH, Searched, fuse
-from tomewise.loops.layout import Context, Layout, Note
+from tomewise.loops.layout import Context, Layout, Note, join
 from tomewise.loops.origins import describe_origin, name_kind
 from tomewise.loops.quoting import Quoter, only_quotes
 from tomewise.loops.repeats import drop_near_repeats, drop_repeats
 from tomewise.place import describe_place
 from tomewise.recall.ranking import as_evidence, take_turns
+from tomewise.store.lookups import find_keys, read_places
 from tomewise.store.records import PASSAGES
 from tomewise.types import Answer, Evidence, In, LanguageModel, NodeId, Out, Question, Retriever, Role, Scope
 
@@ -97,8 +98,9 @@ class Desk:
 
     def show(self, evidence: Sequence[Evidence]) -> list[Shown]:
         """Evidence as a prompt shows it: a label (E1, E2, ...), its kind, its text, and where it is from."""
-        positions = self.store.places(source for piece in evidence for source in piece.sources)
-        totals = self.store.count_passages({document for document, _ in positions.values()})
+        positions = read_places(self.store, (source for piece in evidence for source in piece.sources))
+        documents = self.store.documents({document for document, _ in positions.values()})
+        totals = {record.id: record.passages for record in documents}
         shown = []
         for number, piece in enumerate(evidence, start=1):
             origin = describe_origin([positions[each] for each in piece.sources if each in positions], totals)
@@ -116,7 +118,7 @@ class Desk:
 
     def fetch(self, nodes: Sequence[NodeId], within: Scope | None) -> list[Evidence]:
         """The passages among these nodes that are within the scope, in this order; their score is 0."""
-        keys = self.store.keys_of(nodes)
+        keys = find_keys(self.store, nodes)
         allowed = self.store.keys_within(within)
         inside = [keys[node] for node in nodes if node in keys and (allowed is None or keys[node] in allowed)]
         return [as_evidence(passage, 0.0) for passage in self.store.passages(inside).values()]
@@ -124,7 +126,7 @@ class Desk:
     def put_in_order(self, evidence: Sequence[Evidence]) -> list[Evidence]:
         """Layers in the order in which they first occur, and in each the evidence in document order."""
         layers = list(dict.fromkeys(piece.layer for piece in evidence))
-        positions = self.store.places(piece.sources[0] for piece in evidence if piece.sources)
+        positions = read_places(self.store, (piece.sources[0] for piece in evidence if piece.sources))
 
         def make_key(piece: Evidence) -> tuple[int, str, int, int, str]:
             position = positions.get(piece.sources[0], ("", 0)) if piece.sources else ("", 0)
@@ -166,7 +168,9 @@ class Desk:
         shown = self.show(best)  # labels and order do not change the number of tokens
         fitting = fit_to_window(best, self.model, role, lambda pieces: make_input(shown[: len(pieces)]))
         evidence = list(arrange(fitting))
-        return Prepared(make_input(self.show(evidence)), evidence, found)
+        if evidence != best[: len(evidence)]:
+            shown = self.show(evidence)
+        return Prepared(make_input(shown[: len(evidence)]), evidence, found)
 
     async def prepare(
         self,
@@ -197,7 +201,7 @@ class Desk:
 
     async def prepare_context(self, question: Question, context: Context, *, may_decline: bool) -> Prepared[AnswerIn]:
         """The input of the answering role with all of this context, in the order of the text."""
-        labelled = await asyncio.to_thread(lambda: self.layout.join(self.put_in_order(context.evidence)))
+        labelled = await asyncio.to_thread(lambda: join(self.put_in_order(context.evidence), context.passages))
         shown = await asyncio.to_thread(self.show, labelled)
         answer_input = make_answer_input(question, shown, notes=context.notes, may_decline=may_decline)
         return Prepared(answer_input, context.evidence, context.evidence, labelled)

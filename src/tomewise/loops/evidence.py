@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from hashlib import blake2b
 from itertools import pairwise
+from threading import Lock
 from typing import TypeVar
 
 from tomewise.language.labels import find_number
@@ -16,13 +19,32 @@ Piece = TypeVar("Piece")
 Count = Callable[[Sequence[str]], list[int]]  # tokens of each text
 FENCE = 12  # tokens counted for label and fence of a piece of evidence, or of a note; its place is not counted
 _PROMPT_BYTES = 16_000  # what the prompt around the evidence takes at most
+_COUNTS_KEPT = 16_384  # texts, whose counts take 3 MB
 
 
 def make_token_counter(embedder: Embedder) -> Count:
-    """Counts tokens with the embedder's tokenizer; a chat model's own differs by some percent."""
+    """Counts tokens with the embedder's tokenizer; a chat model's own differs by some percent.
+
+    The counts of the last texts are remembered: the same passages are found again and again.
+    """
+    kept: OrderedDict[bytes, int] = OrderedDict()  # by the digest of a text, which may be of any length
+    lock = Lock()
 
     def count(texts: Sequence[str]) -> list[int]:
-        return [len(found.ids) for found in embedder.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
+        digests = [blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
+        with lock:
+            known = {digest: kept[digest] for digest in digests if digest in kept}
+        missing = {digest: text for digest, text in zip(digests, texts, strict=True) if digest not in known}
+        if missing:
+            found = embedder.tokenizer.encode_batch_fast(list(missing.values()), add_special_tokens=False)
+            known |= {digest: len(tokens.ids) for digest, tokens in zip(missing, found, strict=True)}
+        with lock:
+            for digest, tokens in known.items():  # the oldest come first
+                kept[digest] = tokens
+                kept.move_to_end(digest)
+            while len(kept) > _COUNTS_KEPT:
+                kept.popitem(last=False)
+        return [known[digest] for digest in digests]
 
     return count
 
@@ -30,12 +52,17 @@ def make_token_counter(embedder: Embedder) -> Count:
 def fit_to_budget(evidence: Sequence[Evidence], budget: int, count: Count) -> list[Evidence]:
     """The first pieces that fit together; one that is too long for what is left is passed over, not cut."""
     fitting: list[Evidence] = []
-    texts = [f"{describe_source(piece)}\n{piece.text}" for piece in evidence]
-    for piece, tokens in zip(evidence, count(texts), strict=True):
-        if tokens + FENCE <= budget:
+    for piece, tokens in zip(evidence, measure_pieces(evidence, count), strict=True):
+        if tokens <= budget:
             fitting.append(piece)
-            budget -= tokens + FENCE
+            budget -= tokens
     return fitting
+
+
+def measure_pieces(evidence: Sequence[Evidence], count: Count) -> list[int]:
+    """The tokens that each piece takes in a prompt."""
+    texts = [f"{describe_source(piece)}\n{piece.text}" for piece in evidence]
+    return [tokens + FENCE for tokens in count(texts)]
 
 
 def fit_to_window(

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tomewise.recall.ranking import as_evidence
+from tomewise.store.lookups import find_keys
 from tomewise.store.nearest import DECIMALS
 from tomewise.store.records import PASSAGES
 from tomewise.types import Evidence, NodeId, Scope
@@ -68,7 +69,7 @@ def _add_neighbours(
 ) -> None:
     """Give each passage what the passages before and after it have for those `beside` them; some are new."""
     nodes = {
-        key: node for node, key in store.keys_of(node for node in pieces if pieces[node].layer == PASSAGES).items()
+        key: node for node, key in find_keys(store, (node for node in pieces if pieces[node].layer == PASSAGES)).items()
     }
     around = store.find_neighbours(nodes, 1)
     new = store.passages({key for keys in around.values() for key in keys if key not in nodes})

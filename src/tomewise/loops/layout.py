@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tomewise.loops.evidence import FENCE, Count, describe_source, join_texts
 from tomewise.loops.repeats import drop_near_repeats
 from tomewise.loops.shortening import Shortener
+from tomewise.store.lookups import find_keys
 from tomewise.store.records import PASSAGES
 from tomewise.types import Evidence, NodeId, Passage
 
@@ -34,9 +35,13 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What the answering role gets to see, and how many pieces of evidence had no room."""
+    """What the answering role gets to see, and how many pieces of evidence had no room.
+
+    `passages` are those among the evidence that may be joined.
+    """
 
     evidence: tuple[Evidence, ...]
+    passages: Mapping[NodeId, Passage]
     notes: tuple[str, ...] = ()
     cut: int = 0
 
@@ -47,6 +52,14 @@ class Share:
 
     ranked: Sequence[Evidence]
     tokens: int
+
+
+class _Size(NamedTuple):
+    """The tokens of a piece and of its header; of a passage that may be joined, its document and its position."""
+
+    tokens: int
+    header: int
+    place: tuple[str, int] | None
 
 
 class Layout:
@@ -71,59 +84,70 @@ class Layout:
         ranked, *others = _drop_repeats([ranked, *(share.ranked for share in beside)])
         most = budget // _MOST_NOTES
         for_notes = (min(most, max(budget // _NOTES, _FEW)) if self._joins else most) if notes else 0
+        everything = [*ranked, *(piece for pieces in others for piece in pieces)]
+        passages = self.find_passages(everything)
+        sizes = self._measure(everything, passages)
         derived = [
-            piece for share, pieces in zip(beside, others, strict=True) for piece in self.pack(pieces, share.tokens)
+            piece for share, pieces in zip(beside, others, strict=True) for piece in _pack(pieces, share.tokens, sizes)
         ]
-        surely = self.pack(ranked, budget - for_notes, derived)
+        surely = _pack([*derived, *ranked], budget - for_notes, sizes)
         shown = {piece.node for piece in surely}
         telling = shown if self._joins else ()
         texts = [note.text for note in notes if not (note.grounds and set(note.grounds).issubset(telling))]
         fitting = self.shortener.fit(list(dict.fromkeys(filter(None, map(str.strip, texts)))), for_notes)
         left = budget - sum(size + FENCE for size in self._count(fitting)) if fitting else budget
-        everything = [*ranked, *(piece for pieces in others for piece in pieces)]
-        evidence = self.pack(everything, left, surely)
-        return Context(tuple(evidence), tuple(fitting), len(everything) - len(evidence))
+        evidence = _pack([*surely, *everything], left, sizes)
+        return Context(tuple(evidence), passages, tuple(fitting), len(everything) - len(evidence))
 
-    def pack(self, ranked: Sequence[Evidence], budget: int, taken: Sequence[Evidence] = ()) -> list[Evidence]:
-        """The first pieces that fit beside those taken; one that is too long for what is left is passed over, not cut.
+    def pack(self, ranked: Sequence[Evidence], budget: int) -> list[Evidence]:
+        """The first pieces that fit; one that is too long for what is left is passed over, not cut.
 
         A passage beside one that is taken needs no header, and one between two joins them.
         """
-        pieces = list({piece.node: piece for piece in (*taken, *ranked)}.values())
-        if not pieces:
-            return []
-        places = {node: (passage.document, passage.position) for node, passage in self._find_passages(pieces).items()}
+        return _pack(ranked, budget, self._measure(ranked, self.find_passages(ranked)))
+
+    def _measure(self, evidence: Sequence[Evidence], passages: Mapping[NodeId, Passage]) -> dict[NodeId, _Size]:
+        pieces = list({piece.node: piece for piece in evidence}.values())
+        places = {node: (passage.document, passage.position) for node, passage in passages.items()}
         counts = iter(self._count([text for piece in pieces for text in (piece.text, describe_source(piece))]))
-        chosen: list[Evidence] = []
-        positions: set[tuple[str, int]] = set()
-        for piece, tokens, header in zip(pieces, counts, counts, strict=True):
-            document, position = places.get(piece.node, ("", -9))
-            joined = sum((document, beside) in positions for beside in (position - 1, position + 1))
-            size = tokens + (header + FENCE) * (1 - joined)
-            if size <= budget:
-                chosen.append(piece)
-                budget -= size
-                if piece.node in places:
-                    positions.add((document, position))
-        return chosen
+        sizes = zip(pieces, counts, counts, strict=True)
+        return {piece.node: _Size(tokens, header, places.get(piece.node)) for piece, tokens, header in sizes}
 
-    def join(self, evidence: Sequence[Evidence]) -> list[Evidence]:
-        """The evidence with each run of passages that follow one another as one piece, which rests on all of them."""
-        passages = self._find_passages(evidence)
-        runs: list[list[Evidence]] = []
-        for piece in evidence:
-            passage, last = passages.get(piece.node), passages.get(runs[-1][-1].node) if runs else None
-            if passage and last and (passage.document, passage.position) == (last.document, last.position + 1):
-                runs[-1].append(piece)
-            else:
-                runs.append([piece])
-        return [_join_run([passages[piece.node] for piece in run], run[0]) if run[1:] else run[0] for run in runs]
-
-    def _find_passages(self, evidence: Sequence[Evidence]) -> Mapping[NodeId, Passage]:
+    def find_passages(self, evidence: Sequence[Evidence]) -> Mapping[NodeId, Passage]:
         """The passages among the evidence that may be joined: shown as they are, without a gist."""
         texts = {piece.node: piece.text for piece in evidence if self._joins and piece.layer == PASSAGES}
-        passages = self._store.passages(self._store.keys_of(texts).values())
+        if not texts:
+            return {}
+        passages = self._store.passages(find_keys(self._store, texts).values())
         return {passage.id: passage for passage in passages.values() if passage.text == texts[passage.id]}
+
+
+def join(evidence: Sequence[Evidence], passages: Mapping[NodeId, Passage]) -> list[Evidence]:
+    """The evidence with each run of these passages that follow one another as one piece, which rests on all of them."""
+    runs: list[list[Evidence]] = []
+    for piece in evidence:
+        passage, last = passages.get(piece.node), passages.get(runs[-1][-1].node) if runs else None
+        if passage and last and (passage.document, passage.position) == (last.document, last.position + 1):
+            runs[-1].append(piece)
+        else:
+            runs.append([piece])
+    return [_join_run([passages[piece.node] for piece in run], run[0]) if run[1:] else run[0] for run in runs]
+
+
+def _pack(ranked: Sequence[Evidence], budget: int, sizes: Mapping[NodeId, _Size]) -> list[Evidence]:
+    """See `Layout.pack`. A piece that comes twice counts once, where it comes first."""
+    chosen: list[Evidence] = []
+    positions: set[tuple[str, int]] = set()
+    for piece in {piece.node: piece for piece in ranked}.values():
+        tokens, header, place = sizes[piece.node]
+        joined = sum((place[0], beside) in positions for beside in (place[1] - 1, place[1] + 1)) if place else 0
+        size = tokens + (header + FENCE) * (1 - joined)
+        if size <= budget:
+            chosen.append(piece)
+            budget -= size
+            if place:
+                positions.add(place)
+    return chosen
 
 
 def _join_run(run: Sequence[Passage], first: Evidence) -> Evidence:

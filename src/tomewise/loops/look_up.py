@@ -25,6 +25,7 @@ from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import find_labelled
 from tomewise.loops.steps import LoopState, take_steps
 from tomewise.recall.ranking import as_evidence
+from tomewise.store.lookups import find_keys
 from tomewise.types import Answer, Event, Evidence, NodeId, Question, Retriever
 
 PAGES = 5
@@ -111,7 +112,7 @@ class LookUp:
 
     def _read_texts(self, pages: Sequence[Evidence]) -> dict[NodeId, list[Evidence]]:
         """The passages of each page."""
-        keys = self._desk.store.keys_of({source for page in pages for source in page.sources})
+        keys = find_keys(self._desk.store, {source for page in pages for source in page.sources})
         passages = {passage.id: passage for passage in self._desk.store.passages(keys.values()).values()}
         return {
             page.node: [as_evidence(passages[source], page.score) for source in page.sources if source in passages]

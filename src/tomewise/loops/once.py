@@ -8,7 +8,7 @@ from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.events import Retrieved
 from tomewise.loops.desk import Desk
 from tomewise.loops.fusing import Searched
-from tomewise.types import Answer, Event, Question, Retriever
+from tomewise.types import Answer, Choosing, Event, Question, Retriever
 
 _BESIDE_CHOSEN = 0.2  # of the score of a hit that a model chose goes to the passages beside it
 
@@ -17,16 +17,15 @@ class Once:
     """Retrieve, show what fits into the budget by the rule of the last prompt, answer or decline.
 
     The search gives up to `limit` pieces of evidence. `budget` is in tokens. None shows what was found alone, as much
-    as the model's window holds, near-repeats included. Options reach the answering role alone. Where a model has
-    `chosen` what comes first, the desk does not search as well: what it found would stand before what was chosen.
+    as the model's window holds, near-repeats included. Options reach the answering role alone. Where a model chooses
+    what comes first (`types.Choosing`), the desk does not search as well: its finds would stand before that.
     """
 
-    def __init__(self, recall: Retriever, desk: Desk, *, limit: int, budget: int | None, chosen: bool = False) -> None:
+    def __init__(self, recall: Retriever, desk: Desk, *, limit: int, budget: int | None) -> None:
         self._recall = recall
         self._desk = desk
         self._limit = limit
         self._budget = budget
-        self._chosen = chosen
 
     @property
     def calls(self) -> CallCount:
@@ -39,7 +38,7 @@ class Once:
         if self._budget is None:
             prepared = await self._desk.prepare(question, found, budget=None)
         else:
-            if self._chosen:
+            if isinstance(self._recall, Choosing) and self._recall.chooses:
                 searches = [Searched(found, beside=_BESIDE_CHOSEN)]
             else:
                 searches = [Searched(found), *await self._desk.search_plainly(question, found, self._recall)]

@@ -16,6 +16,7 @@ from tomewise.language.per_role import find_name
 from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut, Quotable, QuoteIn
 from tomewise.loops.citing import Citer
 from tomewise.recall.ranking import as_evidence
+from tomewise.store.lookups import find_keys
 from tomewise.types import Citation, Evidence, LanguageModel, Passage, Quotation
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Quoter:
         """The best passages of what was found, best first: those that are shown as they are, then others' sources."""
         ranked = sorted(found, key=lambda piece: len(piece.sources) > 1)
         nodes = list(dict.fromkeys(chain.from_iterable(piece.sources for piece in ranked)))[:_PASSAGES]
-        keys = self._store.keys_of(nodes)
+        keys = find_keys(self._store, nodes)
         loaded = self._store.passages(keys.values())
         passages = [loaded[keys[node]] for node in nodes if keys.get(node) in loaded]
         ranks = {passage.id: rank for rank, passage in enumerate(passages)}

@@ -22,7 +22,7 @@ from tomewise.loops.chunking import Chunking
 from tomewise.loops.desk import Desk, Prepared, make_answer_input
 from tomewise.loops.evidence import FENCE, describe_source, fit_to_window
 from tomewise.loops.fusing import DEPTH, Searched, weigh_queries
-from tomewise.loops.layout import Note
+from tomewise.loops.layout import Note, join
 from tomewise.loops.ledger_notes import LedgerReading
 from tomewise.loops.notes import Findings, Notes, Reading, describe_chunk
 from tomewise.loops.repeats import drop_near_repeats, fold
@@ -200,7 +200,8 @@ class Relay:
 
     def _label(self, fitting: Sequence[Evidence | Note]) -> list[Evidence]:
         """The evidence as labels name it: in the order of the text, passages that follow one another joined."""
-        return self._desk.layout.join(self._desk.put_in_order([each for each in fitting if isinstance(each, Evidence)]))
+        ordered = self._desk.put_in_order([each for each in fitting if isinstance(each, Evidence)])
+        return join(ordered, self._desk.layout.find_passages(ordered))
 
     def _fill(
         self, question: Question, extracts: Sequence[Evidence], notes: Sequence[Note], ranked: Sequence[Evidence]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from tomewise.loops.origins import PASSAGE, name_kind
 from tomewise.types import Evidence, NodeId
@@ -15,11 +16,16 @@ _RUN = 3  # words
 _SHARE = 0.9  # of the runs of a text that another one must have
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Wording:
+    sequence: Sequence[str]
     words: frozenset[str]
-    runs: frozenset[tuple[str, ...]]
     is_passage: bool
+
+    @cached_property
+    def runs(self) -> frozenset[tuple[str, ...]]:
+        """Neighbouring words. Few texts have all the words of another, so most need no runs."""
+        return frozenset(zip(*(self.sequence[start:] for start in range(_RUN)), strict=False))
 
     def repeats(self, earlier: _Wording) -> bool:
         """Whether the earlier text has all these words, nearly all in the same order."""
@@ -39,8 +45,7 @@ def drop_near_repeats(evidence: Sequence[Evidence]) -> list[Evidence]:
     for piece in evidence:
         words = _WORD.findall(piece.text.casefold())
         if len(words) >= _LEAST:
-            runs = frozenset(zip(*(words[start:] for start in range(_RUN)), strict=False))
-            wording = _Wording(frozenset(words), runs, name_kind(piece) == PASSAGE)
+            wording = _Wording(words, frozenset(words), name_kind(piece) == PASSAGE)
             if any(map(wording.repeats, known)):
                 continue
             known.append(wording)

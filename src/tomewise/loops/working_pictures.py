@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from tomewise.calls import CallCount, read_calls
 from tomewise.errors import UsageError
 from tomewise.events import (
     AnsweredFromNotes,
@@ -19,6 +20,7 @@ from tomewise.events import (
     Recalled,
     Tried,
 )
+from tomewise.memory.communities.communities_picture import draw_communities
 from tomewise.pictures import (
     Group,
     Note,
@@ -31,11 +33,15 @@ from tomewise.pictures import (
     read_uses,
     shorten_label,
 )
-from tomewise.types import Answer, Event, Question
+from tomewise.types import Answer, Event, Loop, Question
 from tomewise.working.hypergraph import Hypergraph
 from tomewise.working.hypergraph_picture import draw_memory
 from tomewise.working.ledger import load
 from tomewise.working.ledger_picture import draw_entries
+
+if TYPE_CHECKING:
+    from tomewise.memory.communities.community_names import CommunityNames
+    from tomewise.store.contract import Readable
 
 _GROUPS = (
     Group(id="question", label="Question", shape="square"),
@@ -53,6 +59,30 @@ class Drawable(Protocol):
     def draw(self, question: Question, answer: Answer) -> Picture:
         """Raises UsageError if the events do not hold the working memory (any more)."""
         ...
+
+
+class OnCommunities:
+    """A loop over the communities of a graph: an answer is drawn on these, with what it used highlighted."""
+
+    def __init__(self, loop: Loop, store: Readable, names: CommunityNames) -> None:
+        self._loop = loop
+        self._store = store
+        self._names = names
+
+    @property
+    def calls(self) -> CallCount:
+        """Those of the loop."""
+        return read_calls(self._loop)
+
+    async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
+        """The events and the answer of the loop."""
+        async for output in self._loop.run(question):
+            yield output
+
+    def draw(self, question: Question, answer: Answer) -> Picture:
+        """The communities as they are now."""
+        drawn = draw_communities(self._store, self._names, uses=read_uses(answer))
+        return replace(drawn, about=question.text, outcome=describe_outcome(answer))
 
 
 def draw_hypergraph(question: Question, answer: Answer) -> Picture:

@@ -12,9 +12,10 @@ from tomewise.concurrency import run_in_thread, run_side_by_side
 from tomewise.errors import BudgetExceeded, UsageError
 from tomewise.events import Waiting
 from tomewise.extras import require_extra
+from tomewise.memory.build_records import count_replies, read_build, record_writes
 from tomewise.memory.step_reports import watch_steps
 from tomewise.run import change_run, continue_run, meter
-from tomewise.store.records import PASSAGES
+from tomewise.store.records import BUILDS, PASSAGES
 from tomewise.types import Change, Estimate, Layer, LayerReport, Progress, Report
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ async def build(
         for below in providers[layer.name]:
             if await tasks[below] is None:
                 return None
-        mark = (await run_in_thread(store.builds)).get(layer.name, {}).get("again", "")
+        mark = (await run_in_thread(read_build, store, layer.name)).get("again", "")
         provided = await provide(layer) if provide else None
         change = await run_in_thread(find_changes, layer, store, layers)
         if not change:
@@ -91,7 +92,7 @@ def find_changes(layer: Layer, store: Store, layers: Sequence[Layer] = ()) -> Ch
     `layers` are those of the same build; what other layers write is known from the records of their builds. Raises
     UsageError for a need that nothing provides.
     """
-    below = _find_node_layers(layer, layers, store.builds())
+    below = _find_node_layers(layer, layers, store.notes(BUILDS))
     return Change(added=tuple(store.find_pending_keys(layer.name, below)), removed=store.find_removed_ids(layer.name))
 
 
@@ -121,11 +122,12 @@ def find_backlog(layers: Sequence[Layer], store: Store) -> Backlog:
     removed: set[str] = set()
     for layer in layers:
         change = find_changes(layer, store, layers)
-        fresh = frozenset(change.added).difference(store.intake(layer.name).failed if change.added else ())
+        failed = store.intake(layer.name, change.added).failed if change.added else {}
+        fresh = frozenset(change.added).difference(failed)
         if fresh or change.removed:
             new_keys[layer.name] = fresh
             removed |= {layer.name} if change.removed else set()
-    unbuilt = (name for name, fresh in new_keys.items() if fresh and not store.count_intake(name))
+    unbuilt = (name for name, fresh in new_keys.items() if fresh and not store.intake(name).done)
     return Backlog(new_keys, frozenset(removed), frozenset(unbuilt))
 
 
@@ -179,7 +181,7 @@ async def _update(layer: Layer, change: Change, store: Store, report: Report, ma
 
 def _count_replies(store: Store, layer: str, counts: Mapping[str, int]) -> None:
     with store.write() as change:
-        change.count_replies(layer, counts)
+        count_replies(change, layer, counts)
 
 
 def _join_reports(first: LayerReport, second: LayerReport) -> LayerReport:
@@ -188,10 +190,10 @@ def _join_reports(first: LayerReport, second: LayerReport) -> LayerReport:
 
 def _record_writes(layer: Layer, store: Store) -> None:
     """Record what a built layer writes, unless it is known: a layer without a record writes to its own name."""
-    record = store.builds().get(layer.name)
+    record = store.note(BUILDS, layer.name)
     if record is not None and tuple(record.get("writes", (layer.name,))) != layer.writes:
         with store.write() as change:
-            change.record_writes(layer.name, layer.writes)
+            record_writes(change, layer.name, layer.writes)
 
 
 def _has_changes_below(layer: Layer, layers: Sequence[Layer], store: Store) -> bool:

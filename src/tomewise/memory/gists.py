@@ -12,6 +12,7 @@ from tomewise.errors import ModelError
 from tomewise.fallbacks import GIST_REPEATED, GIST_REPLACED
 from tomewise.language.roles import GIST, GistIn, GistOut
 from tomewise.language.together import ask_together, catch_failure
+from tomewise.memory.build_records import read_build
 from tomewise.memory.inventions import find_unsupported
 from tomewise.memory.leading import find_leads
 from tomewise.memory.mapped import MappedLayer, PlanResult
@@ -77,7 +78,7 @@ class GistsLayer(MappedLayer[Passage, GistIn, _Gist]):
 
     def make_record(self, result: PlanResult[Passage, GistIn, _Gist]) -> dict[str, Any]:
         """With the fallbacks of all builds; a removal does not lower the counts."""
-        before = self._store.builds().get(NAME, {}).get("fallbacks", {})
+        before = read_build(self._store, NAME).get("fallbacks", {})
         fallbacks = result.fallbacks
         counts = {kind: before.get(kind, 0) + fallbacks.get(kind, 0) for kind in (*before, *fallbacks)}
         return {**super().make_record(result), "fallbacks": counts}

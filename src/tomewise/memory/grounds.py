@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tomewise.store.lookups import read_sources
+
 if TYPE_CHECKING:
-    from tomewise.store.contract import Texts
+    from tomewise.store.contract import Readable
 
 
-def find_grounds(store: Texts, keys: Sequence[int], layer: str) -> dict[int, list[int]]:
+def find_grounds(store: Readable, keys: Sequence[int], layer: str) -> dict[int, list[int]]:
     """Find the passage keys of each node, each key once, in the order of the sources.
 
     Works for passages themselves and for any layer whose nodes are made from passages or from nodes of that layer.
@@ -17,7 +19,7 @@ def find_grounds(store: Texts, keys: Sequence[int], layer: str) -> dict[int, lis
     sources_of: dict[int, list[int]] = {}
     front = list(dict.fromkeys(keys))
     while front:
-        found = store.sources(front, layer)
+        found = read_sources(store, front, layer)
         sources_of |= found
         front = list(
             dict.fromkeys(source for sources in found.values() for source in sources if source not in sources_of)

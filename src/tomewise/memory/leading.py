@@ -29,7 +29,7 @@ def find_leads(store: Texts, passages: Iterable[Passage]) -> dict[str, str]:
     documents = {passage.id: passage.document for passage in passages}
     leads: dict[str, str] = {}
     previous, heading, before = None, "", ""
-    for passage in store.passages_of(sorted(set(documents.values()))).values():
+    for passage in store.passages(documents=sorted(set(documents.values()))).values():
         if previous is None or passage.document != previous.document:
             previous, heading, before = None, "", ""
         if passage.id in documents:

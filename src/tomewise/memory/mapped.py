@@ -19,10 +19,12 @@ from tomewise.language.per_role import join_names
 from tomewise.language.roles import PassageIn
 from tomewise.language.together import ask_together, catch_failure, count_tokens_together
 from tomewise.memory.ask_each import Replies, run_groups
+from tomewise.memory.build_records import read_build, record_build
 from tomewise.memory.grounds import find_grounds
 from tomewise.memory.neighbours import Groups, Position, add_size, check_size, group_neighbours
 from tomewise.memory.reply_lengths import Typical, estimate_reply_tokens
 from tomewise.memory.step_reports import sum_tokens
+from tomewise.store.lookups import find_derived
 from tomewise.store.records import PASSAGES
 from tomewise.types import (
     Change,
@@ -237,7 +239,7 @@ class MappedLayer(Generic[S, In, R]):
         """The record of the build."""
         record: dict[str, Any] = {"model": join_names(self._model, self.roles)}
         if issubclass(self.role.input, PassageIn):
-            record["together"] = add_size(self._store.builds().get(self.name, {}), self.together)
+            record["together"] = add_size(read_build(self._store, self.name), self.together)
         return record
 
     async def estimate_calls(self, groups: Sequence[Sequence[In]]) -> tuple[int, int, int]:
@@ -288,7 +290,7 @@ class MappedLayer(Generic[S, In, R]):
 
     def _make_stand_ins(self, need: str) -> list[Node]:
         """A node with the text of each passage from which a layer below has made none yet."""
-        writes = self._store.builds().get(need, {}).get("writes", (need,))
+        writes = read_build(self._store, need).get("writes", (need,))
         made: set[int] = set()  # the nodes below, at all depths
         waiting = {layer: self._store.node_keys(layer) for layer in writes}
         while waiting:
@@ -325,7 +327,7 @@ class MappedLayer(Generic[S, In, R]):
             if vectors is not None:
                 change.put_vectors(self.name, [keys[node] for node in nodes], vectors)
             change.record_intake(self.name, result.taken, failed)
-            change.record_build(self.name, record)
+            record_build(change, self.name, record)
         return LayerReport(layer=self.name, added=len(nodes), removed=len(stale), failed=failed)
 
 
@@ -382,7 +384,7 @@ class DocumentLayer(MappedLayer[Window, In, R]):
     def plan(self, change: Change) -> Plan[Window, In]:
         """Divide every document that has new passages, the lowest windows first; nodes that exist stay."""
         touched = {passage.document for passage in self._store.passages(change.added).values()}
-        found = self._store.passages_of(sorted(touched))
+        found = self._store.passages(documents=sorted(touched))
         # In document order, so each document is divided once.
         by_document = groupby(found.items(), key=lambda item: item[1].document)
         windows = [pair for document, passages in by_document for pair in self.make_windows(document, dict(passages))]
@@ -397,7 +399,7 @@ class DocumentLayer(MappedLayer[Window, In, R]):
         """The keys of the nodes of this layer that were made from these nodes, directly or through others."""
         above, front = set[int](), set(keys)
         while front:
-            parents = self._store.find_derived(front, f"made-of:{self.name}").values()
+            parents = find_derived(self._store, front, f"made-of:{self.name}").values()
             front = set(chain.from_iterable(parents)) - above
             above |= front
         return above

@@ -156,7 +156,8 @@ class PassagesLayer:
                 if not batch.has_room(document):
                     yield batch
                     batch = _Batch()
-                if self._store.digest(document.id) == digest_document(document):
+                digests = [record.digest for record in self._store.documents([document.id])]
+                if digests == [digest_document(document)]:
                     batch.known.append(DocumentOutcome(document.id, "unchanged"))
                     continue
                 if self._has_same_text(document):
@@ -194,7 +195,7 @@ class PassagesLayer:
                 change.move_document(document.id, document, digest_document(document))
                 outcomes.append(DocumentOutcome(document.id, "replaced"))
             for document, passages in split:
-                outcome: Outcome = "added" if self._store.digest(document.id) is None else "replaced"
+                outcome: Outcome = "replaced" if self._store.documents([document.id]) else "added"
                 keys += change.put_document(document, digest_document(document), passages)
                 outcomes.append(DocumentOutcome(document.id, outcome, len(passages)))
             change.put_vectors(SPACE, keys, vectors)

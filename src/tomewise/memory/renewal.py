@@ -7,6 +7,8 @@ from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from tomewise.errors import UnknownName
+from tomewise.memory.build_records import forget_layer, mark_again, record_writes
+from tomewise.store.lookups import find_keys
 from tomewise.store.records import PASSAGES
 from tomewise.types import Layer
 
@@ -34,13 +36,13 @@ def _forget_layer(layer: Layer, store: Store, mark: str) -> None:
     keys = [key for part in layer.writes for key in store.node_keys(part)]
     with store.write() as change:
         change.remove_nodes(keys)
-        change.forget_layer(layer.name)
-        change.mark_again(layer.name, mark)
-        change.record_writes(layer.name, layer.writes)
+        forget_layer(change, layer.name)
+        mark_again(change, layer.name, mark)
+        record_writes(change, layer.name, layer.writes)
 
 
 def _forget_passage(name: str, layers: Sequence[Layer], store: Store, mark: str) -> None:
-    key = store.keys_of([name]).get(name)
+    key = find_keys(store, [name]).get(name)
     if key is None or store.nodes_at([key])[key].layer != PASSAGES:
         known = ", ".join(layer.name for layer in layers) or "none"
         raise UnknownName(
@@ -50,4 +52,4 @@ def _forget_passage(name: str, layers: Sequence[Layer], store: Store, mark: str)
     with store.write() as change:
         change.renew_passage(key)
         for layer in layers:
-            change.mark_again(layer.name, mark)
+            mark_again(change, layer.name, mark)

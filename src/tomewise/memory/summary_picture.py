@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from tomewise.pictures import LIMIT, Group, Kind, Picture, PictureLink, PictureNode, Uses, shorten_label
+from tomewise.store.lookups import read_sources
 from tomewise.store.records import PASSAGES
 from tomewise.types import Node, NodeId, Passage
 
@@ -26,7 +27,7 @@ def draw_line(store: Readable, layer: str, *, limit: int = LIMIT, uses: Uses | N
 
 def _draw_levels(store: Readable, layer: str, kind: Kind, title: str, limit: int, uses: Uses) -> Picture:
     nodes = store.nodes(layer)
-    sources = store.sources(nodes, layer)
+    sources = read_sources(store, nodes, layer)
     leaves = store.passages(sorted({key for keys in sources.values() for key in keys} - nodes.keys()))
     names = {key: passage.id for key, passage in leaves.items()}
     is_tree = kind == "tree"

@@ -14,8 +14,11 @@ from pathspec import GitIgnoreSpec
 
 from tomewise.errors import UsageError
 
+_BELONGS = "belongs to a tome"
 _MAX_REASONS = 3  # in one error message
 _REPOSITORY = ".git"
+_TOME = b"SQLite format 3\x00"  # a tome begins so
+_BESIDE_TOME = re.compile(r"(.+)-(?:cache|jobs|wal|shm|journal)", re.DOTALL)  # what lies beside a tome
 _LONGEST_IGNORE = 1 << 18  # bytes of a .gitignore
 _MOST_PATTERNS = 1_000  # lines of it that count
 _MOST_DEEP = 2  # wildcards `**` in one line; each multiplies the time by the depth of a path
@@ -142,14 +145,27 @@ class _Walk:
         if self._rules.exclude and self._exclude.match_file(path):
             return "is excluded"
         if is_folder:
-            return ""
+            return _BELONGS if _belongs_to_tome(entry) else ""
         if self._rules.include and not self._include.match_file(path):
             return "is not included"
         if entry.suffix.lower() not in self._suffixes:
-            return f"has the unsupported suffix {entry.suffix!r}"
+            return _BELONGS if _belongs_to_tome(entry) else f"has the unsupported suffix {entry.suffix!r}"
         if not self._rules.follow and os.path.islink(entry) and not _resolve_link(entry).is_relative_to(self._root):
             return "is a link to a file outside of the folder: name that file, or give --follow"
         return ""
+
+
+def _belongs_to_tome(entry: Path) -> bool:
+    """Whether an entry is a tome, or a folder or a file that one has beside it: its cache, jobs or log."""
+    found = _BESIDE_TOME.fullmatch(entry.name)
+    if not found and entry.suffix != ".tome":  # most files: they need not be opened
+        return False
+    tome = entry.with_name(found[1]) if found else entry
+    with suppress(OSError):
+        if tome.is_file():  # not a pipe, which might never end
+            with tome.open("rb") as file:
+                return file.read(len(_TOME)) == _TOME
+    return False
 
 
 def _read_patterns(patterns: Sequence[str]) -> GitIgnoreSpec:

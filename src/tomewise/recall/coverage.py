@@ -10,6 +10,7 @@ import numpy as np
 from tomewise.language.extractive.words import stem
 from tomewise.language.stop_words import STOP
 from tomewise.memory.graph.entity_names import normalise_name
+from tomewise.store.lookups import read_vectors
 from tomewise.store.records import PASSAGES
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Coverage:
         reached = np.unique(np.concatenate([keys[: self._reach] for keys, _ in rankings]))
         holders = self._store.find_holders(words, reached)
         holds = np.array([np.isin(reached, found) for _, found in holders], np.bool_).reshape(-1, len(reached))
-        passages = len(self._store.vectors(PASSAGES).keys)
+        passages = len(read_vectors(self._store, PASSAGES).keys)
         weights = self._weight * weigh_words([count for count, _ in holders], passages)
         return [
             self._choose(ranking, holds[:, np.searchsorted(reached, ranking[0][: self._reach])], weights)

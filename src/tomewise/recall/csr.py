@@ -53,11 +53,33 @@ class CsrGraph:
         """How many nodes there are, isolated ones included."""
         return self.indptr.size - 1
 
+    def is_sound(self) -> bool:
+        """Whether all rows are in the arrays, neighbours are nodes and ascend, and all weights are positive numbers.
+
+        Whether each edge is stored in both directions is not checked: that would mean sorting all of them.
+        """
+        return bool(
+            self.indptr[0] == 0
+            and (self.indptr[1:] >= self.indptr[:-1]).all()
+            and self.indptr[-1] == len(self.indices) == len(self.weights)
+            and ((self.indices >= 0) & (self.indices < self.nodes)).all()
+            and (np.isfinite(self.weights) & (self.weights > 0)).all()
+            and self._ascends()
+        )
+
+    def _ascends(self) -> bool:
+        """Whether the neighbours of each node ascend."""
+        ascends = np.append(True, self.indices[1:] > self.indices[:-1])
+        begins = self.indptr[:-1]
+        ascends[begins[begins < len(self.indices)]] = True
+        return bool(ascends.all())
+
     def degrees(self) -> NDArray[np.float64]:
         """The sum of the weights at each node, shape (nodes,); 0 for an isolated node."""
-        rows = np.repeat(np.arange(self.nodes), np.diff(self.indptr))
-        sums = np.bincount(rows, weights=self.weights, minlength=self.nodes)
-        return sums.astype(np.float64, copy=False)  # without edges `bincount` gives integers
+        has_edges = np.diff(self.indptr) > 0
+        sums = np.zeros(self.nodes)
+        sums[has_edges] = np.add.reduceat(self.weights, self.indptr[:-1][has_edges], dtype=np.float64)
+        return sums
 
     def edges(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]:
         """Each edge once, as (rows, cols, weights) with row < col, in ascending order."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ import numpy as np
 from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.graph_names import FACT, GraphNames
 from tomewise.store.key_indices import find_known_indices
+from tomewise.store.lookups import find_keys, name_sources, read_pairs
 from tomewise.store.nearest import find_top
 from tomewise.types import Evidence, Node, NodeId, Scope
 
@@ -30,13 +31,16 @@ _DECIMALS = 6
 class FoundEntity:
     """An entity near a query. `text` is what passages say of it, one line each; empty in a graph of triples.
 
-    `name` is the name in the passage that says what is nearest to the query.
+    `name` and `type` are those in the passage that says what is nearest to the query, `mentions` the keys of what it is
+    from.
     """
 
     id: NodeId
     name: str
     score: float
     text: str = ""
+    type: str = ""
+    mentions: tuple[int, ...] = ()
 
 
 class EntityGraph:
@@ -54,7 +58,7 @@ class EntityGraph:
     def find_named(self, names: Iterable[str]) -> dict[str, NodeId]:
         """The entities that exist, by the name given, however it is spelt (`entities.normalise_name`)."""
         ids = {name: self._names.entity(normalise_name(name)) for name in names}
-        known = self._store.keys_of(ids.values())
+        known = find_keys(self._store, ids.values())
         return {name: node for name, node in ids.items() if node in known}
 
     def find_neighbours(self, entities: Collection[NodeId], hops: int = 1) -> frozenset[NodeId]:
@@ -62,7 +66,7 @@ class EntityGraph:
 
         With two hops, entities that have a neighbour are among the result themselves.
         """
-        edges = self._read_pairs(self._names.ends)
+        edges = read_pairs(self._store, self._names.ends)
         reached = self._find_keys(entities)
         found = np.empty(0, np.int64)
         for _ in range(hops):
@@ -87,16 +91,24 @@ class EntityGraph:
         nodes = self._store.nodes_at(keys[best].tolist())
         nearest = dict(zip(keys[best].tolist(), scores[best].round(_DECIMALS).tolist(), strict=True))
         ranked = sorted(nodes, key=lambda key: (-nearest[key], nodes[key].id))[:limit]
-        described = self._describe(ranked, mentions)
-        return [
-            FoundEntity(
-                nodes[key].id,
-                next((name for name, _ in described[key]), nodes[key].text),
-                nearest[key],
-                "\n".join(dict.fromkeys(text for _, text in described[key] if text)),
-            )
-            for key in ranked
-        ]
+        return self._make_found(ranked, nodes, nearest, mentions)
+
+    def describe(self, entities: Sequence[NodeId], vector: NDArray[np.float32], within: Scope) -> list[FoundEntity]:
+        """These entities in their order, with what is nearest to a query; those that do not exist are left out."""
+        known = find_keys(self._store, entities)
+        nodes = self._store.nodes_at(known[node] for node in entities if node in known)
+        mentions = self._score_mentions(vector, _keep_ground(within))
+        return self._make_found(list(nodes), nodes, dict.fromkeys(nodes, 0.0), mentions)
+
+    def _make_found(
+        self, keys: Sequence[int], nodes: Mapping[int, Node], scores: Mapping[int, float], mentions: _Mentions
+    ) -> list[FoundEntity]:
+        found = []
+        for key, described in self._describe(keys, mentions).items():
+            node, first = nodes[key], next(iter(described.values()), {"name": nodes[key].text, "type": ""})
+            text = "\n".join(dict.fromkeys(data["description"] for data in described.values() if data["description"]))
+            found.append(FoundEntity(node.id, first["name"], scores[key], text, first["type"], tuple(described)))
+        return found
 
     def find_relations(
         self, vector: NDArray[np.float32], entities: Collection[NodeId], limit: int, within: Scope
@@ -106,7 +118,7 @@ class EntityGraph:
         Sources are the passages within the scope's documents and conditions that state the fact; one at least.
         """
         ground = _keep_ground(within)
-        edges = self._read_pairs(self._names.ends)
+        edges = read_pairs(self._store, self._names.ends)
         facts = np.unique(edges[np.isin(edges[:, 1], self._find_keys(entities)), 0])
         among = self._store.keys_within(ground, self._names.facts)
         facts = facts if among is None else facts[np.isin(facts, among)]
@@ -118,10 +130,7 @@ class EntityGraph:
     def _make_evidence(self, scores: dict[int, float], limit: int, ground: Scope) -> list[Evidence]:
         nodes = self._store.nodes_at(scores)
         ranked = sorted(nodes, key=lambda key: (-scores[key], nodes[key].id))[:limit]
-        sources = self._store.sources(ranked, self._names.facts)
-        among = self._store.keys_within(ground)
-        passages = self._store.passages({key for keys in sources.values() for key in keys})
-        allowed = passages.keys() if among is None else passages.keys() & set(among.tolist())
+        sources = name_sources(self._store, ranked, self._names.facts, ground)
         return [
             Evidence(
                 node=nodes[key].id,
@@ -130,7 +139,7 @@ class EntityGraph:
                 text=nodes[key].data.get("description") or nodes[key].text,
                 title=_name_relation(nodes[key]),
                 score=scores[key],
-                sources=tuple(passages[source].id for source in sources[key] if source in allowed),
+                sources=sources[key],
             )
             for key in ranked
         ]
@@ -138,23 +147,23 @@ class EntityGraph:
     def _score_mentions(self, vector: NDArray[np.float32], ground: Scope) -> _Mentions:
         """The mentions of all entities with their cosines; those outside the ground are left out."""
         keys, scores = self._store.scores(self._names.mentions, vector)
-        pairs = self._read_pairs(self._names.mentioned)
+        pairs = read_pairs(self._store, self._names.mentioned)
         pairs = pairs[np.argsort(pairs[:, 0])]
         places, is_known = find_known_indices(keys, pairs[:, 0])
         mentions = _Mentions(keys[is_known], pairs[places, 1], scores[is_known])
         among = self._store.keys_within(ground, self._names.mentions)
         return mentions if among is None else mentions.select(np.isin(mentions.keys, among))
 
-    def _describe(self, entities: Sequence[int], mentions: _Mentions) -> dict[int, list[tuple[str, str]]]:
-        """For each entity the name and the description of its nearest mentions."""
+    def _describe(self, entities: Sequence[int], mentions: _Mentions) -> dict[int, dict[int, Mapping[str, str]]]:
+        """For each entity its nearest mentions by key, each with its name, type and description."""
         of_these = mentions.select(np.isin(mentions.entities, np.array(entities, np.int64)))
         order = np.lexsort((of_these.keys, -of_these.scores.round(_DECIMALS)))
         nodes = self._store.nodes_at(of_these.keys[order].tolist())
-        found: dict[int, list[tuple[str, str]]] = {entity: [] for entity in entities}
+        found: dict[int, dict[int, Mapping[str, str]]] = {entity: {} for entity in entities}
         for key, entity in zip(of_these.keys[order].tolist(), of_these.entities[order].tolist(), strict=True):
             # A mention may have been removed after the search.
             if key in nodes and len(found[entity]) < _SHOWN_MENTIONS:
-                found[entity].append((nodes[key].data["name"], nodes[key].data["description"]))
+                found[entity][key] = nodes[key].data
         return found
 
     def _select(self, keys: Keys, within: Scope) -> NDArray[np.bool_]:
@@ -163,10 +172,7 @@ class EntityGraph:
         return kept if within.entities is None else kept & np.isin(keys, self._find_keys(within.entities))
 
     def _find_keys(self, nodes: Collection[NodeId]) -> Keys:
-        return np.array(sorted(self._store.keys_of(nodes).values()), np.int64)
-
-    def _read_pairs(self, space: str) -> Keys:
-        return self._store.edges(space).rows.reshape(-1, 3)[:, :2].astype(np.int64)
+        return np.array(sorted(find_keys(self._store, nodes).values()), np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

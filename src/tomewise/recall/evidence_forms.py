@@ -16,10 +16,11 @@ from tomewise.language.stop_words import STOP
 from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.graph_names import FACT
 from tomewise.recall.linking import Hits, Linking
+from tomewise.store.lookups import find_derived, find_keys, read_sources
 from tomewise.types import Embedder, Evidence, Retriever, Scope
 
 if TYPE_CHECKING:
-    from tomewise.store.contract import Texts
+    from tomewise.store.contract import Readable
 
 
 GIST_LINE = "Gist of this passage:"  # tells a model where the passage ends, since only the passage may be quoted
@@ -35,7 +36,7 @@ class WithGists:
     """
 
     def __init__(
-        self, retriever: Retriever, store: Texts, *, layer: str = "gists", only_new_sentences: bool = False
+        self, retriever: Retriever, store: Readable, *, layer: str = "gists", only_new_sentences: bool = False
     ) -> None:
         self._retriever = retriever
         self._store = store
@@ -69,7 +70,7 @@ class SelectedFacts:
     `linking` finds the facts.
     """
 
-    def __init__(self, store: Texts, embedder: Embedder, linking: Linking, graph: str) -> None:
+    def __init__(self, store: Readable, embedder: Embedder, linking: Linking, graph: str) -> None:
         self._store = store
         self._embedder = embedder
         self._linking = linking
@@ -87,7 +88,7 @@ class SelectedFacts:
 
     def _make_evidence(self, hits: Hits, limit: int, within: Scope | None) -> list[Evidence]:
         keys = hits.keys[:limit].tolist()
-        nodes, sources = self._store.nodes_at(keys), self._store.sources(keys, self._layer)
+        nodes, sources = self._store.nodes_at(keys), read_sources(self._store, keys, self._layer)
         found = np.array(sorted({source for fact_sources in sources.values() for source in fact_sources}), np.int64)
         among = self._store.keys_within(within)
         passages = self._store.passages((found if among is None else found[np.isin(found, among)]).tolist())
@@ -128,10 +129,10 @@ def _have_same_words(first: str, second: str) -> bool:
     return first.split() == second.split()
 
 
-def find_derived_texts(store: Texts, found: Sequence[Evidence], space: str) -> dict[str, list[str]]:
+def find_derived_texts(store: Readable, found: Sequence[Evidence], space: str) -> dict[str, list[str]]:
     """For each piece of evidence that is a passage, the texts of the nodes made from it, ordered by node id."""
-    keys = store.keys_of(piece.node for piece in found)
-    derived_keys = store.find_derived(keys.values(), space)
+    keys = find_keys(store, (piece.node for piece in found))
+    derived_keys = find_derived(store, keys.values(), space)
     derived_nodes = store.nodes_at({derived for group in derived_keys.values() for derived in group})
     texts: dict[str, list[str]] = defaultdict(list)
     for node, key in keys.items():

@@ -6,7 +6,8 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 Links = Literal["facts", "extracted"]
 Weigh = Callable[["NDArray[np.int64]", "NDArray[np.int64]"], "NDArray[np.float64]"]
+
+_LEAST_KEPT = 100_000  # entries of a graph; the index of a smaller one is made in some milliseconds
+_LONG, _INT, _FLOAT = np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.float32)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,9 +44,44 @@ class GraphIndex:
     is_passage: NDArray[np.bool_]
     walk: Walk
 
+    def encode(self) -> NDArray[np.int8]:
+        """The index as bytes: how many entities, passages, facts and entries of the graph it has, and its arrays."""
+        graph = self.walk.graph
+        sizes = len(self.entities), len(self.passages), len(self.facts), len(graph.indices)
+        parts: tuple[NDArray[Any], ...] = (np.array(sizes, _LONG), self.entities, self.passages, self.facts)
+        parts += (self.spread, graph.indptr, graph.indices, self.heads, self.tails, graph.weights)
+        return np.concatenate([np.ascontiguousarray(part).view(np.int8) for part in parts])
+
+    @classmethod
+    def decode(cls, content: NDArray[np.int8], restart: float) -> GraphIndex | None:
+        """The index of these bytes; None if they are of none. A stranger may have written them, so they are checked."""
+        start = 4 * _LONG.itemsize
+        if len(content) < start:
+            return None
+        entities, passages, facts, entries = content[:start].view(_LONG).tolist()
+        shapes: list[tuple[np.dtype[Any], int]]
+        shapes = [(_LONG, entities), (_LONG, passages), (_LONG, facts), (_LONG, entities)]
+        shapes += [(_LONG, entities + passages + 1), (_INT, entries), (_INT, facts), (_INT, facts), (_FLOAT, entries)]
+        ends = list(accumulate((dtype.itemsize * count for dtype, count in shapes), initial=start))
+        if min(entities, passages, facts, entries) < 0 or ends[-1] != len(content):
+            return None
+        pieces = zip(shapes, ends, ends[1:], strict=False)
+        arrays: list[NDArray[Any]] = [content[begin:end].view(dtype).copy() for (dtype, _), begin, end in pieces]
+        keys, passage_keys, fact_keys, spread, indptr, indices, heads, tails, weights = arrays
+        graph = CsrGraph(indptr, indices, weights)
+        if not (graph.is_sound() and all(((sides >= 0) & (sides < entities)).all() for sides in (heads, tails))):
+            return None
+        if not (all(_are_keys(each) for each in (keys, passage_keys, fact_keys)) and (spread >= 0).all()):
+            return None
+        is_passage = np.arange(graph.nodes) >= entities
+        walk = Walk(graph, restart=restart)
+        return cls(keys, passage_keys, fact_keys, heads, tails, spread, is_passage, walk)
+
 
 class GraphIndexes:
     """The index of one graph. It is built again when the graph has changed: about 0.2 s for 500,000 edges.
+
+    The first one that a process builds is kept beside the tome if it is large, so that the next process reads it.
 
     `graph` is the instance, such as "passages-triples". `links` chooses the entities that are linked to a passage:
     those in its facts, as in HippoRAG 2, or all that were extracted from it. A fact's edge weighs the number of
@@ -68,6 +107,8 @@ class GraphIndexes:
         self._between = between
         self._restart = restart
         self._weigh = weigh
+        self._kept_name = f"walk:{graph}:{links}:{between}"
+        self._is_first = weigh is None  # other weights may depend on more than the graph
         self._guard = threading.Lock()
         self._cache: tuple[Mapping[str, int], GraphIndex] | None = None
 
@@ -85,8 +126,24 @@ class GraphIndexes:
             return self._cache[1]
 
     def _build(self) -> tuple[Mapping[str, int], GraphIndex]:
+        is_first, self._is_first = self._is_first, False
+        if is_first:
+            versions = self._store.versions(self._names)
+            content = self._store.find_kept(self._kept_name, versions)
+            kept = None if content is None else GraphIndex.decode(content, self._restart)
+            if kept is not None and self._has_passages(kept, versions):
+                return versions, kept
         spaces = self._store.arrays(self._names)
-        return {name: space.version for name, space in spaces.items()}, self._make(spaces)
+        versions, index = {name: space.version for name, space in spaces.items()}, self._make(spaces)
+        if is_first and len(index.walk.graph.indices) >= _LEAST_KEPT:
+            self._store.keep(self._kept_name, versions, index.encode())
+        return versions, index
+
+    def _has_passages(self, index: GraphIndex, versions: Mapping[str, int]) -> bool:
+        """Whether an index has the passages that the store has. All searches read these."""
+        name = self._names[-1]
+        stored = self._store.arrays([name])[name]
+        return stored.version == versions[name] and np.array_equal(stored.keys, index.passages)
 
     def _make(self, spaces: Mapping[str, SpaceRows]) -> GraphIndex:
         ends, fact_sources, entity_sources, synonyms = (spaces[name].rows.reshape(-1, 3) for name in self._names[:4])
@@ -168,6 +225,10 @@ def _list_distinct_keys(column: NDArray[np.float64]) -> NDArray[np.int64]:
     is_present = np.zeros(int(keys.max(initial=-1)) + 1, np.bool_)
     is_present[keys] = True
     return np.flatnonzero(is_present)
+
+
+def _are_keys(keys: NDArray[np.int64]) -> bool:
+    return bool((keys[1:] > keys[:-1]).all() and (keys[:1] >= 1).all())
 
 
 def _make_index_table(keys: NDArray[np.int64]) -> NDArray[np.int32]:

@@ -12,6 +12,7 @@ from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.recall.mentions import select_named
 from tomewise.recall.rewriting import Lead, is_familiar, take_stems
 from tomewise.recall.title_links import strip_title
+from tomewise.store.lookups import find_derived
 from tomewise.types import Passage
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class GraphLeads:
 
     def find_leads(self, question: str, vector: NDArray[np.float32], first: Mapping[int, Passage]) -> list[Lead]:
         """See `Leads`."""
-        linked = self._store.find_derived(first, f"seen-in:{self._names.entities}")
+        linked = find_derived(self._store, first, f"seen-in:{self._names.entities}")
         keys = sorted({entity for group in linked.values() for entity in group})
         if self._nearest_first:
             found, cosines = self._store.scores(self._names.entities, vector, among=np.array(keys, np.int64))

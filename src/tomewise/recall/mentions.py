@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.graph_names import GraphNames
+from tomewise.store.lookups import find_keys
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Texts
@@ -25,7 +26,7 @@ def find_named_entities(store: Texts, names: GraphNames, question: str) -> dict[
     """
     runs = _list_runs(question)
     ids = {run: names.entity(name) for run, name in runs.items()}
-    keys = store.keys_of(set(ids.values()))
+    keys = find_keys(store, set(ids.values()))
     return {keys[ids[run]]: runs[run] for run in _select_longest([run for run, node in ids.items() if node in keys])}
 
 

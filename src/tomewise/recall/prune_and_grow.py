@@ -58,6 +58,11 @@ class PruneAndGrow:
         self._rounds = rounds
 
     @property
+    def chooses(self) -> bool:
+        """Whether a real model selects, which reads what it keeps."""
+        return find_name(self._model, SELECT_NODES) != EXTRACTIVE
+
+    @property
     def calls(self) -> CallCount:
         return CallCount(f"1 a round, at most {self._rounds}", self._rounds)
 
@@ -73,7 +78,7 @@ class PruneAndGrow:
         seeds = await asyncio.to_thread(self._nodes.load_evidence, scores.find_best(self._seeds), self._seeds)
         rounds = await self._explore(query, scores, seeds)
         found = await self._nearest.retrieve(query, limit, within=within)
-        if find_name(self._model, SELECT_NODES) == EXTRACTIVE:
+        if not self.chooses:
             return await asyncio.to_thread(self._raise_kept, scores, rounds, found, limit)
         kept = take_turns([list(chosen.values()) for chosen in rounds[::-1]])
         whole = {piece.node: piece for piece in (*kept, *found)}

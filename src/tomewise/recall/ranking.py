@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from tomewise.store.nearest import DECIMALS
 from tomewise.types import Evidence, Passage, Rewrite
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Texts
+
+T = TypeVar("T")
 
 
 def rank_passages(
@@ -44,7 +46,7 @@ def as_evidence(passage: Passage, score: float, rewrite: Rewrite | None = None) 
     )
 
 
-def take_turns(lists: Sequence[Sequence[Evidence]]) -> Iterator[Evidence]:
+def take_turns(lists: Sequence[Sequence[T]]) -> Iterator[T]:
     """The first of each list, then the second of each, and so on."""
     deepest = max(map(len, lists), default=0)
     return (pieces[rank] for rank in range(deepest) for pieces in lists if rank < len(pieces))

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tomewise.memory.build_records import read_build
 from tomewise.memory.schemata.schemata_names import SchemataNames
 from tomewise.recall.derived import Grounds
 from tomewise.recall.ranking import as_evidence
+from tomewise.store.lookups import read_edges, read_sources
 from tomewise.store.nearest import find_top
 from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Evidence, Scope
@@ -59,8 +61,8 @@ class SchemataNodes:
         keys, values = keys[order], values[order]
         if self._store.find_removed_ids(self._names.layer):
             # Until the next build a summary that is older than its members may tell of a passage that is gone.
-            drifts = self._store.node_field(self._names.layer, "drift")
-            is_exact = ~np.isin(keys, [key for key, drift in drifts.items() if drift])
+            schemata = self._store.nodes(self._names.layer)
+            is_exact = ~np.isin(keys, [key for key, node in schemata.items() if node.data.get("drift")])
             keys, values = keys[is_exact], values[is_exact]
         if within is not None:
             is_within = np.isin(keys, self._find_within(within, keys))
@@ -73,10 +75,10 @@ class SchemataNodes:
         A passage that is in no cluster is a vertex of upper levels too.
         """
         wanted = np.fromiter(keys, np.float64, len(keys))
-        levels = self._store.builds().get(self._names.layer, {}).get("levels", 0)
+        levels = read_build(self._store, self._names.layer).get("levels", 0)
         found: dict[int, list[int]] = {}
         for level in range(levels):
-            ends = _read_ends(self._store.edges(self._names.links(level)))
+            ends = _read_ends(read_edges(self._store, self._names.links(level)))
             for near, far in (ends, ends[::-1]):
                 is_near = np.isin(near, wanted)
                 for key, neighbour in zip(near[is_near].tolist(), far[is_near].tolist(), strict=True):
@@ -85,11 +87,11 @@ class SchemataNodes:
 
     def find_children(self, keys: Iterable[int]) -> dict[int, list[int]]:
         """For each of these nodes, the nodes that it was made from."""
-        return self._store.sources(keys, self._names.layer)
+        return read_sources(self._store, keys, self._names.layer)
 
     def find_roots(self, keys: NDArray[np.int64]) -> set[int]:
         """Those of these nodes that are below none of these schemata."""
-        parents, children = _read_ends(self._store.edges(self._names.sources))
+        parents, children = _read_ends(read_edges(self._store, self._names.sources))
         return set(np.setdiff1d(keys, children[np.isin(parents, keys)].astype(np.int64)).tolist())
 
     def load_evidence(self, scores: Mapping[int, float], limit: int | None = None) -> dict[int, Evidence]:
@@ -114,7 +116,7 @@ class SchemataNodes:
         passages = self._store.keys_within(scope)
         if passages is None:
             return keys
-        parents, children = (ends.astype(np.int64) for ends in _read_ends(self._store.edges(self._names.sources)))
+        parents, children = (ends.astype(np.int64) for ends in _read_ends(read_edges(self._store, self._names.sources)))
         known = np.concatenate((passages, np.unique(parents)))
         # One round for each level: a node outside takes out the schemata made from it.
         while (outside := np.unique(parents[np.isin(parents, known) & ~np.isin(children, known)])).size:

@@ -11,6 +11,7 @@ from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.recall.mentions import LONGEST
 from tomewise.store.key_indices import find_known_indices
+from tomewise.store.lookups import find_keys
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -85,7 +86,7 @@ class TitleLinks:
                 for end in range(start + 1, min(len(words), start + LONGEST) + 1):
                     name = " ".join(words[start:end])
                     weights[self._names.entity(name), document] = _WHOLE if name in wholes else _PART
-        keys = self._store.keys_of({node for node, _ in weights})
+        keys = find_keys(self._store, {node for node, _ in weights})
         return {(keys[node] << 32) | document: weight for (node, document), weight in weights.items() if node in keys}
 
 

@@ -12,6 +12,7 @@ from tomewise.calls import NO_CALLS
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.derived import Grounds
 from tomewise.recall.ranking import as_evidence
+from tomewise.store.lookups import read_edges, read_sources
 from tomewise.types import Embedder, Evidence, Scope
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ _DECIMALS = 6
 
 
 class CollapsedTree:
-    """Passages and summaries of all levels, ranked together by cosine with the query.
+    """Passages and summaries of all levels, ranked together by cosine with the query; `layer` has the summaries.
 
     The paper fills a budget of tokens from this ranking and stops at the first text that does not fit. Deviation: here
     the loop fills its own budget, and it skips such a text and continues with texts that fit.
@@ -33,10 +34,11 @@ class CollapsedTree:
 
     calls = NO_CALLS
 
-    def __init__(self, store: Readable, embedder: Embedder) -> None:
+    def __init__(self, store: Readable, embedder: Embedder, layer: str = _TREE) -> None:
         self._store = store
         self._embedder = embedder
-        self._grounds = Grounds(store, _TREE)
+        self._layer = layer
+        self._grounds = Grounds(store, layer)
 
     async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """The `limit` nearest passages and summaries; scores are cosines."""
@@ -45,10 +47,10 @@ class CollapsedTree:
     def _retrieve(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
         vector = self._embedder.embed([query])[0]
         best: dict[int, float] = {}
-        for space in (_PASSAGES, _TREE):
+        for space in (_PASSAGES, self._layer):
             nearest = self._store.nearest(space, vector, limit, among=self._store.keys_within(within, space))
             best.update(zip(nearest.keys.tolist(), nearest.cosines.tolist(), strict=True))
-        return sorted(_load_evidence(self._store, self._grounds, best).values(), key=_rank)[:limit]
+        return sorted(_load_evidence(self._store, self._grounds, best, self._layer).values(), key=_rank)[:limit]
 
 
 class TreeTraversal:
@@ -77,10 +79,10 @@ class TreeTraversal:
         kept: dict[int, Evidence] = {}
         candidates = self._find_roots(within)
         while candidates:
-            found = _load_evidence(self._store, self._grounds, self._score_nodes(candidates, vector))
+            found = _load_evidence(self._store, self._grounds, self._score_nodes(candidates, vector), _TREE)
             best = dict(sorted(found.items(), key=lambda item: _rank(item[1]))[: self._top_k])
             kept |= best
-            children = self._store.sources(best, _TREE).values()
+            children = read_sources(self._store, best, _TREE).values()
             candidates = sorted({child for node_children in children for child in node_children})
         return sorted(kept.values(), key=_rank)[:limit]
 
@@ -95,7 +97,7 @@ class TreeTraversal:
     def _find_roots(self, within: Scope | None) -> list[int]:
         passages, summaries = (self._store.keys_within(within, space) for space in (_PASSAGES, _TREE))
         if passages is not None and summaries is not None:
-            parents, children = self._store.edges(f"made-of:{_TREE}").rows[:, :2].astype(np.int64).T
+            parents, children = read_edges(self._store, f"made-of:{_TREE}").rows[:, :2].astype(np.int64).T
             has_parent = children[np.isin(parents, summaries)]
             keys: list[int] = np.setdiff1d(np.union1d(passages, summaries), has_parent).tolist()
             return keys
@@ -104,7 +106,7 @@ class TreeTraversal:
         return [key for key, node in nodes.items() if node.level == highest] or self._store.node_keys(_PASSAGES)
 
 
-def _load_evidence(store: Readable, grounds: Grounds, scores: Mapping[int, float]) -> dict[int, Evidence]:
+def _load_evidence(store: Readable, grounds: Grounds, scores: Mapping[int, float], layer: str) -> dict[int, Evidence]:
     """Passages and summaries as evidence, by key."""
     passages = store.passages(scores)
     found = {key: as_evidence(passage, round(scores[key], _DECIMALS)) for key, passage in passages.items()}
@@ -113,7 +115,7 @@ def _load_evidence(store: Readable, grounds: Grounds, scores: Mapping[int, float
     for key, node in store.nodes_at(summaries).items():
         score = round(scores[key], _DECIMALS)
         found[key] = Evidence(
-            node=node.id, layer=_TREE, kind=TreeLayer.kind, text=node.text, score=score, sources=sources[key]
+            node=node.id, layer=layer, kind=TreeLayer.kind, text=node.text, score=score, sources=sources[key]
         )
     return found
 

@@ -24,13 +24,13 @@ from tomewise.run import change_run
 from tomewise.server.ownership import find_jobs
 from tomewise.server.serve_options import Bounds
 from tomewise.settings import Settings
+from tomewise.store.records import BUILDS
 from tomewise.systems.registry import list_systems, parse_variant
 from tomewise.tome.arguments import check_settings
 from tomewise.tome.document_names import hide_paths
-from tomewise.tome.embedder_address import refuse_foreign_embedder
+from tomewise.tome.embedder_address import is_local, refuse_foreign_embedder
 from tomewise.tome.open_store import delete_dead_drafts, delete_tome, import_all, move_tome, recall_embedder
 from tomewise.tome.tome import Tome
-from tomewise.trust import refuse_embedder
 from tomewise.types import Closable, Embedder, LanguageModel, Spent
 
 if TYPE_CHECKING:
@@ -207,9 +207,13 @@ class Library:
                 await self.open(name)
 
     async def create(self, name: str, embedder: str | None = None, passage_tokens: int | None = None) -> None:
-        """Make an empty tome in the folder for new ones. Raises UsageError for a name that exists or cannot be used."""
-        if embedder is not None:
-            refuse_embedder(embedder, "the request")
+        """Make an empty tome in the folder for new ones.
+
+        Raises UsageError for a name that exists or cannot be used, and for an embedder that is not the server's: any
+        other would be fetched, or paid with the owner's key, for whoever asked.
+        """
+        if embedder is not None and not is_local(embedder) and embedder != self._choose_embedder().name:
+            raise UsageError(f"the embedder {embedder[:200]!a} is not the server's own: name that, or hash")
         self._find_place(name)
         async with self._lock(name):
             path = self._find_place(name)
@@ -263,11 +267,7 @@ class Library:
         Raises UsageError, also for an embedder that is not the server's, StoreError, and TimeoutError if the turn of
         this import and all its pieces do not come within the seconds.
         """
-        from tomewise.embedding.choose_embedder import choose_embedder
-
-        settings = self._settings
-        own = choose_embedder(settings.embedder or "bundled", base_url=settings.embedder_base_url)
-        check = partial(refuse_foreign_embedder, source=source, own=own)
+        check = partial(refuse_foreign_embedder, source=source, own=self._choose_embedder())
         place = self._find_place(name)
         with TemporaryFile(dir=place.parent) as file:
             async with AsyncExitStack() as turn:
@@ -361,19 +361,16 @@ class Library:
         self, path: Path, embedder: str | None = None, passage_tokens: int | None = None, *, create: bool = False
     ) -> Tome:
         settings = self._settings
-        address = settings.embedder_base_url
         if create:
-            from tomewise.embedding.choose_embedder import choose_embedder
-
-            chosen = choose_embedder(embedder or settings.embedder or "bundled", base_url=address)
+            chosen = self._choose_embedder(embedder)
             sizes = {"passage_tokens": passage_tokens or settings.passage_tokens, "overlap": settings.overlap}
         else:
-            chosen = recall_embedder(path, address, read_only=self._read_only)
+            chosen = recall_embedder(path, settings.embedder_base_url, read_only=self._read_only)
             sizes = {"passage_tokens": None, "overlap": None}  # those of the tome
         with self._making:
             shared = self._embedders.setdefault(_identify_embedder(chosen), chosen)
             model = SharedModel(self._share_model(shared))
-        return Tome.from_settings(
+        tome = Tome.from_settings(
             settings,
             create=create,
             tome=path,
@@ -384,6 +381,15 @@ class Library:
             **sizes,
             **dict.fromkeys(("max_calls", "max_tokens", "max_cost")),  # each question and job has a budget of its own
         )
+        _ = tome.kit  # its imports take a while: here they do so in a thread
+        return tome
+
+    def _choose_embedder(self, name: str | None = None) -> Embedder:
+        """The embedder of new tomes: the one of this name, or the server's own."""
+        from tomewise.embedding.choose_embedder import choose_embedder
+
+        settings = self._settings
+        return choose_embedder(name or settings.embedder or "bundled", base_url=settings.embedder_base_url)
 
     def _share_model(self, embedder: Embedder, name: str | None = None) -> LanguageModel:
         """The model of this name, or of the settings with those by role.
@@ -470,7 +476,7 @@ class Readiness:
         """By system, with its default settings: what its layers have yet to take in."""
         store = self._tome.store
         with self._lock:
-            state = (store.versions(["vectors/passages"]), store.builds())
+            state = (store.versions(["vectors/passages"]), store.notes(BUILDS))
             if state != self._state:
                 found = {name: self._find(name) for name in list_systems()}
                 self._backlogs = {name: backlog for name, backlog in found.items() if backlog is not None}

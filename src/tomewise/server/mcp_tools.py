@@ -59,6 +59,7 @@ from tomewise.server.named_documents import (
     hide_addresses,
     show_name,
 )
+from tomewise.store.lookups import read_record
 from tomewise.systems.registry import DEFAULT
 from tomewise.tome.entities import describe_entity, find_entity
 from tomewise.tome.foresight import foresee_removal
@@ -341,7 +342,7 @@ def _read(book: Tome, document: str, span: tuple[int, int | None], passage: str,
         name, (start, end) = found.document, find_span(key, neighbours, store)
     else:
         name, (start, end) = find_document(document, book).id, (span[0], span[1] if span[1] is not None else 1 << 62)
-    record = store.record(name)
+    record = read_record(store, name)
     end = min(end, record.characters)
     if not 0 <= start < end:
         raise UsageError(f"characters {start} to {end} hold nothing: the document has {record.characters} characters")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.language.fences import neutralise, oneline
+from tomewise.store.lookups import find_keys, read_record
 from tomewise.tome.document_names import hide_paths
 from tomewise.types import Scope
 
@@ -88,7 +89,7 @@ def find_record(id: str, book: Tome) -> DocumentRecord:
     document = book.document_names.read().find(id)
     if document is None:
         raise UnknownName(f"no document {id!a} in {book.store.address}: {_suggest(id, book)}")
-    return book.store.record(document)
+    return read_record(book.store, document)
 
 
 def _suggest(name: str, book: Tome) -> str:
@@ -126,7 +127,7 @@ def find_documents(names: Sequence[str], book: Tome) -> list[DocumentRecord]:
     exact = [book.document_names.read().find(name) for name in names]
     listed = _list_shown(book) if None in exact else []
     return [
-        _match_name(name, listed) if document is None else book.store.record(document)
+        _match_name(name, listed) if document is None else read_record(book.store, document)
         for name, document in zip(names, exact, strict=True)
     ]
 
@@ -196,7 +197,7 @@ def name_event(event: EventModel, book: Tome) -> EventModel:
 
 def find_passage(passage: str, store: Store) -> tuple[int, Passage]:
     """The key of the passage with this id, and the passage. Raises UnknownName."""
-    for key, found in store.passages(store.keys_of([passage]).values()).items():
+    for key, found in store.passages(find_keys(store, [passage]).values()).items():
         return key, found
     raise UnknownName(f"no passage {show_name(passage)!r}: take the id from a citation or from search")
 

@@ -30,9 +30,12 @@ from tomewise.server.replies import (
     TomeReply,
 )
 from tomewise.server.service import Wanted
+from tomewise.store.lookups import read_record, read_setting
+from tomewise.store.records import BUILDS
 from tomewise.tome.entities import describe_entity, find_entity
 from tomewise.tome.foresight import foresee_removal
-from tomewise.tome.reports import describe_contents, describe_slice
+from tomewise.tome.holdings import describe_contents
+from tomewise.tome.reports import describe_slice
 from tomewise.tome.scopes import parse_condition
 from tomewise.tome.tome import Tome
 from tomewise.types import Scope
@@ -199,10 +202,10 @@ def _find_folder(id: str) -> str:
 
 
 def _show(name: str, known: OpenTome, *, is_owned: bool) -> TomeReply:
-    contents = describe_contents(known.tome.store, known.tome.kit.model.name, choose_naming(known.tome))
+    contents = describe_contents(known.tome.store, known.tome.model_name, choose_naming(known.tome))
     page = make_page("documents", contents.documents, "id", "", PAGE)
     lag: Counter[str] = Counter()
-    built = set(known.tome.store.builds())
+    built = set(known.tome.store.notes(BUILDS))
     for backlog in known.readiness.find_backlogs().values():
         lag |= Counter({layer: count for layer, count in backlog.counts.items() if layer in built})
     readiness = known.readiness
@@ -221,8 +224,8 @@ def describe_overview(name: str, book: Tome) -> Overview:
     store, records = book.store, book.documents()
     return Overview(
         tome=name,
-        embedder=store.meta("embedder") or "",
-        passage_tokens=int(store.meta("passage_tokens") or 0),
+        embedder=read_setting(store, "embedder") or "",
+        passage_tokens=int(read_setting(store, "passage_tokens") or 0),
         documents=len(records),
         passages=sum(record.passages for record in records),
         characters=sum(record.characters for record in records),
@@ -237,7 +240,7 @@ def _read_slice(tome: Tome, document: str, passage: str, neighbours: int, span: 
     start, end = span
     if passage:
         key, found = find_passage(passage, tome.store)
-        record, (start, end) = tome.store.record(found.document), find_span(key, neighbours, tome.store)
+        record, (start, end) = read_record(tome.store, found.document), find_span(key, neighbours, tome.store)
     else:
         record = find_record(document, tome)
     last = min(start + _MOST_CHARACTERS, record.characters if end is None else end)
@@ -246,7 +249,7 @@ def _read_slice(tome: Tome, document: str, passage: str, neighbours: int, span: 
 
 def _show_document(tome: Tome, id: str, start: int, limit: int) -> DocumentReply:
     record = find_record(id, tome)
-    passages = [passage for passage in tome.store.passages_of([record.id]).values() if passage.position >= start]
+    passages = [passage for passage in tome.store.passages(documents=[record.id]).values() if passage.position >= start]
     following = passages[limit].position if len(passages) > limit else None
     more = {"passages": passages[:limit], "total": record.passages, "next": following}
     return DocumentReply.of(record, choose_naming(tome), **more)
@@ -254,7 +257,7 @@ def _show_document(tome: Tome, id: str, start: int, limit: int) -> DocumentReply
 
 def _foresee(tome: Tome, id: str) -> RemovalReply:
     store, document = tome.store, find_record(id, tome).id
-    gone = {passage.id for passage in store.passages_of([document]).values()}
+    gone = {passage.id for passage in store.passages(documents=[document]).values()}
     answers = sum(not gone.isdisjoint(turn.passages) for record in tome.sessions() for turn in record.turns)
     foresight = foresee_removal([document], store)
     return RemovalReply.of(foresight, choose_naming(tome), document=document, session_answers=answers)

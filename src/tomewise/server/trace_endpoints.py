@@ -27,6 +27,7 @@ from tomewise.server.replies import (
     TraceList,
 )
 from tomewise.server.service import Wanted
+from tomewise.store.records import BUILDS, SESSIONS
 from tomewise.tome.drawings import read_texts
 from tomewise.tome.session_memory import list_notes
 from tomewise.tome.tome import Tome
@@ -143,7 +144,7 @@ def _is_drawable(system: str, tome: Tome) -> bool:
 def _show_session(name: str, tome: Tome) -> Session:
     record = tome.session(name).read()
     if record is None:
-        near = suggest(name, tome.store.session_names())
+        near = suggest(name, tome.store.note_names(SESSIONS))
         raise UnknownName(f"{tome.store.address} holds no session {name!a}: {near}GET .../sessions lists them")
     return record.describe(list_notes(record, tome.kit), choose_naming(tome))
 
@@ -152,7 +153,7 @@ def _show_session(name: str, tome: Tome) -> Session:
 async def list_pictures(tome: str, service: Wanted) -> LayerList:
     """The layers that can be drawn, sorted by name: all that are built."""
     opened = await service.library.open(tome)
-    return LayerList(layers=await asyncio.to_thread(lambda: sorted(opened.store.builds())))
+    return LayerList(layers=await asyncio.to_thread(lambda: sorted(opened.store.notes(BUILDS))))
 
 
 @family.get("/pictures/{layer:path}", reply=Picture)

@@ -55,17 +55,25 @@ def find_close_pairs(rows: NDArray[np.float32], least: float) -> Pairs:
     return pairs.select(pairs.new < pairs.neighbours)
 
 
+def measure_pairs(
+    rows: NDArray[np.float32], known: NDArray[np.float32], a: NDArray[np.int64], b: NDArray[np.int64], least: float
+) -> Pairs:
+    """Those of the pairs rows[a[i]] and known[b[i]] whose exact cosine is at least `least`."""
+    cosines = np.empty(len(a))
+    for at in range(0, len(a), _OLD):
+        left, right = rows[a[at : at + _OLD]].astype(np.float64), known[b[at : at + _OLD]].astype(np.float64)
+        cosines[at : at + _OLD] = np.einsum("ij,ij->i", left, right)
+    cosines = np.round(cosines, DECIMALS)
+    return Pairs(a, b, cosines).select(cosines >= least)
+
+
 def _compare_blocks(rows: NDArray[np.float32], known: NDArray[np.float32], new: int, start: int, least: float) -> Pairs:
     queries, block = rows[new : new + _NEW], np.asarray(known[start : start + _OLD])
     # The fast product selects candidates. The exact cosines below do not depend on the block size.
     candidates = np.flatnonzero((queries @ block.T).ravel() > np.float32(least - 2 * 10.0**-DECIMALS))
     a, b = np.divmod(candidates, max(1, len(block)))
-    cosines = np.empty(len(a))
-    for at in range(0, len(a), _OLD):
-        left, right = queries[a[at : at + _OLD]].astype(np.float64), block[b[at : at + _OLD]].astype(np.float64)
-        cosines[at : at + _OLD] = np.einsum("ij,ij->i", left, right)
-    cosines = np.round(cosines, DECIMALS)
-    return Pairs(a + new, b + start, cosines).select(cosines >= least)
+    pairs = measure_pairs(queries, block, a, b, least)
+    return Pairs(pairs.new + new, pairs.neighbours + start, pairs.cosines)
 
 
 def _concatenate(found: Sequence[Pairs]) -> Pairs:

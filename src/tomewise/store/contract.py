@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from tomewise.store.records import PASSAGES
-from tomewise.types import Document, DocumentId, Metadata, Node, NodeId, Passage, PassageId, Scope
+from tomewise.store.write_contract import Notes
+from tomewise.types import Document, DocumentId, Node, NodeId, Passage, Scope
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,11 +21,12 @@ if TYPE_CHECKING:
 
     from tomewise.store.close_rows import Pairs
     from tomewise.store.nearest import Nearest
-    from tomewise.store.records import DocumentRecord, Intake
+    from tomewise.store.records import DocumentRecord, Found, Intake
     from tomewise.store.write_contract import Write
 
 Keys: TypeAlias = "NDArray[np.int64]"
 Vectors: TypeAlias = "NDArray[np.float32]"
+End: TypeAlias = Literal["a", "b"]  # of an edge: its first node, its second
 
 
 class Texts(Protocol):
@@ -34,56 +36,34 @@ class Texts(Protocol):
         """Whether the store holds at least one document."""
         ...
 
-    def documents(self, within: Scope | None = None) -> list[DocumentRecord]:
-        """All documents, or those that the documents and conditions of a scope leave, ordered by id."""
-        ...
-
-    def origins(self) -> dict[DocumentId, str]:
-        """The source that each document came from, by the document's id."""
-        ...
-
-    def folders(self) -> dict[DocumentId, str]:
-        """The folder that each document was added with, by the document's id; empty where there was none."""
-        ...
-
-    def digest(self, document: DocumentId) -> str | None:
-        """The digest of the document's content when it was added, or None if it does not exist."""
+    def documents(self, wanted: Scope | Iterable[DocumentId] | None = None) -> list[DocumentRecord]:
+        """All documents, those of these ids, or those that the documents and conditions of a scope leave, by id."""
         ...
 
     def document(self, document: DocumentId) -> Document:
         """A document with its text. Raises UnknownName."""
         ...
 
-    def record(self, document: DocumentId) -> DocumentRecord:
-        """A document without its text. Raises UnknownName."""
-        ...
-
-    def read_metadata(self, wanted: Iterable[DocumentId]) -> dict[DocumentId, Metadata]:
-        """The metadata of each of the documents that exist."""
-        ...
-
     def text_between(self, document: DocumentId, start: int, end: int) -> str:
         """The characters of a document from `start` to before `end`, fewer where the text ends. Raises UnknownName."""
         ...
 
-    def passages(self, keys: Iterable[int] | None = None) -> dict[int, Passage]:
-        """The passages that exist by node key, in the order of `keys`, or all in document order."""
-        ...
+    def passages(
+        self,
+        keys: Iterable[int] | None = None,
+        *,
+        documents: Iterable[DocumentId] | None = None,
+        between: tuple[int, int] | None = None,
+    ) -> dict[int, Passage]:
+        """The passages that exist by node key, in the order of `keys`; without keys, in document order.
 
-    def passages_of(self, wanted: Iterable[DocumentId]) -> dict[int, Passage]:
-        """All passages of the documents `wanted`, in document order."""
-        ...
-
-    def passages_between(self, document: DocumentId, start: int, end: int) -> dict[int, Passage]:
-        """The passages of a document that hold a character from `start` to before `end`, in document order."""
+        Without keys they are all, or those of these `documents`; with `between`, only those that hold a character from
+        a start to before an end.
+        """
         ...
 
     def nodes(self, layer: str) -> dict[int, Node]:
         """All nodes of a layer by key, ordered by level, position and id, without their sources."""
-        ...
-
-    def node_field(self, layer: str, field: str) -> dict[int, str]:
-        """One text of the data of all nodes of a layer, by key; empty for a node without this field."""
         ...
 
     def nodes_at(self, keys: Iterable[int]) -> dict[int, Node]:
@@ -94,12 +74,12 @@ class Texts(Protocol):
         """Keys of the nodes of a layer; passages in document order, others by level, position and id."""
         ...
 
-    def keys_of(self, ids: Iterable[NodeId]) -> dict[NodeId, int]:
-        """Keys of the nodes that exist among these ids."""
+    def find(self, ids: Iterable[NodeId]) -> dict[NodeId, Found]:
+        """The nodes that exist among these ids, passages too: where they are."""
         ...
 
-    def places(self, passages: Iterable[PassageId]) -> dict[PassageId, tuple[DocumentId, int]]:
-        """The document and the position of each of the passages that exists."""
+    def find_dependants(self, keys: Iterable[int]) -> dict[str, int]:
+        """How many nodes of each layer would go if these nodes were removed, by their lifetimes; without the nodes."""
         ...
 
     def passage_order(self) -> tuple[Keys, Keys, Keys]:
@@ -109,16 +89,8 @@ class Texts(Protocol):
         """
         ...
 
-    def count_passages(self, wanted: Iterable[DocumentId]) -> dict[DocumentId, int]:
-        """How many passages each of the documents that exist has."""
-        ...
-
     def find_neighbours(self, keys: Iterable[int], distance: int) -> dict[int, list[int]]:
         """Keys of the passages at most `distance` before or after each passage: the nearest first, then the later."""
-        ...
-
-    def sources(self, keys: Iterable[int], layer: str) -> dict[int, list[int]]:
-        """For each node of a layer, the keys of the nodes that it was made from, in document order."""
         ...
 
     def keys_within(self, scope: Scope | None, layer: str = PASSAGES) -> Keys | None:
@@ -128,10 +100,6 @@ class Texts(Protocol):
         lives as long as any of its sources (an entity, a fact) if one of the passages that it is seen in is. The keys
         may not be changed.
         """
-        ...
-
-    def find_derived(self, keys: Iterable[int], space: str) -> dict[int, list[int]]:
-        """For each node, the keys of the nodes that were made from it; `space` is such as `made-of:gists`."""
         ...
 
 
@@ -171,28 +139,31 @@ class Spaces(Protocol):
         """
         ...
 
-    def neighbours(self, space: str, keys: Iterable[int]) -> NDArray[np.float64]:
-        """The edges (n, 3) that have one of these node keys at either end: node key, node key, weight."""
-        ...
+    def edges_at(self, spaces: Iterable[str], keys: Iterable[int], end: End) -> NDArray[np.float64]:
+        """The edges (n, 3) of these spaces with one of these nodes at this end: node key, node key, weight.
 
-    def vectors(self, space: str) -> SpaceRows:
-        """The vectors of a space: rows (n, d) float32 under node keys."""
-        ...
-
-    def edges(self, space: str) -> SpaceRows:
-        """The edges of a space: rows (n, 3) float64 of node key, node key, weight, under keys of their own."""
+        They are in the document order of the nodes at the other end, then by level, position and id.
+        """
         ...
 
     def arrays(self, spaces: Iterable[str]) -> Mapping[str, SpaceRows]:
         """Several spaces (`vectors/NAME` or `edges/NAME`) as they were at one moment."""
         ...
 
-    def versions(self, spaces: Iterable[str]) -> dict[str, int]:
-        """For each space (`vectors/NAME` or `edges/NAME`), a number that changes whenever the space changes.
+    def versions(self, spaces: Iterable[str] | None = None) -> dict[str, int]:
+        """For each space, or all that were used, a number that changes whenever the space changes.
 
         `documents` is such a space too: its number changes with the ids, sources, folders and metadata of the
         documents. All are of one moment. The number is 0 for a space that was never used.
         """
+        ...
+
+    def find_kept(self, name: str, versions: Mapping[str, int]) -> NDArray[np.int8] | None:
+        """The bytes kept under a name at these versions of spaces, or None. A stranger may have written them."""
+        ...
+
+    def keep(self, name: str, versions: Mapping[str, int], content: NDArray[np.int8]) -> None:
+        """Keep bytes that follow from these versions of spaces, if that can be done now, in place of earlier ones."""
         ...
 
 
@@ -211,19 +182,11 @@ class Words(Protocol):
         ...
 
 
-class Records(Protocol):
-    """Settings, what each layer has processed, builds, sessions, and the traces of questions."""
+class Records(Notes, Protocol):
+    """Notes, and what each layer has processed."""
 
-    def meta(self, key: str) -> str | None:
-        """A setting of this tome, such as its embedder."""
-        ...
-
-    def intake(self, layer: str) -> Intake:
-        """What a layer has processed so far."""
-        ...
-
-    def count_intake(self, layer: str) -> int:
-        """The number of nodes that a layer has processed, without those that failed."""
+    def intake(self, layer: str, among: Iterable[int] | None = None) -> Intake:
+        """What a layer has processed so far, of these nodes or of all."""
         ...
 
     def find_removed_ids(self, layer: str) -> tuple[NodeId, ...]:
@@ -241,17 +204,9 @@ class Records(Protocol):
         """For each layer, the number of its nodes, and the number of nodes that it failed to process."""
         ...
 
-    def builds(self) -> dict[str, dict[str, Any]]:
-        """The record of the last build of each layer."""
-        ...
 
-    def session_names(self) -> list[str]:
-        """The names of all sessions, sorted."""
-        ...
-
-    def session(self, name: str) -> dict[str, Any] | None:
-        """The record of a session, None where it does not exist. Raises StoreError for a damaged one alone."""
-        ...
+class Traces(Protocol):
+    """How questions were answered."""
 
     def save_trace(self, *, asked: str, question: str, record: dict[str, Any]) -> int:
         """Store the record of how a question was answered, and return its number."""
@@ -293,47 +248,15 @@ class Calls(Protocol):
         ...
 
 
-class Snapshot(Protocol):
-    """All that a tome remembers, at one moment, without keys; each list in no order."""
-
-    def settings(self) -> Iterable[tuple[str, str]]:
-        """Names and values of the settings."""
-        ...
-
-    def documents(self) -> Iterable[tuple[Document, str]]:
-        """Documents, each with its digest."""
-        ...
-
-    def passages(self) -> Iterable[Passage]:
-        """All passages."""
-        ...
-
-    def nodes(self) -> Iterable[Node]:
-        """The nodes of all layers but passages, without their sources: these are edges."""
-        ...
-
-    def edges(self) -> Iterable[tuple[str, NodeId, NodeId, float]]:
-        """Space, node, node, weight."""
-        ...
-
-    def vectors(self) -> Iterable[tuple[str, NodeId]]:
-        """Space and node of each vector."""
-        ...
-
-    def intake(self) -> Iterable[tuple[str, NodeId, str]]:
-        """Layer, node, and the reason if the layer failed to process the node, else an empty text."""
-        ...
-
-    def sessions(self) -> Iterable[tuple[str, dict[str, Any]]]:
-        """Names and records of the sessions."""
-        ...
-
-
 class Readable(Texts, Spaces, Words, Protocol):
     """All that recall reads."""
 
 
-class Store(Readable, Records, Protocol):
+class Snapshot(Readable, Records, Protocol):
+    """All that a tome remembers, at one moment."""
+
+
+class Store(Snapshot, Traces, Protocol):
     """The whole store of one tome."""
 
     @property
@@ -365,19 +288,15 @@ class Store(Readable, Records, Protocol):
         """One transaction: all its changes are committed together, or none if an error leaves the context."""
         ...
 
-    def alone(self, what: str) -> AbstractContextManager[None]:
-        """Take the exclusive right to add, remove and build. Raises Locked at once if somebody else has it.
+    def hold(self, name: str, refusal: str) -> AbstractContextManager[None]:
+        """Take the exclusive right of this name. Raises Locked with this refusal at once if somebody else has it.
 
-        `what` is a verb for the message, such as "build".
+        Parts of a name are words with a space between them. A right ends with the process that has it.
         """
         ...
 
-    def hold_session(self, name: str) -> AbstractContextManager[None]:
-        """Take the exclusive right to a session. Raises Locked at once if somebody else has it."""
-        ...
-
     def snapshot(self) -> AbstractContextManager[Snapshot]:
-        """The whole content, for exports."""
+        """The methods that read, all of them at one moment."""
         ...
 
     def check(self) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tomewise.types import DocumentId, Metadata
 
 PASSAGES = "passages"  # the layer of the passages, and the space of their vectors
+SETTINGS, BUILDS, SESSIONS = "settings", "builds", "sessions"  # the kinds of notes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +21,8 @@ class DocumentRecord:
     """Empty without a stated title."""
     source: str
     """The place it came from."""
+    folder: str = ""
+    """The folder it was added with; empty if there was none."""
     digest: str
     """SHA-256 of what was read, which tells whether it changed."""
     characters: int
@@ -35,3 +39,13 @@ class Intake:
 
     done: frozenset[int]
     failed: dict[int, str]
+
+
+class Found(NamedTuple):
+    """Where a node is."""
+
+    key: int
+    layer: str
+    document: DocumentId | None
+    """The document that a passage is of; None for another node."""
+    position: int

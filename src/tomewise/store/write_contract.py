@@ -1,4 +1,4 @@
-"""What the transaction of a store must do."""
+"""What the transaction of a store must do, and the notes that it shares with the store."""
 
 from __future__ import annotations
 
@@ -16,8 +16,27 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
 
 
-class Write(Protocol):
-    """The changes of one transaction."""
+class Notes(Protocol):
+    """Small records by kind and name: the `SETTINGS` of the tome, texts; its `BUILDS` by layer and its `SESSIONS`.
+
+    Builds and sessions are plain data.
+    """
+
+    def notes(self, kind: str) -> dict[str, Any]:
+        """All notes of a kind, sorted by name."""
+        ...
+
+    def note_names(self, kind: str) -> list[str]:
+        """The names of all notes of a kind, sorted, also of damaged ones."""
+        ...
+
+    def note(self, kind: str, name: str) -> Any:
+        """A note, None where it does not exist. Raises StoreError for a damaged one alone."""
+        ...
+
+
+class Write(Notes, Protocol):
+    """The changes of one transaction, which reads notes as it has changed them."""
 
     def put_document(self, document: Document, digest: str, passages: Sequence[Passage]) -> list[int]:
         """Add a document; it replaces a document of the same id. Returns the keys of its passages."""
@@ -61,7 +80,7 @@ class Write(Protocol):
 
         For the other node layers, a node with a new text is one that was removed and made again: what was made from it
         goes, if its lifetime says so, and the layers that had processed it process it again. Nodes of its own layer
-        are left to the layer. Vectors stay: replace them with `replace_vectors`. Raises ValueError for a node that does
+        are left to the layer. Vectors stay: replace them with `put_vectors`. Raises ValueError for a node that does
         not exist. Returns keys by id.
         """
         ...
@@ -73,26 +92,14 @@ class Write(Protocol):
         """
         ...
 
-    def put_vectors(self, space: str, keys: Sequence[int], rows: Vectors) -> None:
-        """Add vectors (n, d) for node keys that do not have a vector in this space yet."""
+    def put_vectors(self, space: str, keys: Sequence[int], rows: Vectors, *, replace: bool = False) -> None:
+        """Add vectors (n, d) for node keys without a vector in this space; with `replace`, also for others."""
         ...
 
-    def remove_vectors(self, space: str, keys: Sequence[int]) -> None:
-        """Remove the vectors of these nodes from one space."""
-        ...
+    def put_edges(self, space: str, a: Keys, b: Keys, weights: NDArray[Any], *, replace: bool = False) -> None:
+        """Add edges between node keys; an edge that exists keeps its weight and its key.
 
-    def replace_vectors(self, space: str, keys: Sequence[int], rows: Vectors) -> None:
-        """Give these nodes other vectors (n, d) in one space, or their first ones."""
-        ...
-
-    def put_edges(self, space: str, a: Keys, b: Keys, weights: NDArray[Any]) -> None:
-        """Add edges between node keys; an edge that exists keeps its weight."""
-        ...
-
-    def reweight_edges(self, space: str, pairs: Keys, weights: NDArray[Any]) -> None:
-        """Give the edges between these pairs of node keys (n, 2) other weights (n,).
-
-        Of a pair that is given twice, the last weight counts. Raises ValueError for a pair without an edge.
+        With `replace`, it gets the new weight; of a pair that is given twice, the last weight counts.
         """
         ...
 
@@ -103,43 +110,22 @@ class Write(Protocol):
         """
         ...
 
-    def put_session(self, name: str, record: Mapping[str, Any]) -> None:
-        """Store the record of a session, plain data; it replaces an earlier record of this name."""
+    def put_note(self, kind: str, name: str, data: Any) -> None:
+        """Store a note; it replaces an earlier note of this kind and name."""
         ...
 
-    def remove_session(self, name: str) -> bool:
-        """Remove a session, and return whether it existed."""
-        ...
-
-    def set_meta(self, key: str, value: str) -> None:
-        """Record a setting of the tome."""
-        ...
-
-    def record_build(self, layer: str, record: Mapping[str, Any]) -> None:
-        """Record the last build of a layer. It has processed all removals, so their log is emptied.
-
-        What `count_replies` and `record_writes` recorded stays, and so are the other models of earlier builds, as
-        `former_models`; a mark to ask for replies again is removed, since that is done. A layer that commits once a
-        batch calls it with the first batch that follows the removals.
-        """
-        ...
-
-    def record_writes(self, layer: str, writes: Sequence[str]) -> None:
-        """Record which node layers a layer writes, for layers above that are built without it."""
-        ...
-
-    def count_replies(self, layer: str, counts: Mapping[str, int]) -> None:
-        """Add to the counts of replies, by kind, in the layer's record; they cover all builds."""
-        ...
-
-    def mark_again(self, layer: str, mark: str) -> None:
-        """Mark a layer: until its next build succeeds, its calls are repeated (see `Run.fresh_mark`)."""
+    def remove_note(self, kind: str, name: str) -> bool:
+        """Remove a note, and return whether it existed."""
         ...
 
     def record_intake(self, layer: str, taken: Iterable[int], failed: Mapping[int, str] | None = None) -> None:
-        """Record which nodes a layer has processed, and which failed, each with its reason."""
+        """Record which nodes a layer has processed, and which failed, each with its reason.
+
+        It has processed all removals too, so their log is emptied. A layer that commits once a batch calls this with
+        the first batch that follows the removals.
+        """
         ...
 
-    def forget_layer(self, layer: str) -> None:
-        """Delete the intake and the records of a layer, so that the next build processes all nodes again."""
+    def forget_intake(self, layer: str) -> None:
+        """Forget what a layer has processed, removals too, so that it processes all nodes again."""
         ...

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tomewise.language.choose_model import EXTRACTIVE
-from tomewise.systems.kit import CONTEXT
+from tomewise.systems.defaults import CONTEXT
 
 _SHORT = 4  # passages; a document of fewer is short
 

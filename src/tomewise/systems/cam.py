@@ -7,9 +7,6 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from tomewise.language.choose_model import EXTRACTIVE
-from tomewise.language.per_role import find_name
-from tomewise.language.roles import SELECT_NODES
 from tomewise.loops.fusing import DEPTH
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.schemata.schemata_layer import SchemataLayer
@@ -89,8 +86,7 @@ def cam(
         "global": GlobalSchemata(nodes),
     }
     layers: tuple[Layer, ...] = (graph, schemata) if with_entities else (schemata,)
-    chosen = retrieval == "prune and grow" and find_name(kit.model, SELECT_NODES) != EXTRACTIVE
-    return answer_once(kit, retrievals[retrieval], limit, context, layers, selection, chosen=chosen)
+    return answer_once(kit, retrievals[retrieval], limit, context, layers, selection)
 
 
 SYSTEMS: Mapping[str, SystemDeclaration] = {

@@ -26,6 +26,7 @@ from tomewise.systems.kit import (
     CONTEXT,
     Context,
     Count,
+    Gleanings,
     Kit,
     Limit,
     Multiplies,
@@ -78,13 +79,14 @@ def hgmem(
     goes_on: GoingOn = False,
     entities: Entities = 5,
     relations: Relations = 5,
+    gleanings: Gleanings = 0,
     selection: Selection = "fused",
     limit: Limit = 5,
     context: Context = CONTEXT,
 ) -> System:
     """The recipe of `hgmem`, section 3: `loops.evolve` over a `memory.graph` of relations."""
     desk = kit.make_desk(selection)
-    layer = GraphLayer(kit.store, kit.model, kit.embedder, style="relations")
+    layer = GraphLayer(kit.store, kit.model, kit.embedder, style="relations", gleanings=gleanings)
     dense = Dense(kit.store, kit.embedder)
     graph = EntityGraph(kit.store, layer.names)
     investigation = GraphInvestigation(graph, kit.embedder, dense, entities=entities, relations=relations)

@@ -17,6 +17,7 @@ from tomewise.loops.fusing import DEPTH
 from tomewise.loops.once import Once
 from tomewise.recall.follow_up import FollowedUp
 from tomewise.recall.hybrid import make_hybrid
+from tomewise.systems.defaults import CONTEXT as CONTEXT
 from tomewise.types import Embedder, LanguageModel, Layer, Loop, Retriever
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ Above0: TypeAlias = Annotated[float, Field(gt=0)]
 """A setting: a number above 0."""
 Share: TypeAlias = Annotated[float, Field(ge=0, le=1)]
 """A setting: a number from 0 to 1."""
-CONTEXT = 6000  # tokens of evidence shown to the answering role; the default of every system
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +74,10 @@ Together: TypeAlias = Annotated[
     int, Field(ge=1, le=MOST_TOGETHER, description="neighbouring passages that one call of a build reads")
 ]
 """A setting: the neighbouring passages that one call of a build reads."""
+Gleanings: TypeAlias = Annotated[
+    int, Field(ge=0, le=5, description="further calls a passage of a build, which read relations that were missed")
+]
+"""A setting: the calls that read again what a first call missed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +181,7 @@ def answer_once(
     context: int | None,
     layers: tuple[Layer, ...] = (),
     selection: Selection = "fused",
-    *,
-    chosen: bool = False,
 ) -> System:
-    """A system that retrieves once and then answers. With `chosen`, a model chose what comes first, see `Once`."""
-    loop = Once(retriever, kit.make_desk(selection), limit=limit, budget=context, chosen=chosen)
+    """A system that retrieves once and then answers."""
+    loop = Once(retriever, kit.make_desk(selection), limit=limit, budget=context)
     return System(loop=loop, retriever=retriever, layers=layers)

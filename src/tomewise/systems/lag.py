@@ -15,6 +15,7 @@ from tomewise.memory.building import Backlog, estimate, find_backlog
 from tomewise.memory.grounds import find_grounds
 from tomewise.memory.mapped import MappedLayer
 from tomewise.recall.flat import Dense
+from tomewise.store.records import BUILDS
 from tomewise.types import DocumentId, Lagging, PassageId, Question, Scope
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class LagFinder:
 
     def _read(self) -> _State:
         store = self._kit.store
-        version = (store.versions(["vectors/passages"]), store.builds())
+        version = (store.versions(["vectors/passages"]), store.notes(BUILDS))
         state = self._state
         if state is None or state.version != version:
             backlog = find_backlog(self._layers, store)

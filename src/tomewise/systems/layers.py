@@ -6,8 +6,12 @@ from collections.abc import Callable, Mapping
 
 from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.memory import episodes, gists, pages, summaries
+from tomewise.memory.communities.communities_layer import CommunitiesLayer
+from tomewise.memory.communities.community_names import COMMUNITIES, CommunityNames
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import GraphNames
+from tomewise.memory.growing_tree.memtree_layer import MemTreeLayer
+from tomewise.memory.growing_tree.memtree_names import MEMTREE
 from tomewise.memory.schemata.schemata_layer import SchemataLayer
 from tomewise.memory.schemata.schemata_names import SCHEMATA
 from tomewise.memory.tree import tree_layer
@@ -21,6 +25,7 @@ _OWN: Mapping[str, Callable[[Kit], Layer]] = {
     episodes.NAME: lambda kit: episodes.EpisodesLayer(kit.store, kit.model, kit.embedder),
     pages.NAME: lambda kit: pages.PagesLayer(kit.store, kit.model, kit.embedder),
     tree_layer.NAME: lambda kit: tree_layer.TreeLayer(kit.store, kit.model, kit.embedder),
+    MEMTREE: lambda kit: MemTreeLayer(kit.store, kit.model, kit.embedder),
     SCHEMATA: lambda kit: SchemataLayer(kit.store, kit.model, kit.embedder),
 }
 _GRAPH = "graph:passages-triples"
@@ -46,7 +51,7 @@ def make_layers(kit: Kit, *names: str) -> tuple[Layer, ...]:
     for name in names:
         add(name, ())
         if name not in found:
-            known = [*_OWN, _GRAPH, *list_names("layers")]
+            known = [*_OWN, _GRAPH, COMMUNITIES, *list_names("layers")]
             raise UnknownName(f"{name!r} is not a layer: {suggest(name, known)}known are {', '.join(known)}")
     return tuple(found.values())
 
@@ -57,9 +62,15 @@ def _make_layer(name: str, kit: Kit) -> Layer | None:
         refuse_hidden("layers", name)
         return _OWN[name](kit)
     kind, _, instance = name.partition(":")
+    if kind == COMMUNITIES:
+        communities = CommunityNames.read(name)
+        return CommunitiesLayer(kit.store, kit.model, kit.embedder, communities.graph, words=communities.words)
     if kind in _PARTS_OF_GRAPHS and instance and name not in list_names("layers"):
         graph = GraphNames.read(f"graph:{instance}")
-        return GraphLayer(kit.store, kit.model, kit.embedder, source=graph.source, style=graph.style, calls=graph.calls)
+        return GraphLayer(
+            kit.store, kit.model, kit.embedder,
+            source=graph.source, style=graph.style, calls=graph.calls, gleanings=graph.gleanings,
+        )  # fmt: skip
     make = find_plugin("layers", name)
     if make is None:
         return None

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
+from importlib import import_module
 from shlex import quote, split
 from typing import Any, TypeAlias
 
 from tomewise.errors import MissingDependency, UnknownName, UsageError, suggest
 from tomewise.plugins import KINDS, find_plugin, list_names, name_faults, refuse_hidden
 from tomewise.settings import DEFAULTS
-from tomewise.systems import auto, cam, comorag, cosmir, from_passages, graph_walk, hgmem, raptor, readers
 from tomewise.systems.compose import compose
 from tomewise.systems.declaration import OURS, SystemDeclaration, read_declaration
 from tomewise.systems.kit import Kit, Recipe, System, once, rewrite
@@ -23,51 +23,104 @@ _SYSTEM_AND_ABLATION = re.compile(r"(?P<system>[^\s:=]+)(?::(?P<ablation>[^=]*))
 _SETTING = re.compile(r"\w+=.+", re.DOTALL)
 ALL = "all"
 DEFAULT = DEFAULTS.system
+
+
+class Declared(Mapping[str, SystemDeclaration]):
+    """Declarations by name. Each is read when it is first looked at: the file of a family imports all that it wires."""
+
+    def __init__(self, readers: Mapping[str, Callable[[], SystemDeclaration]]) -> None:
+        self._readers = readers
+        self._declarations: dict[str, SystemDeclaration] = {}
+
+    def __getitem__(self, name: str) -> SystemDeclaration:
+        if name not in self._declarations:
+            self._declarations[name] = self._readers[name]()
+        return self._declarations[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._readers)
+
+    def __len__(self) -> int:
+        return len(self._readers)
+
+
+def _list_readers(kind: str, families: Mapping[str, Sequence[str]]) -> dict[str, Callable[[], SystemDeclaration]]:
+    """A reader for each name that the files of families declare."""
+    return {name: partial(_read_family, kind, file, name) for file, names in families.items() for name in names}
+
+
+def _read_family(kind: str, file: str, name: str) -> SystemDeclaration:
+    declarations: Mapping[str, SystemDeclaration] = getattr(import_module(file), kind)
+    return declarations[name]
+
+
+def _read_auto() -> SystemDeclaration:
+    from tomewise.systems.auto import declare_auto
+
+    return declare_auto(lambda name, kit: _wire_way(name, kit), lambda: list_systems())
+
+
+def _compose_named(name: str) -> SystemDeclaration:
+    recall, _, loop = name.partition("+")
+    return compose(name, SYSTEMS[recall], LOOPS[loop])
+
+
 # Each goes around the recall of any system.
-LOOPS: Mapping[str, SystemDeclaration] = {
-    "once": SystemDeclaration(
-        recipe=once,
-        kind="one search",
-        summary="One answer from what was retrieved once.",
-        paper=OURS,
-    ),
-    "rewrite": SystemDeclaration(
-        recipe=rewrite,
-        kind="two searches",
-        summary=(
-            "A second search with a question that the model writes from the first `shown` pieces found; then the "
-            "answer."
+LOOPS: Mapping[str, SystemDeclaration] = Declared(
+    {
+        "once": lambda: SystemDeclaration(
+            recipe=once,
+            kind="one search",
+            summary="One answer from what was retrieved once.",
+            paper=OURS,
         ),
-        paper=OURS,
-    ),
-    **comorag.LOOPS,
-    **hgmem.LOOPS,
-    **cosmir.LOOPS,
-    **readers.LOOPS,
-}
-_SINGLE: Mapping[str, SystemDeclaration] = {
-    **from_passages.SYSTEMS,
-    **graph_walk.SYSTEMS,
-    **raptor.SYSTEMS,
-    **cam.SYSTEMS,
-    **comorag.SYSTEMS,
-    **hgmem.SYSTEMS,
-    **readers.SYSTEMS,
-    **cosmir.SYSTEMS,
-    "auto": auto.declare_auto(lambda name, kit: _wire_way(name, kit), lambda: list_systems()),
-}
+        "rewrite": lambda: SystemDeclaration(
+            recipe=rewrite,
+            kind="two searches",
+            summary=(
+                "A second search with a question that the model writes from the first `shown` pieces found; then the "
+                "answer."
+            ),
+            paper=OURS,
+        ),
+        **_list_readers(
+            "LOOPS",
+            {
+                "tomewise.systems.comorag": ("probe",),
+                "tomewise.systems.hgmem": ("evolve",),
+                "tomewise.systems.cosmir": ("relay",),
+                "tomewise.systems.readers": ("interleave", "stepwise"),
+            },
+        ),
+    }
+)
 # The pairs that papers and our tables compare.
 _NAMED = (
     *("raptor+probe", "hipporag2+probe", "hybrid+probe"),
     *("associative+rewrite", "raptor+interleave", "hipporag2+interleave", "hybrid+interleave", "hybrid+stepwise"),
 )
-SYSTEMS: Mapping[str, SystemDeclaration] = {
-    **_SINGLE,
-    **{
-        f"{recall}+{loop}": compose(f"{recall}+{loop}", _SINGLE[recall], LOOPS[loop])
-        for recall, _, loop in (name.partition("+") for name in _NAMED)
-    },
-}
+SYSTEMS: Mapping[str, SystemDeclaration] = Declared(
+    {
+        **_list_readers(
+            "SYSTEMS",
+            {
+                "tomewise.systems.from_passages": ("naive", "hybrid", "full_context"),
+                "tomewise.systems.graph_walk": ("hipporag2", "cogitorag", "associative"),
+                "tomewise.systems.raptor": ("raptor",),
+                "tomewise.systems.cam": ("cam",),
+                "tomewise.systems.memtree": ("memtree",),
+                "tomewise.systems.lightrag": ("lightrag",),
+                "tomewise.systems.comorag": ("comorag",),
+                "tomewise.systems.hgmem": ("hgmem",),
+                "tomewise.systems.graphrag": ("graphrag",),
+                "tomewise.systems.readers": ("read_agent",),
+                "tomewise.systems.cosmir": ("cosmir", "chain_of_agents"),
+            },
+        ),
+        "auto": _read_auto,
+        **{name: partial(_compose_named, name) for name in _NAMED},
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from tomewise.credentials import hide_credentials
 from tomewise.errors import UsageError
 from tomewise.terminal.completion import complete_documents, complete_layers
 from tomewise.terminal.eval import app as evaluation
+from tomewise.terminal.garbage import collect_as_usual
 from tomewise.terminal.model_options import UNSTATED, ModelOptions, take_model_options
 from tomewise.terminal.options import (
     Documents,
@@ -111,6 +112,7 @@ def build(
             if estimate:
                 costs = estimate_costs(book, variant, work.report, layer or ())
             else:
+                collect_as_usual()
                 report = book.build(
                     variant,
                     layers=layer or (),
@@ -212,7 +214,7 @@ def show(
     """Show what a tome holds: its documents, its layers, its settings; or the text of one document, or an entity."""
     from tomewise.outgoing.passage_models import Document
     from tomewise.terminal import render
-    from tomewise.tome import reports
+    from tomewise.tome.holdings import describe_contents
 
     if entity is not None:
         if document is not None:
@@ -225,7 +227,7 @@ def show(
             # Not through typer, which leaves out of a pipe what looks like a colour.
             print_model(Document.of(whole)) if as_json else print(whole.text)
             return
-        contents = reports.describe_contents(book.store, book.kit.model.name)
+        contents = describe_contents(book.store, book.model_name)
     print_model(contents) if as_json else render.print_contents(contents, console())
 
 
@@ -267,8 +269,10 @@ def find_system() -> str:
 
 
 def find_tome(tome: str | None) -> str:
-    """The tome that an option, the environment or a configuration file names."""
-    return tome or State.tome or configuration.load().tome
+    """The file of the tome that an option, the environment or a configuration file names. Raises UsageError."""
+    from tomewise.store.address import find_path
+
+    return str(find_path(tome or State.tome or configuration.load().tome))
 
 
 @contextmanager
@@ -304,7 +308,9 @@ def _print_answer_json(answer: Answer, nearest: Sequence[Passage], scope: Scope 
 
 def find_last_session(book: Tome) -> str:
     """The session that was answered last, else a name that is free."""
-    kept = set(book.store.session_names())
+    from tomewise.store.records import SESSIONS
+
+    kept = set(book.store.note_names(SESSIONS))
     before: int | None = None
     while kept and (page := book.traces(before=before)):
         for trace in page:
@@ -316,7 +322,9 @@ def find_last_session(book: Tome) -> str:
 
 def find_free_name(book: Tome) -> str:
     """A name for a new session."""
-    taken = set(book.store.session_names())
+    from tomewise.store.records import SESSIONS
+
+    taken = set(book.store.note_names(SESSIONS))
     return next(name for number in range(1, len(taken) + 2) if (name := f"chat-{number}") not in taken)
 
 

@@ -43,12 +43,16 @@ def complete_ids(context: typer.Context, incomplete: str) -> list[str]:
 
 def complete_layers(context: typer.Context, incomplete: str) -> list[str]:
     """Layers that were built in the tome."""
-    return _keep_fitting(incomplete, _read_tome(context, lambda store: store.builds()))
+    from tomewise.store.records import BUILDS
+
+    return _keep_fitting(incomplete, _read_tome(context, lambda store: store.notes(BUILDS)))
 
 
 def complete_sessions(context: typer.Context, incomplete: str) -> list[str]:
     """Sessions of the tome."""
-    return _keep_fitting(incomplete, _read_tome(context, lambda store: store.session_names()))
+    from tomewise.store.records import SESSIONS
+
+    return _keep_fitting(incomplete, _read_tome(context, lambda store: store.note_names(SESSIONS)))
 
 
 def complete_settings(incomplete: str) -> list[str]:

@@ -23,11 +23,8 @@ from tomewise.terminal.work import show_work
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from tomewise.reading.formats import Format
     from tomewise.tome.reports import AddReport
-
-
-from tomewise.reading.formats import Format, list_formats
-from tomewise.reading.metadata import read_plain
 
 _NAMES = 3  # documents to name of a folder
 _LINES = 10  # paths that were passed over for one reason, each with a line
@@ -107,6 +104,8 @@ def add(
 
 def _read_fields(stated: Sequence[str], title: str) -> dict[str, Any]:
     """The fields of `--meta` and `--title`; a field that is stated several times is a list."""
+    from tomewise.reading.metadata import read_plain  # late, since every command waits for this file
+
     fields: dict[str, Any] = {}
     for text in stated:
         name, sign, word = text.partition("=")
@@ -171,6 +170,8 @@ def _print_failures(report: AddReport, sources: int) -> None:
 
 def print_formats(as_json: bool) -> None:
     """Print each format with its suffixes, the places that citations name, and what it needs."""
+    from tomewise.reading.formats import list_formats
+
     formats = list_formats()
     if as_json:
         print_json([_describe(format) for format in formats])

@@ -71,6 +71,7 @@ def change_embedder(
 ) -> None:
     """Give a tome another embedder. All that a model wrote stays. It says before what that takes, and asks."""
     from tomewise.embedding.choose_embedder import choose_embedder
+    from tomewise.store.lookups import read_setting
     from tomewise.tome.open_store import open_store
     from tomewise.tome.reembedding import foresee_reembedding, replace_embedder
 
@@ -78,7 +79,7 @@ def change_embedder(
     path = Path(find_tome(tome))
     store = open_store(path, create=False)
     try:
-        if store.meta("embedder") == chosen.name:
+        if read_setting(store, "embedder") == chosen.name:
             raise UsageError(f"{path} was made with {chosen.name} already: name another embedder")
         with show_work("counting texts"):
             foreseen = foresee_reembedding(store, chosen)

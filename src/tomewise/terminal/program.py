@@ -32,6 +32,7 @@ from tomewise.terminal import (  # noqa: F401 - they add their commands to the a
 )
 from tomewise.terminal.cleaning import clean_streams
 from tomewise.terminal.commands import app
+from tomewise.terminal.garbage import collect_rarely
 from tomewise.terminal.log import log
 from tomewise.terminal.screen import print_message
 from tomewise.terminal.state import KEPT_MESSAGE, State
@@ -72,6 +73,7 @@ _CLEARING = 0.2  # seconds to clear the screen of one that takes longer
 
 def main() -> NoReturn:
     """Run the command line of this process, see `run`. An interrupt ends it within two seconds."""
+    collect_rarely()
     signal.signal(signal.SIGINT, _interrupt)
     _fill_streams()
     for stream in (sys.stdout, sys.stderr):

@@ -13,8 +13,9 @@ from tomewise.events import Chosen, name_layers, read_common, shorten
 from tomewise.memory.schemata.network import describe_network
 from tomewise.outgoing import answer_models
 from tomewise.place import describe_place, describe_source, name_document, read_plain_data
+from tomewise.store.lookups import read_places
 from tomewise.terminal.plain import escape
-from tomewise.tome.scopes import describe_scope
+from tomewise.tome.scope_words import describe_scope
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,6 +49,9 @@ _KINDS = {
     "passages": "passage",
     "tree": "summary",
     "schemata": "summary",
+    "memtree": "summary",
+    "reports": "summary",
+    "entities": "entity",
     "summaries": "summary",
     "episodes": "episode",
     "gists": "gist",
@@ -232,7 +236,7 @@ def print_event(event: Event, out: Console, store: Texts) -> None:
         out.print(f"    [dim]note[/dim] {escape(shorten(note, 100))}")
     for row in common.pool:
         out.print(f"    {escape(_describe_row(row))}")
-    places = store.places(piece.node for piece in common.evidence[:_PIECES])
+    places = read_places(store, (piece.node for piece in common.evidence[:_PIECES]))
     for piece in common.evidence[:_PIECES]:
         document = name_document(places[piece.node][0]) if piece.node in places else ""
         words = (_KINDS.get(piece.layer, piece.layer), piece.title or document, describe_place(piece.place))

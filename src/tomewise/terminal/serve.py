@@ -18,10 +18,10 @@ from tomewise import settings as configuration
 from tomewise.credentials import hide_credentials, remember_credentials
 from tomewise.errors import MissingDependency, UsageError
 from tomewise.terminal.cleaning import clean_json, find_raw
-from tomewise.terminal.commands import app, open_tome
+from tomewise.terminal.commands import app, find_tome, open_tome
+from tomewise.terminal.garbage import collect_as_usual
 from tomewise.terminal.model_options import UNSTATED, ModelOptions, take_model_options
 from tomewise.terminal.options import TomeFile, make_option
-from tomewise.terminal.state import State
 
 
 @app.command(epilog="Example: tome serve novel.tome --root library/")
@@ -66,7 +66,7 @@ def serve(
     stated: dict[str, Any] = {"limit": limit, "offer": " ".join(offer or ()) or None}
     stated = {name: value for name, value in stated.items() if value is not None}
     chosen = replace(models.choose(configuration.load()), **stated)
-    files = tomes or ([] if root else [Path(State.tome or chosen.tome)])
+    files = tomes or ([] if root else [Path(find_tome(None))])
     _check_files(files)
     with _name_extra():
         from tomewise.server.library import Library
@@ -87,6 +87,7 @@ def serve(
         evaluations=evaluations,
         bounds=Bounds(calls=chosen.max_calls, tokens=chosen.max_tokens, cost=chosen.max_cost),
     )
+    collect_as_usual()
     run_server(Library(chosen, files, root, read_only=read_only), options, typer.echo, browse=open_browser)
 
 
@@ -116,7 +117,7 @@ def mcp(
     models: ModelOptions = UNSTATED,
 ) -> None:
     """Offer a tome to an MCP client over standard input and output."""
-    path = Path(tome or State.tome or configuration.load().tome).resolve()
+    path = Path(find_tome(tome)).resolve()
     if config:
         _print_config(path, write, models)
         return
@@ -127,6 +128,7 @@ def mcp(
 
     sys.stdout = find_raw(sys.stdout)  # it carries the protocol, also where a person tries it on a terminal
     with open_tome(str(path), create=write, models=models) as book:
+        collect_as_usual()
         asyncio.run(serve_stdio(path.stem, book, write=write))
 
 

@@ -189,6 +189,8 @@ def _ask_line(
 def _find_session(name: str, book: Tome) -> SessionRecord:
     record = book.session(name).read()
     if record is None:
-        known = suggest(name, book.store.session_names())
+        from tomewise.store.records import SESSIONS
+
+        known = suggest(name, book.store.note_names(SESSIONS))
         raise UnknownName(f"{book.store.address} holds no session {name!a}: {known}`tome sessions` lists them")
     return record

@@ -140,7 +140,7 @@ async def check_retriever(retriever: Retriever, query: str, store: Store | None 
 async def _check_scope(retriever: Retriever, query: str, document: str, store: Store) -> None:
     """Check the ranking within one document."""
     scope = Scope(documents=frozenset({document}))
-    passages = {passage.id for passage in store.passages_of([document]).values()}
+    passages = {passage.id for passage in store.passages(documents=[document]).values()}
     ranking = await retriever.retrieve(query, 5, within=scope)
     _check_ranking(ranking, 5)
     assert all(passages.issuperset(piece.sources) for piece in ranking), f"evidence must come from {document!r} alone"

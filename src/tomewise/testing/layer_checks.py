@@ -11,7 +11,7 @@ from tomewise.memory.grounds import find_grounds
 from tomewise.run import meter
 from tomewise.store.contract import Store
 from tomewise.store.export import export
-from tomewise.store.records import PASSAGES
+from tomewise.store.records import BUILDS, PASSAGES
 from tomewise.store.write_contract import Write
 from tomewise.testing.store_checks import document_of, put_document
 from tomewise.types import Document, Embedder, Layer
@@ -165,7 +165,7 @@ class _WatchedStore:
         """The memory without the intake; the intake and the removals that layers have yet to follow."""
         lines = list(export(self._store))
         intake = [line for line in lines if '"kind": "intake"' in line]
-        removals = {layer: self._store.find_removed_ids(layer) for layer in self._store.builds()}
+        removals = {layer: self._store.find_removed_ids(layer) for layer in self._store.notes(BUILDS)}
         return [line for line in lines if line not in set(intake)], (intake, removals)
 
 

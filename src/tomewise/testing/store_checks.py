@@ -13,7 +13,16 @@ from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import Locked, StoreError, UnknownName
 from tomewise.store.contract import Calls, Store
 from tomewise.store.export import export
-from tomewise.store.records import PASSAGES
+from tomewise.store.lookups import (
+    find_derived,
+    read_edges,
+    read_record,
+    read_setting,
+    read_sources,
+    read_vectors,
+)
+from tomewise.store.records import BUILDS, PASSAGES, SESSIONS, SETTINGS, Found
+from tomewise.store.rights import hold_session, work_alone
 from tomewise.store.write_contract import Write
 from tomewise.types import Condition, Document, Embedder, Node, Passage, Place, Scope, content_id
 
@@ -50,16 +59,15 @@ def check_texts(store: Store) -> None:
     assert [record.id for record in store.documents()] == ["a", "b", "c"], "documents must be ordered by id"
     assert store.documents()[1].metadata == {"year": 1911}, "documents must keep their metadata"
     assert store.document("b") == _make_document("b"), "a document must come back as it was added"
-    assert store.record("b") == store.documents()[1]
-    assert store.read_metadata(["b", "none"]) == {"b": {"year": 1911}}
+    assert read_record(store, "b") == store.documents()[1]
+    assert [record.id for record in store.documents(["c", "none", "b"])] == ["b", "c"], "of the ids that exist"
     text = _make_document("b").text
     assert store.text_between("b", 2, 6) == text[2:6]
     assert store.text_between("b", len(text) - 3, len(text) + 9) == text[-3:], "a part ends where the text ends"
     assert store.text_between("b", 6, 2) == store.text_between("b", len(text) + 9, len(text) + 10) == ""
-    assert store.origins() == dict.fromkeys("abc", "memory")
+    assert {record.source for record in store.documents()} == {"memory"}
+    assert all(record.digest for record in store.documents())
     _check_folders(store)
-    assert store.digest("a") is not None
-    assert store.digest("no such document") is None
     order = [keys["a"], keys["b"], keys["c"]]
     assert list(store.passages()) == store.node_keys(PASSAGES) == order, "passages must be in document order"
     assert list(store.passages([keys["c"], 10**9, keys["a"]])) == [keys["c"], keys["a"]], "keys give the order"
@@ -68,16 +76,19 @@ def check_texts(store: Store) -> None:
     assert len(set(documents.tolist())) == 3, "each document has its number"
     assert positions.tolist() == [0, 0, 0]
     assert {column.dtype for column in (placed, documents, positions)} == {np.dtype(np.int64)}
-    passage = store.passages_of(["b"])[keys["b"]]
+    passage = store.passages(documents=["b", "none"])[keys["b"]]
     assert passage.text == _TEXTS["b"]
-    assert store.passages_between("b", passage.end - 1, passage.end + 9) == {keys["b"]: passage}
-    assert store.passages_between("b", passage.end, passage.end + 9) == {}, "the character at the end is not held"
-    assert store.keys_of([passage.id, "no such node"]) == {passage.id: keys["b"]}
-    assert store.places([passage.id]) == {passage.id: ("b", 0)}
+    assert store.passages(documents=["b"], between=(passage.end - 1, passage.end + 9)) == {keys["b"]: passage}
+    assert store.passages(documents=["b"], between=(passage.end, passage.end + 9)) == {}, (
+        "the character at the end is not held"
+    )
     (gist,) = store.nodes("gists")
+    found = {passage.id: Found(keys["b"], PASSAGES, "b", 0), "g": Found(gist, "gists", None, 0)}
+    assert store.find([passage.id, "no such node", "g"]) == found
+    assert store.find_dependants([keys["b"]]) == {"gists": 1}, "a gist goes with any of its sources"
     assert store.nodes_at([10**9, gist])[gist] == Node(id="g", layer="gists", text="both", sources=(), data={"n": [1]})
-    assert store.sources([gist], "gists") == {gist: [keys["a"], keys["b"]]}, "sources must be in document order"
-    assert store.find_derived([keys["a"], keys["c"]], "made-of:gists") == {keys["a"]: [gist], keys["c"]: []}
+    assert read_sources(store, [gist], "gists") == {gist: [keys["a"], keys["b"]]}, "sources must be in document order"
+    assert find_derived(store, [keys["a"], keys["c"]], "made-of:gists") == {keys["a"]: [gist], keys["c"]: []}
     assert store.keys_within(Scope()) is None, "an empty scope is the whole tome"
     scope = Scope(documents=frozenset("bc"))
     assert _list_within(store, scope, PASSAGES) == sorted((keys["b"], keys["c"])), "a scope names documents"
@@ -91,16 +102,16 @@ def check_texts(store: Store) -> None:
     newer = Scope(where=(Condition("year", "=", 1912),))
     assert _list_within(store, newer, PASSAGES) == [keys["b"]], "new metadata counts, and the passages stay"
     _check_places(store)
-    for ask in (store.document, store.record, lambda name: store.text_between(name, 0, 9)):
+    for ask in (store.document, lambda name: store.text_between(name, 0, 9)):
         _expect_unknown(ask)
 
 
 def _check_folders(store: Store) -> None:
-    assert store.folders() == dict.fromkeys("abc", "")
+    assert [record.folder for record in store.documents()] == ["", "", ""]
     before = store.versions(["documents"])
     with store.write() as change:
         change.set_folders({"a": "/letters", "no such document": "/"})
-    assert store.folders() == {"a": "/letters", "b": "", "c": ""}
+    assert [record.folder for record in store.documents()] == ["/letters", "", ""]
     assert store.versions(["documents"]) != before, "the version of the documents must change with their folders"
 
 
@@ -135,7 +146,7 @@ def check_spaces(store: Store) -> None:
     Ties, removed rows and rows that were added out of order are among what is searched.
     """
     nothing = store.nearest("none", np.ones(16, np.float32), 3)
-    assert len(nothing.keys) == len(store.vectors("none").keys) == len(store.edges("none").keys) == 0
+    assert len(nothing.keys) == len(read_vectors(store, "none").keys) == len(read_edges(store, "none").keys) == 0
     keys = _add_texts(store)
     rows = {name: _EMBEDDER.embed([text])[0] for name, text in _TEXTS.items()}
     query = rows["a"]
@@ -153,15 +164,22 @@ def check_spaces(store: Store) -> None:
     assert np.allclose(store.rows(PASSAGES, [keys["c"], keys["a"]]), np.stack((rows["c"], rows["a"])))
     pairs = store.alike(PASSAGES, np.stack((rows["b"], query)), 0.99)
     assert sorted(zip(pairs.new.tolist(), pairs.neighbours.tolist(), strict=True)) == [(0, keys["b"]), (1, keys["a"])]
-    assert store.neighbours("links", [keys["b"]]).tolist() == [[keys["a"], keys["b"], 0.5]], "edges of either end"
+    link = [keys["a"], keys["b"], 0.5]
+    assert store.edges_at(["links", "none"], [keys["b"]], "b").tolist() == [link], "edges that end at a node"
+    assert store.edges_at(["links"], [keys["b"]], "a").tolist() == [], "and none that begin there"
     before = store.versions(["vectors/passages", "edges/links", "edges/none"])
     assert before["edges/none"] == 0
+    content = np.arange(9, dtype=np.int8)
+    store.keep("made of both", before, content)
+    kept = store.find_kept("made of both", before)
+    assert kept is None or kept.tolist() == content.tolist(), "what is kept must be what was given"
     with store.write() as change:
         change.remove_document("a")
     spaces = store.arrays(before)
     assert spaces["vectors/passages"].keys.tolist() == sorted((keys["b"], keys["c"])), "arrays must follow a removal"
     assert spaces["edges/links"].rows.shape == (0, 3), "edges go with their ends"
     after = store.versions(before)
+    assert store.find_kept("made of both", after) is None, "what is kept at one version must not be found at another"
     assert all(after[name] != before[name] for name in ("vectors/passages", "edges/links")), "a change, a new version"
     assert {name: rows.version for name, rows in spaces.items()} == after
     assert keys["a"] not in store.nearest(PASSAGES, query, 9).keys.tolist(), "what was removed must not be found"
@@ -194,24 +212,24 @@ def check_words(store: Store) -> None:
 def check_records(store: Store) -> None:
     """Check on an empty store the settings, intakes, builds, sessions and traces."""
     keys = _add_texts(store)
-    assert (store.meta("dimensions"), store.meta("none")) == ("16", None)
+    assert (read_setting(store, "dimensions"), read_setting(store, "none")) == ("16", None)
     pending = store.find_pending_keys("gists", [PASSAGES])
     assert pending == [keys["b"], keys["c"]], "what failed and what is new must be pending, in document order"
-    assert store.count_intake("gists") == 1, "failures do not count"
+    assert len(store.intake("gists").done) == 1, "failures do not count"
     intake = store.intake("gists")
     assert (intake.done, intake.failed) == (frozenset({keys["a"]}), {keys["b"]: "refused"})
+    intake = store.intake("gists", [keys["b"], keys["c"], 10**9])
+    assert (intake.done, intake.failed) == (frozenset(), {keys["b"]: "refused"}), "of the nodes given alone"
     assert store.layers() == {"gists": {"nodes": 1, "failed": 1}, PASSAGES: {"nodes": 3, "failed": 0}}
     with store.write() as change:
-        change.count_replies("gists", {"mended": 1})
-        change.mark_again("gists", "mark")
-    assert store.builds()["gists"] == {"model": "m", "replies": {"mended": 1}, "again": "mark"}
+        change.put_note(BUILDS, "gists", {"model": "n", "levels": 2})
+        assert change.note(BUILDS, "gists") == {"model": "n", "levels": 2}, "a transaction sees its own changes"
+    assert store.notes(BUILDS) == {"gists": {"model": "n", "levels": 2}}
     with store.write() as change:
-        change.count_replies("gists", {"mended": 2})
-        change.record_build("gists", {"model": "n"})
-    assert store.builds()["gists"] == {"model": "n", "replies": {"mended": 3}, "former_models": ["m"]}
-    with store.write() as change:
-        change.forget_layer("gists")
-    assert (store.builds(), store.count_intake("gists")) == ({}, 0)
+        change.forget_intake("gists")
+        assert change.remove_note(BUILDS, "gists")
+    assert (store.notes(BUILDS), store.note(BUILDS, "gists"), store.intake("gists").done) == ({}, None, frozenset())
+    assert store.find_pending_keys("gists", [PASSAGES]) == [keys["a"], keys["b"], keys["c"]], "all nodes are new again"
     for question in ("first", "second"):
         saved = store.save_trace(asked="now", question=question, record={"answer": question})
         assert saved == store.trace_numbers(limit=1)[0], "save_trace does not return the number of the trace"
@@ -231,22 +249,22 @@ def check_records(store: Store) -> None:
 def check_sessions(store: Store) -> None:
     """Check on an empty store that sessions are kept, replaced, removed, exported and held by one at a time."""
     with store.write() as change:
-        change.put_session("b", {"turns": [1]})
-        change.put_session("a", {"turns": []})
-        change.put_session("b", {"turns": [1, 2]})
-    assert (store.session_names(), store.session("a")) == (["a", "b"], {"turns": []})
-    assert (store.session("b"), store.session("c")) == ({"turns": [1, 2]}, None)
+        change.put_note(SESSIONS, "b", {"turns": [1]})
+        change.put_note(SESSIONS, "a", {"turns": []})
+        change.put_note(SESSIONS, "b", {"turns": [1, 2]})
+    assert (store.note_names(SESSIONS), store.note(SESSIONS, "a")) == (["a", "b"], {"turns": []})
+    assert (store.note(SESSIONS, "b"), store.note(SESSIONS, "c")) == ({"turns": [1, 2]}, None)
     assert [line for line in export(store) if '"kind": "session"' in line], "sessions must be exported"
-    with store.hold_session("a"), store.hold_session("b"):
+    with hold_session(store, "a"), hold_session(store, "b"):
         try:
-            with store.hold_session("a"):
+            with hold_session(store, "a"):
                 raise AssertionError("a session must be held by one at a time")
         except Locked:
             pass
-    with store.hold_session("a"), store.write() as change:
-        assert change.remove_session("a")
-        assert not change.remove_session("a")
-    assert store.session_names() == ["b"]
+    with hold_session(store, "a"), store.write() as change:
+        assert change.remove_note(SESSIONS, "a")
+        assert not change.remove_note(SESSIONS, "a")
+    assert store.note_names(SESSIONS) == ["b"]
 
 
 async def check_calls(calls: Calls) -> None:
@@ -274,16 +292,13 @@ def check_changes(store: Store) -> None:
     with store.write() as change:
         places = change.put_nodes([word], lifetime="any") | change.put_nodes([group], lifetime="layer")
         change.record_intake("above", [*places.values(), *keys.values()])
-        change.record_build("above", {})
-        change.record_writes("above", ["x", "y"])
-    assert store.builds()["above"] == {"writes": ["x", "y"]}
     both = Scope(documents=frozenset("ab"))
     assert [_list_within(store, both, layer) for layer in ("words", "groups")] == [[places["word"]], [places["group"]]]
     changed = replace(group, text="other", level=1, data={"n": 2}, sources=(ids["b"], ids["c"]))
     with store.write() as change:
         assert change.update_nodes([changed], lifetime="layer") == {"group": places["group"]}, "an update keeps the key"
     assert store.nodes("groups") == {places["group"]: replace(changed, sources=())}
-    assert store.sources([places["group"]], "groups") == {places["group"]: [keys["b"], keys["c"]]}
+    assert read_sources(store, [places["group"]], "groups") == {places["group"]: [keys["b"], keys["c"]]}
     assert store.find_removed_ids("above") == ("group",), "a new text is a removal for the layers above"
     assert places["group"] in store.find_pending_keys("above", ["groups"]), "and an addition"
     with store.write() as change:
@@ -294,12 +309,11 @@ def check_changes(store: Store) -> None:
         change.remove_document("a")
         change.remove_document("c")
     assert store.nodes("words") == {}, "and goes with the last"
-    assert store.sources(store.nodes("groups"), "groups") == {places["group"]: []}, "only its layer removes it"
+    assert read_sources(store, store.nodes("groups"), "groups") == {places["group"]: []}, "only its layer removes it"
     assert store.find_removed_ids("above") == tuple(sorted((*ids.values(), "group", "word")))
     with store.write() as change:
-        change.record_build("above", {"model": "m"})
+        change.record_intake("above", [])
     assert store.find_removed_ids("above") == (), "a build has followed the removals"
-    assert store.builds()["above"] == {"model": "m", "writes": ["x", "y"]}
     _check_rows_that_change(store, places["group"])
 
 
@@ -309,19 +323,21 @@ def _check_rows_that_change(store: Store, key: int) -> None:
         others = change.put_nodes([replace(_GUEST, id=name) for name in "xyz"], lifetime="layer")
         x, y, z = others.values()
         pairs = np.array([[key, x], [key, y], [key, z]])
-        change.replace_vectors("groups", [key], rows[:1])
-        change.replace_vectors("groups", [key], rows[1:])
+        change.put_vectors("groups", [key], rows[:1], replace=True)
+        change.put_vectors("groups", [key], rows[1:], replace=True)
         change.put_edges("pairs", pairs[:, 0], pairs[:, 1], np.array([0.1, 0.2, 0.3]))
     assert np.allclose(store.rows("groups", [key]), rows[1:]), "a vector is replaced"
     with store.write() as change:
-        change.reweight_edges("pairs", pairs[:2], np.array([0.5, 0.6]))
+        change.put_edges("pairs", pairs[:2, 0], pairs[:2, 1], np.array([0.5, 0.6]), replace=True)
+        change.put_edges("pairs", pairs[:1, 0], pairs[:1, 1], np.array([0.9]))
         change.remove_edges("pairs", np.array([[key, z], [z, key]]))
-    assert sorted(store.edges("pairs").rows.tolist()) == [[key, x, 0.5], [key, y, 0.6]], "edges change by their pairs"
-    _check_refusal(store, lambda change: change.reweight_edges("pairs", pairs[2:], np.ones(1)))
+    assert sorted(read_edges(store, "pairs").rows.tolist()) == [[key, x, 0.5], [key, y, 0.6]], (
+        "edges change by their pairs"
+    )
     _check_refusal(store, lambda change: change.update_nodes([_GUEST]))
     with store.write() as change:
         change.remove_edges("pairs")
-    assert not len(store.edges("pairs").keys)
+    assert not len(read_edges(store, "pairs").keys)
 
 
 def _check_refusal(store: Store, make: Callable[[Write], object]) -> None:
@@ -341,7 +357,14 @@ def check_transactions(store: Store) -> None:
     first = put_document(store, _EMBEDDER, document_of("one", "The first text."))
     before = list(export(store))
     second = put_document(store, _EMBEDDER, document_of("two", "The second text."))
-    assert store.vectors(PASSAGES).keys.tolist() == first + second, "arrays must follow an addition"
+    assert read_vectors(store, PASSAGES).keys.tolist() == first + second, "arrays must follow an addition"
+    with store.snapshot() as moment:
+        known = moment.passages()
+        third = put_document(store, _EMBEDDER, document_of("third", "The third text."))
+        assert moment.passages() == known, "a snapshot is of one moment"
+        assert read_vectors(moment, PASSAGES).keys.tolist() == first + second, "for arrays too"
+    with store.write() as change:
+        assert change.remove_document("third") == third
     ids = [passage.id for passage in store.passages().values()]
     gist = Node(id="g1", layer="gists", text="both", sources=(ids[1],))
     word = Node(id="w1", layer="words", text="text", sources=tuple(ids))
@@ -378,7 +401,7 @@ def check_transactions(store: Store) -> None:
     assert store.document("three") == moved, "a document that moved has its new id"
     assert store.passages()[fresh[0]].id == content_id("p", "three", 0, len(moved.text), moved.text)
     assert store.passages()[fresh[0]].document == "three", "its passages keep their keys and get new ids"
-    assert fresh[0] in store.vectors(PASSAGES).keys.tolist(), "its passages keep their vectors"
+    assert fresh[0] in read_vectors(store, PASSAGES).keys.tolist(), "its passages keep their vectors"
     (page,) = store.nodes("pages").values()
     assert page.id != "w1", "what was made from a document that moved has new ids"
     assert page.data == {"document": "three"}, "and names the new id"
@@ -388,13 +411,13 @@ def check_transactions(store: Store) -> None:
         renewed = change.renew_passage(fresh[0])
     assert renewed not in fresh, "a renewed passage has a new key"
     assert store.passages()[renewed].text == "The second text."
-    assert renewed in store.vectors(PASSAGES).keys.tolist(), "a renewed passage keeps its vector"
+    assert renewed in read_vectors(store, PASSAGES).keys.tolist(), "a renewed passage keeps its vector"
     try:
-        with store.alone("build"), store.alone("build"):
+        with work_alone(store, "build"), work_alone(store, "build"):
             raise AssertionError("only one may build at a time")
     except Locked:
         pass
-    with store.alone("build"):
+    with work_alone(store, "build"):
         pass
 
 
@@ -409,7 +432,7 @@ def put_document(store: Store, embedder: Embedder, document: Document) -> list[i
     name = content_id("p", document.id, 0, end, document.text)
     passage = Passage(id=name, document=document.id, position=0, start=0, end=end, text=document.text)
     with store.write() as change:
-        change.set_meta("dimensions", str(embedder.dimensions))
+        change.put_note(SETTINGS, "dimensions", str(embedder.dimensions))
         keys = change.put_document(document, content_id("d", document.text), [passage])
         change.put_vectors(PASSAGES, keys, embedder.embed([passage.content]))
     return keys
@@ -428,7 +451,7 @@ def _add_texts(store: Store) -> dict[str, int]:
         change.put_nodes([Node(id="g", layer="gists", text="both", sources=sources, data={"n": [1]})])
         change.put_edges("links", np.array([keys["a"]]), np.array([keys["b"]]), np.array([0.5]))
         change.record_intake("gists", [keys["a"]], {keys["b"]: "refused"})
-        change.record_build("gists", {"model": "m"})
+        change.put_note(BUILDS, "gists", {"model": "m"})
     return keys
 
 

@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tomewise.errors import UsageError, suggest
-from tomewise.reading.bounds import Bounds
 from tomewise.settings import DEFAULTS, SETTINGS, Settings
-from tomewise.systems.registry import parse_variant
 
 if TYPE_CHECKING:
     from tomewise.language.prompts import Prompts
@@ -66,7 +64,10 @@ def check_settings(settings: Settings) -> None:
     from tomewise.language.choose_model import check_models
     from tomewise.language.spec import check_address
 
-    parse_variant(settings.system)
+    if settings.system != DEFAULTS.system:
+        from tomewise.systems.registry import parse_variant  # late: it imports all systems
+
+        parse_variant(settings.system)
     read_prompts(settings)
     check_models(settings.model, settings.models, settings.base_url)
     if settings.embedder_base_url:
@@ -78,11 +79,8 @@ def read_prompts(settings: Settings) -> Prompts:
     from tomewise.language.choose_model import list_roles
     from tomewise.language.prompts import Prompts
 
-    prompts = Prompts(Path(settings.prompts) if settings.prompts else None)
+    if not settings.prompts:
+        return Prompts()
+    prompts = Prompts(Path(settings.prompts))
     prompts.check_files(list_roles())
     return prompts
-
-
-def read_bounds(settings: Settings) -> Bounds:
-    """The limits on reading one file."""
-    return Bounds.of(seconds=settings.read_seconds, memory=settings.read_memory, characters=settings.read_characters)

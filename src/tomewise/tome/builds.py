@@ -16,9 +16,11 @@ from tomewise.memory.neighbours import note_sizes
 from tomewise.memory.renewal import forget_memory
 from tomewise.run import open_run
 from tomewise.store.contract import Store
+from tomewise.store.records import BUILDS
+from tomewise.store.rights import work_alone
 from tomewise.systems.kit import Kit
 from tomewise.systems.layers import make_layers
-from tomewise.systems.registry import Variant
+from tomewise.systems.registry import Choice, choose_variant
 from tomewise.tome.fixed_settings import check_embedder
 from tomewise.tome.inputs import check_type, read_texts
 from tomewise.tome.reports import BuildReport
@@ -33,8 +35,11 @@ class Builds:
     def __init__(self, kit: Kit) -> None:
         self._kit = kit
 
-    def wire_layers(self, variant: Variant, names: str | Sequence[str]) -> list[Layer]:
+    def wire_layers(
+        self, system: Choice, settings: Mapping[str, Any] | None, names: str | Sequence[str]
+    ) -> list[Layer]:
         """The layers of a system and those of these names; of two with one name, the system's. Raises UnknownName."""
+        variant = choose_variant(system, settings)
         further = make_layers(self._kit, *read_names("layers", names))
         return list({layer.name: layer for layer in (*further, *variant.wire(self._kit).layers)}.values())
 
@@ -44,15 +49,15 @@ class Builds:
         """Bring the layers up to date. See `Tome.build`."""
         store, names = self._kit.store, read_names("again", again)
         check_type("extractions", extractions, str | PathLike | None, "a path")
-        with store.alone("build"), open_run() as used:
+        with work_alone(store, "build"), open_run() as used:
             await run_in_thread(check_embedder, store, self._kit.embedder)
             provide = None
             if extractions:
                 provide = await run_in_thread(provide_extractions, layers, Path(extractions), store, report)
             await run_in_thread(forget_memory, names, layers, store)
-            before = store.builds()
+            before = store.notes(BUILDS)
             reports = await build(layers, store, report, provide=provide)
-            after = store.builds()
+            after = store.notes(BUILDS)
             noted = (_note_model(each, self._kit.model.name, before, after) for each in reports)
             return BuildReport(tuple(note_sizes(noted, layers, after)), used.usage())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,20 +14,25 @@ from tomewise.memory.passages import PassagesLayer
 from tomewise.notebook_display import write_table
 from tomewise.reading.bounds import Bounds
 from tomewise.reading.folder import FolderRules
+from tomewise.reading.json_lines import add_prefix
 from tomewise.reading.process import ReaderProcess
 from tomewise.reading.read import NamedFile, Source, SourceReader
-from tomewise.store.records import DocumentRecord
+from tomewise.store.lookups import read_record, read_setting
+from tomewise.store.records import BUILDS, DocumentRecord
+from tomewise.store.rights import work_alone
 from tomewise.systems.kit import Kit
 from tomewise.systems.lag import LagFinder
 from tomewise.systems.layers import make_layers
+from tomewise.tome.builds import read_names
 from tomewise.tome.embedder_address import remember_address
 from tomewise.tome.exact_names import find_exactly
 from tomewise.tome.fixed_settings import fix_settings, make_splitter
-from tomewise.tome.inputs import Claims, read_documents, remember_folders
+from tomewise.tome.inputs import check_type
 from tomewise.tome.moved_files import MovedFiles
 from tomewise.tome.reports import AddReport, RemoveReport
 from tomewise.tome.session_memory import forget_in_all
-from tomewise.tome.stated_fields import StatedFields, forget_unused
+from tomewise.tome.sources import Claims, check_prefix, read_documents, read_sources, remember_folders
+from tomewise.tome.stated_fields import StatedFields, check_fields, forget_unused
 from tomewise.types import Change, Document, DocumentId, Lagging, Layer, Metadata, Report
 
 if TYPE_CHECKING:
@@ -48,26 +54,39 @@ class Contents:
 
     async def add(
         self,
-        sources: Sequence[str | Path | Document | NamedFile],
+        named: Sequence[str | PathLike[str] | Document | NamedFile],
         report: Report,
         *,
         prefix: str,
-        rules: FolderRules,
+        follow: bool,
+        include: str | Sequence[str],
+        exclude: str | Sequence[str],
+        ignored: bool,
         sync: bool,
         keep_going: bool,
         metadata: Metadata,
     ) -> AddReport:
-        """Read the sources and remember them. See `Tome.add`."""
+        """Read the sources that are named, and remember them. See `Tome.add`."""
+        sources = read_sources(named)
+        check_prefix(prefix)
+        rules = FolderRules(
+            include=read_names("include", include),
+            exclude=read_names("exclude", exclude),
+            ignored=ignored,
+            follow=follow,
+        )
+        check_fields(metadata, sources)
         store, embedder = self._kit.store, self._kit.embedder
         skipped: dict[str, str] = {}
         failed: dict[str, str] = {}
-        with store.alone("add"), ReaderProcess(self._bounds) as process:
+        with work_alone(store, "add"), ReaderProcess(self._bounds) as process:
             # Check again: another process may have fixed other settings since this tome was opened.
             size, overlap = fix_settings(store, embedder, *self._size)
             remember_address(store, embedder)
             splitter = make_splitter(store, embedder, size, overlap)
             files = await run_in_thread(MovedFiles, store, sources if sync else ())
-            claims = Claims({name: source for name, source in store.origins().items() if name not in files.gone})
+            known = {record.id: record.source for record in store.documents(_list_ids(sources, prefix))}
+            claims = Claims({name: source for name, source in known.items() if name not in files.gone})
             fields = StatedFields(store, metadata, sources)
 
             def check(source: Source) -> None:
@@ -91,14 +110,15 @@ class Contents:
     async def _find_lag(self) -> Lagging | None:
         """How far the layers lag that are built, as they are usually made; None if they do not."""
         layers: dict[str, Layer] = {}
-        for name in await run_in_thread(self._kit.store.builds):
+        for name in await run_in_thread(self._kit.store.note_names, BUILDS):
             with suppress(TomewiseError):  # a layer with other settings, or of a plugin that is gone
                 layers |= {layer.name: layer for layer in make_layers(self._kit, name)}
         return await LagFinder(self._kit, "", list(layers.values())).describe()
 
     async def remove(self, document: str | Document | DocumentRecord) -> RemoveReport:
         """Forget documents, and everything derived from them alone. See `Tome.remove`."""
-        with self._kit.store.alone("remove"):
+        check_type("document", document, str | Document | DocumentRecord, "a name, or one of `documents()`")
+        with work_alone(self._kit.store, "remove"):
             return await run_in_thread(self._remove, document)
 
     def _remove(self, document: str | Document | DocumentRecord) -> RemoveReport:
@@ -106,7 +126,7 @@ class Contents:
         if isinstance(document, str):
             records: Sequence[DocumentRecord] = find_exactly(document, store).records
         else:
-            records = (store.record(document.id),)
+            records = (read_record(store, document.id),)
         with store.write() as change:
             removed = sum(len(change.remove_document(record.id)) for record in records)
         forget_unused(store)
@@ -114,6 +134,12 @@ class Contents:
         passages = sum(record.passages for record in records)
         ids = tuple(record.id for record in records)
         return RemoveReport(ids[0] if len(ids) == 1 else str(document), passages, removed - passages, ids)
+
+
+def _list_ids(sources: Sequence[str | Path | Document | NamedFile], prefix: str) -> list[DocumentId] | None:
+    """The ids that the sources will have; None where only reading tells them."""
+    documents = [source for source in sources if isinstance(source, Document)]
+    return [add_prefix(prefix, document.id) for document in documents] if len(documents) == len(sources) else None
 
 
 def write_overview(store: Store, model: str) -> str:
@@ -125,7 +151,7 @@ def write_overview(store: Store, model: str) -> str:
     more = len(records) - len(rows)
     title = f"{len(records):,} document{'' if len(records) == 1 else 's'}"
     title += f", of which {more:,} are not shown" if more else ""
-    origin = f"{store.address} · {store.meta('embedder')} · {model}"
+    origin = f"{store.address} · {read_setting(store, 'embedder')} · {model}"
     return write_table(("layer", "nodes", "failed"), layers, origin) + write_table(
         ("document", "passages", "characters"), rows, title
     )

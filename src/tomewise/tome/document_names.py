@@ -167,7 +167,9 @@ class KeptNames:
         version = self._store.versions(["documents"])
         with self._lock:
             if self._kept is None or self._kept[0] != version:
-                self._kept = version, DocumentNames(self._store.origins(), self._store.folders())
+                records = self._store.documents()
+                sources = {record.id: record.source for record in records}
+                self._kept = version, DocumentNames(sources, {record.id: record.folder for record in records})
             return self._kept[1]
 
 

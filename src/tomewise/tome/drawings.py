@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING
 
 from tomewise.errors import UnknownName, UsageError
 from tomewise.loops.working_pictures import Drawable
+from tomewise.memory.communities.communities_picture import draw_communities
+from tomewise.memory.communities.community_names import COMMUNITIES, CommunityNames
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.memory.graph.graph_picture import draw_graph
+from tomewise.memory.growing_tree.memtree_names import MEMTREE
 from tomewise.memory.schemata.schemata_names import SCHEMATA, SchemataNames
 from tomewise.memory.schemata.schemata_picture import draw_schemata
 from tomewise.memory.summary_picture import draw_line, draw_tree
+from tomewise.memory.tree.tree_layer import NAME as TREE
 from tomewise.pictures import LIMIT, Picture, PicturePassage, Uses, list_missing, read_uses, shorten_label
 from tomewise.place import describe_place
+from tomewise.store.lookups import find_keys
+from tomewise.store.records import BUILDS
 from tomewise.systems.kit import System
 from tomewise.systems.registry import Choice, choose_variant
 from tomewise.tome.traces import Trace
@@ -38,7 +44,7 @@ def find_drawable(choice: Choice | System, kit: Kit) -> Drawable:
     name = type(loop).__name__ if isinstance(choice, System) else choose_variant(choice).label
     raise UsageError(
         f"{name} answers without a working memory, so there is nothing to draw: "
-        "use comorag, hgmem, cosmir, or another recall with +probe, +evolve or +relay, such as hybrid+probe"
+        "use comorag, hgmem, graphrag, cosmir, or another recall with +probe, +evolve or +relay, such as hybrid+probe"
     )
 
 
@@ -64,7 +70,7 @@ def draw_layer(
     """A layer, by the name that `tome show` prints; `trace` highlights what its answer used. Raises UnknownName."""
     if limit < 1 or limit > LIMIT:
         raise UsageError(f"{limit} nodes: a picture of a layer shows from 1 to {LIMIT}")
-    built = store.builds()
+    built = store.notes(BUILDS)
     if layer not in built:
         raise UnknownName(f"{layer!r} is not built: this tome has {', '.join(built) or 'no layer yet'}")
     uses = read_uses(trace.answer) if trace else Uses()
@@ -73,10 +79,12 @@ def draw_layer(
         raise UsageError(f"{layer} has no entities to look around: choose a graph")
     if kind == "graph":
         drawn = draw_graph(store, GraphNames.read(layer), around=around, hops=hops, limit=limit, uses=uses)
+    elif kind == COMMUNITIES:
+        drawn = draw_communities(store, CommunityNames.read(layer), limit=limit, uses=uses)
     elif kind == SCHEMATA:
         drawn = draw_schemata(store, SchemataNames(layer), limit=limit, uses=uses)
     else:
-        drawn = (draw_tree if kind == "tree" else draw_line)(store, layer, limit=limit, uses=uses)
+        drawn = (draw_tree if kind in (TREE, MEMTREE) else draw_line)(store, layer, limit=limit, uses=uses)
     return fill_texts(drawn, store)
 
 
@@ -103,7 +111,7 @@ def fill_texts(picture: Picture, store: Store) -> Picture:
 
 def read_texts(wanted: Iterable[NodeId], store: Store) -> Iterator[tuple[NodeId, PicturePassage]]:
     """Those of these nodes that the tome has, with their texts; passages also with their place in a document."""
-    keys = store.keys_of(wanted)
+    keys = find_keys(store, wanted)
     passages = store.passages(keys.values())
     for passage in passages.values():
         place = describe_place(passage.place, passage.position + 1)

@@ -11,6 +11,8 @@ from tomewise.embedding.choose_embedder import BUNDLED, choose_embedder
 from tomewise.errors import StoreError, UnknownName, UsageError
 from tomewise.language.spec import check_address
 from tomewise.settings import read_variable
+from tomewise.store.lookups import read_setting
+from tomewise.store.records import SETTINGS
 from tomewise.trust import refuse_embedder
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from tomewise.types import Embedder
 
 ADDRESS_KEY = "embedder_base_url"
-_LOCAL = re.compile(rf"hash(:[0-9]+)?|{'|'.join(map(re.escape, BUNDLED))}", re.ASCII)  # they ask and fetch nothing
+_LOCAL = re.compile(rf"hash(:[0-9]+)?|{'|'.join(map(re.escape, BUNDLED))}", re.ASCII)
 
 
 def remember_address(store: Store, embedder: Embedder) -> None:
@@ -28,9 +30,9 @@ def remember_address(store: Store, embedder: Embedder) -> None:
     from tomewise.embedding.openai import ADDRESS
 
     address = find_address(embedder)
-    if address and address != (store.meta(ADDRESS_KEY) or ADDRESS):
+    if address and address != (read_setting(store, ADDRESS_KEY) or ADDRESS):
         with store.write() as change:
-            change.set_meta(ADDRESS_KEY, address)
+            change.put_note(SETTINGS, ADDRESS_KEY, address)
 
 
 def find_address(embedder: Embedder) -> str:
@@ -45,6 +47,11 @@ def find_address(embedder: Embedder) -> str:
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
+def is_local(embedder: str) -> bool:
+    """Whether an embedder of this name computes here and fetches nothing."""
+    return _LOCAL.fullmatch(embedder) is not None
+
+
 def refuse_foreign_embedder(settings: Mapping[str, str], source: str, own: Embedder) -> None:
     """Raise UsageError if a tome was made with an embedder that is neither bundled, `hash`, nor our `own`.
 
@@ -54,7 +61,7 @@ def refuse_foreign_embedder(settings: Mapping[str, str], source: str, own: Embed
 
     name = settings.get("embedder") or "bundled"
     address = (settings.get(ADDRESS_KEY) or ADDRESS) if name.startswith("openai:") else ""
-    if _LOCAL.fullmatch(name) or (name, address) == (own.name, find_address(own)):
+    if is_local(name) or (name, address) == (own.name, find_address(own)):
         return
     place = f" at {address[:200]!a}" if address else ""
     raise UsageError(
@@ -71,7 +78,7 @@ def find_embedder(store: Store, named: str | Embedder | None, base_url: str | No
     """
     if named is not None and not isinstance(named, str):
         return named
-    recorded = store.meta("embedder")
+    recorded = read_setting(store, "embedder")
     if recorded and named is None:
         refuse_embedder(recorded, store.address)
     if recorded and named in (None, recorded):
@@ -88,7 +95,7 @@ def _reopen_embedder(store: Store, name: str, base_url: str | None) -> Embedder:
     A tome may come from anyone. So an address of its own is used only on this machine: the embedder then asks nothing
     else, and sends no key. OpenAI's own address is asked with the user's key. Raises StoreError that names any other.
     """
-    recorded = store.meta(ADDRESS_KEY) if name.startswith("openai:") else None
+    recorded = read_setting(store, ADDRESS_KEY) if name.startswith("openai:") else None
     if base_url or recorded is None or read_variable("OPENAI_BASE_URL"):
         return choose_embedder(name, base_url=base_url)
     from tomewise.embedding.openai import ADDRESS

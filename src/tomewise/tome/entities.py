@@ -15,6 +15,7 @@ from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.outgoing import report_models
 from tomewise.outgoing.form import Naming, read_fields
+from tomewise.store.lookups import find_derived, find_keys, read_sources
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
@@ -56,7 +57,7 @@ def find_entity(name: str, store: Store) -> FoundEntity:
         raise NotBuilt("no graph is built in this tome, so it knows no entities: run `tome build --system hipporag2`")
     wanted = normalise_name(name)
     ids = {graph: GraphNames.read(f"graph:{graph}").entity(wanted) for graph in graphs}
-    known = store.keys_of(ids.values())
+    known = find_keys(store, ids.values())
     if keys := {graph: known[id] for graph, id in ids.items() if id in known}:
         return _read_entity(wanted, keys, store)
     names = {node.text for graph in graphs for node in store.nodes(_ENTITIES + graph).values()}
@@ -97,7 +98,7 @@ def describe_entity(
 def _read_entity(name: str, entities: Mapping[str, int], store: Store) -> FoundEntity:
     """The entity with this node key in each of these graphs."""
     facts = tuple((text, graph) for graph, key in entities.items() for text in _find_facts(key, graph, store))
-    sources = [store.sources([key], _ENTITIES + graph).get(key, ()) for graph, key in entities.items()]
+    sources = [read_sources(store, [key], _ENTITIES + graph).get(key, ()) for graph, key in entities.items()]
     passages = store.passages(dict.fromkeys(key for keys in sources for key in keys))
     kinds = [_find_kind(name, key, graph, store) for graph, key in entities.items()]
     return FoundEntity(
@@ -117,8 +118,8 @@ def _find_kind(name: str, entity: int, graph: str, store: Store) -> str:
 def _find_neighbours(entities: Mapping[str, int], store: Store) -> tuple[tuple[str, int], ...]:
     counts: Counter[str] = Counter()
     for graph, entity in entities.items():
-        facts = store.neighbours(f"ends:{graph}", [entity])[:, 0].astype(int).tolist()
-        ends = store.neighbours(f"ends:{graph}", facts)[:, 1].astype(int).tolist()
+        facts = store.edges_at([f"ends:{graph}"], [entity], "b")[:, 0].astype(int).tolist()
+        ends = store.edges_at([f"ends:{graph}"], facts, "a")[:, 1].astype(int).tolist()
         others = Counter(end for end in ends if end != entity)
         for key, node in store.nodes_at(others).items():
             counts[node.text] += others[key]
@@ -126,12 +127,12 @@ def _find_neighbours(entities: Mapping[str, int], store: Store) -> tuple[tuple[s
 
 
 def _find_facts(entity: int, graph: str, store: Store) -> list[str]:
-    facts = store.neighbours(f"ends:{graph}", [entity])[:, 0].astype(int).tolist()
+    facts = store.edges_at([f"ends:{graph}"], [entity], "b")[:, 0].astype(int).tolist()
     return [node.text for node in store.nodes_at(dict.fromkeys(facts)).values()]
 
 
 def _find_gists(passages: Mapping[int, Passage], store: Store) -> dict[PassageId, str]:
-    made = store.find_derived(passages, f"made-of:{GISTS}")
+    made = find_derived(store, passages, f"made-of:{GISTS}")
     texts = store.nodes_at(_flatten(made.values()))
     return {passages[key].id: texts[gists[0]].text for key, gists in made.items() if gists}
 

@@ -13,9 +13,8 @@ from glob import escape, has_magic
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from tomewise.errors import UnknownName, UsageError
+from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.reading.folder import resolve_path
-from tomewise.tome.inputs import suggest_document
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
@@ -43,8 +42,9 @@ def find_exactly(name: str, store: Store) -> NamedDocuments:
     if not name.strip():
         raise UsageError("the name of the document is empty: `tome show` lists the documents")
     path = resolve_path(name)
-    if store.digest(name) is not None and (path == name or store.digest(path) is None):
-        return NamedDocuments((store.record(name),), single=True)  # without reading the records of all documents
+    exact = {record.id: record for record in store.documents([name, path])}
+    if len(exact) == 1 and name in exact:
+        return NamedDocuments((exact[name],), single=True)  # without reading the records of all documents
     records = store.documents()
     files = [record for record in records if path in (record.id, record.source) or record.source == name]
     files = files or [record for record in records if record.source.startswith(path.rstrip("/") + "/")]
@@ -90,3 +90,34 @@ def _list_ids(records: Sequence[DocumentRecord]) -> str:
     ids = sorted({record.id for record in records})
     more = ", ..." if len(ids) > _LISTED else ""
     return f"{len(ids)} documents ({', '.join(map(repr, ids[:_LISTED]))}{more})"
+
+
+def find_document(name: str, store: Store) -> DocumentRecord:
+    """The document with this id, title, source or part of its id. Raises UnknownName for no match and for several."""
+    if not name.strip():
+        raise UsageError("the name of the document is empty: `tome show` lists the documents")
+    path = resolve_path(name)
+    exact = {record.id: record for record in store.documents([name, path])}
+    if len(exact) == 1 and name in exact:
+        return exact[name]  # most callers know the id: without reading the records of all documents
+    records = store.documents()
+    for matches in (
+        [record for record in records if record.id in (name, path)],
+        [record for record in records if record.title == name],
+        [record for record in records if record.source in (name, path)],
+        [record for record in records if record.id.endswith("/" + name)],
+        [record for record in records if name in record.id],
+    ):
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            examples = ", ".join(repr(record.id) for record in matches[:3]) + (", ..." if len(matches) > 3 else "")
+            raise UnknownName(f"{name!r} fits {len(matches)} documents ({examples}): give the whole id")
+    raise UnknownName(f"no document {name!r} in {store.address}: {suggest_document(name, store)}")
+
+
+def suggest_document(name: str, store: Store) -> str:
+    """The remedy for a document that does not exist: the nearest id, title or file name, and where all are listed."""
+    records = store.documents()
+    known = {spelling for record in records for spelling in (record.id, record.id.rsplit("/", 1)[-1], record.title)}
+    return f"{suggest(name, known - {''})}`tome show` lists the documents"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tomewise.errors import StoreError, UsageError
+from tomewise.store.lookups import read_setting
+from tomewise.store.records import SETTINGS
 from tomewise.tome.embedder_address import remember_address
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ def fix_settings(store: Store, embedder: Embedder, tokens: int | None, overlap: 
     for sizes that are impossible.
     """
     requested = {"embedder": embedder.name, "passage_tokens": tokens, "overlap": overlap}
-    recorded = {key: store.meta(key) for key in requested}
+    recorded = {key: read_setting(store, key) for key in requested}
     differing = [key for key, value in requested.items() if value is not None and str(value) != recorded[key]]
     if differing and store.holds_documents():
         key = differing[0]
@@ -41,7 +43,7 @@ def fix_settings(store: Store, embedder: Embedder, tokens: int | None, overlap: 
 
 def check_embedder(store: Store, embedder: Embedder) -> None:
     """Raise StoreError if the tome has another embedder now than when it was opened: see `tome.reembedding`."""
-    recorded = store.meta("embedder")
+    recorded = read_setting(store, "embedder")
     if recorded != embedder.name and store.holds_documents():
         raise StoreError(f"{store.address} has another embedder now, {recorded}, not {embedder.name}: open it again")
 
@@ -70,5 +72,5 @@ def _record_settings(store: Store, embedder: Embedder, size: int, overlap: int) 
     settings = {"embedder": embedder.name, "passage_tokens": size, "overlap": overlap}
     with store.write() as change:
         for key, value in {**settings, "dimensions": embedder.dimensions}.items():
-            change.set_meta(key, str(value))
+            change.put_note(SETTINGS, key, str(value))
     remember_address(store, embedder)

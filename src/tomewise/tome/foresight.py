@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from tomewise.language.choose_model import EXTRACTIVE
-from tomewise.store.lifetimes import name_source_space
+from tomewise.store.records import BUILDS
 
 if TYPE_CHECKING:
-    from tomewise.store.contract import Store, Texts
+    from tomewise.store.contract import Store
     from tomewise.types import DocumentId
 
 
@@ -36,9 +35,9 @@ class Foresight:
 
 def foresee_removal(documents: Collection[DocumentId], store: Store) -> Foresight:
     """What would go with these documents, as `Write.remove_document` decides it."""
-    passages = list(store.passages_of(documents))
-    layers = count_dependants(passages, list(store.layers()), store)
-    models = _find_models(store.builds())
+    passages = list(store.passages(documents=documents))
+    layers = store.find_dependants(passages)
+    models = _find_models(store.notes(BUILDS))
     paid: Counter[str] = Counter()
     for layer, count in layers.items():
         if names := models.get(layer):
@@ -54,25 +53,3 @@ def _find_models(builds: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
         names = ", ".join(sorted(set(recorded.split(", ")) - {"", EXTRACTIVE}))
         models |= dict.fromkeys(record.get("writes", (layer,)), names)
     return models
-
-
-def count_dependants(keys: Collection[int], layers: Collection[str], store: Texts) -> dict[str, int]:
-    """How many nodes of each layer would go if these nodes were removed, as `Write.remove_nodes` decides it."""
-    gone = set(keys)
-    front = sorted(gone)
-    counts: Counter[str] = Counter()
-    while front:
-        found = {layer: _find_orphans(front, gone, layer, store) - gone for layer in layers}
-        counts.update({layer: len(orphans) for layer, orphans in found.items() if orphans})
-        front = sorted(set[int]().union(*found.values()))
-        gone.update(front)
-    return dict(counts)
-
-
-def _find_orphans(front: list[int], gone: Collection[int], layer: str, store: Texts) -> set[int]:
-    made = store.find_derived(front, name_source_space(layer, "all"))
-    seen = store.find_derived(front, name_source_space(layer, "any"))
-    candidates = set(chain.from_iterable(seen.values()))
-    sources = store.sources(candidates, layer) if candidates else {}
-    lost = {key for key, rests_on in sources.items() if set(rests_on) <= set(gone)}
-    return lost.union(*made.values())

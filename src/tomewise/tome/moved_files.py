@@ -28,7 +28,7 @@ class MovedFiles:
         self.moved: list[DocumentId] = []
         self._store = store
         self._folders = [_check_folder(folder) for folder in folders]
-        self._origins = store.origins() if self._folders else {}
+        self._origins = {record.id: record.source for record in store.documents()} if self._folders else {}
         self.gone = {name for name, source in self._origins.items() if self._is_gone(source)}
         self._ids: dict[str, list[DocumentId]] = {}  # of the documents that are gone, by content
         for name in sorted(self.gone):
@@ -58,7 +58,7 @@ class MovedFiles:
             if name in self.gone
             and (found := fields.describe(document, self._origins[name])).title == self._store.document(name).title
         }
-        if not candidates or (document.id not in candidates and self._store.digest(document.id) is not None):
+        if not candidates or (document.id not in candidates and self._store.documents([document.id])):
             return fields.describe(document)
         # Of several equal files, the one that kept its id or its name is the likeliest.
         name = min(candidates, key=lambda name: (name != document.id, Path(name).name != Path(document.id).name, name))

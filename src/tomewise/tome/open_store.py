@@ -9,9 +9,10 @@ from typing import BinaryIO
 
 from tomewise.errors import Locked, StoreError
 from tomewise.store.contract import Store
-from tomewise.store.sqlite.database import delete_dead_drafts as delete_dead_drafts
-from tomewise.store.sqlite.database import delete_files
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.rights import work_alone
+from tomewise.store.sql.database import delete_dead_drafts as delete_dead_drafts
+from tomewise.store.sql.database import delete_files
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.tome.embedder_address import find_embedder
 from tomewise.types import Embedder
 
@@ -23,12 +24,12 @@ def open_store(path: Path, *, create: bool = True, read_only: bool = False) -> S
 
     With `read_only` nothing is written to it: no trace and no reply is kept.
     """
-    return SqliteStore.open(path, create=create, read_only=read_only)
+    return SqlStore.open(path, create=create, read_only=read_only)
 
 
 def export_all(path: Path) -> Iterator[str]:
     """All that a tome holds, as JSON lines: its memory, sessions, replies and traces. Raises StoreError."""
-    store = SqliteStore.open(path, create=False)
+    store = SqlStore.open(path, create=False)
     try:
         yield from store.dump()
     finally:
@@ -45,14 +46,14 @@ def import_all(
     """
     lines = iter(lambda: file.readline(_LONGEST_LINE), b"")
     try:
-        SqliteStore.restore(path, lines, check)
+        SqlStore.restore(path, lines, check)
     except StoreError as error:
         raise type(error)(f"{source} was not imported: {error}") from None
 
 
 def delete_tome(path: Path) -> None:
     """Delete a tome that nobody here has open, with its caches. Raises StoreError, Locked while it is being written."""
-    SqliteStore.open(path, create=False).delete()
+    SqlStore.open(path, create=False).delete()
 
 
 def move_tome(path: Path, new: Path) -> None:
@@ -60,7 +61,7 @@ def move_tome(path: Path, new: Path) -> None:
 
     Raises Locked while another program has it open, StoreError if there is something at that path.
     """
-    SqliteStore.open(path, create=False).move(new)
+    SqlStore.open(path, create=False).move(new)
 
 
 def delete_empty_store(path: Path) -> None:
@@ -68,11 +69,11 @@ def delete_empty_store(path: Path) -> None:
     if not path.is_file():
         return
     try:
-        store = SqliteStore.open(path, create=False)
+        store = SqlStore.open(path, create=False)
     except StoreError:
         return
     try:
-        with store.alone("add"):
+        with work_alone(store, "add"):
             if store.holds_documents():
                 return
     except Locked:

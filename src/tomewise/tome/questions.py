@@ -20,9 +20,10 @@ from tomewise.systems.kit import Kit, System, find_recall
 from tomewise.systems.registry import Choice, Variant
 from tomewise.tome.evidence_metadata import add_metadata
 from tomewise.tome.ready_systems import ReadySystem, ReadySystems, choose_system
+from tomewise.tome.scopes import find_scope, narrow
 from tomewise.tome.session_record import Turn
 from tomewise.tome.traces import Traces
-from tomewise.types import Answer, Event, Evidence, LanguageModel, Question
+from tomewise.types import Answer, Event, Evidence, LanguageModel, Question, Scope
 from tomewise.working.lasting_memory import WorkingMemory
 
 Named: TypeAlias = "tuple[str, Variant | System]"  # a system with its name
@@ -47,6 +48,14 @@ class Questions:
         self.traces = traces
         self.default_system = default_system
         self.systems = ReadySystems(kit)
+
+    async def narrow(self, question: Question, **narrowing: Any) -> Question:
+        """The question with the scope that its caller states, see `scopes.narrow`."""
+        return await narrow(question, self.kit.store, **narrowing)
+
+    def find_scope(self, **narrowing: Any) -> Scope | None:
+        """The scope that a caller states for several questions, see `scopes.find_scope`."""
+        return find_scope(self.kit.store, **narrowing)
 
     def choose(self, system: Choice | System | None, settings: Mapping[str, Any] | None) -> Named:
         """The name of the system, or of the default, and what to wire. Raises UnknownName, UsageError."""

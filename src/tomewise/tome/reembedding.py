@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tomewise.memory.graph.graph_rows import find_synonyms, format_fact
+from tomewise.memory.growing_tree.memtree_names import MEMTREE
 from tomewise.memory.schemata.schemata_names import SCHEMATA, SchemataNames
 from tomewise.memory.tree.tree_layer import NAME as TREE
-from tomewise.store.records import PASSAGES
+from tomewise.store.lookups import read_setting, read_vectors
+from tomewise.store.records import BUILDS, PASSAGES, SETTINGS
+from tomewise.store.rights import work_alone
 from tomewise.tome.embedder_address import ADDRESS_KEY, find_address
 from tomewise.types import Embedder, Progress, Report
 
@@ -50,8 +53,10 @@ def foresee_reembedding(store: Store, embedder: Embedder) -> Reembedding:
         counts[space] = len(texts)
         tokens += sum(lengths)
         cut += sum(size > embedder.max_tokens for size in lengths) if space == PASSAGES else 0
-    grouped = tuple(layer for layer in store.builds() if layer.partition(":")[0] in (TREE, SCHEMATA))
-    sizes = {name: size for name, size in _find_sizes(store, embedder).items() if str(size) != store.meta(name)}
+    grouped = tuple(layer for layer in store.notes(BUILDS) if layer.partition(":")[0] in (TREE, SCHEMATA, MEMTREE))
+    sizes = {
+        name: size for name, size in _find_sizes(store, embedder).items() if str(size) != read_setting(store, name)
+    }
     return Reembedding(embedder=embedder.name, texts=counts, tokens=tokens, cut=cut, sizes=sizes, grouped=grouped)
 
 
@@ -60,7 +65,7 @@ def replace_embedder(store: Store, embedder: Embedder, report: Report) -> None:
 
     Raises Locked.
     """
-    with store.alone("reembed"):
+    with work_alone(store, "reembed"):
         texts = {space: _load_texts(store, space) for space in _list_spaces(store)}
         total = sum(map(len, texts.values()))
         rows: dict[str, NDArray[np.float32]] = {}
@@ -84,10 +89,10 @@ def replace_embedder(store: Store, embedder: Embedder, report: Report) -> None:
             settings[ADDRESS_KEY] = address
         with store.write() as change:
             for name, value in settings.items():
-                change.set_meta(name, value)
+                change.put_note(SETTINGS, name, value)
             for space, found in texts.items():
-                change.replace_vectors(space, list(found), rows[space])
-            for layer in store.builds():
+                change.put_vectors(space, list(found), rows[space], replace=True)
+            for layer in store.notes(BUILDS):
                 if layer.partition(":")[0] == SCHEMATA:  # the next build makes all lists of the new vectors
                     change.remove_edges(SchemataNames(layer).lists)
             for space, pairs in synonyms.items():
@@ -98,18 +103,18 @@ def replace_embedder(store: Store, embedder: Embedder, report: Report) -> None:
 
 def _find_sizes(store: Store, embedder: Embedder) -> dict[str, int]:
     """The size and the overlap of passages to come, in tokens: as before, as far as the embedder sees them."""
-    size = min(int(store.meta("passage_tokens") or embedder.max_tokens), embedder.max_tokens)
-    return {"passage_tokens": size, "overlap": min(int(store.meta("overlap") or 0), size // 2)}
+    size = min(int(read_setting(store, "passage_tokens") or embedder.max_tokens), embedder.max_tokens)
+    return {"passage_tokens": size, "overlap": min(int(read_setting(store, "overlap") or 0), size // 2)}
 
 
 def _list_spaces(store: Store) -> list[str]:
-    with store.snapshot() as whole:
-        return sorted({space for space, _ in whole.vectors()})
+    names = [name for name in store.versions() if name.startswith("vectors/")]
+    return sorted(name.removeprefix("vectors/") for name, space in store.arrays(names).items() if len(space.keys))
 
 
 def _load_texts(store: Store, space: str) -> dict[int, str]:
     """The texts behind the vectors of a space, by the keys of their nodes."""
-    keys = store.vectors(space).keys.tolist()
+    keys = read_vectors(store, space).keys.tolist()
     if space == PASSAGES:
         return {key: passage.content for key, passage in store.passages(keys).items()}
     nodes = store.nodes_at(keys)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, get_args
@@ -12,7 +11,7 @@ from tomewise.memory.grounds import find_grounds
 from tomewise.memory.passages import Outcome
 from tomewise.outgoing import passage_models, report_models
 from tomewise.outgoing.form import Naming, read_fields
-from tomewise.systems.advice import recommend_system
+from tomewise.store.lookups import find_keys, read_places
 from tomewise.systems.lag import price_estimate
 from tomewise.types import Answer, Estimate, Evidence, Lagging, LayerReport, Passage, Usage
 
@@ -105,7 +104,7 @@ def describe_evidence(
     found: Sequence[Evidence], store: Store, naming: Naming | None = None
 ) -> list[passage_models.Evidence]:
     """The evidence of a search as it goes out, with the passages that each piece rests on. The first is the best."""
-    places = store.places({source for piece in found for source in piece.sources})
+    places = read_places(store, {source for piece in found for source in piece.sources})
     return [
         passage_models.Evidence.of(
             piece,
@@ -126,7 +125,7 @@ def find_nearest(answer: Answer, store: Store) -> list[Passage]:
         return []
     ranked = sorted(answer.evidence, key=lambda piece: (piece.node not in piece.sources, -piece.score))
     sources = list(dict.fromkeys(source for piece in ranked for source in piece.sources))[:_MOST_NEAREST]
-    keys = store.keys_of(sources)
+    keys = find_keys(store, sources)
     passages = store.passages(keys.values())
     return [passages[keys[source]] for source in sources if keys.get(source) in passages]
 
@@ -136,7 +135,7 @@ def describe_slice(
 ) -> passage_models.Slice:
     """The characters `start` to `end` of a document as they go out, with the passages that have some of them."""
     text = store.text_between(record.id, start, end)
-    passages = list(store.passages_between(record.id, start, start + len(text)).values())
+    passages = list(store.passages(documents=[record.id], between=(start, start + len(text))).values())
     part = {"document": record.id, "start": start, "end": start + len(text), "text": text, "passages": passages}
     return passage_models.Slice.of(record, naming, **part)
 
@@ -177,54 +176,4 @@ def _locate_failures(store: Store, reasons: Mapping[int, str]) -> list[dict[str,
             ],
         }
         for key, reason in reasons.items()
-    ]
-
-
-def describe_contents(store: Store, model: str, naming: Naming | None = None) -> report_models.Contents:
-    """What a tome holds as it goes out, with the system that is recommended for it with this model."""
-    documents = store.documents()
-    tokens = int(store.meta("passage_tokens") or 0)
-    values = {
-        "tome": store.address,
-        "embedder": store.meta("embedder"),
-        "passage_tokens": tokens,
-        "overlap": int(store.meta("overlap") or 0),
-        "bytes": store.size(),
-        "cache_bytes": store.cache_size(),
-        "layers": store.layers(),
-        "documents": documents,
-        "recommended": recommend_system([record.passages for record in documents], tokens, model),
-        "replies": _list_records(store, "replies"),
-        "networks": _list_records(store, "network"),
-        "failed": _list_failures(store),
-    }
-    return report_models.Contents.of(values, naming)
-
-
-def _list_records(store: Store, name: str) -> dict[str, Any]:
-    """What the layers record under this name, for those that do."""
-    return {layer: record[name] for layer, record in store.builds().items() if name in record}
-
-
-def _list_failures(store: Store) -> list[dict[str, Any]]:
-    """The failures of all layers, by layer, document and reason, with the positions of the passages concerned."""
-    positions: dict[tuple[str, str, str], set[int]] = defaultdict(set)
-    counts: Counter[tuple[str, str, str]] = Counter()
-    for layer, counted in store.layers().items():
-        reasons = store.intake(layer).failed if counted["failed"] else {}
-        for key, node in store.nodes_at(reasons).items():
-            passages = store.passages(find_grounds(store, [key], node.layer)[key]).values()
-            for passage in passages:
-                positions[layer, passage.document, reasons[key]].add(passage.position)
-            first = next((passage.document for passage in passages), "")
-            counts[layer, first, reasons[key]] += 1
-    return [
-        {
-            "layer": layer,
-            "document": document,
-            "passages": sorted(positions[layer, document, reason]),
-            "reason": reason,
-            "count": counts[layer, document, reason],
-        }
-        for layer, document, reason in sorted({*positions, *counts})
     ]

@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, get_args
 
 from tomewise.errors import UnknownName, UsageError, suggest
-from tomewise.tome.exact_names import find_exactly
-from tomewise.tome.inputs import check_type, find_document, read_texts, suggest_document
+from tomewise.tome.exact_names import find_document, find_exactly, suggest_document
+from tomewise.tome.inputs import check_type, read_texts
+from tomewise.tome.scope_words import describe_scope
 from tomewise.types import Condition, Question, Scalar, Scope
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ _CONDITION = re.compile(r"\s*([^=!<>]*[^=!<>\s])\s*(!=|<=|>=|==?|<|>)\s*(.*?)\s*
 _OPERATORS: Mapping[str, Operator] = {**{sign: sign for sign in get_args(Operator)}, "==": "="}
 _INTEGER = re.compile(r"[+-]?\d{1,300}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,2})?", re.ASCII | re.IGNORECASE)
-_SHOWN = 3  # documents named in a description
 # What the methods that take a `Narrowing` take, for hints.
 _ARGUMENTS = (
     *("within", "documents", "where", "options", "instructions", "force", "strict", "fresh"),
@@ -120,28 +120,10 @@ def _parse_value(text: str) -> Scalar:
     return float(text) if _NUMBER.fullmatch(text) else text
 
 
-def describe_scope(scope: Scope) -> str:
-    """A scope in one line, for people."""
-    facts = []
-    if scope.documents is not None:
-        names = [name.rstrip("/").rsplit("/", 1)[-1] for name in sorted(scope.documents)]
-        facts.append(", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""))
-    facts += [f"{test.field}{test.operator}{_write_value(test.value)}" for test in scope.where]
-    if scope.entities is not None:
-        facts.append(f"entities seen: {len(scope.entities)}")
-    if scope.without_entities:
-        facts.append(f"entities left out: {len(scope.without_entities)}")
-    return ", ".join(facts)
-
-
-def _write_value(value: Scalar) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def _check_scope(scope: Scope, store: Store) -> None:
     """Raise UnknownName for an unknown document, and UsageError for a scope without a passage: before any call."""
     for document in sorted(scope.documents or ()):
-        if store.digest(document) is None:
+        if not store.documents([document]):
             raise UnknownName(f"no document {document!a} in {store.address}: {suggest_document(document, store)}")
     for condition in scope.where:
         if _holds_surrogate(condition.field) or _holds_surrogate(str(condition.value)):

@@ -8,19 +8,21 @@ from dataclasses import dataclass, replace
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Unpack
 
-from tomewise.errors import UnknownName, UsageError, suggest
+from tomewise.errors import UsageError
 from tomewise.events import AnsweredFromNotes, Attempted, Resumed, SessionUsed
 from tomewise.loops.extracts import EXTRACTS
 from tomewise.run import open_run
+from tomewise.store.records import SESSIONS
+from tomewise.store.rights import hold_session
 from tomewise.systems.answer import OnEvent
 from tomewise.systems.registry import Choice, Variant, choose_variant, parse_variant
-from tomewise.tome.damaged import names_damage, skip_damaged
+from tomewise.tome.damaged import names_damage
 from tomewise.tome.evidence_metadata import add_metadata
-from tomewise.tome.inputs import check_asking, check_type, make_question
+from tomewise.tome.inputs import check_asking, make_question
 from tomewise.tome.questions import Questions, answer_from_memory, rephrase
 from tomewise.tome.scopes import Narrowing, find_scope, narrow
 from tomewise.tome.session_memory import forget_missing, open_memory
-from tomewise.tome.session_record import SessionRecord, check_name, make_turn, read_session
+from tomewise.tome.session_record import SessionRecord, check_name, find_session, make_turn
 from tomewise.tome.sync import LoopThread, plain
 from tomewise.types import Answer, FromSession, NodeId, Question, Scope
 from tomewise.working.lasting_memory import WorkingMemory
@@ -51,7 +53,7 @@ class Session:
 
     def read(self) -> SessionRecord | None:
         """What the tome keeps of this session, None before its first answer."""
-        return _find_session(self.name, self.store)
+        return find_session(self.name, self.store)
 
     def read_within(self) -> Scope | None:
         """What its questions are narrowed to; None if its first question named nothing, and before the first answer."""
@@ -81,7 +83,7 @@ class Session:
         check_asking(fresh, on_event)
         question = make_question(question, options=options, instructions=instructions, force=force, strict=strict)
         fresh_mark = token_hex(8) if fresh else ""
-        with self.store.hold_session(self.name), open_run(queue=object(), fresh_mark=fresh_mark) as used:
+        with hold_session(self.store, self.name), open_run(queue=object(), fresh_mark=fresh_mark) as used:
             record, variant = await self._begin(question, system, settings, narrowing)
             question = replace(question, within=record.within)
             answer, after = await self._answer(question, record, variant, on_event)
@@ -105,7 +107,7 @@ class Session:
 
         A question that begins later may still be refused with Locked.
         """
-        with self.store.hold_session(self.name):
+        with hold_session(self.store, self.name):
             pass
         await self._begin(make_question(question), system, settings, {})
 
@@ -204,25 +206,6 @@ class _Known:
         return tuple(node for node in shown if node in self.nodes)
 
 
-def list_sessions(store: Store) -> list[SessionRecord]:
-    """What the tome keeps of each session, in the order of their names. A damaged one is left out, with a warning."""
-    return skip_damaged(store.session_names(), lambda name: _find_session(name, store))
-
-
-def _find_session(name: str, store: Store) -> SessionRecord | None:
-    row = store.session(name)
-    return None if row is None else read_session(name, row)
-
-
-def delete_session(name: str, store: Store) -> None:
-    """Delete a session. Raises UnknownName, and Locked if it is answering a question."""
-    check_type("name", name, str, "a text")
-    with store.hold_session(name), store.write() as change:
-        if not change.remove_session(name):
-            known = suggest(name, store.session_names())
-            raise UnknownName(f"{store.address} holds no session {name!a}: {known}`tome sessions` lists them")
-
-
 def _save(record: SessionRecord, store: Store) -> None:
     with store.write() as change:
-        change.put_session(record.name, record.as_row())
+        change.put_note(SESSIONS, record.name, record.as_row())

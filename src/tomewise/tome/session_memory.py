@@ -6,6 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tomewise.errors import StoreError, UsageError
+from tomewise.store.lookups import find_keys
+from tomewise.store.records import SESSIONS
+from tomewise.store.rights import hold_session
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import parse_variant
 from tomewise.tome.session_record import SessionRecord, read_session
@@ -44,7 +47,7 @@ def forget_missing(
     """Forget what rests on nodes that the store no longer has. Returns the record, and the notes that left."""
     passages = {passage for turn in record.turns for passage in turn.passages}
     nodes = passages | (memory.find_nodes() if memory else frozenset())
-    missing = nodes - store.keys_of(nodes).keys()
+    missing = nodes - find_keys(store, nodes).keys()
     if not missing:
         return record, ()
     lost = memory.forget(missing) if memory else ()
@@ -57,16 +60,16 @@ def forget_in_all(kit: Kit) -> None:
     A session that answers a question at this moment does so itself when it ends. If the system of a session is not
     installed here, its memory cannot be read: then it is removed if it may rest on what is gone, and the turns stay.
     """
-    for name in kit.store.session_names():
+    for name in kit.store.note_names(SESSIONS):
         try:
-            with kit.store.hold_session(name):
+            with hold_session(kit.store, name):
                 _forget_in_session(name, kit)
         except StoreError:  # in use, or damaged: the next question forgets, or refuses
             continue
 
 
 def _forget_in_session(name: str, kit: Kit) -> None:
-    row = kit.store.session(name)
+    row = kit.store.note(SESSIONS, name)
     if row is None:
         return
     record = read_session(name, row)
@@ -78,4 +81,4 @@ def _forget_in_session(name: str, kit: Kit) -> None:
         after, _ = forget_missing(replace(record, memory=None, kind=""), None, kit.store)
     if after != record:
         with kit.store.write() as change:
-            change.put_session(name, after.as_row())
+            change.put_note(SESSIONS, name, after.as_row())

@@ -19,6 +19,8 @@ from tomewise.reading.folder import resolve_path
 from tomewise.reading.lengths import cut_document
 from tomewise.reading.metadata import find_unstorable, select_plain
 from tomewise.reading.read import STDIN, NamedFile, Source
+from tomewise.store.lookups import read_setting
+from tomewise.store.records import SETTINGS
 from tomewise.types import Document, Metadata
 
 if TYPE_CHECKING:
@@ -93,7 +95,7 @@ class StatedFields:
 def forget_unused(store: Store) -> None:
     """Forget the fields of paths from which no document is left."""
     if by_path := _read(store):
-        sources = set(store.origins().values())
+        sources = {record.source for record in store.documents()}
         used = {path: each for path, each in by_path.items() if any(_is_below(source, path) for source in sources)}
         if used != by_path:
             _write(store, used)
@@ -119,7 +121,7 @@ def _is_below(source: str, path: str) -> bool:
 
 def _read(store: Store) -> dict[str, dict[str, Any]]:
     try:
-        by_path = json.loads(store.meta(_KEY) or "{}")
+        by_path = json.loads(read_setting(store, _KEY) or "{}")
         if not all(
             isinstance(fields, dict) and len(select_plain(fields)) == len(fields) for fields in by_path.values()
         ):
@@ -135,4 +137,4 @@ def _read(store: Store) -> dict[str, dict[str, Any]]:
 def _write(store: Store, by_path: Mapping[str, Metadata]) -> None:
     with store.write() as change:
         stated = {path: fields for path, fields in by_path.items() if fields}
-        change.set_meta(_KEY, json.dumps(stated, ensure_ascii=False, sort_keys=True))
+        change.put_note(SETTINGS, _KEY, json.dumps(stated, ensure_ascii=False, sort_keys=True))

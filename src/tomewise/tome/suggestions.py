@@ -36,7 +36,7 @@ def suggest_questions(store: Store, limit: int) -> list[SuggestedQuestion]:
     records = store.documents()
     step = max(1, len(records) // _DOCUMENTS)
     chosen = records[::step][:_DOCUMENTS]
-    passages = [list(store.passages_between(each.id, 0, _CHARACTERS).values()) for each in chosen]
+    passages = [list(store.passages(documents=[each.id], between=(0, _CHARACTERS)).values()) for each in chosen]
     titles = [each.title for each in chosen if each.title] if len(records) > 1 else []
     sources = (
         (SuggestedQuestion(question, "names") for question in _ask_names(list(chain(*passages)))),

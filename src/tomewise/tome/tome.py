@@ -5,73 +5,65 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import asdict
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from tomewise.brief import describe_object
 from tomewise.errors import UsageError
-from tomewise.language.budget import BudgetPerWork
-from tomewise.language.cached import Cached
-from tomewise.language.failures import StopAtFailures
 from tomewise.notebook_display import show_bars
-from tomewise.pictures import LIMIT, Picture
-from tomewise.reading.folder import FolderRules
-from tomewise.reading.read import NamedFile
-from tomewise.settings import DEFAULTS, Settings, Stated, load
-from tomewise.store.contract import Store
-from tomewise.store.export import export
-from tomewise.store.records import DocumentRecord
-from tomewise.systems.advice import Recommendation, recommend_system
-from tomewise.systems.answer import OnEvent
-from tomewise.systems.kit import Kit, System
-from tomewise.systems.registry import Choice, choose_variant
-from tomewise.tome.arguments import MODEL_SETTINGS, read_arguments, read_bounds, read_prompts
-from tomewise.tome.builds import Builds, read_names
-from tomewise.tome.contents import Contents, write_overview
+from tomewise.pictures import LIMIT
+from tomewise.settings import DEFAULTS, Settings, load
+from tomewise.store.address import find_path
+from tomewise.store.lookups import read_setting
+from tomewise.store.rights import work_alone
+from tomewise.tome.arguments import MODEL_SETTINGS, read_arguments, read_prompts
 from tomewise.tome.damaged import explain_damage, names_damage
 from tomewise.tome.document_names import KeptNames
-from tomewise.tome.drawings import draw_answer, draw_layer, draw_trace, find_drawable
 from tomewise.tome.embedder_address import find_embedder
-from tomewise.tome.entities import FoundEntity, read_entity
 from tomewise.tome.fixed_settings import fix_settings
-from tomewise.tome.inputs import (
-    check_asking,
-    check_prefix,
-    check_type,
-    find_document,
-    make_question,
-    read_integer,
-    read_sources,
-)
+from tomewise.tome.inputs import check_asking, check_type, make_question, read_integer
 from tomewise.tome.open_store import delete_empty_store, open_store
-from tomewise.tome.questions import Ask, Questions, answer_many, stream_answer
-from tomewise.tome.reports import AddReport, BuildReport, RemoveReport
-from tomewise.tome.scopes import Narrowing, find_scope, narrow
-from tomewise.tome.session import Session, delete_session, list_sessions
-from tomewise.tome.session_record import SessionRecord, Turn
-from tomewise.tome.stated_fields import check_fields
-from tomewise.tome.suggestions import SuggestedQuestion, suggest_questions
+from tomewise.tome.session_record import delete_session, list_sessions
 from tomewise.tome.sync import LoopThread, plain
-from tomewise.tome.traces import Trace, Traces
-from tomewise.types import (
-    Answer,
-    Closable,
-    Document,
-    Embedder,
-    Estimate,
-    Event,
-    Evidence,
-    Lagging,
-    LanguageModel,
-    Layer,
-    Metadata,
-    Progress,
-    Question,
-)
+from tomewise.tome.traces import Traces
+from tomewise.types import Closable, Document, Progress, Question
 
+# What a tome works with is imported where it is first used: who only looks at a tome does not wait for it.
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tomewise.language.prompts import Prompts
+    from tomewise.pictures import Picture
+    from tomewise.reading.read import NamedFile
+    from tomewise.settings import Stated
+    from tomewise.store.contract import Store
+    from tomewise.store.records import DocumentRecord
+    from tomewise.systems.advice import Recommendation
+    from tomewise.systems.answer import OnEvent
+    from tomewise.systems.kit import Kit, System
+    from tomewise.systems.registry import Choice
+    from tomewise.tome.entities import FoundEntity
+    from tomewise.tome.questions import Ask
+    from tomewise.tome.reports import AddReport, BuildReport, RemoveReport
+    from tomewise.tome.scopes import Narrowing
+    from tomewise.tome.session import Session
+    from tomewise.tome.session_record import SessionRecord, Turn
+    from tomewise.tome.suggestions import SuggestedQuestion
+    from tomewise.tome.traces import Trace
+    from tomewise.tome.workshop import Workshop
+    from tomewise.types import (
+        Answer,
+        Embedder,
+        Estimate,
+        Event,
+        Evidence,
+        Lagging,
+        LanguageModel,
+        Layer,
+        Metadata,
+    )
 
 OnProgress = Callable[[Progress], None]
 
@@ -83,28 +75,49 @@ class Tome:
     also works inside a running event loop.
     """
 
-    def __init__(self, model: LanguageModel, contents: Contents, questions: Questions, session_limit: int) -> None:
-        """`model` is the one that `questions` ask, without the cache. Open a tome with `Tome.open`."""
+    def __init__(
+        self,
+        store: Store,
+        model: LanguageModel,
+        embedder: Embedder,
+        prompts: Prompts,
+        size: tuple[int, int],
+        settings: Settings,
+    ) -> None:
+        """`size` is that of passages, and of their overlap, in tokens. Open a tome with `Tome.open`."""
+        self._store = store
         self._model = model
-        self._contents = contents
-        self._questions = questions
-        self._builds = Builds(questions.kit)
-        self._session_limit = session_limit
+        self._embedder = embedder
+        self._prompts = prompts
+        self._size = size
+        self._settings = settings
+        self._traces = Traces(store, settings.trace_bytes)
         self._thread = LoopThread()
-        self.document_names = KeptNames(self.store)  # under which a server shows the documents
+        self.document_names = KeptNames(store)  # under which a server shows the documents
+
+    @cached_property
+    def _workshop(self) -> Workshop:
+        from tomewise.tome.workshop import Workshop
+
+        return Workshop(
+            self._store, self._model, self._embedder, self._prompts, self._traces, self._size, self._settings
+        )
 
     def __repr__(self) -> str:
-        return describe_object(self, self.store.address, embedder=self.kit.embedder.name, model=self._model.name)
+        return describe_object(self, self.store.address, embedder=self._embedder.name, model=self.model_name)
 
     def _repr_html_(self) -> str:
+        from tomewise.tome.contents import write_overview
+
         self.store.check()
-        return write_overview(self.store, self._model.name)
+        return write_overview(self.store, self.model_name)
 
     @classmethod
     def open(
         cls,
         path: str | PathLike[str] = "memory.tome",
         *,
+        store: Store | None = None,
         model: str | LanguageModel = DEFAULTS.model,
         models: Mapping[str, str | LanguageModel] | None = None,
         embedder: str | Embedder | None = None,
@@ -114,11 +127,12 @@ class Tome:
         read_only: bool = False,
         **settings: Unpack[Stated],
     ) -> Tome:
-        """Open the tome at `path`, or create one.
+        """Open the tome at `path`, or create one; or the one that a `store` of your own holds, whatever the path.
 
-        Its arguments are settings; `tome config` lists them with their defaults. `passage_tokens` (default: as many as
-        the embedder sees, at most 512), `overlap` (default 0) and `embedder` (default "bundled") are fixed when the
-        tome is created; later they may be left out, but must not differ. With `read_only` the file stays as it is: no
+        Closing the tome closes the store. The further arguments are settings; `tome config` lists them with their
+        defaults. `passage_tokens` (default: as many as the embedder sees, at most 512), `overlap` (default 0) and
+        `embedder` (default "bundled") are fixed when the tome is created; later they may be left out, but must not
+        differ. With `read_only` the file stays as it is: no
         trace and no reply is kept, and what would change it is refused. `prompts` is a folder whose prompts replace the
         packaged ones. `read_seconds`, `read_memory` (megabytes) and `read_characters` limit the reading of one file. A
         trace that is larger than `trace_bytes` is cut. A session keeps `session_limit` entries of its working memory
@@ -131,13 +145,15 @@ class Tome:
         from tomewise.language.choose_model import choose_model
 
         given: dict[str, Any] = {"model": model, "models": models, "embedder": embedder, "prompts": prompts, **settings}
-        stated = read_arguments(given, {"api_key", "create", "read_only"})
+        stated = read_arguments(given, {"api_key", "create", "read_only", "store"})
         templates = read_prompts(stated)
         check_type("path", path, str | PathLike, "a path")
         check_type("api_key", api_key, str | None, "a text")
-        path = Path(path)
-        existed = path.exists()
-        store = open_store(path, create=create and not read_only, read_only=read_only)
+        unfilled = None  # a file that this makes
+        if store is None:
+            file = find_path(path)
+            unfilled = None if file.exists() else file
+            store = open_store(file, create=create and not read_only, read_only=read_only)
         try:
             embedder = find_embedder(store, embedder, stated.embedder_base_url)
             size = fix_settings(store, embedder, stated.passage_tokens, stated.overlap)
@@ -145,13 +161,10 @@ class Tome:
             model = choose_model(model, models, embedder=embedder, prompts=templates, api_key=api_key, **made)
         except BaseException:
             store.close()
-            if not existed:
-                delete_empty_store(path)
+            if unfilled is not None:
+                delete_empty_store(unfilled)
             raise
-        cached = Cached(BudgetPerWork(StopAtFailures(model, stated.max_failures)), templates, store.calls)
-        kit = Kit(store, cached, embedder)
-        questions = Questions(kit, Traces(store, stated.trace_bytes), stated.system)
-        return cls(model, Contents(kit, size, read_bounds(stated)), questions, stated.session_limit)
+        return cls(store, model, embedder, templates, size, stated)
 
     @classmethod
     def from_settings(cls, settings: Settings | None = None, *, create: bool = True, **changes: Any) -> Tome:
@@ -169,17 +182,22 @@ class Tome:
     @property
     def store(self) -> Store:
         """The store, for people who write their own parts."""
-        return self._questions.kit.store
+        return self._store
 
     @property
     def kit(self) -> Kit:
         """The store, model and embedder from which systems are wired. The model's replies are kept in the store."""
-        return self._questions.kit
+        return self._workshop.kit
+
+    @property
+    def model_name(self) -> str:
+        """The name of the model that answers."""
+        return self._model.name
 
     @property
     def default_system(self) -> str:
         """The system that answers, builds and searches where none is named."""
-        return self._questions.default_system
+        return self._settings.system
 
     def __enter__(self) -> Tome:
         return self
@@ -239,19 +257,18 @@ class Tome:
         them too; an empty text takes a field back.
         Raises ReadingError, UsageError, Locked.
         """
-        paths = read_sources(sources)
-        check_prefix(prefix)
-        rules = FolderRules(
-            include=read_names("include", include),
-            exclude=read_names("exclude", exclude),
-            ignored=ignored,
-            follow=follow,
-        )
-        stated = {} if metadata is None else metadata
-        check_fields(stated, paths)
         with show_bars(on_progress) as report:
-            return await self._contents.add(
-                paths, report, prefix=prefix, rules=rules, sync=sync, keep_going=keep_going, metadata=stated
+            return await self._workshop.contents.add(
+                sources,
+                report,
+                prefix=prefix,
+                follow=follow,
+                include=include,
+                exclude=exclude,
+                ignored=ignored,
+                sync=sync,
+                keep_going=keep_going,
+                metadata={} if metadata is None else metadata,
             )
 
     add = plain(aadd)
@@ -263,22 +280,23 @@ class Tome:
         `document` is a whole id, path or title, a folder, or a pattern such as `notes/*.md`, or one of `documents()`. A
         part of an id removes nothing. Nobody is asked. Raises UnknownName, which suggests names; UsageError, Locked.
         """
-        check_type("document", document, str | Document | DocumentRecord, "a name, or one of `documents()`")
-        return await self._contents.remove(document)
+        return await self._workshop.contents.remove(document)
 
     remove = plain(aremove)
 
     def clean(self) -> int:
         """Delete the caches beside the tome. Returns the bytes that are free now. Raises Locked."""
-        with self.store.alone("clean"):
+        with work_alone(self.store, "clean"):
             size = self.store.cache_size()
             self.store.clear_cache()
         return size
 
     def recommend(self) -> Recommendation | None:
         """The system that suits this tome as it is, with its model, and why; None if it is empty."""
-        tokens = int(self.store.meta("passage_tokens") or 0)
-        return recommend_system([record.passages for record in self.store.documents()], tokens, self.kit.model.name)
+        from tomewise.systems.advice import recommend_system
+
+        tokens = int(read_setting(self.store, "passage_tokens") or 0)
+        return recommend_system([record.passages for record in self.store.documents()], tokens, self.model_name)
 
     def documents(self) -> list[DocumentRecord]:
         """The documents of this tome, sorted by id."""
@@ -286,6 +304,8 @@ class Tome:
 
     def document(self, document: str) -> Document:
         """One document with its text. Raises UnknownName."""
+        from tomewise.tome.exact_names import find_document
+
         check_type("document", document, str, "an id, a title or a path")
         return self.store.document(find_document(document, self.store).id)
 
@@ -294,18 +314,24 @@ class Tome:
 
         Case and punctuation do not count. Raises NotBuilt without a graph, and UnknownName, which names similar ones.
         """
+        from tomewise.tome.entities import read_entity
+
         check_type("name", name, str, "a text")
         with explain_damage(self.store):
             return read_entity(name, self.store)
 
     def suggest_questions(self, limit: int = 6) -> list[SuggestedQuestion]:
         """Questions to begin with, from names, headings and titles. No model is asked; equal tomes give equal ones."""
+        from tomewise.tome.suggestions import suggest_questions
+
         limit = read_integer("limit", limit, "a whole number")
         with explain_damage(self.store):
             return suggest_questions(self.store, limit)
 
     def export(self) -> Iterator[str]:
         """The whole memory as JSON lines in a canonical order: equal memories have equal exports."""
+        from tomewise.store.export import export
+
         with explain_damage(self.store):
             yield from export(self.store)
 
@@ -334,7 +360,7 @@ class Tome:
         """
         wired = self._wire_layers(system, settings, layers)
         with show_bars(on_progress) as report:
-            return await self._builds.build(wired, report, extractions=extractions, again=again)
+            return await self._workshop.builds.build(wired, report, extractions=extractions, again=again)
 
     build = plain(abuild)
 
@@ -349,16 +375,15 @@ class Tome:
     ) -> list[Estimate]:
         """The calls and tokens that `build` would use, layer by layer, before anything is spent."""
         with show_bars(on_progress) as report:
-            return await self._builds.estimate(self._wire_layers(system, settings, layers), report)
+            return await self._workshop.builds.estimate(self._wire_layers(system, settings, layers), report)
 
     estimate = plain(aestimate)
 
     def _wire_layers(
         self, system: Choice | None, settings: Mapping[str, Any] | None, names: str | Sequence[str]
     ) -> list[Layer]:
-        variant = choose_variant(self.default_system if system is None else system, settings)
         self.store.check()
-        return self._builds.wire_layers(variant, names)
+        return self._workshop.builds.wire_layers(self.default_system if system is None else system, settings, names)
 
     # ------------------------------------------------------------ questions
 
@@ -394,17 +419,19 @@ class Tome:
         """
         check_asking(fresh, on_event)
         question = make_question(question, options=options, instructions=instructions, force=force, strict=strict)
-        question = await narrow(question, self.store, **narrowing)
-        named = self._questions.choose(system, settings)
-        return await self._questions.answer(question, named, on_event, turns=turns, fresh=fresh)
+        question = await self._workshop.questions.narrow(question, **narrowing)
+        named = self._workshop.questions.choose(system, settings)
+        return await self._workshop.questions.answer(question, named, on_event, turns=turns, fresh=fresh)
 
     ask = plain(aask)
 
     @names_damage
     async def acheck(self, question: str | Question, *, system: Choice | System | None = None) -> None:
         """Raise what `ask` would raise of a question before any call: UsageError, UnknownName, NotBuilt."""
-        asked = await narrow(make_question(question), self.store)
-        await self._questions.systems.prepare(self._questions.choose(system, None)[1], strict=asked.strict)
+        asked = await self._workshop.questions.narrow(make_question(question))
+        await self._workshop.questions.systems.prepare(
+            self._workshop.questions.choose(system, None)[1], strict=asked.strict
+        )
 
     check = plain(acheck)
 
@@ -428,6 +455,8 @@ class Tome:
         To leave early cancels the calls under way: at once with `contextlib.aclosing`, or when the generator is freed.
         """
         more = {"options": options, "instructions": instructions, "force": force, "strict": strict, "fresh": fresh}
+        from tomewise.tome.questions import stream_answer
+
         return stream_answer(self._prepare_asking(system, settings, narrowing, **more), question)
 
     @overload
@@ -469,6 +498,8 @@ class Tome:
         The first error cancels the other questions and is raised. With `return_exceptions` it takes the place of its
         answer instead.
         """
+        from tomewise.tome.questions import answer_many
+
         self.store.check()
         ask = self._prepare_asking(system, settings, narrowing, fresh=fresh)
         return await answer_many(ask, questions, return_exceptions=return_exceptions)
@@ -483,8 +514,8 @@ class Tome:
         **arguments: Any,
     ) -> Ask:
         """A function that asks one question of this system, with further arguments of `aask`."""
-        _, choice = self._questions.choose(system, settings)  # once for all questions, and so is the scope
-        if scope := find_scope(self.store, **narrowing):
+        _, choice = self._workshop.questions.choose(system, settings)  # once for all questions, and so is the scope
+        if scope := self._workshop.questions.find_scope(**narrowing):
             arguments["within"] = scope
 
         def ask(question: str | Question, on_event: OnEvent) -> Coroutine[Any, Any, Answer]:
@@ -514,8 +545,8 @@ class Tome:
         limit = read_integer("limit", limit, "a whole number from 1 up")
         if limit < 1:
             raise UsageError(f"a search for {limit} pieces of evidence finds nothing: ask for 1 or more")
-        question = await narrow(question, self.store, **narrowing)
-        return await self._questions.search(question, self._questions.choose(system, settings), limit)
+        question = await self._workshop.questions.narrow(question, **narrowing)
+        return await self._workshop.questions.search(question, self._workshop.questions.choose(system, settings), limit)
 
     search = plain(asearch)
 
@@ -532,8 +563,10 @@ class Tome:
 
         This is what `Answer.lagging` says. Calls no model. Raises like `check`.
         """
-        narrowed = await narrow(make_question(question), self.store, **narrowing)
-        ready = await self._questions.systems.prepare(self._questions.choose(system, settings)[1], strict=False)
+        narrowed = await self._workshop.questions.narrow(make_question(question), **narrowing)
+        ready = await self._workshop.questions.systems.prepare(
+            self._workshop.questions.choose(system, settings)[1], strict=False
+        )
         return await ready.lag.describe(narrowed)
 
     find_lag = plain(afind_lag)
@@ -542,7 +575,9 @@ class Tome:
 
     def session(self, name: str) -> Session:
         """The session of this name, to ask questions that follow one another. It begins with its first answer."""
-        return Session(name, self._questions, self._session_limit, self._thread)
+        from tomewise.tome.session import Session
+
+        return Session(name, self._workshop.questions, self._settings.session_limit, self._thread)
 
     def sessions(self) -> list[SessionRecord]:
         """What the tome keeps of each session, in the order of their names. A damaged one is left out, with a note."""
@@ -561,22 +596,24 @@ class Tome:
         """
         limit = None if limit is None else read_integer("limit", limit, "a whole number")
         check_type("matching", matching, str, "a text")
-        return self._questions.traces.list_latest(limit, before, matching)
+        return self._traces.list_latest(limit, before, matching)
 
     def trace(self, number: int) -> Trace:
         """One trace by its number. Raises UnknownName."""
         number = read_integer("number", number, "the number of a trace")
-        return self._questions.traces.find(number)
+        return self._traces.find(number)
 
     def delete_trace(self, number: int) -> None:
         """Delete a trace. Its number is not used again. Raises UnknownName, StoreError."""
         number = read_integer("number", number, "the number of a trace")
-        self._questions.traces.delete(number)
+        self._traces.delete(number)
 
     # ------------------------------------------------------------ pictures
 
     def check_drawing(self, system: Choice | System | None = None) -> None:
         """Raise UsageError unless the system has a working memory that can be drawn. Calls nothing."""
+        from tomewise.tome.drawings import find_drawable
+
         find_drawable(self.default_system if system is None else system, self.kit)
 
     def draw_answer(
@@ -587,11 +624,15 @@ class Tome:
         `system` is the one that answered; it may be left out where `answer.system` names it. Raises UsageError for a
         system without a working memory.
         """
+        from tomewise.tome.drawings import draw_answer
+
         asked = Question(text=question) if isinstance(question, str) else question
         return draw_answer(asked, answer, system or answer.system, self.kit)
 
     def draw_trace(self, number: int) -> Picture:
         """The working memory behind a stored answer, which says what the trace left out. Raises UnknownName."""
+        from tomewise.tome.drawings import draw_trace
+
         with explain_damage(self.store):
             return draw_trace(self.trace(number), self.kit)
 
@@ -603,6 +644,8 @@ class Tome:
         A graph shows the entities within `hops` facts `around` one, or the most connected. What the answer of `trace`
         used is highlighted. Raises UnknownName, UsageError.
         """
+        from tomewise.tome.drawings import draw_layer
+
         used = None if trace is None else self.trace(trace)
         with explain_damage(self.store):
             return draw_layer(layer, self.store, around=around, hops=hops, limit=limit, trace=used)

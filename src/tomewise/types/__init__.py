@@ -32,6 +32,7 @@ from tomewise.types.nouns import (
     content_id,
 )
 from tomewise.types.verbs import (
+    Choosing,
     Closable,
     Embedder,
     In,
@@ -49,6 +50,7 @@ from tomewise.types.verbs import (
 __all__ = [
     "Answer",
     "Change",
+    "Choosing",
     "Citation",
     "Closable",
     "Condition",

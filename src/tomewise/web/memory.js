@@ -4,7 +4,7 @@ import { tomePath } from "./api.js";
 import { linkEntity } from "./entity.js";
 
 const KINDS = {
-  graph: "Entities and facts", tree: "Tree of summaries", episodes: "Episodes in order", schemata: "Schemata and their overlaps", gists: "Gists", pages: "Pages in order",
+  graph: "Entities and facts", tree: "Tree of summaries", memtree: "Tree that grows", episodes: "Episodes in order", schemata: "Schemata and their overlaps", communities: "Communities and their reports", gists: "Gists", pages: "Pages in order",
 };
 const TELLING = 60; // entities of an overview: as many as the eye can follow
 const SIZES = { "": "the 60 most telling", 200: "the first 200", 500: "the first 500" };
@@ -33,7 +33,7 @@ export function MemoryView({ tome, query, navigate }) {
 
   if (isReady && !known.length && !working.length) return html`<${Head} title="Memory" />
     <${Empty} title="Nothing to draw yet" actions=${html`<${Button} kind="primary" href=${link(tome, "build")}>Build a system</${Button}>`}>
-      Entities and facts, summaries, episodes and schemata are drawn here once a system has built them; so is the working memory behind an answer.</${Empty}>`;
+      Entities and facts, communities, summaries, episodes and schemata are drawn here once a system has built them; so is the working memory behind an answer.</${Empty}>`;
   return html`
     <${Head} title="Memory">What this tome remembers, and what the answers used of it.</${Head}>
     <${ErrorNotice} error=${layers.error ?? traces.error} />

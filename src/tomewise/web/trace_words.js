@@ -6,8 +6,8 @@ const SHORT = 160; // characters of a text within a sentence
 
 /** Where a loop looked, by the name of its layer. */
 const PLACES = {
-  passages: "the passages", facts: "the facts", relations: "the relations", gists: "the gists", tree: "the summaries", semantic: "the summaries",
-  episodes: "the course of the text", episodic: "the course of the text", veridical: "the facts and passages", schemata: "the groups of passages", pages: "the pages", graph: "the graph",
+  passages: "the passages", facts: "the facts", relations: "the relations", gists: "the gists", tree: "the summaries", memtree: "the summaries", semantic: "the summaries",
+  episodes: "the course of the text", episodic: "the course of the text", veridical: "the facts and passages", schemata: "the groups of passages", reports: "the reports", entities: "the entities", pages: "the pages", graph: "the graph",
 };
 
 function namePlaces(layer) {
@@ -36,6 +36,9 @@ const newPieces = (detail) => (size(detail.evidence) ? `${count(size(detail.evid
 /** By the name of an event: a function of its detail that gives the word for it and the sentence, or null where the detail is of another form. */
 const WORDS = {
   retrieved: (d) => ["Found", d.found === undefined ? `${pieces(d)}.` : `${count(d.found, "piece")}; ${d.cut ? `${formatCount(d.found - d.cut)} had room and were shown to the model.` : "all were shown to the model."}`],
+  "reports chosen": (d) => ["Chose reports", `${count(size(d.reports), "report")}${d.rated ? ` of ${formatCount(d.rated)} that were rated` : ""}, in ${count(d.batches, "call")}: ${list(d.reports)}`],
+  "points found": (d) => ["Read reports", `${count(size(d.notes), "point")} in ${count(size(d.reports), "report")}. ${list(d.notes)}`],
+  "followed up": (d) => ["Asked", `${quote(d.query)} ${quote(d.notes?.[0])} ${count(size(d.follow_ups), "follow-up")}.`],
   "looked up": (d) => ["Looked up", `${count(size(d.pages), "page")} of ${formatCount(d.gists)}. ${d.reasoning ?? ""}`],
   recalled: (d) => ["Looked for", `${quote(d.query ?? d.probe)}${namePlaces(d.layer)}: ${newPieces(d)}`],
   explored: (d) => ["Looked for", `${quote(d.subquery)}${size(d.points) ? ` near ${count(d.points.length, "point")}` : ""}: ${newPieces(d)}`],

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from tomewise.errors import ModelError
-from tomewise.language.extractive import EMBEDDING_PLAYS, PLAYS, ExtractiveModel
+from tomewise.language.extractive import ExtractiveModel
+from tomewise.language.extractive.plays import EMBEDDING_PLAYS, PLAYS
 from tomewise.language.roles import (
     ANSWER,
     GIST,
@@ -17,10 +18,12 @@ from tomewise.language.roles import (
     AnswerIn,
     AnswerOut,
     Candidate,
+    EntityRow,
     Entry,
     LevelOut,
     PassageIn,
     PointShown,
+    RelationRow,
     Shown,
     TurnShown,
 )
@@ -61,6 +64,13 @@ def inputs(kind: type[BaseModel]) -> st.SearchStrategy[BaseModel]:
             fields[name] = st.lists(st.builds(PointShown, description=TEXT, entities=st.lists(TEXT)), max_size=3)
         elif annotation == list[Entry]:
             fields[name] = st.lists(st.builds(Entry, label=st.sampled_from(["F1", "I2"]), text=TEXT), max_size=4)
+        elif annotation == list[EntityRow]:
+            fields[name] = st.lists(
+                st.builds(EntityRow, name=TEXT, description=TEXT, degree=st.integers(0, 9)), max_size=4
+            )
+        elif annotation == list[RelationRow]:
+            row = st.builds(RelationRow, label=st.just("R1"), source=TEXT, target=TEXT, description=TEXT)
+            fields[name] = st.lists(row, max_size=4)
         elif annotation == list[TurnShown]:
             fields[name] = st.lists(st.builds(TurnShown, question=TEXT, answer=TEXT), max_size=3)
         elif annotation is int:

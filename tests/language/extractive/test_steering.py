@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from itertools import permutations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,6 +10,7 @@ from tomewise.language.extractive.steering import (
     decompose,
     encode,
     filter_facts,
+    find_keywords,
     fuse,
     look_up,
     probe,
@@ -20,6 +22,8 @@ from tomewise.language.roles import (
     EncodeIn,
     FilterIn,
     FuseIn,
+    KeywordsIn,
+    KeywordsOut,
     LookUpIn,
     ProbeIn,
     Shown,
@@ -184,3 +188,16 @@ def test_pages_are_chosen_by_their_gists_and_none_is_read_twice(embedder: Embedd
     assert look_up(LookUpIn(question=QUESTION, evidence=evidence), embedder).labels == ["E3", "E2"]
     assert look_up(LookUpIn(question=QUESTION, evidence=evidence, limit=1), embedder).labels == ["E3"]
     assert look_up(LookUpIn(question=QUESTION, evidence=evidence, read=["E3"]), embedder).labels == ["E2"]
+
+
+@pytest.mark.parametrize(
+    ("question", "details", "themes"),
+    [
+        ("Who sold the boat to Ada Marsh in 1911?", ["Ada Marsh", "1911"], ["sold", "boat"]),
+        ("How did the flood change the trade?", [], ["flood", "change", "trade"]),
+        ("Who is Tom Hale?", ["Tom Hale"], []),
+        ("", [], []),
+    ],
+)
+def test_names_and_dates_are_details_and_other_words_are_themes(question: str, details: list[str], themes: list[str]):
+    assert find_keywords(KeywordsIn(question=question)) == KeywordsOut(details=details, themes=themes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tomewise.memory.graph.entity_kinds import find_kinds
 from tomewise.memory.graph.graph_names import GraphNames
+from tomewise.store.records import BUILDS
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
 
@@ -17,7 +18,7 @@ TEXTS = [
 def fill(tome: Tome, system: str) -> GraphNames:
     tome.add(*(Document(id=f"d{number}", text=text) for number, text in enumerate(TEXTS)))
     tome.build(system)
-    return GraphNames.read(next(layer for layer in tome.store.builds() if layer.startswith("graph:")))
+    return GraphNames.read(next(layer for layer in tome.store.notes(BUILDS) if layer.startswith("graph:")))
 
 
 def list_kinds(tome: Tome, names: GraphNames) -> dict[str, str]:

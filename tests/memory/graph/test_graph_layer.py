@@ -24,8 +24,10 @@ from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.run import meter
 from tomewise.store.export import export
-from tomewise.store.sqlite.schema import calls as stored
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.lookups import find_keys, read_edges, read_sources, read_vectors
+from tomewise.store.records import BUILDS
+from tomewise.store.sql.schema import calls as stored
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_layer, document_of, put_document
 from tomewise.types import Progress
 
@@ -50,16 +52,16 @@ def make_model(reply: Callable[[Any], Any] = extract_triples) -> ScriptedModel:
     return ScriptedModel({"extract_facts": reply, "gist": lambda given: {"memory": given.text}})
 
 
-def open_store(folder: Path, *texts: str) -> SqliteStore:
+def open_store(folder: Path, *texts: str) -> SqlStore:
     folder.mkdir(parents=True, exist_ok=True)
-    store = SqliteStore.open(folder / "a.tome")
+    store = SqlStore.open(folder / "a.tome")
     for number, text in enumerate(texts):
         put_document(store, EMBEDDER, document_of(f"d{number}", text))
     return store
 
 
-def read_links(store: SqliteStore, space: str) -> set[tuple[str, str, float]]:
-    rows = store.edges(space).rows
+def read_links(store: SqlStore, space: str) -> set[tuple[str, str, float]]:
+    rows = read_edges(store, space).rows
     keys = rows[:, :2].astype(int)
     nodes = store.nodes_at(np.unique(keys).tolist())
     return {
@@ -98,10 +100,10 @@ async def test_entities_facts_and_provenance(tmp_path: Path) -> None:
         ("tom hale is tom hale", "tom hale", 0.0),
     }
     for layer in (NAMES.entities, NAMES.facts):
-        columns = store.vectors(layer)
+        columns = read_vectors(store, layer)
         texts = [store.nodes_at([key])[key].text for key in columns.keys.tolist()]
         assert np.allclose(columns.rows, EMBEDDER.embed(texts))
-    entity = store.keys_of([NAMES.entity("skerry")])
+    entity = find_keys(store, [NAMES.entity("skerry")])
     assert store.nodes_at(entity.values())[entity[NAMES.entity("skerry")]].text == "skerry"
 
 
@@ -134,8 +136,8 @@ async def test_unusable_parts_are_counted_and_a_name_in_every_passage_is_reporte
     assert "'hub' is named in more than half of the passages" in report.notes
     put_document(store, EMBEDDER, document_of("later", "bad > triple"))
     await build([layer], store, quiet)
-    assert store.builds()[NAMES.layer]["dirt"] == {"triples not of three parts": 25}
-    assert store.builds()[NAMES.layer]["taken"] == 25
+    assert store.notes(BUILDS)[NAMES.layer]["dirt"] == {"triples not of three parts": 25}
+    assert store.notes(BUILDS)[NAMES.layer]["taken"] == 25
     assert find_backlog([layer], store).counts == {}
 
 
@@ -145,11 +147,11 @@ async def test_it_is_a_pure_function_of_the_passages(tmp_path: Path, source: str
     model = ExtractiveModel(EMBEDDER)
     numbers = iter(range(10))
 
-    def make(store: SqliteStore) -> Sequence[Any]:
+    def make(store: SqlStore) -> Sequence[Any]:
         graph = GraphLayer(store, model, EMBEDDER, source=source, style=style)
         return [GistsLayer(store, model), graph] if source == "gists" else [graph]
 
-    await check_layer(make, lambda: SqliteStore.open(tmp_path / f"{next(numbers)}.tome"), EMBEDDER)
+    await check_layer(make, lambda: SqlStore.open(tmp_path / f"{next(numbers)}.tome"), EMBEDDER)
 
 
 PART = st.sampled_from(["Ada", "ada", "Tom Hale", "the boat", "boat", "1911", "", "Ödön"])
@@ -194,7 +196,7 @@ async def test_a_graph_of_gists_is_assigned_to_the_passages(tmp_path: Path) -> N
     await build(layers, store, quiet)
     (passage,) = store.passages()
     entities = store.node_keys(names.entities)
-    assert store.sources(entities, names.entities) == {key: [passage] for key in entities}
+    assert read_sources(store, entities, names.entities) == {key: [passage] for key in entities}
     assert len(entities) == 2
     with store.write() as change:
         change.remove_document("d0")

@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from tomewise.language.roles import RelationsOut
+from tomewise.errors import BadReply
+from tomewise.fallbacks import REPLY_SKIPPED, count_fallbacks
+from tomewise.language.roles import PassageIn, RelationsOut
 from tomewise.memory.building import build
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.memory.graph.relations import clean_relations
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.memory.graph.relations import clean_relations, glean_relations
+from tomewise.store.lookups import find_keys, read_edges, read_vectors
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import HashEmbedder, ScriptedModel, document_of, put_document
 from tomewise.types import Progress
 
@@ -41,8 +44,8 @@ def make_model() -> ScriptedModel:
     return ScriptedModel({"extract_relations": extract_relations})
 
 
-def open_store(folder: Path, *texts: str) -> SqliteStore:
-    store = SqliteStore.open(folder / "a.tome")
+def open_store(folder: Path, *texts: str) -> SqlStore:
+    store = SqlStore.open(folder / "a.tome")
     for number, text in enumerate(texts):
         put_document(store, EMBEDDER, document_of(f"d{number}", text))
     return store
@@ -53,11 +56,11 @@ async def test_mentions_are_those_of_the_current_passages(tmp_path: Path) -> Non
     await build([GraphLayer(store, make_model(), EMBEDDER, style="relations")], store, quiet)
     mentions = {node.data["name"]: node.data["description"] for node in store.nodes(NAMES.mentions).values()}
     assert mentions == {"ADA": "keeps the light", "Ada": "is old"}
-    assert store.keys_of([NAMES.entity("tom")])  # an end that the reply did not list
+    assert find_keys(store, [NAMES.entity("tom")])  # an end that the reply did not list
     with store.write() as change:
         change.remove_document("d0")
     assert [node.data["name"] for node in store.nodes(NAMES.mentions).values()] == ["Ada"]
-    assert store.keys_of([NAMES.entity("tom")]) == {}
+    assert find_keys(store, [NAMES.entity("tom")]) == {}
 
 
 async def test_relationships_are_facts_with_the_description_of_the_passage(tmp_path: Path) -> None:
@@ -74,7 +77,7 @@ async def test_relationships_are_facts_with_the_description_of_the_passage(tmp_p
         }
         for description, strength in (("they met", 3.0), ("they wed", 8.0))
     }
-    assert len(store.edges(f"seen-in:{NAMES.facts}").rows) == 3
+    assert len(read_edges(store, f"seen-in:{NAMES.facts}").rows) == 3
 
 
 def test_dirty_replies_are_cleaned_and_counted() -> None:
@@ -108,4 +111,31 @@ def test_dirty_replies_are_cleaned_and_counted() -> None:
 async def test_mentions_are_embedded_with_their_descriptions(tmp_path: Path) -> None:
     store = open_store(tmp_path, "Ada / person / keeps the light")
     await build([GraphLayer(store, make_model(), EMBEDDER, style="relations")], store, quiet)
-    assert np.allclose(store.vectors(NAMES.mentions).rows, EMBEDDER.embed(["Ada: keeps the light"]))
+    assert np.allclose(read_vectors(store, NAMES.mentions).rows, EMBEDDER.embed(["Ada: keeps the light"]))
+
+
+async def test_gleanings_read_what_was_missed_until_nothing_is_new():
+    asked = []
+
+    def glean(given):
+        asked.append((given.entities, given.pairs))
+        found = {"entities": [{"name": "Una"}], "relationships": [{"source": "Ada", "target": "Una"}]}
+        return found if len(asked) == 1 else {}
+
+    first = {"entities": [{"name": "Ada"}, {"name": "Tom"}], "relationships": [{"source": "Ada", "target": "Tom"}]}
+    model = ScriptedModel({"extract_relations": lambda _: first, "glean_relations": glean})
+    (read,) = await glean_relations(model, [PassageIn(text="Ada, Tom and Una met.")], 1, gleanings=3)
+    assert asked == [(["Ada", "Tom"], ["Ada, Tom"]), (["Ada", "Tom", "Una"], ["Ada, Tom", "Ada, Una"])]
+    assert {(fact.head, fact.tail) for fact in read.facts} == {("ada", "tom"), ("ada", "una")}
+
+
+async def test_a_gleaning_that_fails_leaves_what_was_read():
+    def fail(given):
+        raise BadReply("nothing")
+
+    first = {"entities": [{"name": "Ada"}], "relationships": []}
+    model = ScriptedModel({"extract_relations": lambda _: first, "glean_relations": fail})
+    with count_fallbacks() as counts:
+        (read,) = await glean_relations(model, [PassageIn(text="Ada met Una.")], 1, gleanings=2)
+    assert read.entities == ("ada",)
+    assert counts == {REPLY_SKIPPED: 1}

@@ -16,7 +16,9 @@ from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.memory.imports.extraction_file import ImportsExtractions, read_extractions
 from tomewise.memory.passages import PassagesLayer
 from tomewise.reading.splitter import PassageSplitter
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.lookups import read_sources
+from tomewise.store.records import SETTINGS
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import HashEmbedder, ScriptedModel
 from tomewise.types import Document, Passage, Progress, content_id
 
@@ -30,11 +32,11 @@ def quiet(_: Progress) -> None:
     pass
 
 
-def open_store(folder: Path, documents: dict[str, list[str]]) -> SqliteStore:
+def open_store(folder: Path, documents: dict[str, list[str]]) -> SqlStore:
     """Open a store with these documents; line ends separate the passages of a document."""
-    store = SqliteStore.open(folder / "a.tome")
+    store = SqlStore.open(folder / "a.tome")
     with store.write() as change:
-        change.set_meta("dimensions", str(EMBEDDER.dimensions))
+        change.put_note(SETTINGS, "dimensions", str(EMBEDDER.dimensions))
         for name, texts in documents.items():
             passages, start = [], 0
             for position, text in enumerate(texts):
@@ -51,12 +53,12 @@ def write_rows(folder: Path, *rows: object) -> Path:
     return path
 
 
-def read_texts(store: SqliteStore, layer: str) -> dict[str, set[str]]:
+def read_texts(store: SqlStore, layer: str) -> dict[str, set[str]]:
     nodes = store.nodes(layer)
     passages = store.passages()
     return {
         nodes[key].text: {passages[source].text for source in sources}
-        for key, sources in store.sources(nodes, layer).items()
+        for key, sources in read_sources(store, nodes, layer).items()
     }
 
 
@@ -173,9 +175,9 @@ async def test_the_published_triples_of_musique_cover_their_corpus(tmp_path: Pat
     if not folder.is_dir():
         pytest.skip("needs shared/data/musique, which is absent")
     rows = [json.loads(line) for line in (folder / "corpus.jsonl").read_text(encoding="utf-8").splitlines()[:150]]
-    store = SqliteStore.open(tmp_path / "a.tome")
+    store = SqlStore.open(tmp_path / "a.tome")
     with store.write() as change:
-        change.set_meta("dimensions", "32")
+        change.put_note(SETTINGS, "dimensions", "32")
     layer = PassagesLayer(store, EMBEDDER, PassageSplitter(EMBEDDER.tokenizer, 256))
     documents = [Document(id=str(row["id"]), text=row["text"], title=row["title"]) for row in rows]
     assert [taken async for taken in layer.add(documents)]
@@ -199,9 +201,9 @@ async def test_the_published_relations_of_a_novel_cover_it(tmp_path: Path) -> No
     folder = DATA / "novels"
     if not folder.is_dir():
         pytest.skip("needs shared/data/novels, which is absent")
-    store = SqliteStore.open(tmp_path / "a.tome")
+    store = SqlStore.open(tmp_path / "a.tome")
     with store.write() as change:
-        change.set_meta("dimensions", "32")
+        change.put_note(SETTINGS, "dimensions", "32")
     layer = PassagesLayer(store, EMBEDDER, PassageSplitter(EMBEDDER.tokenizer, 256))
     text = (folder / "gods_of_mars.txt").read_text(encoding="utf-8")
     assert [taken async for taken in layer.add([Document(id="novel", text=text)])]

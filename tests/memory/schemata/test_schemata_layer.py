@@ -16,7 +16,9 @@ from tomewise.memory.building import build, estimate
 from tomewise.memory.schemata.schemata_layer import SchemataLayer
 from tomewise.memory.schemata.schemata_names import USUAL, SchemataNames, SchemataRules
 from tomewise.store.export import export
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.lookups import read_edges, read_sources, read_vectors
+from tomewise.store.records import BUILDS
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_layer, document_of, put_document
 
 EMBEDDER = HashEmbedder(32)
@@ -63,13 +65,13 @@ def make_fresh(numbers, rules=EXACT, version=lambda number: 0):
     return store
 
 
-@pytest.mark.parametrize("kind", [SqliteStore, PlainStore])
+@pytest.mark.parametrize("kind", [SqlStore, PlainStore])
 @pytest.mark.parametrize("rules", [USUAL, EXACT, SchemataRules(theta=0.3, clusters="disjoint")])
 def test_it_is_a_function_of_its_passages(tmp_path, kind, rules) -> None:
     numbers = iter(range(1000))
 
     def open_new():
-        return PlainStore() if kind is PlainStore else SqliteStore.open(tmp_path / f"{next(numbers)}.tome")
+        return PlainStore() if kind is PlainStore else SqlStore.open(tmp_path / f"{next(numbers)}.tome")
 
     asyncio.run(check_layer(lambda store: [SchemataLayer(store, make_model(), EMBEDDER, rules)], open_new, EMBEDDER))
 
@@ -111,7 +113,7 @@ def test_twenty_ways_of_batching_end_equal(order, cuts) -> None:
 
 
 def test_only_changed_clusters_are_summarised_and_the_estimate_says_how_many(tmp_path) -> None:
-    store = SqliteStore.open(tmp_path / "a.tome")
+    store = SqlStore.open(tmp_path / "a.tome")
     fill(store, range(90))
     whole = make_model()
     build_layer(store, whole)
@@ -142,9 +144,9 @@ def test_a_summary_of_summaries_goes_on_until_too_much_below_it_has_changed() ->
         assert {node.id for node in nodes.values()} == {node.id for node in exact.nodes(NAME).values()}
         older = {key: node for key, node in nodes.items() if node.data}
         assert all(node.level > 1 and float(node.data["drift"]) <= 0.1 for node in older.values())
-        assert store.builds()[NAME]["network"]["older"] == len(older)
+        assert store.notes(BUILDS)[NAME]["network"]["older"] == len(older)
         calls["older"] += len(older)
-        assert len(store.vectors(NAME).keys) == len(nodes)
+        assert len(read_vectors(store, NAME).keys) == len(nodes)
     assert calls["older"], "some go on"
     store = make_fresh(range(90))
     for number in range(90, 120):
@@ -171,7 +173,7 @@ def test_nothing_tells_of_a_passage_that_was_removed() -> None:
 
 
 def test_a_failed_summary_is_recorded_and_made_later(tmp_path) -> None:
-    store = SqliteStore.open(tmp_path / "a.tome")
+    store = SqlStore.open(tmp_path / "a.tome")
     fill(store, range(30))
     refusals = iter([True, True])
 
@@ -210,7 +212,7 @@ def test_an_empty_tome_and_one_without_schemata() -> None:
     remove(store, range(30))
     build_layer(store, make_model())
     assert not store.nodes(NAME)
-    assert not any(len(store.edges(space).rows) for space in (NAMES.lists, NAMES.links(0), NAMES.links(1)))
+    assert not any(len(read_edges(store, space).rows) for space in (NAMES.lists, NAMES.links(0), NAMES.links(1)))
     fill(store, range(2))
     model = make_model()
     report = build_layer(store, model, SchemataRules(levels=0))
@@ -226,13 +228,13 @@ def test_one_level_has_no_summaries_of_summaries() -> None:
 
 
 def test_nodes_have_the_order_of_their_passages(tmp_path) -> None:
-    store = SqliteStore.open(tmp_path / "a.tome")
+    store = SqlStore.open(tmp_path / "a.tome")
     fill(store, reversed(range(60)))
     build_layer(store, make_model())
     order = {key: place for place, key in enumerate(store.node_keys("passages"))}
     lowest = [key for key, node in store.nodes(NAME).items() if node.level == 1]
-    for members in store.sources(lowest, NAME).values():
+    for members in read_sources(store, lowest, NAME).values():
         places = [order[key] for key in members]
         assert places == sorted(places)
         assert 3 <= len(places) <= 16
-    assert np.isfinite(store.vectors(NAME).rows).all()
+    assert np.isfinite(read_vectors(store, NAME).rows).all()

@@ -20,14 +20,15 @@ from tests.memory.schemata.test_schemata_layer import (
 from tomewise.memory.schemata.schemata_names import SchemataNames, SchemataRules
 from tomewise.memory.schemata.schemata_picture import draw_schemata
 from tomewise.pictures import Uses
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.lookups import read_edges, read_sources
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import document_of, put_document
 from tomewise.tome.drawings import draw_layer
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
-    with closing(SqliteStore.open(tmp_path_factory.mktemp("schemata") / "a.tome")) as made:
+    with closing(SqlStore.open(tmp_path_factory.mktemp("schemata") / "a.tome")) as made:
         fill(made, range(90))
         put_document(made, EMBEDDER, document_of("y", f"{TOPICS[1]} {TOPICS[2]}"))  # in two clusters
         build_layer(made, make_model())
@@ -37,7 +38,7 @@ def store(tmp_path_factory):
 
 def test_clusters_stand_above_their_members_which_may_be_in_several(store):
     picture = draw_schemata(store, NAMES)
-    nodes, sources = store.nodes(NAME), store.sources(store.nodes(NAME), NAME)
+    nodes, sources = store.nodes(NAME), read_sources(store, store.nodes(NAME), NAME)
     ids = {key: node.id for key, node in nodes.items()} | {key: each.id for key, each in store.passages().items()}
     assert {(link.source, link.target) for link in picture.links} == {
         (ids[key], ids[child]) for key, children in sources.items() for child in children
@@ -79,7 +80,7 @@ def test_without_room_for_all_passages_the_clusters_are_drawn_with_what_the_answ
 
 
 def test_a_layer_with_settings_in_its_name_is_drawn(tmp_path):
-    with closing(SqliteStore.open(tmp_path / "d.tome")) as store:
+    with closing(SqlStore.open(tmp_path / "d.tome")) as store:
         fill(store, range(20))
         build_layer(store, make_model(), SchemataRules(k=4))
         picture = draw_layer("schemata:k=4", store, limit=5)
@@ -87,7 +88,7 @@ def test_a_layer_with_settings_in_its_name_is_drawn(tmp_path):
 
 
 def test_without_schemata_the_links_are_drawn(tmp_path):
-    with closing(SqliteStore.open(tmp_path / "b.tome")) as store:
+    with closing(SqlStore.open(tmp_path / "b.tome")) as store:
         fill(store, range(12))
         rules = SchemataRules(levels=0)
         build_layer(store, make_model(), rules)
@@ -95,7 +96,7 @@ def test_without_schemata_the_links_are_drawn(tmp_path):
         passage = next(iter(store.passages().values())).id
         picture = draw_schemata(store, names, uses=Uses(cited=frozenset({passage})))
         assert (picture.kind, picture.total) == ("graph", 12)
-        assert len(picture.links) == len(store.edges(names.links(0)).rows) > 0
+        assert len(picture.links) == len(read_edges(store, names.links(0)).rows) > 0
         assert {node.id for node in picture.nodes if node.use} == {passage}
         assert sum(float(node.facts["links"]) for node in picture.nodes) == 2 * len(picture.links)
         few = draw_schemata(store, names, limit=3, uses=Uses(cited=frozenset({passage})))
@@ -104,7 +105,7 @@ def test_without_schemata_the_links_are_drawn(tmp_path):
 
 
 def test_a_tome_of_one_passage_is_an_empty_picture(tmp_path):
-    with closing(SqliteStore.open(tmp_path / "c.tome")) as store:
+    with closing(SqlStore.open(tmp_path / "c.tome")) as store:
         fill(store, range(1))
         build_layer(store, make_model())
         assert draw_schemata(store, NAMES).nodes == ()

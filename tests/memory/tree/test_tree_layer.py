@@ -16,12 +16,15 @@ from tomewise.errors import BadReply, BudgetExceeded
 from tomewise.language.cached import Cached
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import SummaryIn
+from tomewise.memory.build_records import forget_layer
 from tomewise.memory.building import build, estimate, find_backlog, find_changes
 from tomewise.memory.tree.clustering import Reduction, reduce_by_pca
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.run import meter
 from tomewise.store.export import export
-from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.store.lookups import read_sources, read_vectors
+from tomewise.store.records import BUILDS
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_layer, document_of, put_document
 from tomewise.types import Progress
 
@@ -54,27 +57,27 @@ def make_model(reply: Callable[[SummaryIn], object] = take_first_words) -> Scrip
     return ScriptedModel({"summarise": reply})
 
 
-def make_layer(store: SqliteStore, model: object, **settings: int) -> TreeLayer:
+def make_layer(store: SqlStore, model: object, **settings: int) -> TreeLayer:
     return TreeLayer(store, model, EMBEDDER, reduction=Reduction("pca", reduce_by_pca, "a note"), **settings)
 
 
-def fill_store(path: Path, numbers: Sequence[int]) -> SqliteStore:
-    store = SqliteStore.open(path)
+def fill_store(path: Path, numbers: Sequence[int]) -> SqlStore:
+    store = SqlStore.open(path)
     for number in numbers:
         put_document(store, EMBEDDER, document_of(f"d{number:03}", make_text(number)))
     return store
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> SqliteStore:
+def store(tmp_path: Path) -> SqlStore:
     return fill_store(tmp_path / "a.tome", range(60))
 
 
-async def test_summaries_link_to_the_nodes_that_they_summarise(store: SqliteStore) -> None:
+async def test_summaries_link_to_the_nodes_that_they_summarise(store: SqlStore) -> None:
     model = make_model()
     (report,) = await build([make_layer(store, model, cluster_tokens=60)], store, quiet)
     nodes = store.nodes("tree")
-    record = store.builds()["tree"]
+    record = store.notes(BUILDS)["tree"]
     passages = store.passages()
     assert report.added == len(nodes) == len(model.calls) == sum(record["sizes"])
     assert (record["taken"], record["reduction"], record["levels"]) == (60, "pca", len(record["sizes"]))
@@ -83,17 +86,17 @@ async def test_summaries_link_to_the_nodes_that_they_summarise(store: SqliteStor
     texts = {key: passage.text for key, passage in passages.items()} | {key: node.text for key, node in nodes.items()}
     levels = dict.fromkeys(passages, 0) | {key: node.level for key, node in nodes.items()}
     summed = {frozenset(call.given.texts): take_first_words(call.given)["summary"] for call in model.calls}
-    for key, members in store.sources(nodes, "tree").items():
+    for key, members in read_sources(store, nodes, "tree").items():
         assert {levels[member] for member in members} == {levels[key] - 1}
         assert nodes[key].text == summed[frozenset(texts[member] for member in members)]
     order = [passage.text for passage in passages.values()]
     for call in model.calls[: record["sizes"][0]]:
         places = [order.index(text) for text in call.given.texts]
         assert places == sorted(places)
-    columns = store.vectors("tree")
+    columns = read_vectors(store, "tree")
     assert columns.keys.tolist() == sorted(nodes)
     assert np.array_equal(columns.rows, EMBEDDER.embed([nodes[key].text for key in sorted(nodes)]))
-    under = {member for key in nodes for member in store.sources([key], "tree")[key]}
+    under = {member for key in nodes for member in read_sources(store, [key], "tree")[key]}
     assert under >= set(passages)
     assert not find_backlog([make_layer(store, model)], store).counts
 
@@ -103,29 +106,29 @@ async def test_eleven_passages_need_no_tree(tmp_path: Path) -> None:
     store = fill_store(tmp_path / "b.tome", range(11))
     (report,) = await build([make_layer(store, model)], store, quiet)
     assert (report.added, report.notes, model.calls) == (0, (), [])
-    assert store.builds()["tree"]["taken"] == 11
+    assert store.notes(BUILDS)["tree"]["taken"] == 11
     assert not find_changes(make_layer(store, model), store)
 
 
-async def test_levels_end_at_five_and_never_grow(store: SqliteStore) -> None:
+async def test_levels_end_at_five_and_never_grow(store: SqlStore) -> None:
     await build([make_layer(store, make_model(), cluster_tokens=1)], store, quiet)
     assert store.nodes("tree") == {}  # each passage is its own cluster, so a level would not be smaller
     with store.write() as change:
-        change.forget_layer("tree")
+        forget_layer(change, "tree")
     await build([make_layer(store, make_model(lambda given: {"summary": "x y"}), cluster_tokens=30)], store, quiet)
-    sizes = store.builds()["tree"]["sizes"]
+    sizes = store.notes(BUILDS)["tree"]["sizes"]
     assert len(sizes) <= 5
     assert [60, *sizes] == sorted([60, *sizes], reverse=True)
 
 
-async def test_a_level_is_asked_side_by_side(store: SqliteStore) -> None:
+async def test_a_level_is_asked_side_by_side(store: SqlStore) -> None:
     model = ScriptedModel({"summarise": take_first_words}, latency=0.2)
     with meter() as seen:
         await build([make_layer(store, model, cluster_tokens=60)], store, quiet)
-    assert seen.usage().depth == store.builds()["tree"]["levels"]
+    assert seen.usage().depth == store.notes(BUILDS)["tree"]["levels"]
 
 
-async def test_unchanged_clusters_are_not_asked_again(store: SqliteStore) -> None:
+async def test_unchanged_clusters_are_not_asked_again(store: SqlStore) -> None:
     await build([make_layer(store, make_model(), cluster_tokens=60)], store, quiet)
     before = {node.id for node in store.nodes("tree").values()}
     put_document(store, EMBEDDER, document_of("d999", make_text(999)))
@@ -134,10 +137,10 @@ async def test_unchanged_clusters_are_not_asked_again(store: SqliteStore) -> Non
     after = {node.id for node in store.nodes("tree").values()}
     assert 0 < len(model.calls) == report.added == len(after - before) < len(after)
     assert report.removed == len(before - after) > 0
-    assert len(store.vectors("tree").keys) == len(after)
+    assert len(read_vectors(store, "tree").keys) == len(after)
 
 
-async def test_adding_and_removing_leaves_the_tree_and_asks_nothing_again(store: SqliteStore) -> None:
+async def test_adding_and_removing_leaves_the_tree_and_asks_nothing_again(store: SqlStore) -> None:
     model = make_model()
     make = make_layer(store, Cached(model, Prompts(), store.calls), cluster_tokens=60)
     await build([make], store, quiet)
@@ -154,7 +157,7 @@ async def test_adding_and_removing_leaves_the_tree_and_asks_nothing_again(store:
     assert list(export(store)) == whole
 
 
-async def test_without_passages_there_is_no_tree(store: SqliteStore) -> None:
+async def test_without_passages_there_is_no_tree(store: SqlStore) -> None:
     await build([make_layer(store, make_model())], store, quiet)
     with store.write() as change:
         for number in range(60):
@@ -164,7 +167,7 @@ async def test_without_passages_there_is_no_tree(store: SqliteStore) -> None:
     assert not find_changes(make_layer(store, make_model()), store)
 
 
-async def test_a_summary_that_fails_is_made_by_the_next_build(store: SqliteStore, tmp_path: Path) -> None:
+async def test_a_summary_that_fails_is_made_by_the_next_build(store: SqlStore, tmp_path: Path) -> None:
     broken = "n7."
 
     def reply(given: SummaryIn) -> object:
@@ -176,7 +179,7 @@ async def test_a_summary_that_fails_is_made_by_the_next_build(store: SqliteStore
     assert set(report.failed.values()) == {"no such luck"}
     assert store.intake("tree").failed == report.failed
     assert store.nodes("tree")
-    assert store.builds()["tree"]["taken"] == 60 - len(report.failed)
+    assert store.notes(BUILDS)["tree"]["taken"] == 60 - len(report.failed)
     again = find_changes(make_layer(store, make_model()), store)
     assert (set(again.added), again.removed) == (set(report.failed), ())
     assert not find_backlog([make_layer(store, make_model())], store).counts
@@ -187,7 +190,7 @@ async def test_a_summary_that_fails_is_made_by_the_next_build(store: SqliteStore
     assert list(export(store)) == list(export(rebuilt))
 
 
-async def test_a_failure_on_an_upper_level_counts_for_all_passages_below(store: SqliteStore) -> None:
+async def test_a_failure_on_an_upper_level_counts_for_all_passages_below(store: SqlStore) -> None:
     ground = {passage.text for passage in store.passages().values()}
 
     def reply(given: SummaryIn) -> object:
@@ -198,21 +201,21 @@ async def test_a_failure_on_an_upper_level_counts_for_all_passages_below(store: 
     assert set(report.failed) == set(store.passages())
 
 
-async def test_a_spent_budget_leaves_the_store_as_it_was(store: SqliteStore) -> None:
+async def test_a_spent_budget_leaves_the_store_as_it_was(store: SqlStore) -> None:
     before = list(export(store))
     with pytest.raises(BudgetExceeded):
         await build([make_layer(store, make_model(lambda _: BudgetExceeded("enough")))], store, quiet)
     assert list(export(store)) == before
 
 
-async def test_without_umap_the_report_has_a_note(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_umap_the_report_has_a_note(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "umap", None)
     (report,) = await build([TreeLayer(store, make_model(), EMBEDDER)], store, quiet)
     assert "umap" in report.notes[0]
-    assert store.builds()["tree"]["reduction"] == "pca"
+    assert store.notes(BUILDS)["tree"]["reduction"] == "pca"
 
 
-async def test_an_estimate_asks_nothing_and_is_close(store: SqliteStore) -> None:
+async def test_an_estimate_asks_nothing_and_is_close(store: SqlStore) -> None:
     model = make_model(take_beginning)
     make = make_layer(store, model, cluster_tokens=60, summary_tokens=12)
     before = list(export(store))
@@ -227,14 +230,14 @@ async def test_an_estimate_asks_nothing_and_is_close(store: SqliteStore) -> None
     with meter() as seen:
         await build([make], store, quiet)
     used = seen.usage().total
-    assert foreseen.calls >= store.builds()["tree"]["sizes"][0]
+    assert foreseen.calls >= store.notes(BUILDS)["tree"]["sizes"][0]
     # On a novel it is within 3 % (`bench/tree.py`); here the upper levels are small and have no meaning.
     assert foreseen.calls == pytest.approx(used.calls, rel=0.2)
     assert foreseen.input_tokens == pytest.approx(used.input_tokens, rel=0.2)
     assert (await estimate([make], store))[0].calls == 0
 
 
-async def test_an_estimate_is_exact_where_the_level_below_is_known(store: SqliteStore) -> None:
+async def test_an_estimate_is_exact_where_the_level_below_is_known(store: SqlStore) -> None:
     ground = {passage.text for passage in store.passages().values()}
 
     def reply(given: SummaryIn) -> object:
@@ -245,7 +248,7 @@ async def test_an_estimate_is_exact_where_the_level_below_is_known(store: Sqlite
     (foreseen,) = await estimate([make_layer(store, make_model(), **wide)], store)
     with meter() as seen:
         await build([make_layer(store, make_model(take_beginning), **wide)], store, quiet)
-    assert store.builds()["tree"]["levels"] == 2
+    assert store.notes(BUILDS)["tree"]["levels"] == 2
     assert foreseen.calls == seen.usage().total.calls > 0
     assert foreseen.input_tokens == seen.usage().total.input_tokens
 
@@ -254,7 +257,7 @@ async def test_the_layer_keeps_the_contract(tmp_path: Path) -> None:
     numbers = iter(range(100))
     await check_layer(
         lambda store: [make_layer(store, make_model())],
-        lambda: SqliteStore.open(tmp_path / f"{next(numbers)}.tome"),
+        lambda: SqlStore.open(tmp_path / f"{next(numbers)}.tome"),
         EMBEDDER,
     )
 

@@ -4,75 +4,18 @@ Each file beside this one holds the algorithms of some roles.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
-from functools import partial
 from time import perf_counter
-from typing import Any, cast
+from typing import cast
 
 from pydantic import BaseModel
 
-from tomewise.errors import ModelError
-from tomewise.language.extractive import (
-    answering,
-    extracting,
-    gist,
-    hypergraph_plays,
-    judging,
-    quotations,
-    relaying,
-    rephrasing,
-    steering,
-    summarising,
-)
-from tomewise.language.roles import ANSWER
-from tomewise.language.together import Batch, write_items
 from tomewise.language.usage import report_call
 from tomewise.meter import ModelCall
 from tomewise.types import Embedder, In, Out, Role
 
 __all__ = ["ExtractiveModel"]
 
-Play = Callable[[Any], BaseModel]
-EmbeddingPlay = Callable[[Any, Embedder], BaseModel]
-
-PLAYS: Mapping[str, Play] = {
-    "gist": gist.write_gist,
-    "extract_triples": extracting.extract_triples,
-    "extract_facts": extracting.extract_triples,
-    "extract_entities": extracting.extract_entities,
-    "extract_relations": extracting.extract_relations,
-    "summarise": summarising.summarise,
-    "narrate": summarising.narrate,
-    "shorten": summarising.shorten,
-    "decompose": steering.decompose,
-    "follow_up": steering.follow_up,
-    "probe": steering.probe,
-    "step": steering.step,
-    "fuse": steering.fuse,
-    "plan": hypergraph_plays.plan,
-    "rephrase": rephrasing.rephrase,
-    "merge_points": hypergraph_plays.merge_points,
-    "plan_reading": relaying.plan_reading,
-    "infer_notes": relaying.infer_notes,
-    "refine_questions": relaying.refine_questions,
-    "carry_note": relaying.carry_note,
-    "judge_correct": judging.judge_correct,
-    "judge_entailed": judging.judge_entailed,
-    "judge_level": judging.judge_level,
-    "judge_statements": judging.judge_statements,
-}
-# These compare meanings. That takes so long that they run in a thread, beside the event loop.
-EMBEDDING_PLAYS: Mapping[str, EmbeddingPlay] = {
-    "answer": quotations.quote,
-    "filter_facts": steering.filter_facts,
-    "encode": steering.encode,
-    "evolve": hypergraph_plays.evolve,
-    "look_up": steering.look_up,
-    "think": steering.think,
-    "extract_notes": relaying.extract_notes,
-    "select_nodes": steering.select_nodes,
-}
-SHORT_ANSWERS: Mapping[str, EmbeddingPlay] = {"answer": answering.answer}
+_ANSWER = "answer"  # the role that can be played with short answers
 _LONG = 20_000  # characters of input; longer input may take 10 ms even without embedding
 
 
@@ -87,7 +30,6 @@ class ExtractiveModel:
 
     def __init__(self, embedder: Embedder, *, short_answers: bool = False) -> None:
         self._embedder = embedder
-        self._embedding_plays = {**EMBEDDING_PLAYS, **SHORT_ANSWERS} if short_answers else EMBEDDING_PLAYS
         self._short_answers = short_answers
 
     @property
@@ -96,7 +38,7 @@ class ExtractiveModel:
 
     def name_for(self, role: Role[In, Out]) -> str:
         """Short answers are those of another model, so that nobody takes one kind of answer for the other."""
-        return f"{self.name} with short answers" if self._short_answers and role.name == ANSWER.name else self.name
+        return f"{self.name} with short answers" if self._short_answers and role.name == _ANSWER else self.name
 
     def window_for(self, role: Role[In, Out]) -> int:
         """That of every role."""
@@ -126,21 +68,11 @@ class ExtractiveModel:
         return len(output.model_dump_json()) // 4
 
     async def _play(self, role: Role[In, Out], given: In, size: int) -> BaseModel:
-        embedding = self._embedding_plays.get(role.name)
-        if embedding is not None and role.play is None:
+        # Late: the algorithms of all roles are many, and who opens a tome may only look at it.
+        from tomewise.language.extractive.plays import find_embedding_play, find_play
+
+        embedding = find_embedding_play(role, short_answers=self._short_answers)
+        if embedding is not None:
             return await asyncio.to_thread(embedding, given, self._embedder)
-        play = role.play or PLAYS.get(role.name)
-        if play is None:
-            known = ", ".join(sorted([*PLAYS, *EMBEDDING_PLAYS]))
-            raise ModelError(
-                f"the extractive model cannot play the role {role.name!r}: use one of {known}, give the role a `play`, "
-                "or use a real model"
-            )
-        if isinstance(given, Batch):
-            play = partial(_play_each, play, role.output)
+        play = find_play(role, given)
         return await asyncio.to_thread(play, given) if size > _LONG else play(given)
-
-
-def _play_each(play: Play, output: type[BaseModel], given: Batch) -> BaseModel:
-    """Play each passage of a batch alone: no algorithm gains from its neighbours."""
-    return output.model_validate({"passages": write_items([play(each) for each in given.passages])})

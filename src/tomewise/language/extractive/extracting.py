@@ -13,6 +13,7 @@ from tomewise.language.extractive.words import WORD, flatten, list_terms
 from tomewise.language.roles import (
     EntitiesOut,
     ExtractIn,
+    GleanIn,
     PassageIn,
     Relationship,
     RelationsOut,
@@ -184,6 +185,11 @@ def extract_relations(given: PassageIn) -> RelationsOut:
             described.setdefault(mention.text.casefold(), entity)
         _relate([m.text for m in inside], description, pairs)
     return RelationsOut(entities=list(described.values())[:_MOST], relationships=list(pairs.values())[:_MOST])
+
+
+def glean_relations(given: GleanIn) -> RelationsOut:
+    """Nothing: patterns that are applied again find nothing new."""
+    return RelationsOut()
 
 
 def _find_type(text: str, mention: Mention) -> str:

@@ -33,6 +33,8 @@ from tomewise.language.roles import (
     FollowUpIn,
     FollowUpOut,
     FuseIn,
+    KeywordsIn,
+    KeywordsOut,
     LookUpIn,
     LookUpOut,
     ProbeIn,
@@ -127,6 +129,17 @@ def _skip_question_word(question: str) -> int:
     """The offset after the question word, whose capital does not make it a name."""
     first = WORD.match(question)
     return first.end() if first and first[0].lower() in STOP else 0
+
+
+def find_keywords(given: KeywordsIn) -> KeywordsOut:
+    """Names, dates and numbers are details, the other words that tell something are themes."""
+    question = flatten(given.question[:_READ])
+    start = _skip_question_word(question)
+    details = list(dict.fromkeys(mention.text for mention in find_mentions(question) if mention.start >= start))
+    named = {term for detail in details for term in list_terms(detail)}
+    words = dict.fromkeys(match[0] for match in WORD.finditer(question, start))
+    themes = [word for word in words if not named.union(ASKING_STEMS).issuperset(list_terms(word))]
+    return KeywordsOut(themes=themes, details=details)
 
 
 def follow_up(given: FollowUpIn) -> FollowUpOut:

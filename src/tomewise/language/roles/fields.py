@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, TypeAlias, TypeVar
 
-from pydantic import BaseModel, StringConstraints, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    StringConstraints,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 
 from tomewise.fallbacks import PART_SKIPPED, record_fallback
 
 T = TypeVar("T")
 Text = Annotated[str, StringConstraints(strip_whitespace=True)]
+_NUMBER = re.compile(r"\W*?(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)")
 
 
 def _keep_valid(written: Any, validate: ValidatorFunctionWrapHandler) -> Any:
@@ -35,7 +44,39 @@ def _validate_alone(record: Any, validate: ValidatorFunctionWrapHandler) -> list
         return []
 
 
+def _keep_any_valid(written: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+    """`_keep_valid`, but none if none fits."""
+    try:
+        return _keep_valid(written, validate)
+    except ValidationError:
+        record_fallback(PART_SKIPPED)
+        return []
+
+
+def _read_texts(written: Any) -> Any:
+    """A single text as a list of one, numbers as texts; what is neither is left out."""
+    values = written if isinstance(written, list) else [written]
+    return [str(value) for value in values if isinstance(value, str | int | float)]
+
+
+def read_number(least: int, most: int, otherwise: int | None = None) -> BeforeValidator:
+    """Reads the number that a value begins with, such as 8.4, "8/10" or "85%", as the nearest whole one in bounds.
+
+    A value without a number is `otherwise`; None leaves it to be refused.
+    """
+
+    def read(written: Any) -> Any:
+        found = _NUMBER.match(str(written))
+        if found is None:
+            return written if otherwise is None else otherwise
+        return round(min(max(float(found[1]), least), most))
+
+    return BeforeValidator(read)
+
+
 Records: TypeAlias = Annotated[list[T], WrapValidator(_keep_valid)]
+OptionalRecords: TypeAlias = Annotated[list[T], WrapValidator(_keep_any_valid)]
+Texts: TypeAlias = Annotated[list[Text], BeforeValidator(_read_texts)]
 
 
 class Shown(BaseModel):

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from tomewise.language.labels import Label, Labels
-from tomewise.language.roles.fields import Shown, Text
+from tomewise.language.roles.fields import Shown, Text, Texts
 from tomewise.types import Role
 
 
@@ -15,13 +15,7 @@ def _lower_case(value: object) -> object:
     return value.strip().lower() if isinstance(value, str) else value
 
 
-def _list_alone(value: object) -> object:
-    """A list; a single value becomes a list of one, and null an empty list."""
-    return [value] if isinstance(value, str | int) else [] if value is None else value
-
-
 Place = Annotated[Literal["local", "global"], BeforeValidator(_lower_case)]
-Texts = Annotated[list[Text], BeforeValidator(_list_alone)]
 
 
 class _Lenient(BaseModel):

@@ -96,6 +96,13 @@ class RelationsOut(BaseModel):
     relationships: list[Relationship] = []
 
 
+class GleanIn(PassageIn):
+    """What earlier calls read of the passage: the names of its entities, and the pairs that are related."""
+
+    entities: list[str] = []
+    pairs: list[str] = []
+
+
 class SummaryIn(BaseModel):
     """Texts to be summarised together, in document order."""
 
@@ -108,6 +115,13 @@ class SummaryIn(BaseModel):
         """The most words of the summary: those of `max_tokens`, or half of those of the texts if these are fewer."""
         half = sum(map(estimate_words, self.texts)) // 2
         return max(_LEAST_WORDS, min(half, round(_WORDS_PER_TOKEN * self.max_tokens)))
+
+
+class AggregateIn(SummaryIn):
+    """New texts for a node of a tree. With `has_text`, the first is what the node says so far."""
+
+    has_text: bool
+    children: int
 
 
 class SummaryOut(BaseModel):
@@ -145,5 +159,7 @@ EXTRACT_FACTS = Role("extract_facts", ExtractIn, TriplesOut, output_tokens=1024,
 EXTRACT_RELATIONS = Role(
     "extract_relations", PassageIn, RelationsOut, output_tokens=1536, find_fault=_find_relations_fault
 )
+GLEAN_RELATIONS = Role("glean_relations", GleanIn, RelationsOut, output_tokens=1024, find_fault=_find_relations_fault)
 SUMMARISE = Role("summarise", SummaryIn, SummaryOut, output_tokens=300, find_fault=_find_summary_fault)
+AGGREGATE = Role("aggregate", AggregateIn, SummaryOut, output_tokens=300, find_fault=_find_summary_fault)
 NARRATE = Role("narrate", SummaryIn, SummaryOut, output_tokens=500, find_fault=_find_summary_fault)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, Field
 
 from tomewise.language.labels import Labels, Numbers
-from tomewise.language.roles.fields import Shown, Text
+from tomewise.language.roles.fields import Shown, Text, Texts
 from tomewise.types import Role
 
 
@@ -33,6 +33,15 @@ class Candidate(Shown):
     """A text that a search found. `found` says on which finding it hangs, as "linked with finding 2"."""
 
     found: str = ""
+
+
+class KeywordsIn(BaseModel):
+    question: str
+
+
+class KeywordsOut(BaseModel):
+    themes: Texts = Field(default=[], description="what the question is about at large: topics, kinds of relations")
+    details: Texts = Field(default=[], description="what it names: people, places, things, dates, terms")
 
 
 class SelectIn(BaseModel):
@@ -105,6 +114,7 @@ class FuseIn(BaseModel):
 
 FILTER_FACTS = Role("filter_facts", FilterIn, FilterOut, output_tokens=128)
 DECOMPOSE = Role("decompose", DecomposeIn, DecomposeOut, output_tokens=256)
+KEYWORDS = Role("keywords", KeywordsIn, KeywordsOut, output_tokens=128)
 FOLLOW_UP = Role("follow_up", FollowUpIn, FollowUpOut, output_tokens=128)
 SELECT_NODES = Role("select_nodes", SelectIn, SelectOut, output_tokens=256)
 PROBE = Role("probe", ProbeIn, ProbeOut, output_tokens=256)

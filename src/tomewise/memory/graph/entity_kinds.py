@@ -24,7 +24,7 @@ def find_kinds(entities: Mapping[int, str], names: GraphNames, store: Readable) 
 
 def _read_stated(entities: Collection[int], names: GraphNames, store: Readable) -> dict[int, str]:
     """The kind that most mentions of an entity state; of several the first by name."""
-    edges = store.neighbours(names.mentioned, entities)[:, :2].astype(int).tolist()
+    edges = store.edges_at([names.mentioned], entities, "b")[:, :2].astype(int).tolist()
     mentions = store.nodes_at(mention for mention, _ in edges)
     counts: defaultdict[int, Counter[str]] = defaultdict(Counter)
     for mention, entity in edges:

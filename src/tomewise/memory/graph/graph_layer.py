@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -19,19 +20,21 @@ from tomewise.language.roles import (
     EXTRACT_FACTS,
     EXTRACT_RELATIONS,
     EXTRACT_TRIPLES,
-    ExtractIn,
+    GLEAN_RELATIONS,
     PassageIn,
 )
+from tomewise.memory.build_records import read_build, record_build
 from tomewise.memory.graph.extraction import Extraction
 from tomewise.memory.graph.graph_names import Calls, GraphNames, Style
 from tomewise.memory.graph.graph_rows import GraphRows, SourcedExtraction
-from tomewise.memory.graph.relations import read_relations
+from tomewise.memory.graph.relations import glean_relations, read_relations
 from tomewise.memory.graph.triples import read_in_one_call, read_in_two_calls
 from tomewise.memory.grounds import find_grounds
 from tomewise.memory.leading import find_leads
 from tomewise.memory.mapped import Ask, MappedLayer, Plan, PlanResult
 from tomewise.memory.neighbours import add_size
 from tomewise.memory.reply_lengths import Typical
+from tomewise.store.lookups import read_edges
 from tomewise.store.records import PASSAGES
 from tomewise.types import Change, Embedder, LanguageModel, LayerReport, Passage, PassageId, Progress, Report, Role
 
@@ -49,6 +52,7 @@ _READERS: Mapping[tuple[str, int], tuple[_Reader, Mapping[Role[Any, Any], Typica
     ("triples", 2): (read_in_two_calls, {EXTRACT_ENTITIES: Typical(15, 0.2), EXTRACT_TRIPLES: Typical(55, 0.75)}),
     ("relations", 1): (read_relations, {EXTRACT_RELATIONS: Typical(0, 1.8)}),
 }
+_GLEANED = Typical(20, 0.3)  # a guess: what one more call finds
 _BATCH_SIZE = 2048  # texts to embed before each report of progress
 _HUB = 0.5  # an entity in a larger share of the passages does not distinguish them
 _FEWEST_TEXTS = 20  # with fewer texts a share of them means little
@@ -61,7 +65,7 @@ class GraphLayer(MappedLayer[tuple[PassageId, ...], PassageIn, Extraction]):
     entities and facts to the passages that the texts were made from. `style` "triples" reads names and triples, in one
     call, or in two with `calls=2` as in both papers. "relations" reads typed entities and relationships with
     descriptions. `GraphNames` has the names of the parts. One call reads the triples of up to `together` neighbouring
-    texts.
+    texts. Relations may have `gleanings`: so many further calls for each text, for what earlier ones missed (GraphRAG).
 
     The graph is a pure function of its source: the extraction of a text depends on that text and, for a passage, on
     the text before it in its document; entities, facts and synonyms follow from the set of
@@ -82,16 +86,22 @@ class GraphLayer(MappedLayer[tuple[PassageId, ...], PassageIn, Extraction]):
         style: Style = "triples",
         calls: Calls = 1,
         together: int = 1,
+        gleanings: int = 0,
     ) -> None:
         if (style, calls) not in _READERS:
             raise UsageError(f"a graph of {style!r} in {calls} calls: choose triples (1 or 2 calls) or relations (1)")
         if style == "relations" and together != 1:
             raise UsageError(f"relations with together={together}: they are read from one text at a time")
-        self.names = GraphNames(source, style, calls)
+        if gleanings and style != "relations":
+            raise UsageError(f"a graph of {style} with gleanings={gleanings}: only relations are gleaned")
+        self.names = GraphNames(source, style, calls, gleanings)
         self.name = self.names.layer
         self.needs = (source,)
         self.label = f"{source} read into {style}"
         self._read, self._typical = _READERS[style, calls]
+        if gleanings:
+            self._read = partial(glean_relations, gleanings=gleanings)
+            self._typical = {**self._typical, GLEAN_RELATIONS: _GLEANED}
         super().__init__(store, model, embedder, together=together)
 
     @property
@@ -120,9 +130,9 @@ class GraphLayer(MappedLayer[tuple[PassageId, ...], PassageIn, Extraction]):
     @property
     def calls(self) -> CallCount:
         text = "passage" if self.names.source == PASSAGES else f"text of {self.names.source}"
-        count = self.names.calls
+        count = self.names.calls + self.names.gleanings
         if self.together == 1:
-            return CallCount(f"{count} a {text}", count)
+            return CallCount(f"{'at most ' if self.names.gleanings else ''}{count} a {text}", count)
         alone = f"{count} a {text} whose part of a reply is unusable"
         return CallCount(f"{count} for {self.together} neighbours and {alone}", 1.5 * count)
 
@@ -182,11 +192,11 @@ class GraphLayer(MappedLayer[tuple[PassageId, ...], PassageIn, Extraction]):
 
     async def estimate_calls(self, groups: Sequence[Sequence[PassageIn]]) -> tuple[int, int, int]:
         """Each call about each group."""
-        extracts = [[ExtractIn(**passage.model_dump()) for passage in group] for group in groups]
         costs = [
-            await self.estimate_tokens(role, typical, extracts if role.input is ExtractIn else groups)
+            await self.estimate_tokens(role, typical, [[_widen(role, text) for text in group] for group in groups])
             for role, typical in self._typical.items()
         ]
+        costs += costs[-1:] * (self.names.gleanings - 1)
         tokens, replies = sum(tokens for tokens, _ in costs), [reply for _, reply in costs]
         return len(costs) * len(groups), tokens + sum(replies[:-1]), sum(replies)  # a second call reads the first reply
 
@@ -219,7 +229,7 @@ class GraphLayer(MappedLayer[tuple[PassageId, ...], PassageIn, Extraction]):
             with self._store.write() as change:
                 added = rows.write(change, vectors)
                 change.record_intake(self.name, taken, failed)
-                change.record_build(self.name, record)
+                record_build(change, self.name, record)
             return added
 
         added = await run_in_thread(commit)
@@ -238,9 +248,9 @@ class GraphLayer(MappedLayer[tuple[PassageId, ...], PassageIn, Extraction]):
 
     def _describe_build(self, read: int, faults: Counter[str]) -> dict[str, Any]:
         """Make the build record: `taken` counts all texts read, `dirt` counts by kind over all builds."""
-        earlier = self._store.builds().get(self.name, {})
+        earlier = read_build(self._store, self.name)
         return {
-            "taken": self._store.count_intake(self.name) + read,
+            "taken": len(self._store.intake(self.name).done) + read,
             "model": join_names(self._model, self.roles),
             "calls": self.names.calls,
             "together": add_size(earlier, self.together),
@@ -251,10 +261,15 @@ class GraphLayer(MappedLayer[tuple[PassageId, ...], PassageIn, Extraction]):
         """Describe entities in most passages, which hardly help to find one; recall weights them down."""
         if texts < _FEWEST_TEXTS:
             return []
-        counts = np.bincount(self._store.edges(f"seen-in:{self.names.entities}").rows[:, 0].astype(np.int64))
+        counts = np.bincount(read_edges(self._store, f"seen-in:{self.names.entities}").rows[:, 0].astype(np.int64))
         hubs = np.flatnonzero(counts > _HUB * texts)
         names = sorted(node.text for node in self._store.nodes_at(hubs.tolist()).values())
         return [f"{name!r} is named in more than half of the passages" for name in names[:5]]
+
+
+def _widen(role: Role[Any, Any], text: PassageIn) -> PassageIn:
+    """The text as the input of a role, without what an earlier call would add."""
+    return text if type(text) is role.input else role.input(**text.model_dump())
 
 
 def _make_ask(key: int, role_input: PassageIn, below: Sequence[Passage]) -> Ask[tuple[PassageId, ...], PassageIn]:

@@ -13,12 +13,16 @@ from tomewise.types import Layer, NodeId, content_id
 Style: TypeAlias = Literal["triples", "relations"]
 Calls: TypeAlias = Literal[1, 2]
 FACT = "fact"  # the kind of evidence that facts are
-_LAYER = re.compile(r"graph:(?P<source>.+?)-(?P<style>triples|relations)(?P<two>-in-2-calls)?")
+_LAYER = re.compile(
+    r"graph:(?P<source>.+?)-(?P<style>triples|relations)(?P<two>-in-2-calls)?(-gleaned-(?P<gleanings>[1-9]\d*))?"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class GraphNames:
     """The names in a graph, made from its source layer, the style of its extractions, and the calls for each text.
+
+    `gleanings` are further calls for each text that read what earlier ones missed.
 
     Node layers: `entities` and `facts`, which several passages share; in the relations style also `mentions` (what one
     passage says about one entity). Vector spaces have the names of their
@@ -29,6 +33,7 @@ class GraphNames:
     source: str
     style: Style
     calls: Calls = 1
+    gleanings: int = 0
 
     @classmethod
     def read(cls, layer: str) -> GraphNames:
@@ -37,11 +42,13 @@ class GraphNames:
         if found is None:
             raise UnknownName(f"{layer!r} is not the name of a graph, such as graph:passages-triples")
         style: Style = "triples" if found["style"] == "triples" else "relations"
-        return cls(found["source"], style, 2 if found["two"] else 1)
+        return cls(found["source"], style, 2 if found["two"] else 1, int(found["gleanings"] or 0))
 
     @property
     def instance(self) -> str:
-        return f"{self.source}-{self.style}" + ("" if self.calls == 1 else f"-in-{self.calls}-calls")
+        calls = "" if self.calls == 1 else f"-in-{self.calls}-calls"
+        gleanings = f"-gleaned-{self.gleanings}" if self.gleanings else ""
+        return f"{self.source}-{self.style}{calls}{gleanings}"
 
     @property
     def layer(self) -> str:

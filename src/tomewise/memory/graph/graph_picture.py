@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +11,9 @@ import numpy as np
 from tomewise.errors import UnknownName
 from tomewise.memory.graph.entity_kinds import find_kinds
 from tomewise.memory.graph.entity_names import normalise_name
+from tomewise.memory.graph.fact_ends import FactEnds, read_fact_ends
 from tomewise.pictures import LIMIT, Group, Note, Picture, PictureLink, PictureNode, Uses, shorten_label
+from tomewise.store.lookups import find_keys, read_sources
 from tomewise.types import Node, NodeId
 
 if TYPE_CHECKING:
@@ -30,20 +31,6 @@ _CANDIDATES = 4  # well connected entities of which one may turn out to be telli
 _MOST_FACTS = 40  # notes of one entity
 
 
-@dataclass(frozen=True, slots=True)
-class _Facts:
-    """The keys of facts with those of their two entities, shape (n,) each, in the order of the facts."""
-
-    keys: Keys
-    heads: Keys
-    tails: Keys
-
-    def select_among(self, entities: Keys) -> _Facts:
-        """The facts of which both ends are among these."""
-        is_among = np.isin(self.heads, entities) & np.isin(self.tails, entities)
-        return _Facts(self.keys[is_among], self.heads[is_among], self.tails[is_among])
-
-
 def draw_graph(
     store: Readable,
     names: GraphNames,
@@ -59,7 +46,7 @@ def draw_graph(
     more connected come first. Each is in the group of its kind. `uses` says what an answer used. Raises UnknownName for
     an entity that does not exist.
     """
-    facts = _read_facts(store, names)
+    facts = read_fact_ends(store, names)
     entities = np.array(store.node_keys(names.entities), np.int64)
     centre = _find_centre(store, names, around) if around else None
     near = entities if centre is None else _reach(facts, centre, hops)
@@ -87,25 +74,14 @@ def draw_graph(
     )
 
 
-def _read_facts(store: Readable, names: GraphNames) -> _Facts:
-    """All facts. A fact that joins an entity with itself has one edge."""
-    rows = store.edges(names.ends).rows.reshape(-1, 3)
-    rows = rows[np.lexsort((rows[:, 2], rows[:, 0]))]
-    heads = rows[rows[:, 2] == 0].astype(np.int64)
-    tails = rows[rows[:, 2] == 1].astype(np.int64)
-    ends = heads[:, 1].copy()
-    ends[np.searchsorted(heads[:, 0], tails[:, 0])] = tails[:, 1]
-    return _Facts(heads[:, 0], heads[:, 1], ends)
-
-
 def _find_centre(store: Readable, names: GraphNames, name: str) -> int:
     entity = names.entity(normalise_name(name))
-    if (key := store.keys_of([entity]).get(entity)) is None:
+    if (key := find_keys(store, [entity]).get(entity)) is None:
         raise UnknownName(f"{name!r} is not an entity of {names.layer}: name one as it stands in a passage")
     return key
 
 
-def _reach(facts: _Facts, centre: int, hops: int) -> Keys:
+def _reach(facts: FactEnds, centre: int, hops: int) -> Keys:
     """The entity and all that are within so many facts of it."""
     reached = np.array([centre], np.int64)
     for _ in range(hops):
@@ -115,7 +91,7 @@ def _reach(facts: _Facts, centre: int, hops: int) -> Keys:
     return reached
 
 
-def _count_facts(facts: _Facts, entities: Keys) -> NDArray[np.int64]:
+def _count_facts(facts: FactEnds, entities: Keys) -> NDArray[np.int64]:
     """How many facts each of these entities has."""
     counted, counts = np.unique(np.concatenate([facts.heads, facts.tails]), return_counts=True)
     if not len(counted):
@@ -128,7 +104,7 @@ def _choose_telling(
     candidates: Keys, degrees: NDArray[np.int64], near: Keys, store: Readable, names: GraphNames
 ) -> Keys:
     """The candidates, those first that have many facts and are seen in many passages."""
-    seen = store.sources(candidates.tolist(), names.entities)
+    seen = read_sources(store, candidates.tolist(), names.entities)
     facts = dict(zip(near.tolist(), degrees.tolist(), strict=True))
     ranked = sorted(candidates.tolist(), key=lambda key: (-(1 + facts[key]) * len(seen.get(key, ())), key))
     return np.array(ranked, np.int64)
@@ -155,7 +131,7 @@ def _make_nodes(
     store: Readable,
     names: GraphNames,
     nodes: Mapping[int, Node],
-    facts: _Facts,
+    facts: FactEnds,
     texts: Mapping[int, Node],
     groups: Mapping[int, str],
     uses: Uses,
@@ -164,7 +140,7 @@ def _make_nodes(
     for fact, head, tail in zip(facts.keys.tolist(), facts.heads.tolist(), facts.tails.tolist(), strict=True):
         notes.setdefault(head, {})[fact] = None
         notes.setdefault(tail, {})[fact] = None
-    seen = store.sources(nodes, names.entities) | store.sources(texts, names.facts)
+    seen = read_sources(store, nodes, names.entities) | read_sources(store, texts, names.facts)
     passages = _name_passages(store, {key for keys in seen.values() for key in keys})
     grounds = {key: tuple(passages[each] for each in keys if each in passages) for key, keys in seen.items()}
     return tuple(

@@ -11,6 +11,7 @@ import numpy as np
 from tomewise.memory.graph.entity_names import count_alphanumerics
 from tomewise.memory.graph.extraction import Extraction, Fact, Mention
 from tomewise.store.close_rows import Pairs, find_close_pairs
+from tomewise.store.lookups import find_keys
 from tomewise.types import Node, NodeId, PassageId, content_id
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class GraphRows:
                 nodes_by_id[name] = replace(node, sources=tuple(seen[name]))
         mentions = [node for nodes in self.mentions.values() for node in nodes]
         groups = (self._entities.values(), self._facts.values(), mentions)
-        known = self._store.keys_of(node.id for nodes in groups for node in nodes)
+        known = find_keys(self._store, (node.id for nodes in groups for node in nodes))
         self._fresh = tuple([node for node in nodes if node.id not in known] for nodes in groups)
 
     def list_texts(self) -> list[list[str]]:
@@ -101,7 +102,7 @@ class GraphRows:
         ends = [(node.id, self._ends[node.id]) for node in self._fresh[1]]
         _put_edges(change, self._names.ends, keys, [(fact, head, 0.0) for fact, (head, _) in ends])
         _put_edges(change, self._names.ends, keys, [(fact, b, 1.0) for fact, (a, b) in ends if a != b])
-        ground = {**keys, **self._store.keys_of({end for a, b, _ in self._synonyms for end in (a, b)})}
+        ground = {**keys, **find_keys(self._store, {end for a, b, _ in self._synonyms for end in (a, b)})}
         _put_edges(change, self._names.synonyms, ground, self._synonyms)
         new_mentions = {node.id for node in self._fresh[2]}
         mentioned = [

@@ -6,8 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from tomewise.errors import ModelError
-from tomewise.language.roles import EXTRACT_RELATIONS, PassageIn, Relationship, RelationsOut, TypedEntity
-from tomewise.language.together import ask_together
+from tomewise.fallbacks import REPLY_SKIPPED, record_fallback
+from tomewise.language.roles import (
+    EXTRACT_RELATIONS,
+    GLEAN_RELATIONS,
+    GleanIn,
+    PassageIn,
+    Relationship,
+    RelationsOut,
+    TypedEntity,
+)
+from tomewise.language.together import ask_together, catch_failure
 from tomewise.memory.graph.extraction import Extraction, Fact, Mention, ReplyCleaner, drop_repeats, make_storable
 from tomewise.types import LanguageModel
 
@@ -18,6 +27,40 @@ async def read_relations(
     """Read entities and relationships in one call."""
     replies = await ask_together(model, EXTRACT_RELATIONS, passages, together)
     return [reply if isinstance(reply, ModelError) else clean_relations(reply) for reply in replies]
+
+
+async def glean_relations(
+    model: LanguageModel, passages: Sequence[PassageIn], together: int, *, gleanings: int
+) -> list[Extraction | ModelError]:
+    """Read entities and relationships, then ask up to `gleanings` times for what was missed, until nothing is new.
+
+    A gleaning whose reply cannot be used ends them; what was read before is kept.
+    """
+    replies = await ask_together(model, EXTRACT_RELATIONS, passages, together)
+    read = zip(passages, replies, strict=True)
+    return [
+        reply if isinstance(reply, ModelError) else clean_relations(await _glean(model, passage, reply, gleanings))
+        for passage, reply in read
+    ]
+
+
+async def _glean(model: LanguageModel, passage: PassageIn, read: RelationsOut, gleanings: int) -> RelationsOut:
+    for _ in range(gleanings):
+        missed = await catch_failure(model.ask(GLEAN_RELATIONS, _make_gleaning(passage, read)))
+        if isinstance(missed, ModelError):
+            record_fallback(REPLY_SKIPPED)
+            break
+        if not (missed.entities or missed.relationships):
+            break
+        entities, pairs = [*read.entities, *missed.entities], [*read.relationships, *missed.relationships]
+        read = RelationsOut(entities=entities, relationships=pairs)
+    return read
+
+
+def _make_gleaning(passage: PassageIn, read: RelationsOut) -> GleanIn:
+    pairs = [f"{pair.source}, {pair.target}" for pair in read.relationships]
+    names = [entity.name for entity in read.entities]
+    return GleanIn(**passage.model_dump(), entities=names, pairs=pairs)
 
 
 def clean_relations(raw: RelationsOut) -> Extraction:

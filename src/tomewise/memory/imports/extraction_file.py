@@ -108,7 +108,7 @@ def _import_relations(path: Path, rows: Sequence[tuple[int, Row]], store: Texts)
 def _import_triples(path: Path, rows: Sequence[tuple[int, Row]], store: Texts) -> Imported:
     by_document = _merge_rows(path, rows)
     texts: dict[str, dict[int, str]] = defaultdict(dict)
-    for key, passage in store.passages_of(by_document).items():
+    for key, passage in store.passages(documents=by_document).items():
         texts[passage.document][key] = passage.content
     extractions: dict[int, Extraction] = {}
     for document, document_texts in texts.items():

@@ -189,7 +189,7 @@ def locate_texts(texts: Mapping[int, str], store: Texts) -> TextOverlaps:
 
 def _condense(store: Texts, name: str) -> _CondensedDocument:
     document: Document = store.document(name)
-    passages: dict[int, Passage] = store.passages_of([name])
+    passages: dict[int, Passage] = store.passages(documents=[name])
     solid = [offset for offset, char in enumerate(document.text) if not char.isspace() and char not in "\ufeff\ufffd"]
     starts = tuple(bisect_left(solid, passage.start) for passage in passages.values())
     ends = tuple(bisect_left(solid, passage.end) for passage in passages.values())

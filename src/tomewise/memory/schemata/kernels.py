@@ -344,7 +344,7 @@ def place_by_links(starts: Any, neighbours: Any, weights: Any, members: Any, siz
                     break
                 sums[cluster] = 0.0
         if chosen >= 0:
-            _put(vertex, chosen, members, sizes, homes)
+            _put_into_cluster(vertex, chosen, members, sizes, homes)
 
 
 @njit(cache=True, nogil=True)
@@ -366,12 +366,12 @@ def place_by_nearest(nearest: Any, members: Any, sizes: Any, homes: Any) -> None
                 if sizes[cluster] < least:
                     chosen, least = cluster, sizes[cluster]
             if chosen >= 0:
-                _put(vertex, chosen, members, sizes, homes)
+                _put_into_cluster(vertex, chosen, members, sizes, homes)
                 break
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _put(vertex: Any, cluster: Any, members: Any, sizes: Any, homes: Any) -> None:
+def _put_into_cluster(vertex: Any, cluster: Any, members: Any, sizes: Any, homes: Any) -> None:
     members[cluster, sizes[cluster]] = vertex
     sizes[cluster] += 1
     homes[vertex, 0] = cluster

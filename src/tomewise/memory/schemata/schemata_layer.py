@@ -16,6 +16,7 @@ from tomewise.extras import GRAPH
 from tomewise.language.per_role import find_name
 from tomewise.language.roles import SUMMARISE, SummaryIn
 from tomewise.memory.ask_each import run_each
+from tomewise.memory.build_records import read_build, record_build
 from tomewise.memory.schemata.hierarchy import Hierarchy, Level, grow_hierarchy
 from tomewise.memory.schemata.network import complete_lists
 from tomewise.memory.schemata.schemata_names import USUAL, SchemataNames, SchemataRules
@@ -124,7 +125,8 @@ class SchemataLayer:
         if self._rules.entities:
             links = links.join(load_shared(self._store, base, self._rules))
         hierarchy, levels = grow_hierarchy(links, base.lists.partners, self._rules)
-        drifts = {key: float(drift) for key, drift in self._store.node_field(self.name, "drift").items() if drift}
+        schemata = self._store.nodes(self.name)
+        drifts = {key: float(drift) for key, node in schemata.items() if (drift := node.data.get("drift"))}
         # What is older than its members may tell of a passage that is gone.
         stored = load_stored(self._store, self.names, base.keys, without=drifts if has_removals else ())
         keys = stored.match_clusters(hierarchy)
@@ -177,10 +179,10 @@ class SchemataLayer:
             write_edges(writing, store, self.names.lists, keys[owners], keys[partners], scores)
             for number, level_links in enumerate(plan.levels):
                 write_edges(writing, store, self.names.links(number), *level_links.find_ends(keys))
-            for number in range(len(plan.levels), store.builds().get(self.name, {}).get("levels", 0)):
+            for number in range(len(plan.levels), read_build(store, self.name).get("levels", 0)):
                 writing.remove_edges(self.names.links(number))
             writing.record_intake(self.name, {*change.added, *store.intake(self.name).failed} - lost.keys(), lost)
-            writing.record_build(self.name, self._make_record(plan, len(made), nodes))
+            record_build(writing, self.name, self._make_record(plan, len(made), nodes))
         return LayerReport(
             layer=self.name, added=len(nodes), removed=len(obsolete), failed=lost, notes=self._list_notes(plan)
         )

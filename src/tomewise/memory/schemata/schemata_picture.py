@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tomewise.pictures import LIMIT, Group, Picture, PictureLink, PictureNode, Use, Uses, shorten_label
+from tomewise.store.lookups import find_keys, read_edges, read_sources
 from tomewise.store.records import PASSAGES
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def draw_schemata(store: Readable, names: SchemataNames, *, limit: int = LIMIT, 
     nodes = store.nodes(names.layer)
     if not nodes:
         return _draw_links(store, names, limit, uses or Uses())
-    children = store.sources(nodes, names.layer)
+    children = read_sources(store, nodes, names.layer)
     leaves = store.passages(sorted({key for keys in children.values() for key in keys} - nodes.keys()))
     hierarchy = _Hierarchy(nodes, leaves, children, Counter(key for keys in children.values() for key in keys))
     drawn = _draw_hierarchy(hierarchy, names, limit, uses or Uses())
@@ -129,9 +130,9 @@ def _make_leaf(passage: Passage, facts: Mapping[str, int], use: Use) -> PictureN
 
 def _draw_links(store: Readable, names: SchemataNames, limit: int, uses: Uses) -> Picture:
     """The passages that an answer used, then the most linked ones, and the links between them."""
-    table = store.edges(names.links(0)).rows.reshape(-1, 3)
+    table = read_edges(store, names.links(0)).rows.reshape(-1, 3)
     keys, counts = np.unique(table[:, :2].astype(np.int64), return_counts=True)
-    used = np.array(list(store.keys_of(uses.shown | uses.cited).values()), np.int64)
+    used = np.array(list(find_keys(store, uses.shown | uses.cited).values()), np.int64)
     chosen = keys[np.lexsort((keys, -counts, ~np.isin(keys, used)))][:limit]
     degrees = dict(zip(keys.tolist(), counts.tolist(), strict=True))
     passages = store.passages(np.sort(chosen).tolist())

@@ -11,6 +11,7 @@ import numpy as np
 from tomewise.memory.schemata.clusters import fill_clusters
 from tomewise.memory.schemata.hierarchy import Hierarchy
 from tomewise.memory.schemata.network import Links, Lists, Passages
+from tomewise.store.lookups import read_edges, read_vectors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -84,9 +85,9 @@ def load_base(store: Store, names: SchemataNames, k: int) -> Base:
     intake = store.intake(names.layer)
     known = np.fromiter({*intake.done, *intake.failed}, np.int64)
     is_new = ~np.isin(keys, known)
-    columns = store.vectors("passages")
+    columns = read_vectors(store, "passages")
     passages = Passages(columns.rows, np.searchsorted(columns.keys, keys), documents, positions)
-    table = store.edges(names.lists).rows
+    table = read_edges(store, names.lists).rows
     owners, partners = find_indices(keys, table[:, 0]), find_indices(keys, table[:, 1])
     is_known = (owners >= 0) & (partners >= 0)
     is_known[is_known] = ~(is_new[owners[is_known]] | is_new[partners[is_known]])
@@ -96,7 +97,7 @@ def load_base(store: Store, names: SchemataNames, k: int) -> Base:
 
 def load_stored(store: Store, names: SchemataNames, passages: NDArray[np.int64], without: Collection[int]) -> Stored:
     """The clusters of the last build; summaries `without` may not go on. `passages` are the keys of all passages."""
-    table = store.edges(names.sources).rows[:, :2].astype(np.int64)
+    table = read_edges(store, names.sources).rows[:, :2].astype(np.int64)
     nodes, owners = np.unique(table[:, 0], return_inverse=True)  # a node is older than those made from it
     keys = np.concatenate((passages, nodes))
     children = fill_clusters(owners, find_indices(keys, table[:, 1]), len(nodes))
@@ -106,7 +107,7 @@ def load_stored(store: Store, names: SchemataNames, passages: NDArray[np.int64],
 
 def load_shared(store: Store, base: Base, rules: SchemataRules) -> Links:
     """Links between passages that see the same entity, see `pair_passages`."""
-    table = store.edges(f"seen-in:{rules.entities}").rows.astype(np.int64)
+    table = read_edges(store, f"seen-in:{rules.entities}").rows.astype(np.int64)
     indices = find_indices(base.keys, table[:, 1])
     a, b = pair_passages(table[indices >= 0, 0], indices[indices >= 0], rules.k)
     return Links.from_pairs(a, b, base.passages.score(a, b, rules))
@@ -145,7 +146,7 @@ def write_edges(
     change: Write, store: Store, space: str, a: NDArray[np.int64], b: NDArray[np.int64], weights: NDArray[np.float64]
 ) -> None:
     """Make the edges of a space equal to these; only what differs is written."""
-    old = store.edges(space).rows
+    old = read_edges(store, space).rows
     old_a, old_b = old[:, 0].astype(np.int64), old[:, 1].astype(np.int64)
     codes, wanted = old_a << 32 | old_b, a << 32 | b
     order = np.argsort(codes, kind="stable")  # takes sorted runs as they are: edges are stored in a few of them

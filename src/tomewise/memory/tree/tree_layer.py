@@ -15,8 +15,10 @@ from tomewise.extras import GRAPH
 from tomewise.language.per_role import find_name
 from tomewise.language.roles import SUMMARISE, SummaryIn
 from tomewise.memory.ask_each import ask_each
+from tomewise.memory.build_records import record_build
 from tomewise.memory.step_reports import sum_tokens
 from tomewise.memory.tree.clustering import SMALL, Reduction, choose_reduction, find_clusters
+from tomewise.store.lookups import find_keys
 from tomewise.store.records import PASSAGES
 from tomewise.types import Change, Embedder, Estimate, LanguageModel, LayerReport, Node, NodeId, Report, content_id
 
@@ -213,7 +215,7 @@ class TreeLayer:
     ) -> tuple[int, int]:
         """Write the new nodes and remove the obsolete ones; returns how many of each."""
         wanted = {node.id for node in tree.nodes}
-        obsolete = self._store.keys_of(node for node in existing if node not in wanted)
+        obsolete = find_keys(self._store, (node for node in existing if node not in wanted))
         fresh = [(node, row) for node, row in zip(tree.nodes, tree.vectors, strict=True) if node.id not in existing]
         failed = {keys[index]: reason for index, reason in tree.failed.items()}
         taken_keys = [key for key in keys if key not in failed]
@@ -225,7 +227,7 @@ class TreeLayer:
                     NAME, [node_keys[node.id] for node, _ in fresh], np.stack([row for _, row in fresh])
                 )
             writing.record_intake(NAME, taken_keys, failed)
-            writing.record_build(NAME, self._make_record(len(taken_keys), tree, reduction))
+            record_build(writing, NAME, self._make_record(len(taken_keys), tree, reduction))
         return len(fresh), len(obsolete)
 
     def _make_record(self, taken: int, tree: _Tree, reduction: Reduction) -> dict[str, Any]:

@@ -1,0 +1,192 @@
+"""An answer by follow-up questions, from the nearest reports down to passages (GraphRAG's DRIFT search)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+from tomewise.calls import CallCount
+from tomewise.concurrency import gather_calls
+from tomewise.events import FollowedUp, ReportsChosen, as_pieces
+from tomewise.language.roles import EXPLORE, HYPOTHESISE, ExploreIn, ExploreOut, HypothesisIn, HypothesisOut, Shown
+from tomewise.loops.desk import Desk, Prepared
+from tomewise.loops.local_context import LocalSearch, LocalShares
+from tomewise.loops.repeats import drop_repeats
+from tomewise.loops.report_points import Conclusion, Point
+from tomewise.loops.steps import Skipped
+from tomewise.recall.community_reports import CommunityReports, ReportedCommunity, ReportShelf
+from tomewise.recall.ranking import take_turns
+from tomewise.store.records import PASSAGES
+from tomewise.types import Answer, Event, Evidence, Question
+
+_REPORTS = 20  # nearest to what an answer might say
+_FOLDS = 5  # into which they are divided
+_SHARES = LocalShares(reports=0.1, relations=0.2)
+
+
+@dataclass(frozen=True, slots=True)
+class DriftLimits:
+    """How far follow-ups go: so many in each of `depth` rounds. `asked` is how many a reply may name.
+
+    `level` is the deepest level of communities whose reports are read.
+    """
+
+    follow_ups: int
+    depth: int
+    level: int
+    asked: int = 5
+    words: int = 300
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A query, the reply to it, and what it was shown."""
+
+    query: str
+    reply: ExploreOut
+    evidence: Sequence[Evidence]
+
+
+_Asked: TypeAlias = Coroutine[Any, Any, _Step | None]
+
+
+@dataclass(slots=True)
+class _Search:
+    """The steps of one question, and what is still to be asked with the score of the step that names it."""
+
+    question: Question
+    steps: list[_Step] = field(default_factory=list)
+    open: list[tuple[int, str]] = field(default_factory=list)
+    known: set[str] = field(default_factory=set)
+    skipped: Skipped = field(default_factory=Skipped)
+
+    def add(self, step: _Step) -> None:
+        """Take in a step: its follow-ups are asked unless they were named before."""
+        self.steps.append(step)
+        for query in step.reply.follow_ups:
+            if query and (name := " ".join(query.casefold().split())) not in self.known:
+                self.known.add(name)
+                self.open.append((step.reply.score, query))
+
+    def take_open(self, count: int) -> list[str]:
+        """The next queries: those of the best steps first, then in their order."""
+        ranked = sorted(self.open, key=lambda item: -item[0])
+        self.open = ranked[count:]
+        return [query for _, query in ranked[:count]]
+
+
+class Drift:
+    """Answers from reports first, then follow-up questions by local searches, and one answer from all of these.
+
+    The nearest report shows the form of a made-up answer; the reports that are nearest to this are read in folds, each
+    for an answer so far and for follow-ups. Deviations: nothing is drawn at random; follow-ups are asked by the score
+    of the answer that named them; local searches keep room for entities and relations.
+    """
+
+    def __init__(
+        self, desk: Desk, reports: CommunityReports, search: LocalSearch, limits: DriftLimits, *, budget: int
+    ) -> None:
+        self._desk = desk
+        self._reports = reports
+        self._search = search
+        self._limits = limits
+        self._budget = budget
+        self._conclusion = Conclusion(desk, budget=budget)
+
+    @property
+    def calls(self) -> CallCount:
+        """One for a made-up answer, one a fold, one a follow-up, and one to answer."""
+        most = self._limits.follow_ups * self._limits.depth
+        return CallCount(f"1 + {_FOLDS} folds + at most {most} follow-ups + 1", 2 + _FOLDS + most)
+
+    async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
+        """`reports chosen`, `followed up` for each step, `retrieved`, then the answer."""
+        search = _Search(question, known={" ".join(question.text.casefold().split())})
+        shelf = await asyncio.to_thread(self._reports.load, question.within)
+        shelf = shelf.select_down_to(self._limits.level)
+        reports = await self._find_reports(search, shelf)
+        yield ReportsChosen(reports=[each.title for each in reports], batches=min(_FOLDS, len(reports)))
+        folds = [self._read_fold(search, fold) for fold in _divide(reports)]
+        async for event in self._take(search, folds, 0):
+            yield event
+        if not search.steps:
+            search.open.append((0, question.text))
+        for depth in range(1, 1 + self._limits.depth):
+            queries = search.take_open(self._limits.follow_ups)
+            async for event in self._take(search, [self._follow_up(search, query) for query in queries], depth):
+                yield event
+        if not search.steps and search.skipped.last:
+            raise search.skipped.last  # nothing was read, and nobody is asked about nothing
+        points = [Point(step.reply.answer, step.reply.score) for step in search.steps]
+
+        def find_passages(_: Sequence[Point]) -> list[Evidence]:
+            best = sorted(search.steps, key=lambda step: -step.reply.score)
+            found = [[piece for piece in step.evidence if piece.layer == PASSAGES] for step in best]
+            return drop_repeats(list(take_turns(found)))
+
+        async for output in self._conclusion.answer(question, points, find_passages):
+            yield output
+
+    async def _find_reports(self, search: _Search, shelf: ReportShelf) -> list[ReportedCommunity]:
+        """The reports nearest to a made-up answer in the form of the report nearest to the question."""
+        text = search.question.text
+        template = await asyncio.to_thread(self._reports.find_nearest, text, 1, shelf)
+        if not template:
+            return []
+        given = HypothesisIn(question=text, report=template[0].report.text)
+        usual = HypothesisOut(answer=text)
+        hypothesis = await search.skipped.try_call(self._desk.model.ask(HYPOTHESISE, given), usual)
+        return await asyncio.to_thread(self._reports.find_nearest, hypothesis.answer, _REPORTS, shelf)
+
+    async def _take(self, search: _Search, asked: Iterable[_Asked], depth: int) -> AsyncIterator[Event]:
+        """Take several steps side by side."""
+        for step in await gather_calls(asked):
+            if step is not None:
+                search.add(step)
+                yield FollowedUp(
+                    step=depth,
+                    query=step.query,
+                    score=step.reply.score,
+                    notes=[step.reply.answer] if step.reply.answer else [],
+                    evidence=as_pieces(step.evidence),
+                    follow_ups=step.reply.follow_ups,
+                )
+        for event in search.skipped.events(depth):
+            yield event
+
+    async def _read_fold(self, search: _Search, fold: Sequence[ReportedCommunity]) -> _Step | None:
+        found = await asyncio.to_thread(self._reports.make_evidence, fold, search.question.within)
+        return await self._explore(search, search.question.text, found)
+
+    async def _follow_up(self, search: _Search, query: str) -> _Step | None:
+        room = min(self._budget, self._desk.measure_room(EXPLORE))
+        context = await self._search.select(query, search.question.within, room, _SHARES)
+        return await self._explore(search, query, context.evidence)
+
+    async def _explore(self, search: _Search, query: str, found: Sequence[Evidence]) -> _Step | None:
+        """Ask what the evidence says on a query; None without evidence, and for a reply that cannot be used."""
+
+        def make_input(shown: Sequence[Shown]) -> ExploreIn:
+            return ExploreIn(
+                question=search.question.text,
+                query=query,
+                evidence=list(shown),
+                limit=self._limits.asked,
+                words=self._limits.words,
+            )
+
+        prepared: Prepared[ExploreIn] = await asyncio.to_thread(self._desk.fit, EXPLORE, found, make_input, budget=None)
+        if not prepared.evidence:
+            return None
+        reply = await search.skipped.try_call(self._desk.model.ask(EXPLORE, prepared.input), None)
+        return None if reply is None else _Step(query, reply, prepared.evidence)
+
+
+def _divide(reports: Sequence[ReportedCommunity]) -> list[Sequence[ReportedCommunity]]:
+    """The folds: neighbours in the ranking, the first folds one longer where they cannot be equal."""
+    size, longer = divmod(len(reports), _FOLDS)
+    starts = [fold * size + min(fold, longer) for fold in range(_FOLDS + 1)]
+    return [reports[start:end] for start, end in pairwise(starts) if end > start]

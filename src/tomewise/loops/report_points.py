@@ -1,0 +1,253 @@
+"""An answer from reports about a whole text: each batch gives points, the best points the answer (GraphRAG, global)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from tomewise.calls import CallCount, sum_calls
+from tomewise.concurrency import gather_calls
+from tomewise.events import PointsFound, ReportsChosen, Retrieved
+from tomewise.language.labels import find_number
+from tomewise.language.roles import MAP_REPORTS, RATE_REPORT, MapIn, MapOut, RateIn
+from tomewise.loops.desk import Desk
+from tomewise.loops.evidence import FENCE
+from tomewise.loops.fusing import DEPTH
+from tomewise.loops.steps import Skipped
+from tomewise.recall.community_reports import CommunityReports, ReportedCommunity, ReportShelf
+from tomewise.types import Answer, Event, Evidence, Question
+
+_POINTS = 0.5  # of the budget of the answering call that points have before passages
+_RATINGS = 2  # times that a report is rated until a reply can be used
+_NOTHING = "no report on the documents says anything on this question"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What reports, or an earlier step, say on a question; `reports` are the keys of those."""
+
+    text: str
+    score: int
+    reports: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class Choice:
+    """The reports that are read for a question, and how many were rated for that."""
+
+    reports: Sequence[ReportedCommunity]
+    rated: int = 0
+    skipped: Skipped = field(default_factory=Skipped)
+
+
+class Chooser(Protocol):
+    """A way to choose reports for a question."""
+
+    @property
+    def calls(self) -> CallCount:
+        """The calls of one choice."""
+        ...
+
+    async def choose(self, question: Question, shelf: ReportShelf) -> Choice: ...
+
+
+class LevelChoice:
+    """All reports down to a level: the deepest of each entity."""
+
+    calls = CallCount("0", 0)
+
+    def __init__(self, level: int) -> None:
+        self._level = level
+
+    async def choose(self, question: Question, shelf: ReportShelf) -> Choice:
+        """All of them, by id."""
+        return Choice(shelf.list_level(self._level))
+
+
+class RatedChoice:
+    """Reports that a model finds worth reading, from the coarsest level down (GraphRAG's dynamic selection).
+
+    A report that is rated `threshold` or more is kept, and its parts are rated; a part that is kept replaces it. Where
+    nothing of a level is kept, the whole next level is rated. No report below `level` is rated, and none is rated
+    again. A rating that cannot be read twice is 0.
+    """
+
+    calls = CallCount("1 a report rated")
+
+    def __init__(self, desk: Desk, *, threshold: int, level: int) -> None:
+        self._desk = desk
+        self._threshold = threshold
+        self._level = level
+
+    async def choose(self, question: Question, shelf: ReportShelf) -> Choice:
+        """Those that are kept, by id."""
+        choice = Choice(())
+        kept: dict[int, ReportedCommunity] = {}
+        rated: set[int] = set()
+        shelf = shelf.select_down_to(self._level)
+        level, waiting = 0, shelf.list_children(None)
+        while waiting:
+            shown = await asyncio.to_thread(self._fit, question, waiting)
+            ratings = await gather_calls(self._rate(question, each, choice.skipped) for each in shown)
+            rated.update(each.key for each in waiting)
+            children: list[ReportedCommunity] = []
+            for each, rating in zip(waiting, ratings, strict=True):
+                if rating >= self._threshold:
+                    kept[each.key] = each
+                    children += shelf.list_children(each.key)
+                    if (parent := shelf.find_parent(each.key)) is not None:
+                        kept.pop(parent, None)
+            waiting = sorted(children, key=lambda each: each.report.id)
+            while not waiting and not kept and level < self._level:
+                level += 1
+                waiting = [each for each in shelf.list_at(level) if each.key not in rated]
+        choice.rated = len(rated)
+        choice.reports = sorted(kept.values(), key=lambda each: each.report.id)
+        return choice
+
+    def _fit(self, question: Question, waiting: Sequence[ReportedCommunity]) -> list[ReportedCommunity]:
+        used = sum(self._desk.count([question.text]))
+        return fit_reports(self._desk, waiting, self._desk.measure_room(RATE_REPORT, used))
+
+    async def _rate(self, question: Question, community: ReportedCommunity, skipped: Skipped) -> int:
+        given = RateIn(question=question.text, report=community.report.text)
+        for _ in range(_RATINGS):
+            reply = await skipped.try_call(self._desk.model.ask(RATE_REPORT, given), None)
+            if reply is not None:
+                return reply.rating
+        return 0
+
+
+class Conclusion:
+    """The answer from points: the best as notes, as many as fit, then passages from which they come.
+
+    The paper shows points alone; passages let the answer quote. `budget` is in tokens.
+    """
+
+    def __init__(self, desk: Desk, *, budget: int) -> None:
+        self._desk = desk
+        self._budget = budget
+
+    async def answer(
+        self, question: Question, points: Sequence[Point], find_passages: Callable[[Sequence[Point]], list[Evidence]]
+    ) -> AsyncIterator[Event | Answer]:
+        """`retrieved`, then the answer; declined without a call without a point, unless a guess is asked for.
+
+        `find_passages` ranks the passages under the points that are shown.
+        """
+        best = sorted((point for point in points if point.score > 0 and point.text), key=lambda point: -point.score)
+        if not best and not question.force:
+            yield Answer(text="", resolved=False, supported="none", missing=_NOTHING)
+            return
+        room = min(self._budget, await asyncio.to_thread(self._desk.measure_answer_room, question))
+        sizes = self._desk.count([point.text for point in best]) if best else []
+        shown: list[Point] = []
+        used = 0
+        for point, tokens in zip(best, sizes, strict=True):
+            if used + tokens + FENCE > _POINTS * room:
+                break
+            shown.append(point)
+            used += tokens + FENCE
+        most = round(_POINTS * room) - FENCE
+        if best and not shown and (text := self._desk.layout.shortener.shorten(best[0].text, most)):
+            shown = [replace(best[0], text=text)]
+            used = sum(self._desk.count([text])) + FENCE
+        found = await asyncio.to_thread(find_passages, shown)
+        passages = await asyncio.to_thread(self._desk.layout.pack, found, max(0, room - used))
+        prepared = await self._desk.prepare(question, passages, budget=None, notes=[point.text for point in shown])
+        yield Retrieved.of(prepared.evidence, found)
+        yield await self._desk.answer(question, prepared)
+
+
+class ReportPoints:
+    """Reads reports in batches side by side, each for points on the question; then the answer from the best points.
+
+    A batch has `budget` tokens, as the answering call does. In a batch those reports stand first whose members are
+    seen in most passages, then the most important. A batch whose reply cannot be used is left out.
+    """
+
+    def __init__(self, desk: Desk, reports: CommunityReports, chooser: Chooser, *, budget: int, words: int) -> None:
+        self._desk = desk
+        self._reports = reports
+        self._chooser = chooser
+        self._budget = budget
+        self._words = words
+        self._conclusion = Conclusion(desk, budget=budget)
+
+    @property
+    def calls(self) -> CallCount:
+        """Those of the choice, one a batch, and one to answer."""
+        return sum_calls([self._chooser.calls, CallCount("1 a batch of reports"), CallCount("1", 1)])
+
+    async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
+        """`reports chosen`, `points found` for each batch, `retrieved`, then the answer."""
+        shelf = await asyncio.to_thread(self._reports.load, question.within)
+        choice = await self._chooser.choose(question, shelf)
+        for event in choice.skipped.events(0):
+            yield event
+        batches = await asyncio.to_thread(self._divide, question, shelf, choice.reports)
+        titles = [each.title for each in choice.reports]
+        yield ReportsChosen(reports=titles, rated=choice.rated, batches=len(batches))
+        skipped = Skipped()
+        replies = await gather_calls(skipped.try_call(self._map(question, batch), None) for batch in batches)
+        if batches and not any(reply is not None for reply in replies) and skipped.last:
+            raise skipped.last  # nothing was read, and nobody is asked about nothing
+        points: list[Point] = []
+        for step, (batch, reply) in enumerate(zip(batches, replies, strict=True), start=1):
+            found = [] if reply is None else read_points(reply, [each.key for each in batch])
+            points += found
+            yield PointsFound(step=step, reports=[each.title for each in batch], notes=[each.text for each in found])
+        for event in skipped.events(len(batches)):
+            yield event
+
+        def find_passages(shown: Sequence[Point]) -> list[Evidence]:
+            keys = dict.fromkeys(key for point in shown for key in point.reports)
+            return self._reports.rank_passages(question.text, keys, question.within, DEPTH)
+
+        async for output in self._conclusion.answer(question, points, find_passages):
+            yield output
+
+    def _divide(
+        self, question: Question, shelf: ReportShelf, chosen: Sequence[ReportedCommunity]
+    ) -> list[list[ReportedCommunity]]:
+        """The batches: reports by id, as many as fit."""
+        used = sum(self._desk.count([question.text]))
+        room = min(self._budget, self._desk.measure_room(MAP_REPORTS, used))
+        chosen = fit_reports(self._desk, chosen, room)
+        sizes = self._desk.count([each.report.text for each in chosen])
+        batches: list[list[ReportedCommunity]] = []
+        left = 0
+        for community, tokens in zip(chosen, sizes, strict=True):
+            if tokens + FENCE > left or not batches:
+                batches.append([])
+                left = room
+            batches[-1].append(community)
+            left -= tokens + FENCE
+        return [shelf.sort_by_weight(batch) for batch in batches]
+
+    async def _map(self, question: Question, batch: Sequence[ReportedCommunity]) -> MapOut:
+        shown = self._desk.show([each.as_evidence() for each in batch])
+        return await self._desk.model.ask(MAP_REPORTS, MapIn(question=question.text, evidence=shown, words=self._words))
+
+
+def fit_reports(desk: Desk, reports: Sequence[ReportedCommunity], room: int) -> list[ReportedCommunity]:
+    """Reports as they are; one with more than so many tokens by its title and summary, as far as these fit."""
+
+    def shorten(community: ReportedCommunity) -> ReportedCommunity:
+        text = desk.layout.shortener.shorten(community.short_text, room - FENCE)
+        return replace(community, report=replace(community.report, text=text))
+
+    sizes = desk.count([each.report.text for each in reports])
+    return [each if size + FENCE <= room else shorten(each) for each, size in zip(reports, sizes, strict=True)]
+
+
+def read_points(reply: MapOut, reports: Sequence[int]) -> list[Point]:
+    """The points of a reply; `reports` are the keys of those that it was shown, in the order of their labels."""
+    points = []
+    for each in reply.points:
+        numbers = (find_number(label, "E") for label in each.labels)
+        named = [reports[number - 1] for number in numbers if number and number <= len(reports)]
+        points.append(Point(each.description, each.score, tuple(dict.fromkeys(named)) or tuple(reports)))
+    return points

@@ -1,0 +1,207 @@
+"""The communities of a tome and the graph that they divide: as the store has them, and as they are written."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tomewise.memory.build_records import read_build
+from tomewise.memory.communities.partition import Community, Partition, WeightedGraph
+from tomewise.memory.communities.report_inputs import Entity, Relation
+from tomewise.memory.graph.fact_ends import read_fact_ends
+from tomewise.store.lookups import read_edges, read_pairs
+from tomewise.types import Node, NodeId, content_id
+
+if TYPE_CHECKING:
+    from tomewise.memory.communities.community_names import CommunityNames
+    from tomewise.store.contract import Store
+
+Pair = tuple[int, int]
+_LEAST_STRENGTH = 0.1  # of a fact that a model calls worth nothing: the pair is related all the same
+_DESCRIBED = 3  # mentions of an entity that reports show: the oldest, so that later ones do not change a report
+
+
+@dataclass(frozen=True, slots=True)
+class StoredReport:
+    """The key of a report, and the keys of the reports that it rests on."""
+
+    key: int
+    parts: frozenset[int]
+
+
+@dataclass(eq=False)
+class CommunityState:
+    """A graph of relations, the communities of the last build, and what has changed since.
+
+    A vertex is the place of an entity among the names in order; `keys`, `names` and `entity_ids` are by vertex. `facts`
+    has the facts of each pair of vertices, `weights` the sum of their strengths, once for each passage that states one.
+    `nodes` are the keys of the communities of the last build by number, which are `stored`, and `reports` those that
+    exist, by the digest of their community.
+    """
+
+    keys: list[int]
+    names: list[str]
+    fact_nodes: Mapping[int, Node]
+    facts: Mapping[Pair, list[int]]
+    weights: Mapping[Pair, float]
+    touched: frozenset[int]
+    partition: Partition
+    nodes: Mapping[int, int]
+    stored: Mapping[int, Community]
+    reports: Mapping[str, StoredReport]
+    entity_ids: Sequence[NodeId]
+
+    @cached_property
+    def graph(self) -> WeightedGraph:
+        return WeightedGraph((a, b, self.weights[a, b]) for a, b in sorted(self.weights))
+
+    @cached_property
+    def related(self) -> dict[Pair, float]:
+        """The edges to store: the weights of pairs, and with itself of each entity the sum of its weights."""
+        edges = {(self.keys[a], self.keys[b]): weight for (a, b), weight in self.weights.items()}
+        sums = {vertex: sum(weights.values()) for vertex, weights in self.graph.neighbours.items()}
+        return edges | {(self.keys[vertex], self.keys[vertex]): weight for vertex, weight in sums.items()}
+
+    def list_inner_pairs(self) -> dict[int, list[Pair]]:
+        """The related pairs of which both ends are in a community, by its number, in order."""
+        inner: defaultdict[int, list[Pair]] = defaultdict(list)
+        homes: list[dict[int, int]] = []
+        for community in self.partition.communities.values():
+            while len(homes) <= community.level:
+                homes.append({})
+            homes[community.level].update(dict.fromkeys(community.members, community.number))
+        for a, b in sorted(self.facts):
+            for home in homes:
+                number = home.get(a)
+                if number is None or number != home.get(b):
+                    break
+                inner[number].append((a, b))
+        return dict(inner)
+
+    def make_digest(self, community: Community, pairs: Iterable[Pair]) -> str:
+        """What a report about this community has to be new for: its members, and the facts between them."""
+        members = sorted(self.names[vertex] for vertex in community.members)
+        facts = sorted(self.fact_nodes[key].id for pair in pairs for key in self.facts[pair])
+        return content_id("d", len(members), *members, *facts)
+
+    def make_relations(self, pairs: Iterable[Pair]) -> list[Relation]:
+        """The relations of these pairs; of each the strongest facts first."""
+        return [Relation(pair, {key: self._read_fact(key) for key in self._sort_facts(pair)}) for pair in pairs]
+
+    def _sort_facts(self, pair: Pair) -> list[int]:
+        return sorted(self.facts[pair], key=lambda key: (-read_strength(self.fact_nodes[key]), key))
+
+    def _read_fact(self, key: int) -> str:
+        node = self.fact_nodes[key]
+        return str(node.data.get("description") or node.text)
+
+
+def read_strength(fact: Node) -> float:
+    """How strong a model calls a relation."""
+    return max(float(fact.data.get("strength", 1.0)), _LEAST_STRENGTH)
+
+
+def load_state(store: Store, names: CommunityNames) -> CommunityState:
+    """The graph as it is, and the communities of the last build without the entities that are gone."""
+    entities = store.nodes(names.graph.entities)
+    keys = sorted(entities, key=lambda key: entities[key].text)
+    vertices = {key: vertex for vertex, key in enumerate(keys)}
+    fact_nodes = store.nodes(names.graph.facts)
+    facts, weights = _read_weights(store, names, vertices, fact_nodes)
+    partition, nodes = _read_partition(store, names, vertices)
+    stored = {
+        number: Community(number, each.level, each.parent, set(each.members))
+        for number, each in partition.communities.items()
+    }
+    state = CommunityState(
+        keys=keys,
+        names=[entities[key].text for key in keys],
+        fact_nodes=fact_nodes,
+        facts=facts,
+        weights=weights,
+        touched=frozenset(),
+        partition=partition,
+        nodes=nodes,
+        stored=stored,
+        reports=_read_reports(store, names),
+        entity_ids=[entities[key].id for key in keys],
+    )
+    old = {(int(a), int(b)): weight for a, b, weight in read_edges(store, names.related).rows.reshape(-1, 3).tolist()}
+    changed = {pair for pair, weight in state.related.items() if old.get(pair) != weight} | (
+        old.keys() - state.related.keys()
+    )
+    state.touched = frozenset(vertices[key] for pair in changed for key in pair if key in vertices)
+    return state
+
+
+def load_entities(store: Store, names: CommunityNames, state: CommunityState, wanted: Collection[int]) -> Mentioned:
+    """How reports show the entities of these vertices, and the mentions that describe them."""
+    keys = [state.keys[vertex] for vertex in sorted(wanted)]
+    edges = store.edges_at([names.graph.mentioned], keys, "b")[:, :2].astype(np.int64)
+    mentions: defaultdict[int, list[int]] = defaultdict(list)
+    for mention, entity in edges[np.argsort(edges[:, 0], kind="stable")].tolist():
+        if len(mentions[entity]) < _DESCRIBED:
+            mentions[entity].append(mention)
+    nodes = store.nodes_at(key for found in mentions.values() for key in found)
+    shown: dict[int, Entity] = {}
+    for vertex in wanted:
+        found = [nodes[key] for key in mentions[state.keys[vertex]]]
+        texts = dict.fromkeys(text for node in found if (text := str(node.data.get("description") or "")))
+        name = next((str(node.data["name"]) for node in found), state.names[vertex])
+        shown[vertex] = Entity(name, " ".join(texts))
+    ids = {vertex: [nodes[key].id for key in mentions[state.keys[vertex]]] for vertex in wanted}
+    return Mentioned(shown, ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Mentioned:
+    """Entities by vertex, and the ids of the mentions that describe them."""
+
+    entities: Mapping[int, Entity]
+    mentions: Mapping[int, Sequence[NodeId]]
+
+
+def _read_weights(
+    store: Store, names: CommunityNames, vertices: Mapping[int, int], fact_nodes: Mapping[int, Node]
+) -> tuple[dict[Pair, list[int]], dict[Pair, float]]:
+    ends = read_fact_ends(store, names.graph)
+    seen = read_pairs(store, f"seen-in:{names.graph.facts}")[:, 0]
+    counts = np.bincount(seen, minlength=1 + int(ends.keys.max(initial=0)))
+    facts: defaultdict[Pair, list[int]] = defaultdict(list)
+    weights: defaultdict[Pair, float] = defaultdict(float)
+    for key, head, tail in zip(ends.keys.tolist(), ends.heads.tolist(), ends.tails.tolist(), strict=True):
+        if head == tail or key not in fact_nodes:
+            continue
+        a, b = sorted((vertices[head], vertices[tail]))
+        facts[a, b].append(key)
+        weights[a, b] += read_strength(fact_nodes[key]) * int(counts[key])
+    return dict(facts), {pair: round(weight, 6) for pair, weight in weights.items()}
+
+
+def _read_partition(
+    store: Store, names: CommunityNames, vertices: Mapping[int, int]
+) -> tuple[Partition, dict[int, int]]:
+    found = store.nodes(names.layer)
+    members: defaultdict[int, set[int]] = defaultdict(set)
+    for community, entity in read_pairs(store, names.members).tolist():
+        members[community].add(vertices[entity])
+    communities = {
+        int(node.data["number"]): Community(int(node.data["number"]), node.level, node.data["parent"], members[key])
+        for key, node in found.items()
+    }
+    made = int(read_build(store, names.layer).get("made", 0))
+    return Partition(communities, made), {int(node.data["number"]): key for key, node in found.items()}
+
+
+def _read_reports(store: Store, names: CommunityNames) -> dict[str, StoredReport]:
+    digests = {key: node.data["digest"] for key, node in store.nodes(names.reports).items()}
+    rests_on: defaultdict[int, set[int]] = defaultdict(set)
+    for report, source in read_pairs(store, f"made-of:{names.reports}").tolist():
+        if source in digests:
+            rests_on[report].add(source)
+    return {digest: StoredReport(key, frozenset(rests_on[key])) for key, digest in digests.items()}

@@ -1,0 +1,48 @@
+"""The facts of a graph with the entities that they join."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tomewise.store.lookups import read_edges
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tomewise.memory.graph.graph_names import GraphNames
+    from tomewise.store.contract import Spaces
+
+    Keys = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FactEnds:
+    """The keys of facts with those of their two entities, shape (n,) each, in the order of the facts."""
+
+    keys: Keys
+    heads: Keys
+    tails: Keys
+
+    def select_among(self, entities: Keys) -> FactEnds:
+        """The facts of which both ends are among these."""
+        is_among = np.isin(self.heads, entities) & np.isin(self.tails, entities)
+        return FactEnds(self.keys[is_among], self.heads[is_among], self.tails[is_among])
+
+    def select_at(self, entities: Keys) -> FactEnds:
+        """The facts of which one end is among these."""
+        is_at = np.isin(self.heads, entities) | np.isin(self.tails, entities)
+        return FactEnds(self.keys[is_at], self.heads[is_at], self.tails[is_at])
+
+
+def read_fact_ends(store: Spaces, names: GraphNames) -> FactEnds:
+    """All facts. A fact that joins an entity with itself has one edge."""
+    rows = read_edges(store, names.ends).rows.reshape(-1, 3)
+    rows = rows[np.lexsort((rows[:, 2], rows[:, 0]))]
+    heads = rows[rows[:, 2] == 0].astype(np.int64)
+    tails = rows[rows[:, 2] == 1].astype(np.int64)
+    ends = heads[:, 1].copy()
+    ends[np.searchsorted(heads[:, 0], tails[:, 0])] = tails[:, 1]
+    return FactEnds(heads[:, 0], heads[:, 1], ends)

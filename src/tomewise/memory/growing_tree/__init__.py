@@ -1,0 +1,1 @@
+"""A tree that grows as passages come (MemTree)."""

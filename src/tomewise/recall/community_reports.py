@@ -1,0 +1,224 @@
+"""The reports about the communities of a graph: those of a level, those below one, and those nearest to a text."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tomewise.recall.ranking import rank_passages
+from tomewise.store.lookups import read_pairs, read_sources, select_within
+from tomewise.store.nearest import DECIMALS
+from tomewise.store.records import PASSAGES
+from tomewise.types import Embedder, Evidence, Node, PassageId, Scope
+
+if TYPE_CHECKING:
+    from tomewise.memory.communities.community_names import CommunityNames
+    from tomewise.store.contract import Readable
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedCommunity:
+    """A community with its report; `key` is that of the report.
+
+    `members` are the keys of its entities, `passages` counts those in which one of them is seen. `above` are the keys
+    of the reports about the communities that it is a part of, the smallest first.
+    """
+
+    key: int
+    level: int
+    above: tuple[int, ...]
+    members: frozenset[int]
+    passages: int
+    report: Node
+
+    @property
+    def title(self) -> str:
+        return str(self.report.data["title"])
+
+    @property
+    def importance(self) -> float:
+        return float(self.report.data["importance"])
+
+    @property
+    def short_text(self) -> str:
+        """Its title and its summary."""
+        return f"{self.title}\n{self.report.data['summary']}"
+
+    def as_evidence(self, sources: tuple[PassageId, ...] = ()) -> Evidence:
+        """The report as evidence."""
+        report = self.report
+        return Evidence(
+            node=report.id, layer=report.layer, kind="summary", text=report.text, score=0.0, sources=sources
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ReportShelf:
+    """The reports that a question may see, by their keys."""
+
+    communities: Mapping[int, ReportedCommunity]
+
+    def find_homes(self, level: int) -> dict[int, int]:
+        """For each entity the report about the deepest of its communities down to a level, by keys."""
+        homes: dict[int, int] = {}
+        for community in sorted(self.communities.values(), key=lambda each: each.level):
+            if community.level <= level:
+                homes.update(dict.fromkeys(community.members, community.key))
+        return homes
+
+    def list_level(self, level: int) -> list[ReportedCommunity]:
+        """All reports that are the deepest down to a level for an entity, by id."""
+        return self._sort(set(self.find_homes(level).values()))
+
+    def list_at(self, level: int) -> list[ReportedCommunity]:
+        """The reports of one level, by id."""
+        return self._sort(key for key, each in self.communities.items() if each.level == level)
+
+    def select_down_to(self, level: int) -> ReportShelf:
+        """The reports of this level and of coarser ones."""
+        return ReportShelf({key: each for key, each in self.communities.items() if each.level <= level})
+
+    def find_parent(self, key: int) -> int | None:
+        """The report about the smallest community around that of a report, by keys."""
+        return next((above for above in self.communities[key].above if above in self.communities), None)
+
+    def list_children(self, key: int | None) -> list[ReportedCommunity]:
+        """The reports about the parts of a community, by id; for None those that are not below another one."""
+        return self._sort(each.key for each in self._children[key])
+
+    def sort_by_weight(self, chosen: Iterable[ReportedCommunity]) -> list[ReportedCommunity]:
+        """Those first whose members are seen in most passages, then the most important."""
+        return sorted(chosen, key=lambda each: (-each.passages, -each.importance, each.report.id))
+
+    def _sort(self, keys: Iterable[int]) -> list[ReportedCommunity]:
+        return sorted((self.communities[key] for key in keys), key=lambda each: each.report.id)
+
+    @cached_property
+    def _children(self) -> Mapping[int | None, list[ReportedCommunity]]:
+        children: defaultdict[int | None, list[ReportedCommunity]] = defaultdict(list)
+        for each in self.communities.values():
+            children[self.find_parent(each.key)].append(each)
+        return children
+
+
+class CommunityReports:
+    """Reads reports. One is within a scope if all that it rests on is; they are cached until they change."""
+
+    def __init__(self, store: Readable, embedder: Embedder, names: CommunityNames) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._names = names
+        self._cache: tuple[Mapping[str, int], ReportShelf] | None = None
+
+    def load(self, within: Scope | None) -> ReportShelf:
+        """The reports within a scope."""
+        names = self._names
+        spaces = (f"vectors/{names.reports}", f"edges/{names.about}", f"edges/{names.members}")
+        versions = self._store.versions((*spaces, f"edges/seen-in:{names.graph.entities}"))
+        if self._cache is None or self._cache[0] != versions:
+            self._cache = (versions, self._read())
+        shelf = self._cache[1]
+        allowed = self._store.keys_within(within, names.reports)
+        if allowed is None:
+            return shelf
+        kept = set(allowed.tolist())
+        return ReportShelf({key: each for key, each in shelf.communities.items() if key in kept})
+
+    def find_nearest(self, text: str, limit: int, shelf: ReportShelf) -> list[ReportedCommunity]:
+        """The reports of a shelf nearest to a text, best first, ties by id."""
+        among = np.array(sorted(shelf.communities), np.int64)
+        found = self._store.nearest(self._names.reports, self._embedder.embed([text])[0], limit, among=among)
+        cosines = dict(zip(found.keys.tolist(), found.cosines.tolist(), strict=True))
+        ranked = sorted(
+            (shelf.communities[key] for key in cosines),
+            key=lambda each: (-round(cosines[each.key], DECIMALS), each.report.id),
+        )
+        return ranked[:limit]
+
+    def find_passages(self, reports: Collection[int]) -> dict[int, tuple[int, ...]]:
+        """For each of these reports the keys of the passages that it rests on, ascending."""
+        graph = self._names.graph
+        below: dict[int, list[int]] = {}
+        front = list(reports)
+        while front:
+            found = read_sources(self._store, front, self._names.reports)
+            below |= found
+            front = [key for key in dict.fromkeys(key for keys in found.values() for key in keys) if key not in below]
+        leaves = [key for key, keys in below.items() if not keys]
+        passages = read_sources(self._store, leaves, graph.facts)
+        for key, keys in read_sources(self._store, leaves, graph.mentions).items():
+            passages[key] = [*passages.get(key, ()), *keys]
+        return {report: tuple(sorted(_find_leaves(report, below, passages))) for report in reports}
+
+    def rank_passages(self, query: str, reports: Collection[int], within: Scope | None, limit: int) -> list[Evidence]:
+        """The passages under these reports that are nearest to a query, best first, ties by id."""
+        keys = {key for keys in self.find_passages(reports).values() for key in keys}
+        among = np.array(sorted(select_within(self._store, keys, within)), np.int64)
+        found = self._store.nearest(PASSAGES, self._embedder.embed([query])[0], limit, among=among)
+        return rank_passages(self._store, found.keys.tolist(), found.cosines.tolist(), limit)
+
+    def make_evidence(self, chosen: Sequence[ReportedCommunity], within: Scope | None) -> list[Evidence]:
+        """Reports as evidence, in their order, with the passages within a scope that they rest on."""
+        below = self.find_passages([each.key for each in chosen])
+        keys = {key for keys in below.values() for key in keys}
+        passages = self._store.passages(select_within(self._store, keys, within))
+        order = {key: (passage.document, passage.position) for key, passage in passages.items()}
+        return [
+            each.as_evidence(
+                sources=tuple(
+                    passages[key].id for key in sorted(set(below[each.key]) & order.keys(), key=order.__getitem__)
+                )
+            )
+            for each in chosen
+        ]
+
+    def _read(self) -> ReportShelf:
+        names = self._names
+        reports, communities = self._store.nodes(names.reports), self._store.nodes(names.layer)
+        about = read_pairs(self._store, names.about).tolist()
+        members: defaultdict[int, set[int]] = defaultdict(set)
+        for community, entity in read_pairs(self._store, names.members).tolist():
+            members[community].add(entity)
+        seen: defaultdict[int, set[int]] = defaultdict(set)
+        for entity, passage in read_pairs(self._store, f"seen-in:{names.graph.entities}").tolist():
+            seen[entity].add(passage)
+        pairs = [(report, community) for report, community in about if report in reports and community in communities]
+        numbers = {int(node.data["number"]): key for key, node in communities.items()}
+        reported = {community: report for report, community in pairs}
+
+        def list_above(community: int) -> tuple[int, ...]:
+            parent = numbers.get(communities[community].data["parent"])
+            if parent is None:
+                return ()
+            return (*([reported[parent]] if parent in reported else []), *list_above(parent))
+
+        return ReportShelf(
+            {
+                report: ReportedCommunity(
+                    key=report,
+                    level=communities[community].level,
+                    above=list_above(community),
+                    members=frozenset(members[community]),
+                    passages=len(set[int]().union(*(seen[entity] for entity in members[community]))),
+                    report=reports[report],
+                )
+                for report, community in pairs
+            }
+        )
+
+
+def _find_leaves(root: int, below: Mapping[int, Sequence[int]], passages: Mapping[int, Sequence[int]]) -> set[int]:
+    found: set[int] = set()
+    waiting, visited = [root], {root}
+    while waiting:
+        key = waiting.pop()
+        found.update(passages.get(key, ()))
+        new = [each for each in below.get(key, ()) if each not in visited]
+        visited.update(new)
+        waiting += new
+    return found

@@ -1,0 +1,194 @@
+"""What is near to a query in a graph of relations: entities, their relations, and their passages (GraphRAG's local)."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tomewise.memory.graph.fact_ends import FactEnds, read_fact_ends
+from tomewise.memory.graph.graph_names import FACT, GraphNames
+from tomewise.recall.entity_graph import EntityGraph, FoundEntity
+from tomewise.recall.ranking import as_evidence
+from tomewise.store.lookups import find_keys, name_sources, read_sources, select_within
+from tomewise.types import Embedder, Evidence, Node, Scope
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tomewise.store.contract import Readable
+
+Pair = tuple[int, int]
+_SAID = 3  # facts of a pair that are shown, the strongest
+_MOST_PASSAGES = 500  # that are ranked
+
+
+@dataclass(frozen=True, slots=True)
+class LocalRelations:
+    """What was found, the nearest entity first.
+
+    `keys` are those of the entities. `relations` has an entry for each beginning of the list of entities: the relations
+    of the first entity, of the first two, and so on.
+    """
+
+    keys: Sequence[int]
+    entities: Sequence[Evidence]
+    relations: Sequence[Sequence[Evidence]]
+    passages: Sequence[Evidence]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pairs:
+    """Related pairs of entities by key, the facts of each, and how many neighbours an entity has."""
+
+    facts: Mapping[Pair, Sequence[int]]
+    degrees: Mapping[int, int]
+    names: Mapping[int, Node]
+
+    def rank(self, pair: Pair) -> tuple[int, str, str]:
+        """Those first whose ends have most neighbours, ties by id."""
+        a, b = sorted(self.names[key].id for key in pair)
+        return -(self.degrees[pair[0]] + self.degrees[pair[1]]), a, b
+
+
+class LocalGraph:
+    """Searches a graph of relations around the `entities` nearest to a query, each with so many `relations` at most.
+
+    Relations are pairs of entities with what facts say of them. For each beginning of the list of entities these are
+    all pairs inside of it, then pairs with an entity outside: those first whose outer end is related with most of the
+    entities, then those whose ends have most neighbours, at most so many for each entity. Passages stand in the order
+    of the entities; those of one entity by how many of its relations they state.
+    """
+
+    def __init__(
+        self, store: Readable, embedder: Embedder, names: GraphNames, *, entities: int = 20, relations: int = 10
+    ) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._names = names
+        self._graph = EntityGraph(store, names)
+        self._entities = entities
+        self._relations = relations
+
+    def find(self, query: str, within: Scope | None) -> LocalRelations:
+        """What is near to a query, within a scope."""
+        scope = within or Scope()
+        found = self._graph.find_nearest(self._embedder.embed([query])[0], self._entities, scope)
+        ids = find_keys(self._store, (each.id for each in found))
+        seen = self._find_passages([ids[each.id] for each in found if each.id in ids], within)
+        # An entity that leads to no passage is not shown.
+        found = [each for each in found if each.id in ids and seen[ids[each.id]]]
+        keys = [ids[each.id] for each in found]
+        pairs = self._load_pairs(keys, within)
+        steps = [self._choose_pairs(keys[:count], pairs) for count in range(1, 1 + len(keys))]
+        shown = self._describe_pairs({pair for step in steps for pair in step}, pairs, within)
+        return LocalRelations(
+            keys=keys,
+            entities=self._describe_entities(dict(zip(keys, found, strict=True)), seen),
+            relations=[[shown[pair] for pair in step] for step in steps],
+            passages=self._rank_passages(keys, pairs, seen),
+        )
+
+    def _load_pairs(self, keys: Sequence[int], within: Scope | None) -> _Pairs:
+        ends = read_fact_ends(self._store, self._names)
+        near = ends.select_at(np.array(keys, np.int64))
+        allowed = self._store.keys_within(within, self._names.facts)
+        facts: defaultdict[Pair, list[int]] = defaultdict(list)
+        for key, head, tail in zip(near.keys.tolist(), near.heads.tolist(), near.tails.tolist(), strict=True):
+            if head != tail:
+                facts[min(head, tail), max(head, tail)].append(key)
+        if allowed is not None:
+            kept = set(allowed.tolist())
+            facts = defaultdict(list, {pair: [key for key in found if key in kept] for pair, found in facts.items()})
+        related = {pair: found for pair, found in facts.items() if found}
+        entities = {key for pair in related for key in pair}
+        return _Pairs(related, _count_neighbours(ends, entities), self._store.nodes_at(sorted(entities)))
+
+    def _choose_pairs(self, keys: Sequence[int], pairs: _Pairs) -> list[Pair]:
+        chosen = set(keys)
+        inside = [pair for pair in pairs.facts if chosen.issuperset(pair)]
+        outside = [pair for pair in pairs.facts if len(chosen & set(pair)) == 1]
+        links = Counter(key for pair in outside for key in pair if key not in chosen)
+
+        def rank_outside(pair: Pair) -> tuple[int, tuple[int, str, str]]:
+            return -next(links[key] for key in pair if key not in chosen), pairs.rank(pair)
+
+        inside.sort(key=pairs.rank)
+        outside.sort(key=rank_outside)
+        return [*inside, *outside[: self._relations * len(keys)]]
+
+    def _describe_pairs(self, wanted: Collection[Pair], pairs: _Pairs, within: Scope | None) -> dict[Pair, Evidence]:
+        """Each pair as evidence: what its strongest facts say, under the names of its ends."""
+        nodes = self._store.nodes_at(sorted({key for pair in wanted for key in pairs.facts[pair]}))
+        strongest_facts: dict[Pair, list[int]] = {}
+        for pair in wanted:
+            facts = [key for key in pairs.facts[pair] if key in nodes]
+            strongest = sorted(facts, key=lambda key: (-float(nodes[key].data.get("strength", 1.0)), nodes[key].id))
+            strongest_facts[pair] = strongest[:_SAID]
+        sources = name_sources(
+            self._store, {key for keys in strongest_facts.values() for key in keys}, self._names.facts, within
+        )
+        return {
+            pair: Evidence(
+                node=nodes[keys[0]].id,
+                layer="facts",
+                kind=FACT,
+                text="\n".join(
+                    dict.fromkeys(str(nodes[key].data.get("description") or nodes[key].text) for key in keys)
+                ),
+                title=f"{nodes[keys[0]].data['head']}, {nodes[keys[0]].data['tail']}",
+                score=0.0,
+                sources=tuple(dict.fromkeys(source for key in keys for source in sources.get(key, ()))),
+            )
+            for pair, keys in strongest_facts.items()
+            if keys
+        }
+
+    def _describe_entities(self, found: Mapping[int, FoundEntity], seen: Mapping[int, Sequence[int]]) -> list[Evidence]:
+        passages = self._store.passages(sorted({passage for key in found for passage in seen[key]}))
+        return [
+            Evidence(
+                node=each.id,
+                layer="entities",
+                kind="entity",
+                text=each.text or each.name,
+                title=each.name,
+                score=each.score,
+                sources=tuple(passages[passage].id for passage in seen[key] if passage in passages),
+            )
+            for key, each in found.items()
+        ]
+
+    def _find_passages(self, entities: Sequence[int], within: Scope | None) -> dict[int, list[int]]:
+        """For each of these entities the keys of the passages within a scope in which it is seen."""
+        seen = read_sources(self._store, entities, self._names.entities)
+        allowed = select_within(self._store, {key for found in seen.values() for key in found}, within)
+        return {entity: [key for key in found if key in allowed] for entity, found in seen.items()}
+
+    def _rank_passages(self, keys: Sequence[int], pairs: _Pairs, seen: Mapping[int, Sequence[int]]) -> list[Evidence]:
+        stated = read_sources(
+            self._store, sorted({key for facts in pairs.facts.values() for key in facts}), self._names.facts
+        )
+        ranked: dict[int, None] = {}
+        for entity in keys:
+            own = [facts for pair, facts in pairs.facts.items() if entity in pair]
+            counts = Counter(
+                passage for facts in own for passage in {each for key in facts for each in stated.get(key, ())}
+            )
+            # A stable sort: passages that state equally many stay in document order.
+            ranked |= dict.fromkeys(sorted(seen[entity], key=lambda passage: -counts[passage]))
+        chosen = [*ranked][:_MOST_PASSAGES]
+        return [as_evidence(passage, 0.0) for passage in self._store.passages(chosen).values()]
+
+
+def _count_neighbours(ends: FactEnds, entities: Collection[int]) -> dict[int, int]:
+    """How many others each of these entities is related with."""
+    near = ends.select_at(np.fromiter(entities, np.int64, len(entities)))
+    low, high = np.minimum(near.heads, near.tails), np.maximum(near.heads, near.tails)
+    pairs: NDArray[np.int64] = np.unique(np.column_stack((low, high))[low != high], axis=0)
+    keys, counts = np.unique(pairs, return_counts=True)
+    found = dict(zip(keys.tolist(), counts.tolist(), strict=True))
+    return {key: found.get(key, 0) for key in entities}

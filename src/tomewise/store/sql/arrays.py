@@ -1,0 +1,258 @@
+"""The vectors and edges of a tome as arrays: held in memory, cached in files, and read from the database if needed."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
+from hashlib import sha256
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, bindparam, func, select, text
+
+from tomewise.errors import Locked, StoreError
+from tomewise.store.int8_rows import are_packed, are_worth_packing, have_bounds, pack_rows
+from tomewise.store.sql.dialect import SqliteDialect
+from tomewise.store.sql.mirror import Columns, Delta, Keys, Mirror, Rows
+from tomewise.store.sql.row_values import Misfit, decode_plain, decode_vector
+from tomewise.store.sql.schema import meta, spaces, vectors
+
+_EDGE = 3  # numbers of the row of an edge
+_NUMBERS = {"vectors": np.float32, "packed": np.int8, "kept": np.int8, "edges": np.float64}  # by kind of space
+Begin = Callable[[], AbstractContextManager[Connection]]
+_VERSION = select(spaces.c.version).where(spaces.c.space == bindparam("wanted"))
+
+
+class Arrays:
+    """The arrays of one tome by space (`vectors/NAME` or `edges/NAME`).
+
+    `begin_repair` begins a write transaction, or raises Locked if it would have to wait: the files may only be changed
+    inside a write transaction.
+    """
+
+    def __init__(self, dialect: SqliteDialect, tome: str, begin_repair: Begin) -> None:
+        self._dialect = dialect
+        self._tome = tome
+        self._begin_repair = begin_repair
+        self._guards: dict[str, threading.Lock] = {}
+        self._columns: dict[str, Columns] = {}
+        self._packed: dict[str, Columns] = {}
+        self._checked: dict[str, int] = {}  # the version of a space at which its files were found to fit the tables
+
+    def columns(self, space: str, connection: Connection) -> Columns:
+        """The arrays of a space as a connection sees them: from memory, else from the files, else from the database."""
+        with self._guards.setdefault(space, threading.Lock()):
+            version = read_space_version(connection, space)
+            cached = self._columns.get(space)
+            if cached is not None and cached.version == version and cached.is_whole:
+                return cached
+            found = self._make_mirror(space).read(version)
+            is_checked = self._checked.get(space) == version
+            missing = found is None or not (is_checked or self._fits(found, connection, space))
+            if found is None or missing:
+                found = Columns(version, *load_rows(connection, self._dialect, space))
+            if missing and len(found.stored_keys):
+                found = self._repair(space, found)
+            self._columns[space], self._checked[space] = found, version
+            return found
+
+    def find_packed(self, space: str, found: Columns) -> Columns | None:
+        """The vectors `found` of a space packed, with the same keys; None if they are few, or cannot be written now."""
+        if not are_worth_packing(len(found.stored_keys)):
+            return None
+        with self._guards.setdefault(_name_packed(space), threading.Lock()):
+            packed = self._packed.get(space)
+            if packed is None or packed.version != found.version or not packed.is_whole:
+                packed = self._make_mirror(_name_packed(space)).read(found.version)
+                if packed is None or not _fit_packed(packed, found):
+                    packed = self._pack(space, found)
+                if packed is None:
+                    return None
+                self._packed[space] = packed
+            return packed if len(packed.stored_keys) else None
+
+    def find_kept(self, name: str, versions: Mapping[str, int]) -> NDArray[np.int8] | None:
+        """See `contract.Spaces`. The bytes are those of one row of a mirror."""
+        found = self._make_mirror(f"kept/{name}").read(_join_versions(versions))
+        return None if found is None or len(found.stored_rows) != 1 else found.stored_rows[0]
+
+    def keep(self, name: str, versions: Mapping[str, int], content: NDArray[np.int8]) -> None:
+        """See `contract.Spaces`."""
+        mirror = self._make_mirror(f"kept/{name}")
+        with suppress(StoreError, OSError), self._begin_repair():
+            mirror.write(_join_versions(versions), np.zeros(1, np.int64), content[None])
+
+    def apply_deltas(self, connection: Connection, deltas: Mapping[str, tuple[int, int, Delta]]) -> None:
+        """Update the files with the changes of a write transaction that is about to commit.
+
+        If the transaction is rolled back, readers ignore the files, because their version was never committed.
+        """
+        for space, (before, after, delta) in deltas.items():
+            mirror = self._make_mirror(space)
+            if before and space.startswith("vectors/"):
+                self._apply_to_packed(space, before, after, delta)
+            try:
+                if before and mirror.apply(delta, before, after):
+                    if self._checked.get(space) == before:
+                        self._checked[space] = after
+                    continue
+                rows = load_rows(connection, self._dialect, space) if before else (delta.added_keys, delta.added_rows)
+                mirror.write(after, *rows)
+            except OSError:
+                continue  # for example a full disk: the files are out of date, and a later reader writes them again
+
+    def find_mismatch(self, connection: Connection) -> bool:
+        """Whether arrays in memory, which may come from files, are not those of the tables. This reads them all."""
+        for space, found in self._columns.items():
+            if found.version == (version := read_space_version(connection, space)):
+                keys, rows = load_rows(connection, self._dialect, space)
+                if not np.array_equal(found.keys, keys) or not np.array_equal(found.rows, rows):
+                    return True
+                packed = self._packed.get(space)
+                if packed is None or packed.version != version or not len(packed.stored_keys):
+                    continue
+                if not np.array_equal(packed.keys, keys) or not are_packed(packed.rows, rows):
+                    return True
+        return False
+
+    def delete_kept(self) -> None:
+        """Delete what was kept with `keep`, if that can be done now: nothing here can tell whether it is right."""
+        with suppress(StoreError, OSError), self._begin_repair():
+            for name in self._dialect.cache.list_names():
+                if name.startswith("kept%2F"):
+                    self._dialect.cache.delete(name)
+
+    def forget(self) -> None:
+        """Forget the arrays in memory, so that they are read again."""
+        self._columns.clear()
+        self._packed.clear()
+        self._checked.clear()
+
+    @staticmethod
+    def _fits(found: Columns, connection: Connection, space: str) -> bool:
+        """Whether arrays from files have the keys and the width that the tables have, and edges the nodes.
+
+        The sum of the keys is compared, since reading them all takes longer than reading the files.
+        """
+        count, total = _count_keys(connection, space)
+        keys = found.keys
+        if len(keys) != count or int(keys.sum()) != total or (keys[1:] <= keys[:-1]).any():
+            return False
+        if space.startswith("vectors/"):
+            return not count or found.stored_rows.shape[1] == _find_dimensions(connection)
+        return found.stored_rows.shape[1] == _EDGE and _are_edges(found.rows, connection)
+
+    def _repair(self, space: str, found: Columns) -> Columns:
+        mirror = self._make_mirror(space)
+        try:
+            with self._begin_repair() as connection:
+                if read_space_version(connection, space) == found.version:
+                    mirror.write(found.version, found.stored_keys, found.stored_rows)
+        except (StoreError, OSError):  # another writer is active, or writing is not allowed: a later reader repairs
+            return found
+        return mirror.read(found.version) or found
+
+    def _pack(self, space: str, found: Columns) -> Columns | None:
+        """Pack vectors and write them; without keys where nothing can be written, None if another writer is active."""
+        mirror = self._make_mirror(_name_packed(space))
+        try:
+            with self._begin_repair() as connection:
+                if read_space_version(connection, space) == found.version:
+                    packed = pack_rows(found.stored_rows, found.indices, found.release_memory)
+                    mirror.write(found.version, found.keys, packed)
+        except Locked:
+            return None
+        except (StoreError, OSError):  # a tome to be read alone, a full disk: tried again when the space has changed
+            return Columns(found.version, np.empty(0, np.int64), np.empty((0, 0), np.int8))
+        return mirror.read(found.version)
+
+    def _apply_to_packed(self, space: str, before: int, after: int, delta: Delta) -> None:
+        """Pack the change of a space, if it has a packed copy."""
+        mirror = self._make_mirror(_name_packed(space))
+        with suppress(OSError):  # the copy is out of date, and is made again
+            if mirror.has(before):
+                mirror.apply(Delta(delta.added_keys, pack_rows(delta.added_rows), delta.removed), before, after)
+
+    def _make_mirror(self, space: str) -> Mirror:
+        return Mirror(self._dialect.cache, space, self._tome, np.dtype(_NUMBERS[space.split("/", 1)[0]]))
+
+
+def read_space_version(connection: Connection, space: str) -> int:
+    """The version of a space; 0 if nothing was ever stored in it."""
+    found = next(SqliteDialect.fetch(connection, _VERSION, wanted=space), None)
+    return found[0] if found else 0
+
+
+def load_rows(connection: Connection, dialect: SqliteDialect, space: str) -> tuple[Keys, Rows]:
+    """The arrays of a space, read from the tables, keys ascending."""
+    kind, name = space.split("/", 1)
+    return (_load_vectors if kind == "vectors" else load_edges)(connection, dialect, name)
+
+
+def load_edges(connection: Connection, dialect: SqliteDialect, space: str, last: int = 0) -> tuple[Keys, Rows]:
+    """The edges of a space (`NAME` alone) with keys above `last`."""
+    with decode_plain("edges"):
+        table = np.fromiter(dialect.load_edges(connection, space, last), dtype=np.dtype((np.float64, 4)))
+    if not _are_edges(table[:, 1:], connection):
+        raise Misfit("edges", "an edge of nodes that are not there")
+    return table[:, 0].astype(np.int64), table[:, 1:]
+
+
+def _load_vectors(connection: Connection, dialect: SqliteDialect, space: str) -> tuple[Keys, Rows]:
+    # Copy row by row into one array: a list of all rows would need the memory of two more arrays.
+    count, _ = _count_keys(connection, f"vectors/{space}")
+    width = _find_dimensions(connection)
+    keys, rows = np.empty(count, np.int64), np.empty((count, width), np.float32)
+    for index, (key, stored) in enumerate(dialect.load_vectors(connection, space)):
+        vector = decode_vector(stored)
+        if len(vector) != width or type(key) is not int:
+            raise Misfit("vectors", f"a vector of {len(vector)} numbers, not {width}")
+        keys[index] = key
+        rows[index] = vector
+    with np.errstate(invalid="ignore"):
+        if not np.isfinite(rows.sum(dtype=np.float64)):  # of all at once: a flag for each would need much memory
+            raise Misfit("vectors", "numbers that are not finite")
+    return keys, rows
+
+
+def _count_keys(connection: Connection, space: str) -> tuple[int, int]:
+    """How many rows a space has, and the sum of their keys."""
+    kind, name = space.split("/", 1)
+    query = text(f"SELECT count(*), coalesce(sum(key), 0) FROM {kind} WHERE space = :space")  # plain: opening needs it
+    count, total = connection.execute(query, {"space": name}).one()
+    return int(count), int(total)
+
+
+def _find_dimensions(connection: Connection) -> int:
+    """The width of all vectors: the tome's setting, else the width of any stored vector."""
+    setting = connection.scalar(select(meta.c.value).where(meta.c.key == "dimensions"))
+    with decode_plain("meta"):
+        return int(setting or connection.scalar(select(func.length(vectors.c.vector) // 4).limit(1)) or 0)
+
+
+def _join_versions(versions: Mapping[str, int]) -> int:
+    """One number for several versions."""
+    stated = json.dumps(sorted(versions.items())).encode()
+    return int.from_bytes(sha256(stated).digest()[:8], "little")
+
+
+def _fit_packed(packed: Columns, found: Columns) -> bool:
+    """Whether packed rows from files have the keys and the width of the vectors, and numbers that give bounds."""
+    width = pack_rows(found.stored_rows[:0]).shape[1]
+    if packed.stored_rows.shape[1] != width or not np.array_equal(packed.keys, found.keys):
+        return False
+    return have_bounds(packed.stored_rows)
+
+
+def _name_packed(space: str) -> str:
+    """The space of the packed copy of `vectors/NAME`."""
+    return f"packed/{space.split('/', 1)[1]}"
+
+
+def _are_edges(rows: Rows, connection: Connection) -> bool:
+    """Whether these can be edges: both ends are keys that a node can have, and the weight is finite."""
+    last = connection.exec_driver_sql("SELECT max(key) FROM nodes").scalar() or 0
+    ends, weights = rows[:, :2], rows[:, 2]
+    return bool(((ends >= 1) & (ends <= last)).all() and np.isfinite(weights).all())

@@ -1,0 +1,321 @@
+"""The SQLite file of a tome: opening, checking, and transactions."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from shlex import quote
+from typing import Any
+from urllib.parse import quote as quote_address
+from uuid import uuid4
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.exc import DBAPIError
+
+from tomewise.errors import Locked, StoreError
+from tomewise.store.sql.schema import APPLICATION_ID, LATEST, migrate
+
+BUSY_SECONDS = 3.0
+_DRAFT = re.compile(r"\.[0-9a-f]{32}\.import(?:-wal|-shm|-journal)?")
+_DEAD_SECONDS = 3600.0
+_BESIDE = "-wal", "-shm", "-journal"  # the ends of the names of what SQLite writes beside a file
+_HEADER = b"SQLite format 3\x00"
+_PAGE = 8192  # bytes; holds five vectors of 384 numbers; a default page holds two and stays a quarter empty
+_CACHE = -65536  # kilobytes, for writing: index pages are changed in no order, and must stay in memory
+_LEAN_CACHE = -2000  # kilobytes, for reading; SQLite's default
+_JOURNAL = 64 << 20  # bytes; the size to which the write-ahead log shrinks after a large transaction
+_FOREIGN = "SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view') LIMIT 1"
+_NAMES_FILE = bytes.fromhex("d9d505f920a163d7")  # the end of a rollback journal with the name of another file in it
+
+
+def connect(path: Path, *, create: bool, read_only: bool = False) -> Engine:
+    """Open the file as a tome; create or migrate it if needed. Raises Locked, and StoreError if it is not a tome.
+
+    With `read_only`, a tome of an older format is refused and not migrated.
+    """
+    if path.is_dir():
+        raise StoreError(f"{path} is a folder, not a tome: name a file, such as -m {path.name}.tome")
+    _check_files(path)
+    if not path.exists() or path.stat().st_size == 0:
+        if not create:
+            raise StoreError(
+                f"found no tome at {path}: add something first, with `tome -m {quote(str(path))} add PATH`"
+            )
+        if not path.parent.is_dir():
+            raise StoreError(f"the folder {path.parent} does not exist: make it first")
+        if path.is_symlink():
+            raise StoreError(f"{path} is a link to where no tome is, and no tome is made through a link: delete it")
+    else:
+        _check_header(path)
+    engine = _make_engine(path)
+    try:
+        with translate_errors(path):
+            _prepare(engine, path, create=create, read_only=read_only or is_read_only(path))
+    except BaseException:
+        engine.dispose()
+        raise
+    return engine
+
+
+@contextmanager
+def begin_new(path: Path) -> Iterator[Connection]:
+    """One write transaction in a new file, which has this path once all is written. Raises StoreError.
+
+    Until then the file has another name in the same folder. It never takes the place of another file.
+    """
+    _check_place(path)
+    delete_dead_drafts(path.parent)
+    draft = path.with_name(f".{uuid4().hex}.import")
+    engine = _make_engine(draft)
+    try:
+        try:
+            with begin_write(engine, path) as connection:
+                yield connection
+        finally:
+            engine.dispose()
+        if draft.with_name(draft.name + "-wal").exists():
+            raise StoreError(f"{path} could not be written to its end: check the disk")
+        _check_place(path)
+        _move_to(draft, path)
+    finally:
+        for suffix in ("", *_BESIDE):
+            draft.with_name(draft.name + suffix).unlink(missing_ok=True)
+
+
+def delete_dead_drafts(folder: Path) -> None:
+    """Delete what `begin_new` left in a folder where its process was killed: drafts that did not change for an hour."""
+    for draft in folder.glob(".*.import*"):
+        if _DRAFT.fullmatch(draft.name) and not draft.is_symlink():
+            with suppress(OSError):
+                if time.time() - draft.stat().st_mtime > _DEAD_SECONDS:
+                    draft.unlink()
+
+
+def delete_files(path: Path) -> None:
+    """Delete a file that nobody here has open, then what SQLite left beside it: without the file that is nothing."""
+    for suffix in ("", *_BESIDE):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def move_file(path: Path, new: Path) -> None:
+    """Give a file that nobody has open another path in its folder. It takes the place of no other file.
+
+    Raises Locked if another program has it open, and StoreError if there is something at the new path.
+    """
+    if any(os.path.lexists(path.with_name(path.name + suffix)) for suffix in _BESIDE):
+        raise Locked(f"{path} is open in another program: rename it when that has ended")
+    _check_place(new)
+    _move_to(path, new)
+    path.unlink(missing_ok=True)
+
+
+def _check_place(path: Path) -> None:
+    """Raise StoreError if there is a file at this path, or what SQLite would take for a part of one."""
+    if not path.parent.is_dir():
+        raise StoreError(f"the folder {path.parent} does not exist: make it first")
+    for suffix in ("", *_BESIDE):
+        if os.path.lexists(found := path.with_name(path.name + suffix)):
+            raise StoreError(f"{found} holds something already: name a new file with -m")
+
+
+def _move_to(draft: Path, path: Path) -> None:
+    """Give the draft this path. Raises StoreError if there is a file by now."""
+    try:
+        try:
+            os.link(draft, path)
+        except FileExistsError:
+            raise
+        except OSError:  # there are no links here: an empty file takes the place first
+            path.open("xb").close()
+            try:
+                draft.replace(path)
+            except BaseException:
+                path.unlink()
+                raise
+    except FileExistsError:
+        raise StoreError(f"{path} holds something already: name a new file with -m") from None
+    except OSError as error:
+        raise StoreError(f"{path} cannot be written: {error.strerror}") from error
+
+
+@contextmanager
+def begin_write(engine: Engine, path: Path, *, wait: bool = True) -> Iterator[Connection]:
+    """One write transaction: everything inside is committed together or not at all. Raises Locked.
+
+    If another program is writing, this waits up to BUSY_SECONDS; with `wait` false it does not wait.
+    """
+    with translate_errors(path), engine.connect() as connection:
+        connection.execution_options(writes=True, waits=BUSY_SECONDS if wait else 0)
+        with connection.begin():
+            yield connection
+
+
+@contextmanager
+def translate_errors(path: Path) -> Iterator[None]:
+    """Turn the SQLite errors that users can cause into our own; other errors are bugs and pass through."""
+    try:
+        yield
+    except (DBAPIError, sqlite3.Error) as error:
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        if isinstance(cause, sqlite3.OperationalError):
+            raise _make_store_error(path, str(cause)) from error
+        # Of a table, this error names the column; without a name it comes from the full-text index.
+        if type(cause) is sqlite3.DatabaseError or str(cause) == "constraint failed":
+            raise StoreError(
+                f"{path} is damaged or not a tome ({cause}): restore it from a copy, or add the documents to a new file"
+            ) from error
+        raise
+
+
+def _make_store_error(path: Path, cause: str) -> StoreError:
+    if "locked" in cause or "busy" in cause:
+        return Locked(f"{path} is being written by another program: try again when it has finished")
+    if "readonly" in cause or "unable to open" in cause:
+        return StoreError(f"{path} cannot be opened for writing ({cause}): check the permissions of it and its folder")
+    return StoreError(f"{path} could not be read or written ({cause}): check the disk and the permissions")
+
+
+def _prepare(engine: Engine, path: Path, *, create: bool, read_only: bool) -> None:
+    with engine.connect() as connection:
+        application, version = _read_marks(connection)
+        if application == APPLICATION_ID:
+            refuse_newer(version, path)
+        if application != APPLICATION_ID and not (create and _is_blank(connection)):
+            raise StoreError(f"{path} is an SQLite file but not a tome: name another file with -m")
+        if foreign := connection.exec_driver_sql(_FOREIGN).first():
+            raise StoreError(
+                f"{path} is damaged: it has the {foreign[0]} {foreign[1]!a}, which would run by itself, and no tome "
+                "has one; restore it from a copy, or add the documents to a new file"
+            )
+    if application != APPLICATION_ID or version < LATEST:
+        if read_only:
+            raise StoreError(
+                f"{path} was written by an older Tomewise (format {version}, this one has {LATEST}) and may only be "
+                "read: open it once where it can be written, to upgrade it"
+            )
+        with begin_write(engine, path) as connection:
+            migrate(connection)
+
+
+def refuse_newer(version: int, path: Path) -> None:
+    """Raise StoreError for a format that this version of Tomewise does not know."""
+    if version > LATEST:
+        raise StoreError(
+            f"{path} was written by a newer Tomewise (format {version}, this one reads up to {LATEST}): "
+            "upgrade with `pip install -U tomewise`"
+        )
+
+
+def read_version(connection: Connection) -> int:
+    """The format of the file now: another program may have changed it since it was opened."""
+    return int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
+
+
+def is_read_only(path: Path) -> bool:
+    """Whether the file exists and either it or its folder cannot be written."""
+    return path.exists() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
+
+
+def _make_address(path: Path) -> URL:
+    """The address for SQLite. If no log can be written beside the file, it is opened as a file that never changes."""
+    if not is_read_only(path):
+        return URL.create("sqlite+pysqlite", database=str(path))
+    log = path.with_name(path.name + "-wal")
+    changes = os.access(path.parent, os.W_OK) or (log.exists() and log.stat().st_size > 0)
+    query = {"mode": "ro", "uri": "true"} | ({} if changes else {"immutable": "1"})
+    return URL.create("sqlite+pysqlite", database=f"file:{quote_address(str(path))}", query=query)
+
+
+def _make_engine(path: Path) -> Engine:
+    engine = create_engine(
+        _make_address(path),
+        connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False},
+        max_overflow=-1,  # each thread may have its own connection
+    )
+    read_only = is_read_only(path)
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: sqlite3.Connection, _: object) -> None:
+        connection.isolation_level = None  # SQLAlchemy's "begin" event below sends BEGIN, not the driver
+        if read_only:
+            return
+        connection.execute(f"PRAGMA page_size = {_PAGE}")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")  # a reply that was paid for survives a power failure
+        connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL}")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        options = connection.get_execution_options()
+        if options.get("writes"):
+            connection.exec_driver_sql(f"PRAGMA busy_timeout = {int(options['waits'] * 1000)}")
+            connection.exec_driver_sql(f"PRAGMA cache_size = {_CACHE}")
+            connection.info["wrote"] = True
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        else:
+            connection.connection.cursor().execute("BEGIN")
+
+    @event.listens_for(engine, "checkin")
+    def shrink_cache(connection: sqlite3.Connection | None, record: Any) -> None:
+        # Without this, a connection that once wrote would also fill its large cache when it reads.
+        if connection is not None and record.info.pop("wrote", False):
+            connection.execute(f"PRAGMA cache_size = {_LEAN_CACHE}")
+            connection.execute("PRAGMA shrink_memory")
+
+    return engine
+
+
+def _check_files(path: Path) -> None:
+    """Raise StoreError if the tome is not a plain file, or if what SQLite writes beside it would show elsewhere."""
+    if path.exists() and not path.is_file():
+        raise StoreError(f"{path} is not a plain file: name another file with -m")
+    beside = Path(os.path.realpath(path))  # where SQLite writes
+    for suffix in _BESIDE:
+        log = beside.with_name(beside.name + suffix)
+        with suppress(FileNotFoundError):
+            status = log.lstat()
+            if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
+                raise StoreError(f"{log} is a link or not a plain file, so {path} is not opened: delete it")
+            if suffix == "-journal" and _read_end(log, len(_NAMES_FILE)) == _NAMES_FILE:
+                raise StoreError(
+                    f"{log} names another file, which SQLite would delete, so {path} is not opened: delete it"
+                )
+
+
+def _read_end(path: Path, count: int) -> bytes:
+    """The last `count` bytes of a file, or all if it has fewer. Raises StoreError."""
+    try:
+        with path.open("rb") as file:
+            file.seek(-min(count, file.seek(0, os.SEEK_END)), os.SEEK_END)
+            return file.read()
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _check_header(path: Path) -> None:
+    try:
+        with path.open("rb") as file:
+            header = file.read(len(_HEADER))
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror}") from error
+    if header != _HEADER:
+        raise StoreError(f"{path} is not a tome: name another file with -m")
+
+
+def _read_marks(connection: Connection) -> tuple[Any, Any]:
+    return (
+        connection.exec_driver_sql("PRAGMA application_id").scalar_one(),
+        read_version(connection),
+    )
+
+
+def _is_blank(connection: Connection) -> bool:
+    return not connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar_one()

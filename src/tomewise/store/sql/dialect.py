@@ -1,0 +1,383 @@
+"""What one database does otherwise than others. This one keeps a tome in an SQLite file.
+
+What only this file imports is of SQLite too (`database`, `damage`). All else in this folder is shared by databases.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from filelock import FileLock, Timeout
+from sqlalchemy import (
+    BindParameter,
+    Column,
+    ColumnElement,
+    Connection,
+    Engine,
+    Label,
+    LargeBinary,
+    Select,
+    Table,
+    TextClause,
+    bindparam,
+    case,
+    cast,
+    column,
+    desc,
+    func,
+    literal_column,
+    select,
+    table,
+    text,
+)
+from sqlalchemy.dialects.sqlite import dialect as language
+from sqlalchemy.dialects.sqlite import insert
+
+from tomewise.beside import FolderBeside, UnsafeFile
+from tomewise.errors import Locked, StoreError
+from tomewise.store.sql.damage import find_contradiction, find_damaged_index, find_damaged_row, name_damage
+from tomewise.store.sql.database import (
+    begin_new,
+    begin_write,
+    connect,
+    delete_files,
+    is_read_only,
+    move_file,
+    read_version,
+    refuse_newer,
+    translate_errors,
+)
+from tomewise.store.sql.mirror import FILE_NAMES, Keys, Rows
+from tomewise.store.sql.row_values import Misfit
+from tomewise.store.sql.schema import TABLES, edges
+from tomewise.types import Condition
+
+_LOCKS = r"writer\.lock|session-[0-9a-f]{16}\.lock"
+_LARGEST = 2**63 - 1  # of the integers of SQLite
+_OPERATORS = {sign: sign for sign in ("=", "<", "<=", ">", ">=")}
+
+# The title is a field too, where the metadata has none of that name.
+_TITLED = """CASE documents.title WHEN '' THEN documents.metadata
+ELSE json_insert(documents.metadata, '$.title', documents.title) END"""
+
+# Each value of each field as a row: a list has one row for each item, and JSON keeps true apart from 1.
+_VALUES = f"""FROM json_each({_TITLED}) AS field, json_each(CASE field.type WHEN 'array' THEN field.value
+WHEN 'true' THEN '[true]' WHEN 'false' THEN '[false]' ELSE json_array(field.value) END) AS item
+WHERE field.key = :field"""
+
+_EDGES = "INSERT OR IGNORE INTO edges (space, a, b, weight) VALUES (?, ?, ?, ?)"
+# CROSS JOIN: the pairs come first, each with one look-up in the index. SQLite cannot know how few they are.
+_PAIRS = """
+SELECT edges.key, pair.key FROM json_each(?) AS pair
+CROSS JOIN edges INDEXED BY edges_forward ON edges.space = ? AND edges.a = json_extract(pair.value, '$[0]')
+  AND edges.b = json_extract(pair.value, '$[1]')
+"""
+_WORDS = table("lexical", column("rowid"))
+_SCORE: Label[float] = literal_column("-bm25(lexical)").label("score")
+_SEARCH = (
+    select(_WORDS.c.rowid, _SCORE)
+    .where(text("lexical MATCH :match"))
+    .order_by(desc("score"), _WORDS.c.rowid)
+    .limit(bindparam("most"))
+)
+_HOLDERS = (
+    "SELECT count(*), group_concat(CASE WHEN rowid IN (SELECT value FROM json_each(?)) THEN rowid END) "
+    "FROM lexical WHERE lexical MATCH ?"
+)
+
+
+class SqliteDialect:
+    """A tome in one SQLite file, with its caches and locks in a folder beside it."""
+
+    def __init__(self, path: Path, engine: Engine) -> None:
+        self.path = path
+        self.address = str(path)
+        self.read_only = is_read_only(path)
+        self.cache = FolderBeside(path, "-cache", f"{FILE_NAMES}|{_LOCKS}")
+        self._engine = engine
+
+    # ------------------------------------------------------------ the file, its transactions and rights
+
+    @classmethod
+    def open(cls, path: Path, *, create: bool, read_only: bool) -> SqliteDialect:
+        """Open the file; create or migrate it if needed. Raises Locked, and StoreError if it is not a tome."""
+        return cls(path, connect(path, create=create, read_only=read_only))
+
+    @staticmethod
+    def begin_new(path: Path) -> AbstractContextManager[Connection]:
+        """One write transaction in a new file, which has this path once all is written. Raises StoreError."""
+        return begin_new(path)
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A consistent view of the tome. Raises StoreError."""
+        with translate_errors(self.path), self._engine.connect() as connection, name_damage(connection, self.path):
+            yield connection
+
+    @contextmanager
+    def write(self, *, wait: bool = True) -> Iterator[Connection]:
+        """One write transaction: everything inside is committed together or not at all. Raises Locked."""
+        with begin_write(self._engine, self.path, wait=wait) as connection, name_damage(connection, self.path):
+            yield connection
+
+    @contextmanager
+    def hold(self, name: str, refusal: str) -> Iterator[None]:
+        """Take the exclusive right of this name, which ends with the process. Raises Locked if somebody has it."""
+        try:
+            lock = FileLock(str(self.cache.prepare_lock(_name_lock(name))), timeout=0, thread_local=False)
+            lock.acquire()
+        except Timeout as error:
+            raise Locked(refusal) from error
+        except UnsafeFile as error:
+            raise StoreError(f"{error}, so nobody can write to this tome: delete it, it is made again") from error
+        except OSError as error:
+            raise StoreError(f"{self.cache.path} cannot be written: {error.strerror}") from error
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def check(self, connection: Connection) -> None:
+        """Raise StoreError if a newer Tomewise changed the file."""
+        refuse_newer(read_version(connection), self.path)
+
+    def find_damage(self, connection: Connection) -> str:
+        """What is damaged in the tables and the full-text index; empty if nothing is. This reads all of them."""
+        return (
+            find_damaged_row(connection, TABLES.tables.values())
+            or find_contradiction(connection)
+            or find_damaged_index(connection)
+        )
+
+    def size(self) -> int:
+        """The size of the file in bytes, with what was written and waits in the log beside it."""
+        log = self.path.with_name(self.path.name + "-wal")
+        size = self.path.stat().st_size
+        with suppress(FileNotFoundError):  # a process that closes the tome deletes the log
+            size += log.stat().st_size
+        return size
+
+    def delete(self) -> None:
+        """Delete the file, which nobody here has open any more."""
+        delete_files(self.path)
+
+    def move(self, path: Path) -> None:
+        """Give the file, which nobody has open any more, another path in its folder. Raises Locked, StoreError."""
+        move_file(self.path, path)
+
+    def close(self, *, forked: bool) -> None:
+        """Close all connections; in a fork, they belong to the parent process."""
+        self._engine.dispose(close=not forked)
+
+    # ------------------------------------------------------------ expressions
+
+    @staticmethod
+    def values(values: Iterable[Any]) -> Select[tuple[Any]]:
+        """Keys or ids for an IN clause. They are one parameter of the statement, however many they are."""
+        return select(func.json_each(json.dumps(list(values), default=int)).table_valued("value").c.value)
+
+    @staticmethod
+    def bind_list(name: str) -> Select[tuple[Any]]:
+        """Keys or ids for an IN clause of a query for `fetch`, which gets them under this name."""
+        return select(func.json_each(bindparam(name)).table_valued("value").c.value)
+
+    @staticmethod
+    def field(fields: ColumnElement[Any], name: str) -> ColumnElement[Any]:
+        """One text of a JSON object; empty for an object without this field, and for no object."""
+        text = func.coalesce(func.json_extract(fields, f"$.{name}", type_=None), "")
+        return case((func.json_valid(fields) == 1, text), else_="")
+
+    @staticmethod
+    def count_bytes(text: ColumnElement[str]) -> ColumnElement[int]:
+        """How many bytes a text takes."""
+        return func.length(cast(text, LargeBinary))
+
+    @staticmethod
+    def passes(condition: Condition) -> TextClause:
+        """A test of one field of a document. Values of another kind are unequal, and neither less nor greater."""
+        value = condition.value
+        if isinstance(value, bool):
+            kinds = "('true', 'false')"
+        else:
+            kinds = "('text')" if isinstance(value, str) else "('integer', 'real')"
+        if isinstance(value, int) and abs(value) > _LARGEST:
+            value = float(value)
+        operator = _OPERATORS.get(condition.operator)  # so that nothing but an operator gets into the statement
+        test = f"item.type IN {kinds} AND item.value {operator or '='} :value"
+        query = f"EXISTS (SELECT 1 {_VALUES} AND {test if operator else f'NOT ({test})'})"
+        values = {"field": condition.field, "value": value}
+        bound: list[BindParameter[Any]] = [bindparam(name, each, unique=True) for name, each in values.items()]
+        return text(query).bindparams(*bound)
+
+    # ------------------------------------------------------------ rows
+
+    @staticmethod
+    def fetch(connection: Connection, query: Select[Any], **values: Any) -> Iterator[tuple[Any, ...]]:
+        """The rows of a query that a module keeps, with these values; a list is for `bind_list`. Raises Misfit.
+
+        They come from the driver: SQLAlchemy needs many times as long for a small query as the database does.
+        """
+        _, _, decoders = _compile(query)
+        for row in _run(connection, query, values):
+            yield tuple([decode(value, None) for decode, value in zip(decoders, row, strict=True)])
+
+    @staticmethod
+    def fetch_bare(connection: Connection, query: Select[Any], **values: Any) -> Iterator[Any]:
+        """As `fetch`, but no value is checked, and the rows are read one by one."""
+        return iter(_run(connection, query, values))
+
+    @staticmethod
+    def upsert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Insert rows, or give those that have the same primary key these values."""
+        statement = insert(table)
+        fresh = {each.name: statement.excluded[each.name] for each in table.c if not each.primary_key}
+        connection.execute(statement.on_conflict_do_update(index_elements=list(table.primary_key), set_=fresh), rows)
+
+    @staticmethod
+    def insert_new(connection: Connection, table: Table, query: Select[Any]) -> None:
+        """Insert the rows of a query, except for those that are there."""
+        connection.execute(insert(table).from_select(list(query.selected_columns), query).on_conflict_do_nothing())
+
+    @staticmethod
+    def find_new_keys(connection: Connection, table: Table, count: int) -> list[int]:
+        """Ascending keys for so many rows, which no row ever had."""
+        last = _read_last_key(connection, table.name)
+        return list(range(last + 1, last + 1 + count))
+
+    @staticmethod
+    def insert_rows(connection: Connection, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Insert many rows with all columns in their order."""
+        if rows:
+            listed = ", ".join(f'"{each.name}"' for each in table.c)
+            query = f"INSERT INTO {table.name} ({listed}) VALUES ({', '.join('?' * len(table.c))})"
+            connection.exec_driver_sql(query, list(rows))
+
+    @staticmethod
+    def insert_missing_edges(connection: Connection, rows: Sequence[tuple[str, int, int, float]]) -> int:
+        """Insert the edges (space, a, b, weight) that are missing. Returns the last key before them."""
+        last = _read_last_key(connection, edges.name)
+        connection.exec_driver_sql(_EDGES, list(rows))
+        return last
+
+    @staticmethod
+    def find_edges(connection: Connection, space: str, pairs: Keys) -> tuple[Keys, Keys]:
+        """The keys of the edges between these pairs of node keys (n, 2), and for each of them the row of its pair.
+
+        A pair without an edge is left out.
+        """
+        values = json.dumps(np.asarray(pairs, np.int64).reshape(-1, 2).tolist())
+        found = connection.exec_driver_sql(_PAIRS, (values, space)).all()
+        table = np.array([tuple(row) for row in found], np.int64).reshape(-1, 2)
+        return table[:, 0], table[:, 1]
+
+    @staticmethod
+    def set_weights(connection: Connection, keys: Keys, weights: Rows) -> None:
+        """Give the edges under these keys other weights."""
+        rows = list(zip(weights.tolist(), keys.tolist(), strict=True))
+        if rows:
+            connection.exec_driver_sql("UPDATE edges SET weight = ? WHERE key = ?", rows)
+
+    @staticmethod
+    def load_edges(connection: Connection, space: str, last: int = 0) -> Iterator[Any]:
+        """Bare rows (key, a, b, weight) of a space with keys above `last`, keys ascending."""
+        query = "SELECT key, a, b, weight FROM edges WHERE space = ? AND key > ? ORDER BY key"
+        return _iterate(connection, query, (space, last))
+
+    @staticmethod
+    def load_vectors(connection: Connection, space: str) -> Iterator[Any]:
+        """Bare rows (key, bytes of the vector) of a space, keys ascending."""
+        return _iterate(connection, "SELECT key, vector FROM vectors WHERE space = ? ORDER BY key", (space,))
+
+    @staticmethod
+    def read_names(connection: Connection, names: Column[str]) -> list[str]:
+        """All values of a column, sorted. What is not text is left out: nobody can ask for it."""
+        query = f"SELECT CAST({names.name} AS BLOB) FROM {names.table} WHERE typeof({names.name}) = 'text' ORDER BY 1"
+        found = [name for (name,) in connection.exec_driver_sql(query)]
+        return [text for name in found if (text := name.decode(errors="replace")).encode() == name]
+
+    # ------------------------------------------------------------ words
+
+    @staticmethod
+    def index_words(connection: Connection, rows: Sequence[tuple[int, str]]) -> None:
+        """Index texts under node keys."""
+        if rows:
+            connection.exec_driver_sql("INSERT INTO lexical (rowid, text) VALUES (?, ?)", list(rows))
+
+    @staticmethod
+    def forget_words(connection: Connection, rows: Sequence[tuple[int, str]]) -> None:
+        """Remove texts from the index. It does not store texts, so `rows` must be exactly what was indexed."""
+        if rows:
+            query = "INSERT INTO lexical (lexical, rowid, text) VALUES ('delete', ?, ?)"
+            connection.exec_driver_sql(query, list(rows))
+
+    @staticmethod
+    def search_words(
+        connection: Connection, words: Sequence[str], limit: int, within: Select[Any] | None
+    ) -> list[tuple[int, float]]:
+        """The best node keys that hold one of the words, with their BM25 scores; higher is better."""
+        match = " OR ".join(f'"{word}"' for word in words)
+        found: Iterable[Any]
+        if within is None:
+            found = SqliteDialect.fetch(connection, _SEARCH, match=match, most=limit)
+        else:
+            # With the plus, SQLite tests the keys that match; without it, it would search once for each key within.
+            query = _SEARCH.where(literal_column("+rowid").in_(within))
+            found = connection.execute(query, {"match": match, "most": limit})
+        return [(int(key), float(score)) for key, score in found]
+
+    @staticmethod
+    def find_holders(connection: Connection, phrase: str, among: Keys) -> tuple[int, Keys]:
+        """The number of texts that hold these words side by side, and those of `among` that do, ascending."""
+        keys = json.dumps(among.tolist())
+        count, holders = connection.exec_driver_sql(_HOLDERS, (keys, f'"{phrase}"')).one()
+        return int(count), np.sort(np.array(holders.split(",") if holders else [], np.int64))
+
+
+def _name_lock(name: str) -> str:
+    """The file of a lock: `writer.lock`, and of a name with more words the first word and a digest of the others."""
+    first, _, others = name.partition(" ")
+    return f"{first}-{sha256(others.encode()).hexdigest()[:16]}.lock" if others else f"{first}.lock"
+
+
+def _read_last_key(connection: Connection, table: str) -> int:
+    # The sequence does not go back after deletions, so a key is never used twice.
+    last = connection.exec_driver_sql("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).scalar() or 0
+    if type(last) is not int:
+        raise Misfit(table, "no last key in the table sqlite_sequence")
+    return last
+
+
+@cache
+def _compile(query: Select[Any]) -> tuple[str, list[tuple[str, Any]], list[Callable[[Any, Any], Any]]]:
+    """A query as text, the name and value of each of its parameters, and what decodes each column."""
+    compiled: Any = query.compile(dialect=language(paramstyle="qmark"), compile_kwargs={"render_postcompile": True})
+    values = compiled.params
+    types: list[Any] = [each.type for each in query.selected_columns]
+    decoders = [getattr(each, "process_result_value", _keep_value) for each in types]
+    return str(compiled), [(name, values[name]) for name in compiled.positiontup or ()], decoders
+
+
+def _keep_value(value: Any, _: Any) -> Any:
+    return value
+
+
+def _run(connection: Connection, query: Select[Any], values: Mapping[str, Any]) -> Any:
+    statement, parameters, _ = _compile(query)
+    encoded = {name: json.dumps(each, default=int) if type(each) is list else each for name, each in values.items()}
+    if not connection.in_transaction():
+        connection.begin()
+    driver: Any = connection.connection.driver_connection
+    return driver.execute(statement, [encoded.get(name, value) for name, value in parameters])
+
+
+def _iterate(connection: Connection, query: str, values: tuple[Any, ...]) -> Iterator[Any]:
+    # Rows of the driver: for a million rows, those of SQLAlchemy take ten times as long.
+    cursor: Any = connection.exec_driver_sql(query, values).cursor
+    return iter(cursor)

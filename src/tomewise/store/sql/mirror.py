@@ -1,0 +1,357 @@
+"""Arrays cached in files beside a tome: a cold start maps the files instead of reading the database.
+
+A mirror is three files that only grow (keys, rows, indices of dead rows) and a header. The header gives the valid
+length of each file and the version of the space. Versions are random numbers: a mirror is valid only if its version is
+the one in the database. Any other mirror is ignored, and the arrays are read from the database again. The header has a
+checksum, so readers see the mirror before a change, after it, or not at all.
+
+A folder of caches may come from a stranger, with checksums that are right. So whatever a header says is checked before
+it is used: `read` returns arrays that fit together, or None.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass, field
+from typing import Any, BinaryIO
+from urllib.parse import quote
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tomewise.beside import FolderBeside
+
+Keys = NDArray[np.int64]
+Rows = NDArray[Any]  # (n, width), one dtype a space
+_DEAD_SHARE = 0.25  # with a larger share of dead rows, the files are written again
+_DEAD_LEAST = 1000
+_HEADER = 1024  # bytes
+_BLOCK = 1 << 24  # bytes read at a time
+_GENERATION = re.compile("[0-9a-f]{8}")
+_PARTS = ("keys", "rows", "dead")
+# Of all files of mirrors.
+FILE_NAMES = r"(?:vectors|packed|kept|edges)%2F[\w~%-]+\.(?:json|[0-9a-f]{8}\.(?:keys|rows|dead))"
+_UNFLUSHED = 1 << 20  # bytes that may be appended before a flush; until then a checksum protects them
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The live rows of one space at one version: `keys` ascending, `rows[i]` belongs to `keys[i]`.
+
+    `stored_keys` and `stored_rows` are the content of the files, in the order of writing; a row is dead if `live` is
+    false for it. They are not copied. `rows` is a copy if rows are dead or out of order; `keys` never reads the rows.
+    """
+
+    version: int
+    stored_keys: Keys
+    stored_rows: Rows
+    live: NDArray[np.bool_] | None = None  # None: all rows are live
+    _cache: list[tuple[Keys, NDArray[np.int64] | None]] = field(default_factory=list, repr=False)  # one entry or none
+
+    @property
+    def keys(self) -> Keys:
+        return self._sort()[0]
+
+    @property
+    def indices(self) -> NDArray[np.int64] | None:
+        """The index of each key in the stored arrays; None if `keys` are the stored keys as they are."""
+        return self._sort()[1]
+
+    @property
+    def rows(self) -> Rows:
+        indices = self.indices
+        return self.stored_rows if indices is None else self.stored_rows[indices]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the mapped file is still as long as the rows; reading past its end would kill the process."""
+        file = self._file
+        try:
+            return file is None or file.size() >= len(file)
+        except OSError:  # Windows does not truncate a mapped file
+            return True
+
+    def release_memory(self) -> None:
+        """Release the memory of mapped rows; the next access reads them from the file again."""
+        file = self._file
+        if file is not None and hasattr(file, "madvise"):
+            file.madvise(mmap.MADV_DONTNEED)
+
+    @property
+    def _file(self) -> mmap.mmap | None:
+        file = getattr(self.stored_rows.base, "base", None)  # of a plain view of a memmap
+        return file if isinstance(file, mmap.mmap) else None
+
+    def _sort(self) -> tuple[Keys, NDArray[np.int64] | None]:
+        if not self._cache:
+            indices = None if self.live is None else np.flatnonzero(self.live)
+            keys = self.stored_keys if indices is None else self.stored_keys[indices]
+            if not (keys[1:] > keys[:-1]).all():
+                order = np.argsort(keys, kind="stable")  # takes sorted runs as they are: keys are appended in a few
+                indices = order if indices is None else indices[order]
+                keys = keys[order]
+            self._cache.append((keys, indices))
+        return self._cache[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """The change that one transaction makes to a space: first the keys in `removed` go, then the new rows are added."""
+
+    added_keys: Keys
+    added_rows: Rows
+    removed: Keys
+
+
+class Changes:
+    """The changes that a transaction has made to a space so far; additions and removals in any order."""
+
+    def __init__(self) -> None:
+        self._added: list[tuple[Keys, Rows]] = []
+        self._removed: list[Keys] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._removed or any(len(keys) for keys, _ in self._added))
+
+    def add(self, keys: Keys, rows: Rows) -> None:
+        if len(keys):
+            self._added.append((keys, rows))
+
+    def remove(self, keys: Sequence[int]) -> None:
+        removed = np.unique(np.asarray(keys, np.int64))
+        for index, (added_keys, rows) in enumerate(self._added):
+            is_removed = np.isin(added_keys, removed)
+            if is_removed.any():  # rows that this transaction added need no removal
+                self._added[index] = (added_keys[~is_removed], rows[~is_removed])
+                removed = np.setdiff1d(removed, added_keys[is_removed])
+        if len(removed):
+            self._removed.append(removed)
+
+    def make_delta(self) -> Delta:
+        """All changes as one."""
+        removed = np.unique(np.concatenate(self._removed)) if self._removed else np.empty(0, np.int64)
+        if not self._added:
+            return Delta(np.empty(0, np.int64), np.empty((0, 0)), removed)
+        keys = np.concatenate([keys for keys, _ in self._added])
+        return Delta(keys, np.concatenate([rows for _, rows in self._added]), removed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One file: the first `size` bytes are valid, the first `flushed` of them are on disk, `checksum` covers the rest.
+
+    `whole` is the checksum of all valid bytes. Computing it means reading the whole file, so it is compared only if the
+    file's modification time is not `stamp` (nanoseconds).
+    """
+
+    size: int
+    flushed: int
+    checksum: int
+    whole: int
+    stamp: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    """What the header of a mirror says, checked in itself."""
+
+    tome: str
+    version: int
+    generation: str
+    width: int
+    parts: Mapping[str, _Part]
+
+    @classmethod
+    def decode(cls, content: bytes, row_bytes: int) -> _Header:
+        """The header that was written as `content`, for rows with so many bytes a number. Raises ValueError."""
+        try:
+            body, checksum = content.split(b"\n")[:2]
+            fields = json.loads(body)
+            parts = {name: _Part(**fields["parts"][name]) for name in _PARTS}
+            header = cls(fields["tome"], fields["version"], fields["generation"], fields["width"], parts)
+            numbers = [header.width, *(number for part in parts.values() for number in asdict(part).values())]
+            is_sound = (
+                crc32(body) == int(checksum)  # if not, a writer is writing it at this moment
+                and _GENERATION.fullmatch(header.generation) is not None
+                and all(type(number) is int and number >= 0 for number in numbers)
+                and all(part.flushed <= part.size for part in parts.values())
+                and parts["rows"].size == parts["keys"].size // 8 * header.width * row_bytes
+                and not parts["keys"].size % 8
+                and not parts["dead"].size % 8
+            )
+        except (KeyError, TypeError, RecursionError) as error:
+            raise ValueError(f"no header: {error}") from None
+        if not is_sound:
+            raise ValueError("its fields do not fit together")
+        return header
+
+
+class Mirror:
+    """The cached arrays of one space. Only one writer may call `apply` and `write` at a time, in any process."""
+
+    def __init__(self, folder: FolderBeside, space: str, tome: str, dtype: np.dtype[Any]) -> None:
+        self._folder = folder
+        self._stem = quote(space, safe="").replace(".", "%2E")
+        self._tome = tome
+        self._dtype = dtype
+
+    def read(self, version: int) -> Columns | None:
+        """The arrays at that version, mapped from the files; None if these have another version or do not fit."""
+        header = self._read_header(version)
+        return None if header is None else self._read_columns(header)
+
+    def has(self, version: int) -> bool:
+        """Whether the files have that version."""
+        return self._read_header(version) is not None
+
+    def apply(self, delta: Delta, before: int, after: int) -> bool:
+        """Update the files from the version `before` to `after`; False if the files do not have `before`."""
+        header = self._read_header(before)
+        old = None if header is None else self._read_columns(header)
+        if header is None or old is None or (len(delta.added_keys) and delta.added_rows.shape[1] != header.width):
+            return False
+        fresh = delta.added_rows.astype(self._dtype, copy=False)
+        is_removed = np.isin(old.stored_keys, delta.removed)
+        if old.live is not None:
+            is_removed &= old.live
+        dead_count = (0 if old.live is None else int((~old.live).sum())) + int(is_removed.sum())
+        if dead_count > max(_DEAD_LEAST, _DEAD_SHARE * len(old.stored_keys)):
+            remains = ~is_removed if old.live is None else old.live & ~is_removed
+            rows = np.concatenate([old.stored_rows[remains], fresh.reshape(-1, header.width)])
+            self.write(after, np.concatenate([old.stored_keys[remains], delta.added_keys]), rows)
+            return True
+        added = {"keys": delta.added_keys, "rows": fresh, "dead": np.flatnonzero(is_removed).astype(np.int64)}
+        parts = {
+            name: self._append(self._name_file(header.generation, name), header.parts[name], array)
+            for name, array in added.items()
+        }
+        self._write_header(_Header(self._tome, after, header.generation, header.width, parts))
+        return True
+
+    def write(self, version: int, keys: Keys, rows: Rows) -> None:
+        """Write all files again, under new names: readers that have mapped the old files keep them."""
+        self._folder.make()
+        generation = secrets.token_hex(4)
+        arrays = {"keys": keys, "rows": rows.astype(self._dtype, copy=False), "dead": np.empty(0, np.int64)}
+        parts: dict[str, _Part] = {}
+        for name, array in arrays.items():
+            with self._folder.write(self._name_file(generation, name)) as file:
+                parts[name] = _append(file, _Part(0, 0, 0, 0, 0), array)
+        self._write_header(_Header(self._tome, version, generation, rows.shape[1], parts))
+        for old in self._folder.list_names():
+            if old.startswith(f"{self._stem}.") and old not in self._list_files(generation):
+                with suppress(OSError):
+                    self._folder.delete(old)
+
+    def _read_columns(self, header: _Header) -> Columns | None:
+        try:
+            with ExitStack() as stack:
+                files = {
+                    name: stack.enter_context(self._folder.open(self._name_file(header.generation, name)))
+                    for name in _PARTS
+                }
+                if not all(_is_valid(files[name], header.parts[name]) for name in _PARTS):
+                    return None
+                keys, dead = (_read_keys(files[name], header.parts[name]) for name in ("keys", "dead"))
+                rows = self._map_rows(files["rows"], (len(keys), header.width))
+        except (OSError, ValueError):  # a file is missing, too short or refused, or a writer is replacing it
+            return None
+        if len(dead) and not (dead.min() >= 0 and dead.max() < len(keys)):
+            return None
+        live = None
+        if len(dead):
+            live = np.ones(len(keys), bool)
+            live[dead] = False
+        return Columns(header.version, keys, rows, live)
+
+    def _append(self, name: str, part: _Part, array: NDArray[Any]) -> _Part:
+        if not len(array):
+            return part
+        with self._folder.open(name, to_change=True) as file:
+            return _append(file, part, array)
+
+    def _read_header(self, version: int) -> _Header | None:
+        try:
+            with self._folder.open(f"{self._stem}.json") as file:
+                header = _Header.decode(file.read(_HEADER), self._dtype.itemsize)
+        except (OSError, ValueError):  # missing, refused, half-written, or not a file of ours
+            return None
+        return header if (header.tome, header.version) == (self._tome, version) else None
+
+    def _map_rows(self, file: BinaryIO, shape: tuple[int, int]) -> Rows:
+        if not shape[0] * shape[1]:
+            return np.empty(shape, self._dtype)
+        return np.asarray(np.memmap(file, dtype=self._dtype, mode="r", shape=shape))
+
+    def _write_header(self, header: _Header) -> None:
+        name, content = f"{self._stem}.json", encode_header(asdict(header))
+        try:
+            # Write in place: some systems flush at once a file that is renamed over another.
+            with self._folder.open(name, to_change=True) as file:
+                file.write(content)
+        except OSError:  # missing, or refused
+            with self._folder.write(name) as file:
+                file.write(content)
+
+    def _list_files(self, generation: str) -> list[str]:
+        """The names of all files of this generation, with the header."""
+        return [f"{self._stem}.json", *(self._name_file(generation, part) for part in _PARTS)]
+
+    def _name_file(self, generation: str, part: str) -> str:
+        return f"{self._stem}.{generation}.{part}"
+
+
+def encode_header(header: Mapping[str, Any]) -> bytes:
+    """A header as bytes of a fixed length: JSON, and its checksum on the next line."""
+    body = json.dumps(header).encode()
+    return (b"%b\n%d\n" % (body, crc32(body))).ljust(_HEADER)
+
+
+def _append(file: BinaryIO, part: _Part, array: NDArray[Any]) -> _Part:
+    """Write an array behind the valid bytes of a file."""
+    if not len(array):
+        return part
+    data = np.ascontiguousarray(array).data.cast("B")
+    size = part.size + len(data)
+    file.truncate(part.size)  # a writer that was killed may have left more bytes
+    file.seek(part.size)
+    file.write(data)
+    file.flush()
+    whole, stamp = crc32(data, part.whole), os.fstat(file.fileno()).st_mtime_ns
+    if size - part.flushed > _UNFLUSHED:
+        os.fsync(file.fileno())
+        return _Part(size, size, 0, whole, stamp)
+    return _Part(size, part.flushed, crc32(data, part.checksum), whole, stamp)
+
+
+def _read_keys(file: BinaryIO, part: _Part) -> Keys:
+    """The valid bytes of a file as whole numbers."""
+    file.seek(0)
+    return np.frombuffer(bytearray(file.read(part.size)), np.int64)
+
+
+def _is_valid(file: BinaryIO, part: _Part) -> bool:
+    """Whether the file is long enough and its checksums match; see `_Part` for which bytes are checked."""
+    status = os.fstat(file.fileno())
+    if status.st_size < part.size:
+        return False
+    if status.st_mtime_ns != part.stamp and _compute_checksum(file, part.size) != part.whole:
+        return False
+    file.seek(part.flushed)
+    return crc32(file.read(part.size - part.flushed)) == part.checksum
+
+
+def _compute_checksum(file: BinaryIO, size: int) -> int:
+    """The checksum of the first `size` bytes of a file, read in blocks."""
+    checksum = 0
+    file.seek(0)
+    for start in range(0, size, _BLOCK):
+        checksum = crc32(file.read(min(_BLOCK, size - start)), checksum)
+    return checksum

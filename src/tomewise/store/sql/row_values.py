@@ -1,0 +1,197 @@
+"""The values of rows, all decoded here: each column has a type, and a value that does not fit it is damage.
+
+SQLite keeps values of any type in any column, and a tome may come from anyone or from a failing disk.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Float, Integer, LargeBinary, Text, TypeDecorator
+
+from tomewise.errors import StoreError
+
+RESTORE = "restore it from a copy, or add the documents to a new file"
+_VECTOR_BYTES = 4
+_ENCODER = json.JSONEncoder(ensure_ascii=False, sort_keys=True)
+
+
+class Misfit(Exception):
+    """A value that does not fit its column, in one of the rows of `table`."""
+
+    def __init__(self, table: str, reason: str) -> None:
+        super().__init__(f"{table}: {reason}")
+        self.table = table
+        self.reason = reason
+
+
+class RowText(TypeDecorator[str]):
+    """Text."""
+
+    impl = Text
+    cache_ok = True
+
+    def __init__(self, table: str) -> None:
+        super().__init__()
+        self.table = table
+
+    def process_result_value(self, value: Any, dialect: Any) -> Any:
+        if type(value) is not str:
+            raise Misfit(self.table, f"{describe_value(value)} where a text belongs")
+        return value
+
+
+class RowNumber(TypeDecorator[float]):
+    """A finite number."""
+
+    impl = Float
+    cache_ok = True
+
+    def __init__(self, table: str) -> None:
+        super().__init__()
+        self.table = table
+
+    def process_result_value(self, value: Any, dialect: Any) -> Any:
+        if type(value) not in (int, float) or value - value != 0:
+            raise Misfit(self.table, f"{describe_value(value)} where a number belongs")
+        return value
+
+
+class RowWhole(TypeDecorator[int]):
+    """A whole number; None too if the column `may_be_empty`."""
+
+    impl = Integer
+    cache_ok = True
+
+    def __init__(self, table: str, *, may_be_empty: bool = False) -> None:
+        super().__init__()
+        self.table = table
+        self.may_be_empty = may_be_empty
+
+    def process_result_value(self, value: Any, dialect: Any) -> Any:
+        if type(value) is not int and not (value is None and self.may_be_empty):
+            raise Misfit(self.table, f"{describe_value(value)} where a whole number belongs")
+        return value
+
+
+class RowVector(TypeDecorator[bytes]):
+    """The bytes of a vector (d,) of float32; `decode_vector` makes the vector of them."""
+
+    impl = LargeBinary
+    cache_ok = True
+
+    def __init__(self, table: str) -> None:
+        super().__init__()
+        self.table = table
+
+    def process_result_value(self, value: Any, dialect: Any) -> Any:
+        if not np.isfinite(decode_vector(value, self.table)).all():
+            raise Misfit(self.table, "numbers that are not finite")
+        return value
+
+
+class RowObject(TypeDecorator[Mapping[str, Any]]):
+    """A JSON object, stored as text. It is written as text too, since `encode_json` decides how.
+
+    `kinds` are the fields that are known, each with its type and that of its items; other fields are left to those who
+    wrote them.
+    """
+
+    impl = Text
+    cache_ok = True
+
+    def __init__(self, table: str, kinds: tuple[tuple[str, type, type], ...] = ()) -> None:
+        super().__init__()
+        self.table = table
+        self.kinds = kinds
+        self._kinds = {name: kinds for name, *kinds in kinds}
+
+    def process_result_value(self, value: Any, dialect: Any) -> Any:
+        fields = decode_object(value, self.table)
+        for name, value in fields.items():
+            if name in self._kinds and not _is_of_kind(value, *self._kinds[name]):
+                raise Misfit(self.table, f"{describe_value(value)} as its {name!r}")
+        return fields
+
+
+class Fields(dict[str, Any]):
+    """The data of a node. A field that it lacks is damage, and no KeyError of whoever reads it."""
+
+    __slots__ = ("node",)
+
+    def __init__(self, fields: Mapping[str, Any], node: str) -> None:
+        super().__init__(fields)
+        self.node = node
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self:
+            raise StoreError(
+                f"the tome is damaged: the row of {self.node!a} in the table nodes has no {name!a}; {RESTORE}"
+            )
+        return super().__getitem__(name)
+
+
+def _is_of_kind(value: Any, kind: type, item_kind: type) -> bool:
+    if not isinstance(value, kind):
+        return False
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return all(isinstance(item, item_kind) for item in items)
+
+
+def encode_json(data: Mapping[str, Any]) -> str:
+    """Data as JSON, equal for equal data."""
+    return _ENCODER.encode(data) if data else "{}"
+
+
+def decode_object(value: Any, table: str) -> dict[str, Any]:
+    """The JSON object that a text holds. Raises Misfit."""
+    if value == "{}":  # of most passages
+        return {}
+    try:
+        fields = json.loads(value) if type(value) is str else None
+        if type(value) is str and "\\u" in value:
+            json.dumps(fields, ensure_ascii=False).encode()  # half a character cannot be written anywhere
+    except (ValueError, RecursionError):
+        fields = None
+    if type(fields) is not dict:
+        raise Misfit(table, f"{describe_value(value)} where a JSON object belongs")
+    return fields
+
+
+def decode_vector(value: Any, table: str = "vectors") -> NDArray[np.float32]:
+    """The vector (d,) that the bytes of a row hold. Raises Misfit."""
+    if type(value) is not bytes or len(value) % _VECTOR_BYTES:
+        raise Misfit(table, f"{describe_value(value)} where a vector belongs")
+    return np.frombuffer(value, np.float32)
+
+
+def stack_vectors(values: Iterable[Any]) -> NDArray[np.float32]:
+    """The vectors (n, d) that the bytes of rows hold. Raises Misfit if they differ in width."""
+    rows = [decode_vector(value) for value in values]
+    if len({len(row) for row in rows}) > 1:
+        raise Misfit("vectors", "vectors of several widths")
+    return np.stack(rows)
+
+
+def describe_value(value: Any) -> str:
+    """A value in a few words, for a message."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bytes):
+        return f"{len(value):,} bytes"
+    text = repr(value) if not isinstance(value, str) else ascii(value)
+    return text if len(text) <= 40 else f"{text[:39]}…"
+
+
+@contextmanager
+def decode_plain(table: str) -> Iterator[None]:
+    """Turn the errors of Python and NumPy at values of the wrong type into Misfit, for rows that are read bare."""
+    try:
+        yield
+    except (TypeError, ValueError, OverflowError) as error:
+        raise Misfit(table, str(error)) from None

@@ -1,0 +1,224 @@
+"""The tables of a tome and the numbered migrations that create them.
+
+`PRAGMA application_id` marks a file as a tome, `PRAGMA user_version` counts the migrations that were applied to it. A
+released migration never changes; new ones are appended. `TABLES` describes the tables after all migrations.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import Column, Connection, MetaData, Table
+
+from tomewise.store.sql.row_values import RowNumber, RowObject, RowText, RowVector, RowWhole
+
+APPLICATION_ID = 0x746F6D65  # "tome"
+
+TABLES = MetaData()
+
+# The fields that layers read again, each with its type and that of its items.
+_BUILD = (
+    *((name, str, str) for name in ("model", "again")),
+    *((name, int, int) for name in ("levels", "taken", "seen")),
+    *((name, dict, int) for name in ("replies", "fallbacks", "dirt")),
+    *(("writes", list, str), ("together", list, int), ("network", dict, object)),
+)
+_NODE = (
+    *((name, str, str) for name in ("head", "relation", "tail", "description", "name", "type", "entity", "document")),
+    *((name, str, str) for name in ("notes", "drift")),
+    *(("keywords", list, str), ("place", dict, object), ("marks", list, list)),
+)
+
+meta = Table(
+    "meta", TABLES, Column("key", RowText("meta"), primary_key=True), Column("value", RowText("meta"), nullable=False)
+)
+
+documents = Table(
+    "documents",
+    TABLES,
+    Column("key", RowWhole("documents"), primary_key=True),
+    Column("id", RowText("documents"), unique=True, nullable=False),
+    Column("title", RowText("documents"), nullable=False),
+    Column("source", RowText("documents"), nullable=False),
+    Column("digest", RowText("documents"), nullable=False),
+    Column("characters", RowWhole("documents"), nullable=False),
+    Column("text", RowText("documents"), nullable=False),
+    Column("metadata", RowObject("documents"), nullable=False),
+    Column("folder", RowText("documents"), nullable=False),  # that was given to `add`; empty if none was
+)
+
+# Every text of every layer. A key is never used again, so a value cached under a key stays correct.
+nodes = Table(
+    "nodes",
+    TABLES,
+    Column("key", RowWhole("nodes"), primary_key=True),
+    Column("id", RowText("nodes"), unique=True, nullable=False),
+    Column("layer", RowText("nodes"), nullable=False),
+    Column("level", RowWhole("nodes"), nullable=False),
+    Column("position", RowWhole("nodes"), nullable=False),
+    Column("document", RowWhole("nodes", may_be_empty=True)),  # key of the document; passages only
+    Column("start", RowWhole("nodes", may_be_empty=True)),
+    Column("end", RowWhole("nodes", may_be_empty=True)),
+    Column("text", RowText("nodes"), nullable=False),
+    Column("data", RowObject("nodes", _NODE), nullable=False),
+)
+
+# Pairs of node keys, grouped by space: what a node was made from, the ends of a fact, synonyms.
+edges = Table(
+    "edges",
+    TABLES,
+    Column("key", RowWhole("edges"), primary_key=True),
+    Column("space", RowText("edges"), nullable=False),
+    Column("a", RowWhole("edges"), nullable=False),
+    Column("b", RowWhole("edges"), nullable=False),
+    Column("weight", RowNumber("edges"), nullable=False),
+)
+
+vectors = Table(
+    "vectors",
+    TABLES,
+    Column("space", RowText("vectors"), primary_key=True),
+    Column("key", RowWhole("vectors"), primary_key=True),
+    Column("vector", RowVector("vectors"), nullable=False),
+)
+
+# A random number for each space of vectors or edges, new with every change. Cached arrays are checked against it.
+# `documents` has such a number too, for the ids, sources, folders and metadata of the documents.
+spaces = Table(
+    "spaces",
+    TABLES,
+    Column("space", RowText("spaces"), primary_key=True),
+    Column("version", RowWhole("spaces"), nullable=False),
+)
+
+# Which nodes a layer has processed, and why it could not process others.
+intake = Table(
+    "intake",
+    TABLES,
+    Column("layer", RowText("intake"), primary_key=True),
+    Column("node", RowWhole("intake"), primary_key=True),
+    Column("failure", RowText("intake"), nullable=False),  # the reason; empty if the node was processed
+)
+
+# Ids of nodes that were removed after a layer had taken them in, until the next build of that layer.
+removals = Table(
+    "removals",
+    TABLES,
+    Column("layer", RowText("removals"), primary_key=True),
+    Column("node", RowText("removals"), primary_key=True),
+)
+
+builds = Table(
+    "builds",
+    TABLES,
+    Column("layer", RowText("builds"), primary_key=True),
+    Column("record", RowObject("builds", _BUILD), nullable=False),
+)
+
+calls = Table(
+    "calls",
+    TABLES,
+    Column("key", RowText("calls"), primary_key=True),
+    Column("role", RowText("calls"), nullable=False),
+    Column("model", RowText("calls"), nullable=False),
+    Column("reply", RowText("calls"), nullable=False),
+    Column("since", RowText("calls"), nullable=False),  # the mark under which the call was repeated; empty for most
+)
+
+traces = Table(
+    "traces",
+    TABLES,
+    Column("key", RowWhole("traces"), primary_key=True),
+    Column("asked", RowText("traces"), nullable=False),
+    Column("question", RowText("traces"), nullable=False),
+    Column("record", RowObject("traces"), nullable=False),
+)
+
+# What is known of a series of questions: the turns, and the working memory.
+sessions = Table(
+    "sessions",
+    TABLES,
+    Column("name", RowText("sessions"), primary_key=True),
+    Column("record", RowObject("sessions"), nullable=False),
+)
+
+_VERSION_1 = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE documents (key INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, title TEXT NOT NULL,
+  source TEXT NOT NULL, digest TEXT NOT NULL, characters INTEGER NOT NULL, text TEXT NOT NULL);
+CREATE TABLE nodes (key INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, layer TEXT NOT NULL,
+  level INTEGER NOT NULL, position INTEGER NOT NULL, document INTEGER, start INTEGER, "end" INTEGER,
+  text TEXT NOT NULL, data TEXT NOT NULL);
+CREATE INDEX nodes_layer ON nodes (layer);
+CREATE INDEX nodes_document ON nodes (document) WHERE document IS NOT NULL;
+CREATE TABLE edges (key INTEGER PRIMARY KEY AUTOINCREMENT, space TEXT NOT NULL, a INTEGER NOT NULL,
+  b INTEGER NOT NULL, weight REAL NOT NULL);
+CREATE UNIQUE INDEX edges_forward ON edges (a, space, b);
+CREATE INDEX edges_backward ON edges (b, space);
+CREATE INDEX edges_space ON edges (space);
+CREATE TABLE vectors (space TEXT NOT NULL, key INTEGER NOT NULL, vector BLOB NOT NULL, PRIMARY KEY (space, key));
+CREATE INDEX vectors_key ON vectors (key);
+CREATE TABLE spaces (space TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE intake (layer TEXT NOT NULL, node INTEGER NOT NULL, failure TEXT NOT NULL,
+  PRIMARY KEY (layer, node)) WITHOUT ROWID;
+CREATE INDEX intake_node ON intake (node);
+CREATE TABLE builds (layer TEXT PRIMARY KEY, record TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE calls (key TEXT PRIMARY KEY, role TEXT NOT NULL, model TEXT NOT NULL, reply TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE traces (key INTEGER PRIMARY KEY AUTOINCREMENT, asked TEXT NOT NULL, question TEXT NOT NULL,
+  record TEXT NOT NULL);
+CREATE VIRTUAL TABLE lexical USING fts5(text, content='', tokenize='porter unicode61 remove_diacritics 2');
+"""
+
+# Gists and summaries of passages have no vectors any more, because no system searched them. Calls get `since`.
+_VERSION_2 = """
+DELETE FROM vectors WHERE space IN ('gists', 'summaries');
+DELETE FROM spaces WHERE space IN ('vectors/gists', 'vectors/summaries');
+ALTER TABLE calls ADD COLUMN since TEXT NOT NULL DEFAULT '';
+"""
+
+# Documents keep further fields of their source.
+_VERSION_3 = """
+ALTER TABLE documents ADD COLUMN metadata TEXT NOT NULL DEFAULT '{}';
+"""
+
+# Removals are logged with their ids. Before, the record of a build had the size of the intake, and another size showed
+# that something was removed: the empty id keeps that. Graphs record which node layers they write. New are
+# sessions.
+_VERSION_4 = """
+CREATE TABLE sessions (name TEXT PRIMARY KEY, record TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE removals (layer TEXT NOT NULL, node TEXT NOT NULL, PRIMARY KEY (layer, node)) WITHOUT ROWID;
+INSERT INTO removals SELECT layer, '' FROM builds
+  WHERE json_extract(record, '$.seen') <> (SELECT count(*) FROM intake WHERE intake.layer = builds.layer);
+UPDATE builds SET record = json_remove(record, '$.seen');
+UPDATE builds SET record = json_set(record, '$.writes', json_array('entities:' || substr(layer, 7),
+  'facts:' || substr(layer, 7), 'mentions:' || substr(layer, 7), 'descriptions:' || substr(layer, 7)))
+  WHERE layer LIKE 'graph:%';
+"""
+
+# Documents keep the folder that was given to `add`. Those of before have none.
+_VERSION_5 = """
+ALTER TABLE documents ADD COLUMN folder TEXT NOT NULL DEFAULT '';
+"""
+
+# Schemata of before depend on the order in which passages came; the next build makes them anew.
+_VERSION_6 = """
+DELETE FROM edges WHERE space LIKE 'schemata%' OR space LIKE 'seen-in:schemata%';
+DELETE FROM vectors WHERE space LIKE 'schemata%';
+DELETE FROM spaces WHERE space LIKE '%/schemata%' OR space LIKE '%/seen-in:schemata%';
+DELETE FROM nodes WHERE layer LIKE 'schemata%';
+DELETE FROM intake WHERE layer LIKE 'schemata%';
+DELETE FROM removals WHERE layer LIKE 'schemata%';
+DELETE FROM builds WHERE layer LIKE 'schemata%';
+"""
+
+MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5, _VERSION_6)
+LATEST = len(MIGRATIONS)
+
+
+def migrate(connection: Connection, version: int = LATEST) -> None:
+    """Bring an open database to a later schema, inside a write transaction."""
+    applied_count = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
+    for script in MIGRATIONS[applied_count:version]:
+        for statement in script.split(";\n"):
+            if statement.strip():
+                connection.exec_driver_sql(statement)
+    connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.exec_driver_sql(f"PRAGMA user_version = {version}")

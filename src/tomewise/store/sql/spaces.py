@@ -1,0 +1,207 @@
+"""Search in the vectors and edges of a tome."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Column, Select, select
+
+from tomewise.store.close_rows import DECIMALS, Pairs, find_close_rows, measure_pairs
+from tomewise.store.contract import End
+from tomewise.store.int8_rows import (
+    are_many,
+    bound_cosines,
+    bound_rounding,
+    find_candidates,
+    find_close_candidates,
+    multiply_exactly,
+)
+from tomewise.store.key_indices import find_indices, find_known_indices
+from tomewise.store.nearest import Nearest, find_top
+from tomewise.store.sql.arrays import Arrays
+from tomewise.store.sql.dialect import SqliteDialect
+from tomewise.store.sql.mirror import Columns, Keys
+from tomewise.store.sql.row_values import decode_plain
+from tomewise.store.sql.schema import documents, edges, nodes
+from tomewise.store.sql.schema import spaces as versions_table
+from tomewise.store.sql.stored_notes import Reading
+
+_BLOCK = 1024  # rows that several queries share while they are in the processor's cache
+_PACKED_SHARE = 1 / 8  # of the rows: a smaller scope is searched by itself
+_CANDIDATE_SHARE = 1 / 8  # of the rows: with more candidates all exact products are quicker
+_FEW_QUERIES = 64  # for more, products of whole matrices are quicker
+_VERSIONS = select(versions_table.c.space, versions_table.c.version)
+_VERSIONS_OF = _VERSIONS.where(versions_table.c.space.in_(SqliteDialect.bind_list("names")))
+# For each end, its column, and the edges in the order of the nodes at the other end.
+_ENDS: Mapping[str, tuple[Column[int], Select[Any]]] = {
+    end: (
+        near,
+        select(edges.c.a, edges.c.b, edges.c.weight)
+        .join(nodes, nodes.c.key == far)
+        .outerjoin(documents, documents.c.key == nodes.c.document)
+        .order_by(documents.c.id, nodes.c.level, nodes.c.position, nodes.c.id),
+    )
+    for end, near, far in (("a", edges.c.a, edges.c.b), ("b", edges.c.b, edges.c.a))
+}
+
+
+class StoredSpaces(Reading):
+    """See `store.contract.Spaces`."""
+
+    _arrays: Arrays
+
+    def nearest(self, space: str, queries: NDArray[np.float32], limit: int, *, among: Keys | None = None) -> Nearest:
+        """The vectors nearest to any of the queries.
+
+        In a large space the best are chosen by exact products, so that they are the same with packed rows and without.
+        """
+        columns = self._read_vectors(space)
+        keys = columns.stored_keys
+        is_large = are_many(len(keys)) and (among is None or len(among) > _PACKED_SHARE * len(keys))
+        if is_large:
+            packed = self._arrays.find_packed(f"vectors/{space}", columns)
+            found = None if packed is None else _search_packed(columns, packed, queries, limit, among)
+            if found is not None:
+                return found
+        if among is None:
+            cosines = _multiply(columns.stored_rows, queries)
+            indices = np.arange(len(keys)) if columns.live is None else np.flatnonzero(columns.live)
+            cosines = cosines if columns.live is None else cosines[indices]
+        else:
+            is_among = find_known_indices(keys, among)[1]
+            indices = np.flatnonzero(is_among if columns.live is None else is_among & columns.live)
+            cosines = _multiply_at(columns.stored_rows, indices, queries)
+        if is_large:
+            margin = bound_rounding(queries)
+            candidates = find_candidates((cosines - margin, cosines + margin), limit)
+            if len(candidates) < _CANDIDATE_SHARE * len(indices):
+                indices = indices[candidates]
+                cosines = multiply_exactly(columns.stored_rows[indices], queries)
+        best = find_top(cosines, limit)
+        return Nearest(keys[indices[best]], cosines[best], float(cosines.min()) if len(cosines) else 0.0)
+
+    def scores(
+        self, space: str, query: NDArray[np.float32], *, among: Keys | None = None
+    ) -> tuple[Keys, NDArray[np.float32]]:
+        """The cosines of the vectors under these keys, or of all."""
+        columns = self._read_vectors(space)
+        indices = columns.indices
+        if among is not None:
+            found = find_indices(among, columns.keys)
+            indices = found if indices is None else indices[found]
+        if indices is None:
+            return columns.keys, _multiply(columns.stored_rows, query)
+        return columns.stored_keys[indices], _multiply_at(columns.stored_rows, indices, query)
+
+    def rows(self, space: str, keys: Iterable[int]) -> NDArray[np.float32]:
+        """The vectors of these keys."""
+        columns = self._read_vectors(space)
+        wanted = np.fromiter(keys, np.int64)
+        is_known = find_known_indices(wanted, columns.keys)[1]
+        if not is_known.all():
+            raise KeyError(f"{space} has no vectors for {wanted[~is_known][:5].tolist()}")
+        return np.asarray(columns.stored_rows[_find_places(columns, wanted)], np.float32)
+
+    def alike(self, space: str, rows: NDArray[np.float32], least: float) -> Pairs:
+        """Pairs of one of `rows` and a close vector. Mapped memory is released at once: only building reads it."""
+        columns = self._read_vectors(space)
+        if len(rows) <= _FEW_QUERIES and (packed := self._arrays.find_packed(f"vectors/{space}", columns)) is not None:
+            return _find_alike(columns, packed, rows, least)
+        pairs = find_close_rows(rows, columns.stored_rows, least, columns.release_memory)
+        if columns.live is not None:
+            pairs = pairs.select(columns.live[pairs.neighbours])
+        return Pairs(pairs.new, columns.stored_keys[pairs.neighbours], pairs.cosines)
+
+    def edges_at(self, spaces: Iterable[str], keys: Iterable[int], end: End) -> NDArray[np.float64]:
+        """The edges with one of these nodes at this end, in the document order of the nodes at the other end."""
+        near, query = _ENDS[end]
+        query = query.where(near.in_(self.dialect.values(keys)), edges.c.space.in_(list(spaces)))
+        with self.read() as connection, decode_plain("edges"):
+            cursor: Any = connection.execute(query).cursor
+            return np.fromiter(cursor, dtype=np.dtype((np.float64, 3)))
+
+    def arrays(self, spaces: Iterable[str]) -> dict[str, Columns]:
+        """Several spaces at one moment."""
+        with self.read() as connection:
+            return {space: self._arrays.columns(space, connection) for space in spaces}
+
+    def versions(self, spaces: Iterable[str] | None = None) -> dict[str, int]:
+        """The versions of the spaces: random numbers, new with each change."""
+        names = None if spaces is None else list(spaces)
+        with self.read() as connection:
+            rows = self.dialect.fetch(connection, _VERSIONS if names is None else _VERSIONS_OF, names=names)
+            return dict.fromkeys(names or (), 0) | dict(rows)
+
+    def find_kept(self, name: str, versions: Mapping[str, int]) -> NDArray[np.int8] | None:
+        """The bytes kept under a name at these versions of spaces, or None."""
+        return self._arrays.find_kept(name, versions)
+
+    def keep(self, name: str, versions: Mapping[str, int], content: NDArray[np.int8]) -> None:
+        """Keep bytes that follow from these versions of spaces, if that can be done now, in place of earlier ones."""
+        self._arrays.keep(name, versions, content)
+
+    def _read_vectors(self, space: str) -> Columns:
+        with self.read() as connection:
+            return self._arrays.columns(f"vectors/{space}", connection)
+
+
+def _search_packed(
+    columns: Columns, packed: Columns, queries: NDArray[np.float32], limit: int, among: Keys | None
+) -> Nearest | None:
+    """The vectors nearest to any of the queries, found by packed rows; None if these leave too many candidates."""
+    keys, bounds = packed.stored_keys, bound_cosines(packed.stored_rows, queries)
+    is_searched = packed.live
+    if among is not None:
+        is_among = find_known_indices(keys, among)[1]
+        is_searched = is_among if is_searched is None else is_searched & is_among
+    if is_searched is not None:
+        keys, bounds = keys[is_searched], (bounds[0][is_searched], bounds[1][is_searched])
+    candidates = find_candidates(bounds, limit)
+    if len(candidates) >= _CANDIDATE_SHARE * len(keys):
+        return None
+    keys = keys[candidates]
+    cosines = multiply_exactly(columns.stored_rows[_find_places(columns, keys)], queries)
+    best = find_top(cosines, limit)
+    return Nearest(keys[best], cosines[best], float(cosines.min()))
+
+
+def _find_alike(columns: Columns, packed: Columns, rows: NDArray[np.float32], least: float) -> Pairs:
+    """Pairs of a row and a close vector, found by packed rows."""
+    new, places = find_close_candidates(packed.stored_rows, rows, least - 10.0**-DECIMALS)
+    if packed.live is not None:
+        new, places = new[packed.live[places]], places[packed.live[places]]
+    neighbours = packed.stored_keys[places]
+    order = np.lexsort((neighbours, new))
+    new, neighbours = new[order], neighbours[order]
+    pairs = measure_pairs(rows, columns.stored_rows, new, _find_places(columns, neighbours), least)
+    return Pairs(pairs.new, columns.stored_keys[pairs.neighbours], pairs.cosines)
+
+
+def _find_places(columns: Columns, keys: Keys) -> Keys:
+    """Where the vectors of these keys are in the stored rows."""
+    found = find_indices(keys, columns.keys)
+    return found if columns.indices is None else columns.indices[found]
+
+
+def _multiply_at(
+    rows: NDArray[np.float32], indices: NDArray[np.int64], queries: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """The cosines of the rows at these indices. Works in blocks, so that a large scope is not copied whole."""
+    blocks = [indices[start : start + _BLOCK] for start in range(0, len(indices), _BLOCK)]
+    return np.concatenate([np.empty(0, np.float32), *(_multiply(rows[block], queries) for block in blocks)])
+
+
+def _multiply(rows: NDArray[np.float32], queries: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The cosine of each row with a query (d,), or its greatest with several (q, d)."""
+    if not len(rows):
+        return np.empty(0, np.float32)
+    if queries.ndim == 1:
+        return np.asarray(rows @ queries)
+    greatest = np.empty(len(rows), np.float32)
+    for start in range(0, len(rows), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        np.max(rows[block] @ queries.T, axis=1, out=greatest[block])
+    return greatest

@@ -1,0 +1,185 @@
+"""A tome in a database that speaks SQL."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from pathlib import Path
+from uuid import uuid4
+
+from sqlalchemy import Connection, select
+
+from tomewise.errors import StoreError
+from tomewise.store.rights import work_alone
+from tomewise.store.sql.arrays import Arrays, load_rows, read_space_version
+from tomewise.store.sql.call_cache import StoredCalls
+from tomewise.store.sql.damage import describe_damage
+from tomewise.store.sql.dialect import SqliteDialect
+from tomewise.store.sql.mirror import Columns
+from tomewise.store.sql.row_values import RESTORE, describe_value
+from tomewise.store.sql.schema import meta
+from tomewise.store.sql.scope import ScopeKeys
+from tomewise.store.sql.spaces import StoredSpaces
+from tomewise.store.sql.stored_records import StoredRecords, StoredTraces
+from tomewise.store.sql.stored_words import StoredWords
+from tomewise.store.sql.texts import StoredTexts
+from tomewise.store.sql.whole import fill, write_lines
+from tomewise.store.sql.write import Write
+
+_NUMBER = re.compile("[0-9]{0,7}"), "a number"  # an empty one counts as none
+_FORMS = {
+    "identity": (re.compile("[0-9a-f]{32}"), "32 hexadecimal digits"),  # the caches name it
+    "dimensions": _NUMBER,
+    "overlap": _NUMBER,
+    "passage_tokens": (re.compile("[1-9][0-9]{0,6}|"), "a number above 0"),
+}
+
+
+class StoredSnapshot(StoredTexts, StoredSpaces, StoredWords, StoredRecords):
+    """What reads a tome, see `store.contract.Snapshot`. All is read in the transaction of one connection."""
+
+    def __init__(self, connection: Connection, dialect: SqliteDialect, arrays: Arrays) -> None:
+        self.dialect = dialect
+        self._connection = connection
+        self._arrays = arrays
+        self._scopes = ScopeKeys(dialect, self.read, arrays)
+
+    def read(self) -> AbstractContextManager[Connection]:
+        """The transaction."""
+        return nullcontext(self._connection)
+
+    def arrays(self, spaces: Iterable[str]) -> dict[str, Columns]:
+        """Several spaces; edges are read from the tables, since an export writes what these hold, not their caches."""
+        spaces = list(spaces)
+        edges = [space for space in spaces if space.startswith("edges/")]
+        return super().arrays(set(spaces).difference(edges)) | {
+            space: Columns(
+                read_space_version(self._connection, space), *load_rows(self._connection, self.dialect, space)
+            )
+            for space in edges
+        }
+
+
+class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTraces):
+    """See `store.contract.Store`. Arrays are cached in files."""
+
+    def __init__(self, dialect: SqliteDialect, identity: str, *, read_only: bool = False) -> None:
+        super().__init__(dialect)
+        if read_only:
+            self.read_only, self._remedy = True, "it was opened with read_only, so open it without that to change it"
+        self._arrays = Arrays(dialect, identity, lambda: self._begin_write(wait=False))
+        self._scopes = ScopeKeys(dialect, self.read, self._arrays)
+        self.calls = StoredCalls(dialect, self.read, None if self.read_only else self._begin_write)
+
+    @classmethod
+    def open(cls, path: Path, *, create: bool = True, read_only: bool = False) -> SqlStore:
+        """Open a tome; if `create` is true, create it if it does not exist. Raises StoreError and Locked.
+
+        With `read_only` nothing is written to the file: no trace and no reply is stored.
+        """
+        dialect = SqliteDialect.open(Path(path).absolute(), create=create, read_only=read_only)
+        try:
+            return cls(dialect, _read_identity(dialect), read_only=read_only)
+        except BaseException:
+            dialect.close(forked=False)
+            raise
+
+    @classmethod
+    def restore(
+        cls, path: Path, lines: Iterable[bytes], check: Callable[[Mapping[str, str]], None] | None = None
+    ) -> None:
+        """Make a new tome of what `dump` wrote: whole, or not at all. Raises StoreError, also for hostile lines.
+
+        `check` gets the rows of the table meta, and may raise.
+        """
+        path = Path(path).absolute()
+        with SqliteDialect.begin_new(path) as connection:
+            fill(connection, lines)
+            _check_settings(connection, str(path))
+            if check:
+                check({row.key: row.value for row in connection.execute(select(meta.c.key, meta.c.value))})
+
+    def delete(self) -> None:
+        """Close the store, and delete the tome with its caches. Raises Locked while it is being written."""
+        with work_alone(self, "delete"):
+            self.close()
+            self.dialect.delete()
+        self.delete_cache()
+
+    def move(self, path: Path) -> None:
+        """Close the store, and give the tome another path in its folder. Its caches are made again.
+
+        Raises Locked while another program has it open, StoreError if there is something at that path.
+        """
+        with work_alone(self, "rename"):
+            self.close()
+            self.dialect.move(path)
+        self.delete_cache()
+
+    def dump(self) -> Iterator[str]:
+        """All that the tome holds, with keys, replies and traces, as JSON lines in one order: see `restore`."""
+        with self.read() as connection:
+            yield from write_lines(connection)
+
+    @contextmanager
+    def write(self) -> Iterator[Write]:
+        """One transaction; the cached arrays are updated with its changes."""
+        with self._begin_write() as connection:
+            change = Write(connection, self.dialect)
+            yield change
+            self._arrays.apply_deltas(connection, change.finish())
+
+    @contextmanager
+    def snapshot(self) -> Iterator[StoredSnapshot]:
+        """The methods that read, in one read transaction."""
+        with self.read() as connection:
+            yield StoredSnapshot(connection, self.dialect, self._arrays)
+
+    def find_damage(self) -> str:
+        """What is damaged: the file, the row, and the remedy; empty if nothing is. This reads the whole file.
+
+        Cached arrays that do not belong to the tome are deleted and made again, and so is all that was kept.
+        """
+        with self.read() as connection:
+            if found := self.dialect.find_damage(connection):
+                return describe_damage(self.address, found)
+            is_stale = self._arrays.find_mismatch(connection)
+        self._arrays.delete_kept()
+        if not is_stale:
+            return ""
+        with suppress(StoreError, OSError):
+            self.clear_cache()
+        self._arrays.forget()
+        return f"{self.cache_folder} held arrays of something else, and they were deleted: try again"
+
+    def _finish(self) -> None:
+        self.calls.close()
+
+
+def _read_identity(dialect: SqliteDialect) -> str:
+    """A random id: distinguishes this tome from another one that is later stored under the same path.
+
+    The settings that are numbers are checked too. Raises StoreError for a damaged one.
+    """
+    with dialect.read() as connection:
+        settings = _check_settings(connection, dialect.address)
+    if "identity" not in settings:
+        with dialect.write() as connection:
+            settings = _check_settings(connection, dialect.address)
+            if "identity" not in settings:
+                settings["identity"] = uuid4().hex
+                dialect.upsert(connection, meta, [{"key": "identity", "value": settings["identity"]}])
+    return settings["identity"]
+
+
+def _check_settings(connection: Connection, address: str) -> dict[str, str]:
+    """The settings that have a form. Raises StoreError for one of another form."""
+    query = select(meta.c.key, meta.c.value).where(meta.c.key.in_(_FORMS))
+    settings: dict[str, str] = {row.key: row.value for row in connection.execute(query)}
+    for key, value in settings.items():
+        form, words = _FORMS[key]
+        if form.fullmatch(value) is None:
+            problem = f"the row {key!a} of the table meta is {describe_value(value)}, not {words}; {RESTORE}"
+            raise StoreError(describe_damage(address, problem))
+    return settings

@@ -1,0 +1,174 @@
+"""All rows of a tome as JSON lines, and back: what a tome holds moves to another file, keys and replies included.
+
+The first line names the format of the tome; each further line is a row of one table, tables and rows in one order, so
+that equal tomes give equal lines. The identity of the file, the numbers of its spaces and its full-text index belong to
+one file alone: they are left out, and made again. Lines may come from anyone. So they are checked as a tome is.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from typing import Any
+
+from sqlalchemy import Connection, select
+from sqlalchemy.exc import DBAPIError
+
+from tomewise.errors import StoreError
+from tomewise.store.export import write_line
+from tomewise.store.sql.damage import find_contradiction, find_damaged_row
+from tomewise.store.sql.dialect import SqliteDialect
+from tomewise.store.sql.node_rows import join_indexed_text
+from tomewise.store.sql.row_values import Misfit, RowObject, RowVector, decode_object, encode_json
+from tomewise.store.sql.schema import LATEST, TABLES, documents, meta, migrate, nodes, spaces
+
+_HEADER = "tomewise"  # the key of the first line
+_SEQUENCES = "sqlite_sequence"  # the last keys, none of which is used again
+_NEEDED = "embedder", "dimensions", "passage_tokens", "overlap"  # the settings of a tome with documents
+_BATCH = 1_000  # rows written at a time
+_OWN = "identity"  # the setting that belongs to one file alone
+_JSON = frozenset((table.name, column.name) for table in TABLES.tables.values() for column in table.c
+                  if isinstance(column.type, RowObject))  # fmt: skip
+_BYTES = frozenset((table.name, column.name) for table in TABLES.tables.values() for column in table.c
+                   if isinstance(column.type, RowVector))  # fmt: skip
+_SPACES = """SELECT DISTINCT 'vectors/' || space FROM vectors UNION SELECT DISTINCT 'edges/' || space FROM edges
+UNION SELECT 'documents' FROM documents"""
+
+
+def write_lines(connection: Connection) -> Iterator[str]:
+    """All rows of an open tome. Raises Misfit for a damaged one."""
+    yield json.dumps({_HEADER: LATEST})
+    for table in TABLES.tables.values():
+        if table is spaces:
+            continue
+        for row in connection.execute(select(table).order_by(*table.primary_key)).mappings():
+            if table.name == "meta" and row["key"] == _OWN:
+                continue
+            yield _write_row(table.name, row)
+    for name, last in connection.exec_driver_sql(f"SELECT name, seq FROM {_SEQUENCES} ORDER BY name"):
+        yield _write_row(_SEQUENCES, {"name": name, "seq": last})
+
+
+def _write_row(table: str, row: Mapping[Any, Any]) -> str:
+    values = {name: b64encode(value).decode() if (table, name) in _BYTES else value for name, value in row.items()}
+    return write_line({"table": table, **values})
+
+
+def fill(connection: Connection, lines: Iterable[bytes]) -> None:
+    """Make a tome of a blank file, inside a write transaction. Raises StoreError for lines that make no sound tome."""
+    numbered = enumerate(lines, start=1)
+    version = _read_version(next(numbered, (1, b""))[1])
+    migrate(connection, version)
+    for table, group in groupby(_read_rows(connection, numbered), key=lambda found: found[1]):
+        _insert(connection, table, group)
+    migrate(connection)
+    _renew_spaces(connection)
+    _index_passages(connection)
+    if problem := find_damaged_row(connection, TABLES.tables.values()) or find_contradiction(connection):
+        raise StoreError(f"it is damaged: {problem}")
+    if problem := _find_wrong_setting(connection):
+        raise StoreError(f"it is damaged: the table meta has {problem}; export the tome again")
+
+
+def _find_wrong_setting(connection: Connection) -> str:
+    """Which setting is not one that documents can be read and added with; empty if all are."""
+    settings = {row.key: row.value for row in connection.execute(select(meta.c.key, meta.c.value))}
+    missing = [name for name in _NEEDED if not settings.get(name)]
+    if missing and connection.execute(select(documents.c.key).limit(1)).first():
+        return f"no {missing[0]}, and there are documents"
+    try:
+        stated = decode_object(settings.get("fields") or "{}", meta.name).values()
+        values = [value for fields in stated for value in fields.values()]
+    except (Misfit, AttributeError):
+        return "no fields by path in its row 'fields'"
+    items = [item for value in values for item in (value if isinstance(value, list) else [value])]
+    if not all(isinstance(item, str | int | float) for item in items):
+        return "a field in its row 'fields' that no document can have"
+    return ""
+
+
+def _read_version(line: bytes) -> int:
+    header = _decode(line, 1)
+    version = header.get(_HEADER)
+    if type(version) is not int or version < 1 or len(header) > 1:
+        raise StoreError("its first line does not name the format of a tome: name what `tome export --all` wrote")
+    if version > LATEST:
+        raise StoreError(
+            f"it was written by a newer Tomewise (format {version}, this one reads up to {LATEST}): "
+            "upgrade with `pip install -U tomewise`"
+        )
+    return version
+
+
+def _decode(line: bytes, number: int) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise StoreError(f"its line {number} is not JSON ({error}): export the tome again") from None
+    if not isinstance(row, dict):
+        raise StoreError(f"its line {number} is not a row of a table: export the tome again")
+    return row
+
+
+def _read_rows(
+    connection: Connection, numbered: Iterable[tuple[int, bytes]]
+) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    """The number of the line, the table and the values of each row. Raises StoreError for one that no table has."""
+    names = {name for name in TABLES.tables if name != spaces.name}
+    info = {name: connection.exec_driver_sql(f'PRAGMA table_info("{name}")').all() for name in (*names, _SEQUENCES)}
+    columns = {name: {row[1] for row in rows} for name, rows in info.items() if rows}
+    for number, line in numbered:
+        row = _decode(line, number)
+        table = row.pop("table", None)
+        if not isinstance(table, str) or row.keys() != columns.get(table) or (table, row.get("key")) == ("meta", _OWN):
+            raise StoreError(f"its line {number} is not a row of a table of a tome: export the tome again")
+        try:
+            yield number, table, {name: _read_value(value, table, name) for name, value in row.items()}
+        except (ValueError, TypeError, RecursionError) as error:
+            raise StoreError(f"its line {number} holds a wrong value ({error}): export the tome again") from None
+
+
+def _read_value(value: Any, table: str, column: str) -> Any:
+    if (table, column) in _JSON:
+        if not isinstance(value, dict):
+            raise TypeError(f"no object as its {column}")
+        return encode_json(value)
+    if (table, column) in _BYTES:
+        return b64decode(value, validate=True)
+    if value is not None and type(value) not in (str, int, float):
+        raise TypeError(f"{type(value).__name__} as its {column}")
+    return value
+
+
+def _insert(connection: Connection, table: str, rows: Iterable[tuple[int, str, dict[str, Any]]]) -> None:
+    if table == _SEQUENCES:
+        connection.exec_driver_sql(f"DELETE FROM {_SEQUENCES}")
+    for _, batch in groupby(enumerate(rows), key=lambda pair: pair[0] // _BATCH):
+        found = [row for _, row in batch]
+        names = list(found[0][2])
+        listed = ", ".join(f'"{name}"' for name in names)
+        query = f'INSERT INTO "{table}" ({listed}) VALUES ({", ".join("?" * len(names))})'
+        try:
+            connection.exec_driver_sql(query, [tuple(values[name] for name in names) for _, _, values in found])
+        except (DBAPIError, ValueError, OverflowError) as error:
+            reason = str(error.orig if isinstance(error, DBAPIError) else error)
+            where = f"the lines {found[0][0]} to {found[-1][0]}"
+            raise StoreError(f"{where} hold a row that cannot be written ({reason}): export the tome again") from None
+
+
+def _renew_spaces(connection: Connection) -> None:
+    rows = [(space, secrets.randbits(62) + 1) for (space,) in connection.exec_driver_sql(_SPACES).all()]
+    if rows:
+        connection.exec_driver_sql("INSERT INTO spaces (space, version) VALUES (?, ?)", rows)
+
+
+def _index_passages(connection: Connection) -> None:
+    columns = (nodes.c.key, documents.c.title, nodes.c.data, nodes.c.text)
+    query = select(*columns).join(documents, documents.c.key == nodes.c.document).order_by(nodes.c.key)
+    for batch in connection.execute(query).partitions(_BATCH):
+        SqliteDialect.index_words(
+            connection, [(key, join_indexed_text(title, data, text)) for key, title, data, text in batch]
+        )

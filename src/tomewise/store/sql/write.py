@@ -1,0 +1,415 @@
+"""One write transaction on a tome: the possible changes, and what each of them removes or updates with it."""
+
+from __future__ import annotations
+
+import secrets
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, select, update
+
+from tomewise.place import write_places
+from tomewise.store.lifetimes import Lifetime, list_source_spaces, name_source_space
+from tomewise.store.records import PASSAGES
+from tomewise.store.sql.arrays import load_edges, read_space_version
+from tomewise.store.sql.dependants import find_dependants, find_orphans
+from tomewise.store.sql.dialect import SqliteDialect
+from tomewise.store.sql.mirror import Changes, Delta, Keys, Rows
+from tomewise.store.sql.node_rows import join_indexed_text
+from tomewise.store.sql.row_values import RowObject, encode_json, stack_vectors
+from tomewise.store.sql.schema import documents, edges, intake, nodes, removals, spaces, vectors
+from tomewise.store.sql.stored_notes import NOTES, StoredNotes
+from tomewise.types import Document, DocumentId, Node, Passage, content_id
+
+_BATCH = 10_000  # vectors written at a time
+_NAMED = select(documents.c.key, documents.c.title).where(documents.c.id == bindparam("wanted"))
+_WITH_IDS = select(nodes.c.id, nodes.c.key, nodes.c.layer).where(nodes.c.id.in_(SqliteDialect.bind_list("ids")))
+
+
+class Write(StoredNotes):
+    """The methods that change a tome in a transaction. It collects the changes of each space of arrays."""
+
+    def __init__(self, connection: Connection, dialect: SqliteDialect) -> None:
+        self._connection = connection
+        self.dialect = dialect
+        self._changes: dict[str, Changes] = defaultdict(Changes)
+        self._changes_documents = False  # their ids, sources, folders or metadata
+
+    def read(self) -> AbstractContextManager[Connection]:
+        """This transaction, which sees its own changes."""
+        return nullcontext(self._connection)
+
+    # ------------------------------------------------------------ documents
+
+    def put_document(self, document: Document, digest: str, passages: Sequence[Passage]) -> list[int]:
+        """Add a document; it replaces a document of the same id. Returns the keys of its passages."""
+        self.remove_document(document.id)
+        self._changes_documents = True
+        (key,) = self.dialect.find_new_keys(self._connection, documents, 1)
+        row = {"key": key, "id": document.id, "title": document.title, "source": document.source, "folder": ""}
+        row |= {"digest": digest, "characters": len(document.text), "text": document.text}
+        row["metadata"] = encode_json(document.metadata)
+        self.dialect.insert_rows(self._connection, documents, [tuple(row[each.name] for each in documents.c)])
+        places = [write_places(passage.place, passage.marks) for passage in passages]
+        keys = self._insert_nodes(
+            (each.id, PASSAGES, 0, each.position, key, each.start, each.end, each.text, encode_json(place))
+            for each, place in zip(passages, places, strict=True)
+        )
+        texts = [
+            join_indexed_text(document.title, place, passage.text)
+            for passage, place in zip(passages, places, strict=True)
+        ]
+        self.dialect.index_words(self._connection, list(zip(keys, texts, strict=True)))
+        return keys
+
+    def remove_document(self, document: DocumentId) -> list[int]:
+        """Remove a document, its passages, and all that was made from them. Returns the keys of all nodes removed."""
+        row = next(self.dialect.fetch(self._connection, _NAMED, wanted=document), None)
+        if row is None:
+            return []
+        key_of_document, title = row
+        columns = (nodes.c.key, nodes.c.data, nodes.c.text)
+        found = self._connection.execute(select(*columns).where(nodes.c.document == key_of_document)).all()
+        self.dialect.forget_words(
+            self._connection, [(key, join_indexed_text(title, data, text)) for key, data, text in found]
+        )
+        removed = self.remove_nodes([key for key, _, _ in found])
+        self._connection.execute(delete(documents).where(documents.c.key == key_of_document))
+        self._changes_documents = True
+        return removed
+
+    def move_document(self, former: DocumentId, document: Document, digest: str) -> None:
+        """Give a document another id, source and metadata; title and text must be the same.
+
+        The document keeps its vectors and all that was made from it; its nodes keep their keys. Its passages get the
+        ids that they would have under the new id, and what was made from them gets new ids too, since a document that
+        later has the old id may bring nodes of the old ids again. `data["document"]`, where there is one, gets the new
+        id as well.
+        """
+        row = self._connection.execute(select(documents.c.key).where(documents.c.id == former)).one()
+        values = {"id": document.id, "source": document.source, "digest": digest}
+        values["metadata"] = encode_json(document.metadata)
+        self._connection.execute(update(documents).where(documents.c.key == row.key).values(**values))
+        self._changes_documents = True
+        if former == document.id:
+            return
+        ids = self._find_moved_ids(row.key, document.id)
+        self._rename_nodes(ids)
+        names_document = self.dialect.field(nodes.c.data, "document") == former
+        query = select(nodes.c.key, nodes.c.data).where(nodes.c.key.in_(self.dialect.values(ids)), names_document)
+        renamed = [
+            {"at": key, "new": encode_json({**data, "document": document.id})}
+            for key, data in self._connection.execute(query)
+        ]
+        if renamed:
+            change = update(nodes).where(nodes.c.key == bindparam("at")).values(data=bindparam("new"))
+            self._connection.execute(change, renamed)
+
+    def set_folders(self, folders: Mapping[DocumentId, str]) -> None:
+        """Record the folders that documents were added with. Ids without a document are passed over."""
+        if folders:
+            statement = update(documents).where(documents.c.id == bindparam("document")).values(folder=bindparam("to"))
+            self._connection.execute(statement, [{"document": id, "to": folder} for id, folder in folders.items()])
+            self._changes_documents = True
+
+    def _rename_nodes(self, ids: Mapping[int, str]) -> None:
+        """Give nodes other ids. Their spaces get new versions, so that nobody uses ids that were read before."""
+        if not ids:
+            return
+        renaming = update(nodes).where(nodes.c.key == bindparam("at")).values(id=bindparam("new"))
+        self._connection.execute(renaming, [{"at": key, "new": name} for key, name in ids.items()])
+        stored = select(vectors.c.space, vectors.c.key, vectors.c.vector).where(
+            vectors.c.key.in_(self.dialect.values(ids))
+        )
+        by_space: dict[str, list[tuple[int, bytes]]] = defaultdict(list)
+        for space, key, vector in self._connection.execute(stored.order_by(vectors.c.key)):
+            by_space[space].append((key, vector))
+        for space, found in by_space.items():
+            rows = stack_vectors(vector for _, vector in found)
+            self.put_vectors(space, [key for key, _ in found], rows, replace=True)
+
+    def renew_passage(self, key: int) -> int:
+        """Remove a passage with all that was made from it, and add the same passage again. Returns its new key."""
+        row = dict(self._connection.execute(select(nodes).where(nodes.c.key == key)).mappings().one())
+        title = self._connection.scalar(select(documents.c.title).where(documents.c.key == row["document"]))
+        query = select(vectors.c.space, vectors.c.vector).where(vectors.c.key == key)
+        stored_vectors = self._connection.execute(query).all()
+        text = join_indexed_text(title or "", row["data"], row["text"])
+        self.dialect.forget_words(self._connection, [(key, text)])
+        self.remove_nodes([key])
+        del row["key"]
+        (fresh,) = self._insert_nodes([tuple({**row, "data": encode_json(row["data"])}.values())])
+        self.dialect.index_words(self._connection, [(fresh, text)])
+        for space, vector in stored_vectors:
+            self.put_vectors(space, [fresh], stack_vectors([vector]))
+        return fresh
+
+    # ------------------------------------------------------------ nodes
+
+    def put_nodes(self, made: Sequence[Node], *, lifetime: Lifetime = "all") -> dict[str, int]:
+        """Add nodes and their sources; a node that exists keeps its key and text and gets the new sources too.
+
+        `lifetime` says how long a node lives. "all": as long as all of its sources, because its text is about all of
+        them (a gist, a summary). "any": as long as one of its sources (an entity, a fact). "layer": until its layer
+        removes it; it only loses the links to sources that are removed. Sources are edges of the space `made-of:LAYER`,
+        `seen-in:LAYER` or `drawn-from:LAYER`; give a node the same lifetime each time. Ids are unique over all layers.
+        Returns keys by id.
+        """
+        keys = self._find_keys_of_nodes(made)
+        fresh = list({node.id: node for node in made if node.id not in keys}.values())
+        rows = ((n.id, n.layer, n.level, n.position, None, None, None, n.text, encode_json(n.data)) for n in fresh)
+        keys.update(zip((n.id for n in fresh), self._insert_nodes(rows), strict=True))
+        for space, pairs in self._pair_sources(made, keys, lifetime).items():
+            self._put_pairs(space, pairs)
+        return keys
+
+    def update_nodes(self, changed: Sequence[Node], *, lifetime: Lifetime = "all") -> dict[str, int]:
+        """Replace text, data, level, position and sources of nodes that exist; they keep their ids and keys.
+
+        For the other node layers, a node with a new text is one that was removed and made again: what was made from it
+        goes, if its lifetime says so, and the layers that had processed it process it again. Nodes of its own layer
+        are left to the layer. Vectors stay: replace them with `put_vectors`. Raises ValueError for a node that does
+        not exist. Returns keys by id.
+        """
+        keys = self._find_keys_of_nodes(changed)
+        if missing := [node.id for node in changed if node.id not in keys]:
+            raise ValueError(f"{missing[0]!r} is the id of no node: add it with put_nodes")
+        texts = dict(
+            self._connection.execute(
+                select(nodes.c.key, nodes.c.text).where(nodes.c.key.in_(self.dialect.values(keys.values())))
+            ).all()
+        )
+        rows = [
+            {"at": keys[n.id], "t": n.text, "l": n.level, "p": n.position, "d": encode_json(n.data)} for n in changed
+        ]
+        values: dict[str, Any] = {
+            "text": bindparam("t"),
+            "level": bindparam("l"),
+            "position": bindparam("p"),
+            "data": bindparam("d"),
+        }
+        if rows:
+            self._connection.execute(update(nodes).where(nodes.c.key == bindparam("at")).values(**values), rows)
+        self._replace_sources(changed, keys, lifetime)
+        reworded = [node for node in changed if texts[keys[node.id]] != node.text]
+        self._remove_derived([keys[node.id] for node in reworded], {node.layer for node in reworded})
+        return keys
+
+    def _replace_sources(self, changed: Sequence[Node], keys: Mapping[str, int], lifetime: Lifetime) -> None:
+        wanted = self._pair_sources(changed, keys, lifetime)
+        for layer in {node.layer for node in changed}:
+            nodes_of_layer = self.dialect.values(keys[node.id] for node in changed if node.layer == layer)
+            for space in list_source_spaces(layer):
+                query = select(edges.c.a, edges.c.b).where(edges.c.space == space, edges.c.a.in_(nodes_of_layer))
+                found = {(row.a, row.b) for row in self._connection.execute(query)}
+                self.remove_edges(space, np.array(sorted(found - wanted.get(space, {}).keys()), np.int64))
+        for space, pairs in wanted.items():
+            self._put_pairs(space, pairs)
+
+    def _remove_derived(self, keys: Sequence[int], layers: set[str]) -> None:
+        """Remove what other node layers than `layers` made from these nodes, as if the nodes were removed."""
+        if not keys:
+            return
+        layer_spaces = [space for layer in layers for space in list_source_spaces(layer)]
+        self.remove_nodes(find_orphans(self._connection, self.dialect, keys, keys, layer_spaces))
+        seen = and_(edges.c.space.startswith("seen-in:", autoescape=True), edges.c.space.not_in(layer_spaces))
+        self._drop_edges(and_(edges.c.b.in_(self.dialect.values(keys)), seen))
+        self._forget_intake(keys)
+
+    def _pair_sources(
+        self, made: Sequence[Node], keys: Mapping[str, int], lifetime: Lifetime
+    ) -> dict[str, dict[tuple[int, int], None]]:
+        """The keys of each node and each of its sources, by space."""
+        source_keys = self._find_keys({source for node in made for source in node.sources})
+        pairs: dict[str, dict[tuple[int, int], None]] = defaultdict(dict)
+        for node in made:
+            space = name_source_space(node.layer, lifetime)
+            pairs[space].update(((keys[node.id], source_keys[source]), None) for source in node.sources)
+        return pairs
+
+    def _put_pairs(self, space: str, pairs: Iterable[tuple[int, int]]) -> None:
+        table = np.array(list(pairs), np.int64).reshape(-1, 2)
+        self.put_edges(space, table[:, 0], table[:, 1], np.ones(len(table)))
+
+    def remove_nodes(self, keys: Iterable[int]) -> list[int]:
+        """Remove nodes with their edges and vectors, and the nodes made from them, if their lifetimes say so.
+
+        The removal is logged for the layers that had processed the nodes. Returns the keys of all removed.
+        """
+        removed = find_dependants(self._connection, self.dialect, keys)
+        if removed:
+            self._forget_intake(removed)
+            self._drop_edges(edges.c.a.in_(self.dialect.values(removed)))
+            self._drop_edges(edges.c.b.in_(self.dialect.values(removed)))
+            self._drop_vectors(vectors.c.key.in_(self.dialect.values(removed)))
+            self._connection.execute(delete(nodes).where(nodes.c.key.in_(self.dialect.values(removed))))
+        return removed
+
+    def _forget_intake(self, keys: Sequence[int]) -> None:
+        """Log these nodes as removed for the layers that had processed them or failed to, which forget them."""
+        taken = intake.c.node.in_(self.dialect.values(keys))
+        query = select(intake.c.layer, nodes.c.id.label("node")).join(nodes, nodes.c.key == intake.c.node).where(taken)
+        self.dialect.insert_new(self._connection, removals, query)
+        self._connection.execute(delete(intake).where(taken))
+
+    def _insert_nodes(self, rows: Iterable[tuple[Any, ...]]) -> list[int]:
+        """Insert rows with all columns but the key. Returns their keys."""
+        found = list(rows)
+        keys = self.dialect.find_new_keys(self._connection, nodes, len(found))
+        self.dialect.insert_rows(self._connection, nodes, [(key, *row) for key, row in zip(keys, found, strict=True)])
+        return keys
+
+    def _find_keys_of_nodes(self, made: Sequence[Node]) -> dict[str, int]:
+        layers = {node.id: node.layer for node in made}
+        found: dict[str, int] = {}
+        for node, key, layer in self.dialect.fetch(self._connection, _WITH_IDS, ids=list(layers)):
+            if layer != layers[node]:
+                raise ValueError(
+                    f"{node!r} is the id of a node in {layer!r} and in {layers[node]!r}: name the layer in ids"
+                )
+            found[node] = key
+        return found
+
+    def _find_keys(self, ids: Iterable[str]) -> dict[str, int]:
+        return {id: key for id, key, _ in self.dialect.fetch(self._connection, _WITH_IDS, ids=list(ids))}
+
+    # ------------------------------------------------------------ arrays
+
+    def put_vectors(self, space: str, keys: Sequence[int], rows: Rows, *, replace: bool = False) -> None:
+        """Add vectors (n, dimensions) for node keys without a vector in this space; with `replace`, also for others."""
+        at = np.asarray(keys, np.int64)
+        if len(at) != len(rows):
+            raise ValueError(f"{len(at)} keys for {len(rows)} vectors: give one key for each")
+        if not len(at):
+            return
+        if replace:
+            self._drop_vectors(and_(vectors.c.space == space, vectors.c.key.in_(self.dialect.values(at.tolist()))))
+        order = np.argsort(at)
+        at, table = at[order], np.ascontiguousarray(rows[order], dtype=np.float32)
+        for start in range(0, len(at), _BATCH):  # so that the rows are not all in memory twice
+            batch = slice(start, start + _BATCH)
+            values = [(space, key, row.tobytes()) for key, row in zip(at[batch].tolist(), table[batch], strict=True)]
+            self.dialect.insert_rows(self._connection, vectors, values)
+        self._changes[f"vectors/{space}"].add(at, table)
+
+    def put_edges(self, space: str, a: Keys, b: Keys, weights: Rows, *, replace: bool = False) -> None:
+        """Add edges between node keys; an edge that exists keeps its weight and its key.
+
+        With `replace`, it gets the new weight; of a pair that is given twice, the last weight counts.
+        """
+        rows = [(space, x, y, w) for x, y, w in zip(a.tolist(), b.tolist(), weights.tolist(), strict=True)]
+        if replace:
+            wanted = {(x, y): w for _, x, y, w in rows}
+            rows = [(space, *ends, w) for ends, w in wanted.items()]
+            self._reweight_edges(space, wanted)
+        if rows:
+            last = self.dialect.insert_missing_edges(self._connection, rows)
+            self._changes[f"edges/{space}"].add(*load_edges(self._connection, self.dialect, space, last))
+
+    def _reweight_edges(self, space: str, wanted: Mapping[tuple[int, int], float]) -> None:
+        """Give the edges that exist between these pairs of node keys other weights."""
+        pairs = np.array(list(wanted), np.int64).reshape(-1, 2)
+        keys, at = self.dialect.find_edges(self._connection, space, pairs)
+        order = np.argsort(keys)
+        keys, pairs, weights = keys[order], pairs[at[order]], np.array(list(wanted.values()), np.float64)[at[order]]
+        self.dialect.set_weights(self._connection, keys, weights)
+        self._changes[f"edges/{space}"].remove(keys.tolist())
+        self._changes[f"edges/{space}"].add(keys, np.column_stack((pairs, weights)))
+
+    def remove_edges(self, space: str, pairs: Keys | None = None) -> None:
+        """Remove the edges between these pairs of node keys (n, 2), or all edges of a space.
+
+        Pairs without an edge are passed over. No node is removed, also not one that loses its last source.
+        """
+        if pairs is None:
+            self._drop_edges(edges.c.space == space)
+        else:
+            keys, _ = self.dialect.find_edges(self._connection, space, pairs)
+            self._drop_edges(edges.c.key.in_(self.dialect.values(keys.tolist())))
+
+    def _drop_edges(self, condition: ColumnElement[bool]) -> None:
+        self._record_removed(
+            "edges", self._connection.execute(delete(edges).where(condition).returning(edges.c.space, edges.c.key))
+        )
+
+    def _drop_vectors(self, condition: ColumnElement[bool]) -> None:
+        self._record_removed(
+            "vectors",
+            self._connection.execute(delete(vectors).where(condition).returning(vectors.c.space, vectors.c.key)),
+        )
+
+    def _record_removed(self, kind: str, removed: Iterable[Any]) -> None:
+        keys: dict[str, list[int]] = defaultdict(list)
+        for space, key in removed:
+            keys[space].append(key)
+        for space, space_keys in keys.items():
+            self._changes[f"{kind}/{space}"].remove(space_keys)
+
+    # ------------------------------------------------------------ notes and intake
+
+    def put_note(self, kind: str, name: str, data: Any) -> None:
+        """Store a note; it replaces an earlier note of this kind and name."""
+        table = NOTES[kind]
+        key, note = table.c
+        stored = encode_json(data) if isinstance(note.type, RowObject) else data
+        self.dialect.upsert(self._connection, table, [{key.name: name, note.name: stored}])
+
+    def remove_note(self, kind: str, name: str) -> bool:
+        """Remove a note, and return whether it existed."""
+        table = NOTES[kind]
+        key, _ = table.c
+        return bool(self._connection.execute(delete(table).where(key == name)).rowcount)
+
+    def record_intake(self, layer: str, taken: Iterable[int], failed: Mapping[int, str] | None = None) -> None:
+        """Record which nodes a layer has processed, and which failed, each with its reason. Empties its removal log."""
+        rows = [{"layer": layer, "node": key, "failure": ""} for key in taken]
+        rows += [{"layer": layer, "node": key, "failure": reason} for key, reason in (failed or {}).items()]
+        if rows:
+            self.dialect.upsert(self._connection, intake, rows)
+        self._connection.execute(delete(removals).where(removals.c.layer == layer))
+
+    def forget_intake(self, layer: str) -> None:
+        """Forget what a layer has processed, removals too, so that it processes all nodes again."""
+        self._connection.execute(delete(removals).where(removals.c.layer == layer))
+        self._connection.execute(delete(intake).where(intake.c.layer == layer))
+
+    # ------------------------------------------------------------ changes of the arrays
+
+    def finish(self) -> dict[str, tuple[int, int, Delta]]:
+        """Give each changed space a new version. Returns, by space, the old version, the new one, and the changes."""
+        deltas: dict[str, tuple[int, int, Delta]] = {}
+        for space, changes in sorted(self._changes.items()):
+            if changes:
+                before = read_space_version(self._connection, space)
+                deltas[space] = (before, self._renew_version(space), changes.make_delta())
+        if self._changes_documents:
+            self._renew_version("documents")
+        return deltas
+
+    def _renew_version(self, space: str) -> int:
+        version = secrets.randbits(62) + 1  # a counter would repeat numbers after a tome is restored from a copy
+        self.dialect.upsert(self._connection, spaces, [{"space": space, "version": version}])
+        return version
+
+    def _find_moved_ids(self, key: int, name: DocumentId) -> dict[int, str]:
+        """The new ids, by key, of the passages of a document that is now called `name`, and of what they made."""
+        columns = (nodes.c.key, nodes.c.start, nodes.c.end, nodes.c.text)
+        passages = self._connection.execute(select(*columns).where(nodes.c.document == key)).all()
+        ids = {row.key: content_id("p", name, row.start, row.end, row.text) for row in passages}
+        made = self.dialect.values(self._find_made_of(ids))
+        query = select(nodes.c.key, nodes.c.id).where(nodes.c.key.in_(made))
+        return ids | {row.key: content_id(row.id[:1], "moved", name, row.id) for row in self._connection.execute(query)}
+
+    def _find_made_of(self, keys: Iterable[int]) -> set[int]:
+        """The nodes that were made from these, directly or not, by links of the spaces `made-of`."""
+        found: set[int] = set()
+        front = set(keys)
+        while front:
+            links = edges.c.space.startswith("made-of:", autoescape=True)
+            made = select(edges.c.a).where(edges.c.b.in_(self.dialect.values(front)), links)
+            front = set(self._connection.scalars(made)) - found
+            found |= front
+        return found

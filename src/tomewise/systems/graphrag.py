@@ -1,0 +1,116 @@
+"""Answers from a graph of relations with reports about its communities: GraphRAG."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from tomewise.language.roles.community_roles import REPORT_WORDS
+from tomewise.loops.drift import Drift, DriftLimits
+from tomewise.loops.local_context import LocalAnswer, LocalSearch, LocalShares
+from tomewise.loops.report_points import Chooser, LevelChoice, RatedChoice, ReportPoints
+from tomewise.loops.working_pictures import OnCommunities
+from tomewise.memory.communities.communities_layer import CommunitiesLayer
+from tomewise.memory.graph.graph_layer import GraphLayer
+from tomewise.recall.community_reports import CommunityReports
+from tomewise.recall.local_relations import LocalGraph
+from tomewise.systems.declaration import SystemDeclaration
+from tomewise.systems.kit import CONTEXT, Context, Count, Gleanings, Kit, Multiplies, Positive, Share, System
+from tomewise.types import Layer, Loop
+
+_POINT_WORDS = 400  # of the points of one batch
+
+
+def graphrag(
+    kit: Kit,
+    *,
+    mode: Annotated[
+        Literal["local", "global", "dynamic", "drift"],
+        Field(description="from what is near in the graph, all reports, reports rated first, or follow-up questions"),
+    ] = "local",
+    level: Annotated[Count, Field(description="the deepest level of communities whose reports are used")] = 2,
+    entities: Annotated[
+        Positive, Field(description="entities that a local search finds"), Multiplies("evidence", most=1000)
+    ] = 20,
+    relations: Annotated[
+        Share, Field(description="share of the context for entities and relations in a local answer; 0 for none")
+    ] = 0.35,
+    reports: Annotated[
+        Share, Field(description="share of the context for reports in a local answer; 0 for none, which needs none")
+    ] = 0.15,
+    threshold: Annotated[
+        int, Field(ge=0, le=5, description="the rating from which on a report is read with mode=dynamic")
+    ] = 1,
+    follow_ups: Annotated[
+        Count,
+        Field(description="follow-up questions of a round with mode=drift; 20 as published"),
+        Multiplies("calls of a question", most=50),
+    ] = 5,
+    depth: Annotated[
+        Count,
+        Field(description="rounds of follow-up questions with mode=drift; 3 as published"),
+        Multiplies("calls of a question", most=10),
+    ] = 2,
+    report_words: Annotated[
+        int, Field(ge=50, le=4000, description="words of a report at most; 2000 as published")
+    ] = REPORT_WORDS,
+    gleanings: Gleanings = 0,
+    context: Context = CONTEXT,
+) -> System:
+    """The recipe of `graphrag`: `memory.communities` over a `memory.graph` of relations."""
+    graph = GraphLayer(kit.store, kit.model, kit.embedder, style="relations", gleanings=gleanings)
+    communities = CommunitiesLayer(kit.store, kit.model, kit.embedder, graph.names, words=report_words)
+    shelf = CommunityReports(kit.store, kit.embedder, communities.communities)
+    near = LocalGraph(kit.store, kit.embedder, graph.names, entities=entities)
+    desk = kit.make_desk("as found")
+    search = LocalSearch(desk, near, shelf, level=level)
+    limits = DriftLimits(follow_ups=follow_ups, depth=depth, level=level)
+    choices: Mapping[str, Chooser] = {
+        "global": LevelChoice(level),
+        "dynamic": RatedChoice(desk, threshold=threshold, level=level),
+    }
+    loops: Mapping[str, Loop] = {
+        "local": LocalAnswer(desk, search, LocalShares(reports=reports, relations=relations), budget=context),
+        "drift": Drift(desk, shelf, search, limits, budget=context),
+        **{name: ReportPoints(desk, shelf, each, budget=context, words=_POINT_WORDS) for name, each in choices.items()},
+    }
+    needs_reports = reports > 0 or mode != "local"
+    layers: tuple[Layer, ...] = (graph, communities) if needs_reports else (graph,)
+    loop = OnCommunities(loops[mode], kit.store, communities.communities) if needs_reports else loops[mode]
+    return System(loop=loop, layers=layers)
+
+
+SYSTEMS: Mapping[str, SystemDeclaration] = {
+    "graphrag": SystemDeclaration(
+        recipe=graphrag,
+        kind="one search",
+        summary=(
+            "Group the entities of a graph into communities with a report about each; answer from what is near in the "
+            "graph, or from the reports about everything."
+        ),
+        paper="GraphRAG, arXiv 2404.16130",
+        about=(
+            "`mode=local` fills the context with reports, entities, relations and passages around 20 entities; "
+            "`global` asks every batch of reports for points and answers from the best; `dynamic` rates reports first, "
+            "from the coarsest level down; `drift` asks follow-up questions. Later builds keep the communities and "
+            "write only reports whose members or relations changed."
+        ),
+        deviations=(
+            "shares of one context in place of fixed budgets; all relations of a community reach its report; entities "
+            "of all components are found; passages stand beside the points of a global answer, so that it can quote; "
+            "DRIFT draws nothing at random."
+        ),
+        ablations={
+            "global": {"mode": "global"},
+            "dynamic": {"mode": "dynamic"},
+            "drift": {"mode": "drift"},
+            "global, level 0": {"mode": "global", "level": 0},
+            "global, level 1": {"mode": "global", "level": 1},
+            "without reports": {"reports": 0.0},
+            "without relations": {"relations": 0.0},
+        },
+        no_recall="has no ranking of its own: it fills shares of a context",
+    ),
+}

@@ -1,0 +1,190 @@
+"""Communities: the recursion of Leiden, and the moves that keep a partition while its graph changes."""
+
+from __future__ import annotations
+
+import random
+
+import igraph
+import pytest
+from graspologic_native import leiden
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.memory.communities.slow_reading import modularity, move
+
+from tomewise.memory.communities.partition import (
+    DIVIDED_FROM,
+    SEED,
+    Community,
+    Partition,
+    WeightedGraph,
+    measure_modularity,
+    renew,
+)
+
+Edges = dict[tuple[int, int], int]
+
+
+def make_graph(edges: Edges) -> WeightedGraph:
+    return WeightedGraph((a, b, float(weight)) for (a, b), weight in edges.items())
+
+
+def make_groups(groups: int, size: int, seed: int = 0) -> Edges:
+    """Groups with many edges inside, and some between them."""
+    dice = random.Random(seed)
+    edges: Edges = {}
+    for _ in range(4 * groups * size):
+        a = dice.randrange(groups * size)
+        near = a // size * size + dice.randrange(size)
+        b = near if dice.random() < 0.85 else dice.randrange(groups * size)
+        if a != b:
+            edges[min(a, b), max(a, b)] = dice.randint(1, 9)
+    return edges
+
+
+def check_sound(partition: Partition, graph: WeightedGraph) -> None:
+    """Each vertex with an edge once a level, children inside of their parent and all of it, none empty or too large."""
+    levels: dict[int, list[int]] = {}
+    for number, community in partition.communities.items():
+        assert number == community.number
+        assert community.members
+        levels.setdefault(community.level, []).extend(community.members)
+        children = partition.list_children(number)
+        if children:
+            assert len(community.members) >= DIVIDED_FROM
+            assert len(children) > 1
+            assert set().union(*(child.members for child in children)) == community.members
+            assert all(child.level == community.level + 1 for child in children)
+        if community.parent is None:
+            assert community.level == 0
+        else:
+            assert community.members < partition.communities[community.parent].members
+    assert sorted(levels.get(0, [])) == sorted(graph.neighbours)
+    assert all(len(members) == len(set(members)) for members in levels.values())
+
+
+def divide_slowly(edges: Edges, members: set[int]) -> set[frozenset[int]]:
+    """Leiden on the inner edges, in one order, as the page says."""
+    inner = sorted((a, b) for a, b in edges if a in members and b in members)
+    _, homes = leiden([(str(a), str(b), float(edges[a, b])) for a, b in inner], seed=SEED)
+    return {frozenset(int(v) for v in homes if homes[v] == home) for home in homes.values()}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_first_partition_is_leiden_again_and_again(seed: int) -> None:
+    edges = make_groups(12, 14, seed)
+    graph, partition = make_graph(edges), Partition()
+    renew(partition, graph, ())
+    check_sound(partition, graph)
+    top = {frozenset(each.members) for each in partition.list_children(None)}
+    assert top == divide_slowly(edges, set(graph.neighbours))
+    divided = 0
+    for number, community in partition.communities.items():
+        children = {frozenset(each.members) for each in partition.list_children(number)}
+        if len(community.members) < DIVIDED_FROM:
+            assert not children
+        else:
+            parts = divide_slowly(edges, community.members)
+            assert children == (parts if len(parts) > 1 else set())
+            divided += len(parts) > 1
+    assert divided
+
+
+def test_a_partition_depends_on_no_order() -> None:
+    edges = make_groups(8, 12)
+    first, second = Partition(), Partition()
+    renew(first, make_graph(edges), ())
+    backwards = {pair: edges[pair] for pair in sorted(edges, reverse=True)}
+    renew(second, WeightedGraph((b, a, float(weight)) for (a, b), weight in backwards.items()), ())
+    assert first == second
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_modularity_is_that_of_igraph(seed: int) -> None:
+    edges = make_groups(4, 6, seed)
+    graph = igraph.Graph(n=24, edges=list(edges))
+    parts = [[vertex for vertex in range(24) if vertex % 5 == part] for part in range(5)]
+    parts = [[vertex for vertex in part if vertex in make_graph(edges).neighbours] for part in parts]
+    expected = graph.modularity([vertex % 5 for vertex in range(24)], weights=list(edges.values()))
+    assert measure_modularity(make_graph(edges), parts) == pytest.approx(expected)
+    assert float(modularity(edges, parts)) == pytest.approx(expected)
+
+
+homes_of_few = st.lists(st.integers(0, 3), min_size=9, max_size=9)
+edges_of_few = st.dictionaries(
+    st.tuples(st.integers(0, 8), st.integers(0, 8)).filter(lambda pair: pair[0] < pair[1]),
+    st.integers(1, 6),
+    min_size=1,
+    max_size=18,
+)
+
+
+@given(edges=edges_of_few, homes=homes_of_few, touched=st.sets(st.integers(0, 8)))
+@settings(max_examples=300, deadline=None)
+def test_touched_vertices_move_as_the_page_says(edges: Edges, homes: list[int], touched: set[int]) -> None:
+    graph = make_graph(edges)
+    vertices = set(graph.neighbours)
+    parts = [part for home in range(4) if (part := {v for v in vertices if homes[v] == home})]
+    communities = {n: Community(n, 0, None, set(part)) for n, part in enumerate(parts, start=1)}
+    partition = Partition(communities, len(parts))
+    renew(partition, graph, touched & vertices)
+    check_sound(partition, graph)
+    found = [each.members for each in sorted(partition.communities.values(), key=lambda each: each.number)]
+    assert found == move(edges, parts, touched & vertices)
+
+
+@given(
+    steps=st.lists(
+        st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30), st.integers(0, 5)), min_size=1, max_size=25),
+        min_size=1,
+        max_size=8,
+    )
+)
+@settings(max_examples=150, deadline=None)
+def test_any_changes_leave_a_sound_partition(steps: list[list[tuple[int, int, int]]]) -> None:
+    edges = make_groups(3, 10)
+    partition = Partition()
+    renew(partition, make_graph(edges), ())
+    for changes in steps:
+        touched = set()
+        for a, b, weight in changes:
+            if a != b:
+                edges.pop((min(a, b), max(a, b)), None)
+                if weight:
+                    edges[min(a, b), max(a, b)] = weight
+                touched |= {a, b}
+        graph = make_graph(edges)
+        renew(partition, graph, touched)
+        check_sound(partition, graph)
+
+
+def test_what_is_not_touched_stays() -> None:
+    edges = make_groups(12, 14)
+    partition = Partition()
+    renew(partition, make_graph(edges), ())
+    before = {number: frozenset(each.members) for number, each in partition.communities.items()}
+    renew(partition, make_graph(edges), ())
+    assert {number: frozenset(each.members) for number, each in partition.communities.items()} == before
+    pair = next((a, b) for a in range(14) for b in range(14, 28) if (a, b) not in edges)
+    edges[pair] = 1
+    renew(partition, make_graph(edges), set(pair))
+    after = {number: frozenset(each.members) for number, each in partition.communities.items()}
+    assert sum(after.get(number) == members for number, members in before.items()) > 0.9 * len(before)
+
+
+def test_a_partition_that_is_kept_stays_nearly_as_good_as_a_new_one() -> None:
+    edges = make_groups(20, 12)
+    dice = random.Random(3)
+    rest = dice.sample(sorted(edges), len(edges) // 2)
+    later = {pair: edges.pop(pair) for pair in rest}
+    partition = Partition()
+    renew(partition, make_graph(edges), ())
+    for start in range(0, len(rest), 5):
+        new = rest[start : start + 5]
+        edges |= {pair: later[pair] for pair in new}
+        renew(partition, make_graph(edges), {vertex for pair in new for vertex in pair})
+    graph, fresh = make_graph(edges), Partition()
+    renew(fresh, graph, ())
+    kept, best = (
+        measure_modularity(graph, [each.members for each in found.list_children(None)]) for found in (partition, fresh)
+    )
+    assert kept > 0.93 * best

@@ -1,0 +1,135 @@
+"""Replies of models: on disk when put returns, shared commits, errors that reach all callers."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+
+import pytest
+from sqlalchemy import Connection
+from tests.patience import SOON
+
+from tomewise.errors import Locked
+from tomewise.store.records import SETTINGS
+from tomewise.store.sql.call_cache import StoredCalls
+from tomewise.store.sql.sql_store import SqlStore
+
+
+def read_replies(path: Path) -> dict[str, str]:
+    """The replies by key, read through another connection."""
+    connection = sqlite3.connect(path)
+    rows = dict(connection.execute("SELECT key, reply FROM calls").fetchall())
+    connection.close()
+    return rows
+
+
+class Gate:
+    """Transactions that wait for a signal, and then fail if `error` is set. `count` counts them."""
+
+    def __init__(self, store: SqlStore) -> None:
+        self.store = store
+        self.passes = Event()
+        self.begun = Event()
+        self.error: Exception | None = None
+        self.count = 0
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        self.count += 1
+        self.begun.set()
+        assert self.passes.wait(SOON)
+        if self.error:
+            raise self.error
+        with self.store._begin_write() as connection:
+            yield connection
+
+
+@pytest.fixture
+def gate(store: SqlStore) -> Gate:
+    return Gate(store)
+
+
+@pytest.fixture
+def calls(gate: Gate) -> Iterator[StoredCalls]:
+    made = StoredCalls(gate.store.dialect, gate.store.read, gate.write)
+    yield made
+    gate.passes.set()
+    made.close()
+
+
+async def test_a_reply_is_on_disk_when_put_returns(store: SqlStore) -> None:
+    assert await store.calls.get("k") is None
+    await store.calls.keep("k", role="answer", model="m", reply='{"text": "潮"}')
+    assert read_replies(store.path) == {"k": '{"text": "潮"}'}
+    assert await store.calls.get("k") == '{"text": "潮"}'
+    await store.calls.keep("k", role="answer", model="m", reply="another", since="now")
+    assert read_replies(store.path) == {"k": "another"}
+    assert await store.calls.get("k", since="then") is None
+    assert await store.calls.get("k", since="now") == await store.calls.get("k") == "another"
+    await store.calls.drop("k")
+    assert read_replies(store.path) == {}
+
+
+async def test_waiting_callers_share_a_commit(calls: StoredCalls, gate: Gate) -> None:
+    puts = [asyncio.create_task(calls.keep(str(n), role="r", model="m", reply="x")) for n in range(200)]
+    await asyncio.sleep(0)
+    gate.passes.set()
+    await asyncio.gather(*puts)
+    assert len(read_replies(gate.store.path)) == 200
+    assert gate.count <= 3
+
+
+async def test_many_puts_from_many_loops(store: SqlStore) -> None:
+    async def put_many(loop: int) -> None:
+        await asyncio.gather(*(store.calls.keep(f"{loop}-{n}", role="r", model="m", reply="x") for n in range(50)))
+
+    await asyncio.gather(*(asyncio.to_thread(asyncio.run, put_many(loop)) for loop in range(4)))
+    assert len(read_replies(store.path)) == 200
+
+
+async def test_an_error_reaches_all_waiting_callers_and_no_later_ones(calls: StoredCalls, gate: Gate) -> None:
+    gate.error = Locked("busy")
+    puts = [asyncio.create_task(calls.keep(str(n), role="r", model="m", reply="x")) for n in range(5)]
+    await asyncio.to_thread(gate.begun.wait, SOON)
+    gate.passes.set()
+    results = await asyncio.gather(*puts, return_exceptions=True)
+    assert [type(result) for result in results] == [Locked] * 5
+    assert read_replies(gate.store.path) == {}
+    gate.error = None
+    await calls.keep("later", role="r", model="m", reply="x")
+    assert list(read_replies(gate.store.path)) == ["later"]
+
+
+async def test_a_caller_who_is_cancelled_loses_no_reply(calls: StoredCalls, gate: Gate) -> None:
+    first = asyncio.create_task(calls.keep("first", role="r", model="m", reply="x"))
+    second = asyncio.create_task(calls.keep("second", role="r", model="m", reply="x"))
+    await asyncio.to_thread(gate.begun.wait, SOON)
+    first.cancel()
+    await asyncio.sleep(0)
+    gate.passes.set()
+    await second
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    assert set(read_replies(gate.store.path)) == {"first", "second"}
+
+
+async def test_puts_wait_for_a_long_transaction_of_this_process(store: SqlStore) -> None:
+    with store.write() as change:
+        put = asyncio.create_task(store.calls.keep("k", role="r", model="m", reply="x"))
+        await asyncio.sleep(0.05)
+        assert not put.done()
+        change.put_note(SETTINGS, "a", "b")
+    await put
+    assert list(read_replies(store.path)) == ["k"]
+
+
+async def test_the_mean_length_needs_enough_replies(store: SqlStore) -> None:
+    for number in range(8):
+        assert store.calls.mean_reply_bytes("r", "m") is None
+        await store.calls.keep(str(number), role="r", model="m", reply="潮" * (number + 1))
+    assert store.calls.mean_reply_bytes("r", "m") == 13.5
+    assert store.calls.mean_reply_bytes("other", "m") is None

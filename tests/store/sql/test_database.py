@@ -1,0 +1,233 @@
+"""Opening files that are tomes and files that are not; one writer, many readers."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sqlalchemy import inspect
+from sqlalchemy.exc import IntegrityError
+from tests.store.contract import MakeStore, add
+
+from tomewise.errors import Locked, StoreError
+from tomewise.store.lookups import read_vectors
+from tomewise.store.rights import work_alone
+from tomewise.store.sql import database
+from tomewise.store.sql.schema import APPLICATION_ID, LATEST, TABLES
+from tomewise.store.sql.sql_store import SqlStore
+from tomewise.types import Document
+
+ONE = Document(id="one", text="a cat sat on a mat")
+
+
+def sqlite_file(path: Path, *statements: str) -> Path:
+    connection = sqlite3.connect(path)
+    for statement in statements:
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
+    return path
+
+
+def open_and_fail(path: Path, *, create: bool = True) -> str:
+    with pytest.raises(StoreError) as caught:
+        SqlStore.open(path, create=create)
+    assert str(path) in str(caught.value) or str(path.parent) in str(caught.value)
+    return str(caught.value)
+
+
+def test_missing_files_are_made_only_when_wanted(tmp_path: Path) -> None:
+    assert "add something first" in open_and_fail(tmp_path / "none.tome", create=False)
+    assert not (tmp_path / "none.tome").exists()
+    assert "make it first" in open_and_fail(tmp_path / "no" / "none.tome")
+    assert "is a folder" in open_and_fail(tmp_path)
+
+
+def test_empty_files_are_new_tomes(tmp_path: Path) -> None:
+    (tmp_path / "empty.tome").touch()
+    assert "found no tome" in open_and_fail(tmp_path / "empty.tome", create=False)
+    store = SqlStore.open(tmp_path / "empty.tome")
+    assert store.documents() == []
+    store.close()
+
+
+@pytest.mark.parametrize("content", [b"x", b"%PDF-1.7 and so on", b"\x00" * 5000])
+def test_other_files_are_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "some.pdf"
+    path.write_bytes(content)
+    assert "is not a tome" in open_and_fail(path)
+    assert path.read_bytes() == content
+
+
+def test_other_databases_are_refused_and_left_alone(tmp_path: Path) -> None:
+    path = sqlite_file(tmp_path / "some.db", "CREATE TABLE mine (a)")
+    assert "is an SQLite file but not a tome" in open_and_fail(path)
+    connection = sqlite3.connect(path)
+    assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("mine",)]
+    connection.close()
+
+
+def test_tomes_of_the_future_are_refused(tmp_path: Path) -> None:
+    path = sqlite_file(
+        tmp_path / "new.tome", f"PRAGMA application_id = {APPLICATION_ID}", f"PRAGMA user_version = {LATEST + 1}"
+    )
+    message = open_and_fail(path)
+    assert f"format {LATEST + 1}" in message
+    assert "pip install -U" in message
+
+
+@pytest.mark.parametrize("share", [0.02, 0.5, 0.9])
+def test_cut_files_are_named_damaged(tmp_path: Path, open_store: MakeStore, share: float) -> None:
+    store = open_store("whole.tome")
+    add(store, ONE)
+    store.close()
+    whole = store.path.read_bytes()
+    path = tmp_path / "cut.tome"
+    path.write_bytes(whole[: int(len(whole) * share)])
+    assert "damaged" in open_and_fail(path)
+
+
+def test_garbage_behind_a_good_header_is_named_damaged(tmp_path: Path) -> None:
+    (tmp_path / "bad.tome").write_bytes(b"SQLite format 3\x00" + b"\x07" * 10_000)
+    assert "damaged" in open_and_fail(tmp_path / "bad.tome")
+
+
+def test_damage_met_later_is_named_too(open_store: MakeStore) -> None:
+    store = open_store("test.tome")
+    add(store, ONE)
+    store.close()
+    content = bytearray(store.path.read_bytes())
+    content[8192 * 2 :] = os.urandom(len(content) - 8192 * 2)
+    store.path.write_bytes(bytes(content))
+    with pytest.raises(StoreError, match="damaged"):
+        SqlStore.open(store.path).documents()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_file_that_cannot_be_written_is_named(open_store: MakeStore) -> None:
+    store = open_store("test.tome")
+    store.close()
+    store.path.chmod(0o400)
+    store.path.parent.chmod(0o500)
+    try:
+        again = open_store("test.tome")
+        with pytest.raises(StoreError, match="check the permissions"), again.write():
+            pass
+    finally:
+        store.path.parent.chmod(0o700)
+
+
+def test_a_read_only_database_is_named_as_such(store: SqlStore) -> None:
+    def fail() -> None:
+        with database.translate_errors(store.path):
+            raise sqlite3.OperationalError("attempt to write a readonly database")
+
+    with pytest.raises(StoreError, match="check the permissions"):
+        fail()
+
+
+def test_mistakes_of_a_program_are_not_named_damage(store: SqlStore) -> None:
+    add(store, ONE)
+    keys = store.node_keys("passages")
+    with pytest.raises(IntegrityError), store.write() as change:
+        change.put_vectors("passages", keys, read_vectors(store, "passages").rows)
+
+
+def test_paths_may_hold_anything(tmp_path: Path) -> None:
+    path = tmp_path / "what? 100% #1 é.tome"
+    store = SqlStore.open(path)
+    add(store, ONE)
+    store.close()
+    assert path.exists()
+    again = SqlStore.open(path, create=False)
+    assert again.document("one") == ONE
+    again.close()
+
+
+def test_migrations_from_blank_make_the_tables(store: SqlStore) -> None:
+    with store.read() as connection:
+        assert connection.exec_driver_sql("PRAGMA user_version").scalar_one() == LATEST
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar_one() == "wal"
+        for name, table in TABLES.tables.items():
+            columns = inspect(connection).get_columns(name)
+            assert [column["name"] for column in columns] == [column.name for column in table.columns]
+            assert {c["name"] for c in columns if not c["nullable"]} >= {
+                c.name for c in table.columns if not c.nullable and not c.primary_key
+            }
+
+
+def test_opening_changes_nothing(store: SqlStore, open_store: MakeStore) -> None:
+    add(store, ONE)
+    again = open_store("test.tome")
+    assert again.versions(["vectors/passages"]) == store.versions(["vectors/passages"]) != {"vectors/passages": 0}
+    assert read_vectors(again, "passages").rows.tolist() == read_vectors(store, "passages").rows.tolist()
+
+
+# ---------------------------------------------------------------- one writer
+
+
+@pytest.mark.parametrize("kind", ["IMMEDIATE", "EXCLUSIVE"])
+def test_a_second_writer_gets_an_error_and_readers_continue(
+    kind: str, open_store: MakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "BUSY_SECONDS", 0.1)
+    store = open_store("test.tome")
+    add(store, ONE)
+    writer = sqlite3.connect(store.path, isolation_level=None)
+    writer.execute(f"BEGIN {kind}")
+    try:
+        with pytest.raises(Locked, match="another program"):
+            add(store, Document(id="two", text="a dog sat"))
+        assert [record.id for record in store.documents()] == ["one"]
+        assert open_store("test.tome").document("one") == ONE
+        assert len(read_vectors(store, "passages").keys) == 2
+    finally:
+        writer.execute("ROLLBACK")
+        writer.close()
+    add(store, Document(id="two", text="a dog sat"))
+    assert len(store.documents()) == 2
+
+
+def test_only_one_is_exclusive_in_this_process(store: SqlStore, open_store: MakeStore) -> None:
+    twin = open_store("test.tome")
+    with work_alone(store, "add"):
+        for second in (store, twin):
+            with pytest.raises(Locked), work_alone(second, "add"):
+                pass
+        add(store, ONE)
+        assert twin.document("one") == ONE
+    with work_alone(twin, "add"), pytest.raises(Locked), work_alone(store, "add"):
+        pass
+
+
+def test_only_one_is_exclusive_in_all_processes(store: SqlStore) -> None:
+    script = """
+import sys
+from pathlib import Path
+from tomewise.errors import Locked
+from tomewise.store.rights import work_alone
+from tomewise.store.sql.sql_store import SqlStore
+store = SqlStore.open(Path(sys.argv[1]))
+try:
+    with work_alone(store, "add"):
+        print("mine", flush=True)
+        sys.stdin.read()
+except Locked:
+    print("locked", len(store.documents()))
+"""
+    command = [sys.executable, "-c", script, str(store.path)]
+    add(store, ONE)
+    with work_alone(store, "add"):
+        assert subprocess.run(command, input="", text=True, capture_output=True, check=True).stdout == "locked 1\n"
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == "mine\n"
+        with pytest.raises(Locked), work_alone(store, "add"):
+            pass
+        owner.kill()
+    with work_alone(store, "add"):  # the lock of a killed process is free
+        assert len(store.documents()) == 1

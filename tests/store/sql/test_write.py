@@ -1,0 +1,320 @@
+"""The effects of each change, compared with cases computed by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.store.contract import MakeStore, add, assert_arrays_follow, cut_passages, remove
+
+from tomewise.memory.build_records import forget_layer, record_build
+from tomewise.store.export import export
+from tomewise.store.lookups import find_derived, find_keys, read_edges, read_places, read_sources, read_vectors
+from tomewise.store.records import BUILDS
+from tomewise.store.sql.sql_store import SqlStore
+from tomewise.store.sql.write import Write
+from tomewise.types import Document, Node
+
+DOCUMENTS = [Document(id=name, text=f"text of {name}.") for name in ("one", "two", "three")]
+
+
+def node(name: str, *sources: str, layer: str = "made") -> Node:
+    return Node(id=name, layer=layer, text=name, sources=sources)
+
+
+@pytest.fixture
+def store_with_rows(store: SqlStore) -> SqlStore:
+    with store.write() as change:
+        for document in DOCUMENTS:
+            change.put_document(document, "", cut_passages(document, 100))
+    return store
+
+
+def ids(store: SqlStore) -> list[str]:
+    return [passage.id for passage in store.passages().values()]  # of one, three, two
+
+
+def test_a_removal_reaches_every_level_of_nodes_made_from_it(store_with_rows: SqlStore) -> None:
+    first, third, second = ids(store_with_rows)
+    with store_with_rows.write() as change:
+        change.put_nodes([node("a", first), node("b", second), node("both", first, second)])
+        change.put_nodes([node("aa", "a"), node("top", "aa", "b")])
+        change.put_nodes([node("seen", "a", "b", layer="s"), node("lone", "aa", layer="s")], lifetime="any")
+        change.put_nodes([node("on-lone", "lone")])
+    gone = remove(store_with_rows, "one")
+    left = {found.id for layer in ("made", "s") for found in store_with_rows.nodes(layer).values()}
+    assert left == {"b", "seen"}
+    assert len(gone) == len(set(gone)) == 7  # the passage, a, both, aa, top, lone, on-lone
+    remove(store_with_rows, "two")
+    assert store_with_rows.nodes("s") == store_with_rows.nodes("made") == {}
+    assert ids(store_with_rows) == [third]
+
+
+def test_a_shared_node_goes_when_all_its_sources_are_removed_at_once(store_with_rows: SqlStore) -> None:
+    first, third, second = ids(store_with_rows)
+    with store_with_rows.write() as change:
+        change.put_nodes([node("x", first, second, layer="s"), node("y", first, third, layer="s")], lifetime="any")
+    keys = find_keys(store_with_rows, [first, second, "unknown"])
+    assert set(keys) == {first, second}
+    with store_with_rows.write() as change:
+        change.remove_nodes(keys.values())
+    assert [found.id for found in store_with_rows.nodes("s").values()] == ["y"]
+
+
+def test_nodes_that_exist_keep_their_text_and_gain_sources(store_with_rows: SqlStore) -> None:
+    first, third, second = ids(store_with_rows)
+    with store_with_rows.write() as change:
+        shared = change.put_nodes([node("x", second, layer="s")], lifetime="any")
+        again = Node(id="x", layer="s", text="other", sources=(first, second))
+        assert change.put_nodes([again, again, node("y", third, layer="s")], lifetime="any")["x"] == shared["x"]
+    keys = find_keys(store_with_rows, [first, second])
+    assert store_with_rows.nodes_at([shared["x"]])[shared["x"]].text == "x"
+    assert read_sources(store_with_rows, [shared["x"]], "s") == {shared["x"]: [keys[first], keys[second]]}
+    assert find_derived(store_with_rows, [keys[first], 10_000], "seen-in:s") == {keys[first]: [shared["x"]], 10_000: []}
+
+
+def test_only_passages_have_places(store_with_rows: SqlStore) -> None:
+    _, third, second = ids(store_with_rows)
+    with store_with_rows.write() as change:
+        change.put_nodes([node("x", second)])
+    assert read_places(store_with_rows, [second, "x", "unknown", third]) == {second: ("two", 0), third: ("three", 0)}
+    assert read_places(store_with_rows, []) == {}
+
+
+def test_an_id_belongs_to_one_layer(store_with_rows: SqlStore) -> None:
+    with store_with_rows.write() as change:
+        change.put_nodes([node("x")])
+    message = "'x' is the id of a node in 'made' and in 's'"
+    with pytest.raises(ValueError, match=message), store_with_rows.write() as change:
+        change.put_nodes([node("x", layer="s")])
+
+
+def test_edges_are_kept_once_and_the_first_weight_stays(store_with_rows: SqlStore) -> None:
+    a, b, c = store_with_rows.node_keys("passages")
+    with store_with_rows.write() as change:
+        change.put_edges("e", np.array([a, a]), np.array([b, b]), np.array([1.0, 2.0]))
+    version = store_with_rows.versions(["edges/e"])
+    with store_with_rows.write() as change:
+        change.put_edges("e", np.array([a]), np.array([b]), np.array([3.0]))
+    assert store_with_rows.versions(["edges/e"]) == version, "nothing changed"
+    with store_with_rows.write() as change:
+        change.put_edges("e", np.array([b, a, c]), np.array([a, b, c]), np.array([4.0, 5.0, 6.0]))
+        change.put_edges("other", np.array([a]), np.array([b]), np.array([7.0]))
+    assert read_edges(store_with_rows, "e").rows.tolist() == [[a, b, 1.0], [b, a, 4.0], [c, c, 6.0]]
+    with store_with_rows.write() as change:
+        change.remove_edges("e")
+    assert read_edges(store_with_rows, "e").rows.tolist() == []
+    assert read_edges(store_with_rows, "other").rows.tolist() == [[a, b, 7.0]]
+    assert_arrays_follow(store_with_rows)
+
+
+def test_what_comes_and_goes_in_one_transaction_leaves_no_trace(store_with_rows: SqlStore) -> None:
+    with store_with_rows.write() as change:
+        change.put_document(Document(id="guest", text="x"), "", [])
+        keys = change.put_nodes([node("x", ids(store_with_rows)[0])])
+        change.put_vectors("made", list(keys.values()), np.ones((1, 4), np.float32))
+        change.remove_nodes(keys.values())
+        change.remove_document("guest")
+    assert store_with_rows.versions(["vectors/made"]) == {"vectors/made": 0}
+    assert read_edges(store_with_rows, "made-of:made").rows.tolist() == []
+    assert len(store_with_rows.documents()) == 3
+
+
+def test_more_keys_than_a_statement_takes_parameters(store: SqlStore) -> None:
+    many = [node(f"n{number}") for number in range(33_000)]
+    with store.write() as change:
+        keys = change.put_nodes(many)
+        at = np.array(list(keys.values()))
+        change.put_edges("e", at[:-1], at[1:], np.ones(len(at) - 1))
+    assert len(store.nodes_at(keys.values())) == len(find_keys(store, keys)) == 33_000
+    with store.write() as change:
+        assert len(change.remove_nodes(at[5:])) == 32_995  # integers of NumPy are accepted
+    assert read_edges(store, "e").rows.shape == (4, 3)
+
+
+def test_a_node_of_its_layer_loses_sources_and_stays(store_with_rows: SqlStore) -> None:
+    first, _, second = ids(store_with_rows)
+    with store_with_rows.write() as change:
+        keys = change.put_nodes([node("x", first, second), node("y", first)], lifetime="layer")
+        change.put_nodes([node("on-x", "x", layer="above")])
+    sources = find_keys(store_with_rows, [first, second])
+    assert read_sources(store_with_rows, [keys["x"]], "made") == {keys["x"]: [sources[first], sources[second]]}
+    assert remove(store_with_rows, "one") == [sources[first]]
+    assert read_sources(store_with_rows, keys.values(), "made") == {keys["x"]: [sources[second]], keys["y"]: []}
+    with store_with_rows.write() as change:
+        change.remove_nodes([keys["x"]])
+    assert list(store_with_rows.nodes("made")) == [keys["y"]]
+    assert store_with_rows.nodes("above") == {}
+    assert_arrays_follow(store_with_rows)
+
+
+def test_a_node_is_updated_in_place(store_with_rows: SqlStore) -> None:
+    first, third, second = ids(store_with_rows)
+    with store_with_rows.write() as change:
+        keys = change.put_nodes([node("x", first, second), node("top", "x")], lifetime="any")
+        change.put_vectors("made", [keys["x"]], np.ones((1, 4), np.float32))
+    with store_with_rows.write() as change:
+        later = Node(id="x", layer="made", text="new", sources=(second, third), level=2, data={"known as": ["É", 1]})
+        assert change.update_nodes([later], lifetime="any") == {"x": keys["x"]}
+        change.put_vectors("made", [keys["x"]], np.full((1, 4), 2, np.float32), replace=True)
+    found = store_with_rows.nodes_at([keys["x"]])[keys["x"]]
+    assert (found.text, found.level, found.data) == ("new", 2, {"known as": ["É", 1]})
+    below = find_keys(store_with_rows, [second, third])
+    assert read_sources(store_with_rows, [keys["x"]], "made") == {keys["x"]: [below[third], below[second]]}
+    assert read_sources(store_with_rows, [keys["top"]], "made") == {keys["top"]: [keys["x"]]}, (
+        "its own layer sees to it"
+    )
+    assert read_vectors(store_with_rows, "made").rows.tolist() == [[2, 2, 2, 2]]
+    assert_arrays_follow(store_with_rows)
+    with pytest.raises(ValueError, match="'z' is the id of no node"), store_with_rows.write() as change:
+        change.update_nodes([node("z")])
+
+
+def test_a_new_text_reaches_the_layers_above(store_with_rows: SqlStore) -> None:
+    first, _, second = ids(store_with_rows)
+    with store_with_rows.write() as change:
+        keys = change.put_nodes([node("x", first), node("y", second)], lifetime="any")
+        keys |= change.put_nodes([node("gist", "x", layer="gists")])
+        keys |= change.put_nodes([node("both", "x", "y", layer="s"), node("one", "x", layer="s")], lifetime="any")
+        keys |= change.put_nodes([node("kept", "x", layer="k")], lifetime="layer")
+        for layer in ("gists", "s"):
+            change.record_intake(layer, [keys["x"], keys["y"]])
+            record_build(change, layer, {})
+    with store_with_rows.write() as change:
+        change.update_nodes([Node(id="y", layer="made", text="y", sources=(first,), data={"only": "data"})])
+    assert store_with_rows.find_pending_keys("s", ["made"]) == [], "the text is the same"
+    with store_with_rows.write() as change:
+        change.update_nodes([Node(id="x", layer="made", text="new", sources=(first,))], lifetime="any")
+    left = {found.id for layer in ("gists", "s", "k") for found in store_with_rows.nodes(layer).values()}
+    assert left == {"both", "kept"}
+    assert read_sources(store_with_rows, [keys["both"]], "s") == {keys["both"]: [keys["y"]]}
+    assert read_sources(store_with_rows, [keys["kept"]], "k") == {keys["kept"]: [keys["x"]]}
+    for layer in ("gists", "s"):
+        assert store_with_rows.find_pending_keys(layer, ["made"]) == [keys["x"]]
+        assert store_with_rows.find_removed_ids(layer) == ("x",)
+    assert_arrays_follow(store_with_rows)
+
+
+def test_removals_are_logged_until_the_layer_is_built(store_with_rows: SqlStore) -> None:
+    first, third, second = ids(store_with_rows)
+    keys = find_keys(store_with_rows, [first, third, second])
+    with store_with_rows.write() as change:
+        made = change.put_nodes([node("x", first)])
+        change.record_intake("l", [keys[first], keys[second]], {keys[third]: "no reply"})
+        change.record_intake("above", made.values())
+    before = list(export(store_with_rows))
+    with pytest.raises(ValueError, match="no node"):
+        _remove_in_vain(store_with_rows, "one")
+    assert store_with_rows.find_removed_ids("l") == ()
+    remove(store_with_rows, "one")
+    remove(store_with_rows, "three")
+    assert store_with_rows.find_removed_ids("l") == tuple(sorted([first, third]))
+    assert store_with_rows.find_removed_ids("above") == ("x",)
+    assert store_with_rows.find_removed_ids("other") == ()
+    with store_with_rows.write() as change:
+        change.put_document(DOCUMENTS[0], "", cut_passages(DOCUMENTS[0], 100))
+        change.record_intake("l", [])
+    assert store_with_rows.find_removed_ids("l") == ()
+    assert store_with_rows.find_removed_ids("above") == ("x",)
+    assert set(export(store_with_rows)) < set(before), "the log is no part of the memory"
+
+
+def _remove_in_vain(store: SqlStore, document: str) -> None:
+    with store.write() as change:
+        change.remove_document(document)
+        change.update_nodes([node("none")])
+
+
+PAIRS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 9)), max_size=6)
+STEPS = st.lists(st.tuples(st.sampled_from(["put", "reweight", "remove"]), PAIRS), max_size=4)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(STEPS, max_size=4))
+def test_edges_are_what_a_dictionary_would_hold(history: list[list[tuple[str, list[tuple[int, int, int]]]]]) -> None:
+    with TemporaryDirectory() as folder:
+        store = SqlStore.open(Path(folder) / "a.tome")
+        with store.write() as change:
+            change.put_nodes([node(f"n{number}") for number in range(4)])
+            change.put_edges("other", np.array([1]), np.array([2]), np.array([0.5]))
+        truth: dict[tuple[int, int], float] = {}
+        for transaction in history:
+            with store.write() as change:
+                for step, rows in transaction:
+                    _change_edges(change, truth, step, [(a + 1, b + 1, float(weight)) for a, b, weight in rows])
+            assert {(a, b): weight for a, b, weight in read_edges(store, "e").rows.tolist()} == truth
+            assert_arrays_follow(store)
+        assert read_edges(store, "other").rows.tolist() == [[1, 2, 0.5]]
+        store.close()
+
+
+def _change_edges(
+    change: Write, truth: dict[tuple[int, int], float], step: str, rows: list[tuple[int, int, float]]
+) -> None:
+    pairs = np.array([row[:2] for row in rows], np.int64).reshape(-1, 2)
+    weights = np.array([row[2] for row in rows], np.float64)
+    if step == "put":
+        change.put_edges("e", pairs[:, 0], pairs[:, 1], weights)
+        for a, b, weight in rows:
+            truth.setdefault((a, b), weight)
+    elif step == "reweight":
+        change.put_edges("e", pairs[:, 0], pairs[:, 1], weights, replace=True)
+        truth.update({(a, b): weight for a, b, weight in rows})
+    else:
+        change.remove_edges("e", pairs)
+        for a, b, _ in rows:
+            truth.pop((a, b), None)
+
+
+def test_a_layer_remembers_what_it_has_taken_in(store_with_rows: SqlStore) -> None:
+    first, third, second = store_with_rows.node_keys("passages")
+    assert store_with_rows.find_pending_keys("l", ["passages"]) == [first, third, second]
+    with store_with_rows.write() as change:
+        change.record_intake("l", [second], {first: "no reply"})
+        record_build(change, "l", {"taken": 1})
+    assert (store_with_rows.intake("l").done, store_with_rows.intake("l").failed) == ({second}, {first: "no reply"})
+    assert store_with_rows.find_pending_keys("l", ["passages"]) == [first, third]
+    assert store_with_rows.layers()["l"] == {"nodes": 0, "failed": 1}
+    with store_with_rows.write() as change:
+        change.record_intake("l", [first])
+    assert store_with_rows.intake("l").failed == {}
+    remove(store_with_rows, "one")
+    assert store_with_rows.intake("l").done == {second}
+    assert store_with_rows.notes(BUILDS) == {"l": {"taken": 1}}
+    with store_with_rows.write() as change:
+        forget_layer(change, "l")
+    assert store_with_rows.find_removed_ids("l") == ()
+    assert store_with_rows.find_pending_keys("l", ["passages"]) == [third, second]
+
+
+def test_lists_are_in_document_order(store: SqlStore) -> None:
+    add(store, Document(id="b", text="third part, and the fourth"), Document(id="a", text="first part"))
+    texts = [passage.text for passage in store.passages().values()]
+    assert texts == ["first part", "third part, ", "and the four", "th"]
+    keys = store.node_keys("passages")
+    assert list(store.passages(reversed(keys))) == keys[::-1]
+    assert list(store.passages(documents=["b", "a", "none"])) == keys
+    assert list(store.passages(documents=["b"])) == keys[1:]
+    assert list(store.passages(documents=["b"], between=(11, 13))) == keys[1:3]
+    assert list(store.passages(documents=["b"], between=(0, 12))) == keys[1:2]
+    assert list(store.passages(documents=["none"], between=(0, 12))) == []
+
+
+def test_texts_of_any_kind_are_kept(store: SqlStore, open_store: MakeStore) -> None:
+    text = "null \x00 inside, 潮 and 🌊, \r\n quotes ' \" and %s"
+    add(store, Document(id='it\'s "odd" %/?', text=text))
+    again = open_store("test.tome")
+    assert again.document('it\'s "odd" %/?').text == text
+    assert again.documents()[0].characters == len(text)
+    assert "".join(passage.text for passage in again.passages().values()) == text
+
+
+def test_traces_come_newest_first(store: SqlStore) -> None:
+    for number in range(3):
+        store.save_trace(asked=f"2026-01-0{number + 1}", question=f"q{number}", record={"answer": "å"})
+    found = [store.trace(number) for number in store.trace_numbers(2)]
+    assert [(trace["question"], trace["answer"]) for trace in found] == [("q2", "å"), ("q1", "å")]
