@@ -13,6 +13,7 @@
   A block with `title="FILE"` is that file. A block behind `<!-- not run: REASON -->` is not run.
 
 Models are played by recorded replies (`recorded_model`). Where an output is shown, every reply has to be recorded.
+UMAP counts as not installed, as it is for most readers: its clusters, and so what follows, differ between processors.
 A page begins with the files of `give_files`, and with a tome of them, unless its first command makes one.
 """
 
@@ -33,6 +34,7 @@ import tomllib
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -173,7 +175,8 @@ def _enter(folder: Path) -> Iterator[Recorded]:
         (tools / name).chmod(0o755)
     clean = {name: value for name, value in os.environ.items() if not re.match(r"TOMEWISE_|OPENAI_|OLLAMA_", name)}
     clean |= {"XDG_CONFIG_HOME": str(folder.parent / "config"), "NO_PROXY": "127.0.0.1", "COLUMNS": str(WIDTH)}
-    clean |= {"PATH": f"{tools}:{os.environ['PATH']}", "PYTHONPATH": str(REPOSITORY / "src")}
+    (tools / "sitecustomize.py").write_text('import sys\nsys.modules["umap"] = None\n')
+    clean |= {"PATH": f"{tools}:{os.environ['PATH']}", "PYTHONPATH": f"{tools}:{REPOSITORY / 'src'}"}
     clean |= {f"{name}_API_KEY": "a-key-for-this-page" for name in ("OPENAI", "ANTHROPIC")}
     if "TOMEWISE_CACHE" in os.environ:
         clean["TOMEWISE_CACHE"] = os.environ["TOMEWISE_CACHE"]
@@ -181,6 +184,7 @@ def _enter(folder: Path) -> Iterator[Recorded]:
     with (
         contextlib.chdir(folder),
         patch.dict(os.environ, clean, clear=True),
+        patch("tomewise.memory.tree.clustering.find_spec", lambda name: None if name == "umap" else find_spec(name)),
         patch("tomewise.embedding.bundled.BundledMiniLM", _Remembering),
         patch.object(models_at_hand, "SERVERS", ()),
         patch.object(plugins, "_registered", {}),
