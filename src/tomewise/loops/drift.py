@@ -23,13 +23,15 @@ from tomewise.store.records import PASSAGES
 from tomewise.types import Answer, Event, Evidence, Question
 
 _REPORTS = 20  # nearest to what an answer might say
+_NAMED = 5  # follow-ups that a reply may name
+_WORDS = 300  # of a reply
 _FOLDS = 5  # into which they are divided
 _SHARES = LocalShares(reports=0.1, relations=0.2)
 
 
 @dataclass(frozen=True, slots=True)
 class DriftLimits:
-    """How far follow-ups go: so many in each of `depth` rounds. `asked` is how many a reply may name.
+    """How far follow-ups go: so many in each of `depth` rounds.
 
     `level` is the deepest level of communities whose reports are read.
     """
@@ -37,8 +39,6 @@ class DriftLimits:
     follow_ups: int
     depth: int
     level: int
-    asked: int = 5
-    words: int = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +174,8 @@ class Drift:
                 question=search.question.text,
                 query=query,
                 evidence=list(shown),
-                limit=self._limits.asked,
-                words=self._limits.words,
+                limit=_NAMED,
+                words=_WORDS,
             )
 
         prepared: Prepared[ExploreIn] = await asyncio.to_thread(self._desk.fit, EXPLORE, found, make_input, budget=None)

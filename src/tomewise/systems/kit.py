@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
@@ -12,6 +12,7 @@ from tomewise.embedding.cached_embedder import CachedEmbedder
 from tomewise.errors import UsageError
 from tomewise.language.together import MOST_TOGETHER
 from tomewise.loops.desk import Desk
+from tomewise.loops.evidence import Count as Counter
 from tomewise.loops.evidence import make_token_counter
 from tomewise.loops.fusing import DEPTH
 from tomewise.loops.once import Once
@@ -90,21 +91,24 @@ class Kit:
     """The model, with its cache and its budget."""
     embedder: Embedder
     """Turns texts and queries into vectors."""
+    count_tokens: Counter = field(init=False, repr=False, compare=False)
+    """The tokens of each text, by the embedder's tokenizer; the counts of the last texts are remembered."""
 
     def __post_init__(self) -> None:
-        """Embed a query once, however many parts search with it."""
+        """Embed a query once and count a text once, however many parts need it."""
         if not isinstance(self.embedder, CachedEmbedder):
             object.__setattr__(self, "embedder", CachedEmbedder(self.embedder))
+        object.__setattr__(self, "count_tokens", make_token_counter(self.embedder))
 
     @property
     def desk(self) -> Desk:
-        """The desk on which a loop lays out evidence; tokens are counted by the embedder's tokenizer."""
+        """The desk on which a loop lays out evidence."""
         return self.make_desk()
 
     def make_desk(self, selection: Selection = "fused", plain: Retriever | None = None) -> Desk:
         """The desk that fills the last prompt in this way. `plain` is its own search, that of `hybrid` by default."""
         used = (plain or make_hybrid(self.store, self.embedder)) if selection == "fused" else None
-        return Desk(self.store, self.model, make_token_counter(self.embedder), used)
+        return Desk(self.store, self.model, self.count_tokens, used)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

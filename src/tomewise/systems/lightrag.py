@@ -39,7 +39,7 @@ def lightrag(
 ) -> System:
     """The recipe of `lightrag`: `recall.keyword_graph` over a `memory.graph` of relations."""
     layer = GraphLayer(kit.store, kit.model, kit.embedder, style="relations", gleanings=gleanings)
-    measure = partial(measure_pieces, count=kit.desk.count)
+    measure = partial(measure_pieces, count=kit.count_tokens)
     recall = KeywordGraph(
         kit.store, kit.embedder, kit.model, layer.names, measure, mode=mode, keywords=keywords, room=context
     )
