@@ -13,7 +13,7 @@
   A block with `title="FILE"` is that file. A block behind `<!-- not run: REASON -->` is not run.
 
 Models are played by recorded replies (`recorded_model`). Where an output is shown, every reply has to be recorded.
-UMAP counts as not installed, as it is for most readers: its clusters, and so what follows, differ between processors.
+UMAP counts as not installed: its clusters, and so the outputs that pages show, differ between processors.
 A page begins with the files of `give_files`, and with a tome of them, unless its first command makes one.
 """
 
