@@ -7,6 +7,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import wait
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 Owner = TypeVar("Owner", bound="HasThread")
+_LOOK_SECONDS = 0.5  # between two looks for a signal
 _STOP_SECONDS = 1.0  # how long `stop` waits for cancelled work
 _END_SECONDS = 60.0  # how long cancelled work may take in all: its last thread must end before its locks are released
 
@@ -83,6 +85,9 @@ class LoopThread:
             )
         future = asyncio.run_coroutine_threadsafe(work, self._start_loop())
         try:
+            # A signal that comes just before the wait for a lock is not noticed before that ends: so it ends often.
+            while not future.done():
+                wait([future], _LOOK_SECONDS)
             return future.result()
         except BaseException:
             future.cancel()
