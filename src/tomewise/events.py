@@ -735,7 +735,7 @@ class ChunkRead(TypedEvent, name="read"):
     chunk: str
     """Where it stands, as "story.md, parts 12 to 30 of 59"."""
     notes: Sequence[str] | None = None
-    """The note, as a list of one text; left out where there is none."""
+    """The note, as a list of one text; left out by a loop that keeps no note."""
 
     def summarize(self) -> str:
         return list_facts(chunk=self.chunk, note=" ".join(self.notes or ()))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from importlib import import_module
-from pathlib import Path
 
 from tests.texts import REPOSITORY
 from tools.docs.limit_pages import SECTIONS, read_number, write_limit_page
