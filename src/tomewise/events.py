@@ -37,15 +37,22 @@ def shorten(value: object, length: int = _LONGEST) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """A piece of evidence in an event. Events of earlier versions have no place."""
+    """A piece of evidence in an event."""
 
     node: NodeId
+    """Its id."""
     layer: str = ""
+    """The node layer that holds it, such as `passages` or `facts:…`."""
     score: float = 0.0
+    """Compares the pieces of one search; higher is better."""
     title: str = ""
+    """The title of its document."""
     place: Place = field(default_factory=Place)
+    """Where it stands in its document; empty in events of earlier versions."""
     text: str = ""
+    """Its words."""
     rewrite: Rewrite | None = None
+    """The rewritten question that found it; none where the question itself did."""
 
 
 def as_pieces(evidence: Iterable[Evidence]) -> tuple[Piece, ...]:
@@ -225,11 +232,14 @@ class Retrieved(TypedEvent, name="retrieved"):
 
 @dataclass(frozen=True, kw_only=True)
 class LookedUp(Retrieved, name="looked up"):
-    """Pages that were looked up, with their passages. `gists` is how many pages the model could choose from."""
+    """Pages that were looked up, with their passages."""
 
     pages: Sequence[NodeId]
+    """The ids of the pages that were looked up."""
     gists: int
+    """How many pages the model could choose from."""
     reasoning: str
+    """Why the model chose these, in its own words."""
     all_pages: int | None = field(default=None, compare=False)  # is not stored
 
     def summarize(self) -> str:
@@ -238,11 +248,14 @@ class LookedUp(Retrieved, name="looked up"):
 
 @dataclass(frozen=True, kw_only=True)
 class Collected(TypedEvent, name="recalled"):
-    """What is new of what a search found; `collected` counts all that was found so far."""
+    """What is new of what a search found."""
 
     query: str
+    """What was searched with."""
     evidence: Sequence[Piece] = ()
+    """What is new."""
     collected: int
+    """How many pieces all searches found so far."""
 
     def summarize(self) -> str:
         return list_facts(query=self.query, new=len(self.evidence), collected=self.collected)
@@ -253,8 +266,11 @@ class Recalled(TypedEvent, name="recalled"):
     """What is new of what a probe found in one layer."""
 
     probe: str
+    """The probe that was searched with."""
     layer: str
+    """The layer that was searched, by the name that the system has for it."""
     evidence: Sequence[Piece]
+    """What is new."""
 
     def summarize(self) -> str:
         return list_facts(probe=self.probe, in_=name_layers(self.layer)) + ("" if self.evidence else ", nothing new")
@@ -262,18 +278,22 @@ class Recalled(TypedEvent, name="recalled"):
 
 @dataclass(frozen=True, kw_only=True)
 class Explored(TypedEvent, name="explored"):
-    """What was found for one concern: relations, then passages.
-
-    `narrowed_to` is how many entities a local search was narrowed to, `left_out` how many a global one left out.
-    """
+    """What was found for one concern."""
 
     subquery: str
+    """What was searched with."""
     place: str
+    """`local`: around some points; `global`: beyond all; `everywhere`: the question itself."""
     points: Sequence[str]
+    """The ids of the points around which was searched."""
     narrowed_to: int | None = None
+    """How many entities a local search was narrowed to."""
     left_out: int | None = None
+    """How many entities a global search left out."""
     entities: Sequence[str]
+    """The names of the entities from which the search went out."""
     evidence: Sequence[Piece] = ()
+    """What was found: relations, then passages."""
     relations: int | None = field(default=None, compare=False)  # among the evidence; is not stored
 
     def summarize(self) -> str:
@@ -288,12 +308,14 @@ class Explored(TypedEvent, name="explored"):
 
 @dataclass(frozen=True, kw_only=True)
 class ReportsChosen(TypedEvent, name="reports chosen"):
-    """The reports about communities that are read, by their titles. `rated` counts those that were rated for that."""
+    """The reports about communities that are read."""
 
     reports: Sequence[str]
+    """The titles of the reports."""
     batches: int
     """In how many calls they are read."""
     rated: int = 0
+    """How many reports were rated to choose these; 0 where none were."""
 
     def summarize(self) -> str:
         return list_facts(reports=len(self.reports), batches=self.batches, rated=self.rated or None)
@@ -304,7 +326,9 @@ class PointsFound(TypedEvent, name="points found"):
     """What a batch of reports says on the question."""
 
     reports: Sequence[str]
+    """The titles of the reports in the batch."""
     notes: Sequence[str]
+    """The points, each a text."""
 
     def summarize(self) -> str:
         return list_facts(reports=len(self.reports), points=len(self.notes))
@@ -315,12 +339,15 @@ class FollowedUp(TypedEvent, name="followed up"):
     """What a smaller question brought, and what shall be asked next."""
 
     query: str
+    """The smaller question."""
     score: int
     """How much the answer helps with the question, 0 to 100."""
     notes: Sequence[str]
     """The answer; none where the evidence says nothing."""
     evidence: Sequence[Piece] = ()
+    """What was found for it."""
     follow_ups: Sequence[str] = ()
+    """The questions that shall be asked next."""
 
     def summarize(self) -> str:
         return list_facts(query=self.query, score=self.score, follow_ups=len(self.follow_ups))
@@ -336,7 +363,7 @@ class Stopped(TypedEvent, name="stopped"):
     reason: str
     """Why, in words."""
     pool: Sequence[Row] | None = None
-    """The rows of the working memory; None for a loop without one."""
+    """The rows of the working memory; left out by a loop without one."""
 
     def summarize(self) -> str:
         return list_facts(reason=self.reason)
@@ -347,16 +374,21 @@ class ReplySkipped(TypedEvent, name="skipped"):
     """A reply of a model, or a part of one, that could not be used."""
 
     reason: str
+    """Why it could not be used."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Chosen(TypedEvent, name="chosen"):
-    """The system that goes on, or "none". `passed_over` maps names to reasons."""
+    """The system that goes on, or "none". Names in `detail` have blanks: `passed over`."""
 
     chosen: str
+    """The name of the system."""
     because: str
+    """Why it was chosen."""
     passed_over: Mapping[str, str]
+    """The systems that were not chosen, each with the reason."""
     build_would_help: Sequence[str]
+    """The systems that a build would add to the choice."""
 
     def write_detail(self) -> dict[str, Any]:
         return {name.replace("_", " "): value for name, value in super().write_detail().items()}
@@ -379,7 +411,9 @@ class Thought(TypedEvent, name="thought"):
     """One sentence of reasoning."""
 
     thought: str
+    """The sentence."""
     concludes: bool
+    """Whether it states the answer, so that the loop ends."""
 
     def summarize(self) -> str:
         return list_facts(thought=self.thought)
@@ -390,10 +424,15 @@ class Decided(TypedEvent, name="decided"):
     """The next smaller question, whether it is searched for, and its answer where it is not."""
 
     reasoning: str
+    """Why, in the words of the model."""
     finished: bool
+    """Whether the model knows enough to answer."""
     subquestion: str
+    """The next smaller question."""
     search: bool
+    """Whether it is searched for."""
     answer: str
+    """Its answer where nothing is searched."""
 
     @property
     def needs_search(self) -> bool:
@@ -409,7 +448,9 @@ class Found(TypedEvent, name="found"):
     """The answer to a smaller question; empty if none was found."""
 
     answer: str
+    """The answer."""
     asked: str
+    """The smaller question."""
 
     def summarize(self) -> str:
         return list_facts(subquestion=self.asked, answer=self.answer or "not found")
@@ -420,16 +461,24 @@ class Found(TypedEvent, name="found"):
 
 @dataclass(frozen=True, kw_only=True)
 class Attempted(TypedEvent):
-    """What an attempt to answer was shown, and what came of it. `kept` says why the loop goes on all the same."""
+    """What an attempt to answer was shown, and what came of it."""
 
     answer: str
+    """The answer; empty if the model declined."""
     choice: str | None
+    """The letter of the chosen option; null without options."""
     failed: bool
+    """Whether the model declined."""
     missing: str = ""
+    """What the evidence lacks, in the words of the model."""
     shown: Sequence[NodeId]
+    """The ids of the evidence that the model saw."""
     cut: int
+    """How many pieces of evidence did not fit."""
     notes: Sequence[str]
+    """The notes that the model saw."""
     kept: str = ""
+    """Why the loop goes on although there is an answer; empty where it does not."""
 
     def summarize(self) -> str:
         return list_facts(
@@ -454,13 +503,18 @@ class Forced(Attempted, name="forced"):
 
 @dataclass(frozen=True, kw_only=True)
 class AnsweredFromPoints(Attempted, name="answered"):
-    """The attempt of a loop whose working memory is a hypergraph, with its size, its points, and all of it."""
+    """The attempt of a loop whose working memory is a hypergraph."""
 
     points: int
+    """How many points the working memory holds."""
     vertices_per_point: float
+    """The entities of a point, on average."""
     most_vertices: int
+    """The entities of the largest point."""
     pool: Sequence[Row]
+    """The points, as rows."""
     memory: Mapping[str, Any]
+    """The whole hypergraph, from which its picture is drawn."""
 
     def summarize(self) -> str:
         sizes = {"points": self.points, "vertices_per_point": self.vertices_per_point}
@@ -469,14 +523,20 @@ class AnsweredFromPoints(Attempted, name="answered"):
 
 @dataclass(frozen=True, kw_only=True)
 class AnsweredFromNotes(TypedEvent, name="answered"):
-    """The answer from what a reader wrote down. `shown` are the passages whose words the answering role saw."""
+    """The answer from what a reader wrote down."""
 
     evidence: Sequence[Piece] = ()
+    """The passages that the answering role saw."""
     shown: Sequence[PassageId]
+    """The ids of the passages that these rest on."""
     notes: Sequence[str]
+    """What the reader wrote down."""
     cut: int
+    """How many notes and quotations did not fit."""
     answer: str
+    """The answer; empty if the model declined."""
     ledger: Mapping[str, Any] | None = None
+    """The whole ledger, from which its picture is drawn; left out by a loop that keeps a note."""
     declined: bool | None = field(default=None, compare=False)  # is not stored
     missing: str | None = field(default=None, compare=False)  # is not stored
 
@@ -492,7 +552,7 @@ class AnsweredFromNotes(TypedEvent, name="answered"):
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerPart(TypedEvent, name="answer_part"):
-    """What is new of an answer while a model writes it."""
+    """What is new of an answer while a model writes it. It is streamed, and no trace has it."""
 
     text: str
     """The new words."""
@@ -511,6 +571,7 @@ class Probed(TypedEvent, name="probed"):
     """The probes that a model thought of."""
 
     probes: Sequence[str]
+    """The questions that memory is searched with next."""
 
     def summarize(self) -> str:
         return list_facts(probes="; ".join(self.probes) or "none")
@@ -518,12 +579,16 @@ class Probed(TypedEvent, name="probed"):
 
 @dataclass(frozen=True, kw_only=True)
 class Encoded(TypedEvent, name="encoded"):
-    """What the evidence of one probe means; `layer` names all layers that it came from."""
+    """What the evidence of one probe means."""
 
     probe: str
+    """The probe."""
     layer: str
+    """The layers that its evidence came from, separated by commas."""
     cue: str
+    """What the evidence says on the question; empty for nothing."""
     support: Sequence[NodeId]
+    """The ids of the evidence that the cue rests on."""
 
     def summarize(self) -> str:
         rests_on = len(self.support) or ""
@@ -535,6 +600,7 @@ class Fused(TypedEvent, name="fused"):
     """What the cues of earlier steps say together."""
 
     cue: str
+    """One text in place of the earlier cues; empty for nothing."""
 
     def summarize(self) -> str:
         return list_facts(cue=self.cue or _NOTHING)
@@ -542,10 +608,12 @@ class Fused(TypedEvent, name="fused"):
 
 @dataclass(frozen=True, kw_only=True)
 class PoolUpdated(TypedEvent, name="updated"):
-    """How many units the pool holds, each what a search found and means, and how many pieces of evidence."""
+    """What the pool holds now."""
 
     units: int
+    """How many searches the pool remembers, each with its cue."""
     nodes: int
+    """How many pieces of evidence it holds."""
 
     def summarize(self) -> str:
         return list_facts(searches_remembered=self.units, passages_summaries_and_episodes=self.nodes)
@@ -559,9 +627,13 @@ class PlannedSearch:
     """A concern, and how to search for it: around some points, or beyond all."""
 
     concern: str
+    """What is not known yet."""
     subquery: str
+    """What is searched with."""
     place: str
+    """`local`: around some points; `global`: beyond all; `everywhere`: the question itself."""
     points: tuple[str, ...]
+    """The ids of these points."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -569,8 +641,11 @@ class Planned(TypedEvent, name="planned"):
     """Whether the memory suffices, and which concerns are open."""
 
     sufficient: bool
+    """Whether the points suffice for an answer."""
     reasoning: str
+    """Why, in the words of the model."""
     concerns: Sequence[PlannedSearch]
+    """What to search for."""
 
     def summarize(self) -> str:
         queries = "; ".join(f"{each.subquery} ({each.place})" for each in self.concerns)
@@ -579,13 +654,18 @@ class Planned(TypedEvent, name="planned"):
 
 @dataclass(frozen=True, kw_only=True)
 class Evolved(TypedEvent, name="evolved"):
-    """Points that changed. `overlay` are entities that only this memory knows, `shown` what the model saw."""
+    """Points that changed."""
 
     inserted: Sequence[Row]
+    """The new points."""
     updated: Sequence[Row]
+    """The points with a new text."""
     overlay: Sequence[str]
+    """The entities that only this memory knows, and no layer."""
     shown: Sequence[NodeId]
+    """The ids of the evidence that the model saw."""
     notes: Sequence[str]
+    """The texts of these points."""
 
     def summarize(self) -> str:
         return list_facts(inserted=len(self.inserted), updated=len(self.updated), says=" ".join(self.notes))
@@ -593,11 +673,14 @@ class Evolved(TypedEvent, name="evolved"):
 
 @dataclass(frozen=True, kw_only=True)
 class Merged(TypedEvent, name="merged"):
-    """Points that were made from others; `parts` maps each to those."""
+    """Points that were made from others."""
 
     merged: Sequence[Row]
+    """The new points."""
     parts: Mapping[str, Sequence[str]]
+    """The ids of the points from which each new one was made."""
     notes: Sequence[str]
+    """The texts of the new points."""
 
     def summarize(self) -> str:
         names = "; ".join(f"{', '.join(earlier)} into {point}" for point, earlier in self.parts.items())
@@ -612,7 +695,9 @@ class Divided(TypedEvent, name="divided"):
     """How much there is to read."""
 
     chunks: int
+    """The chunks that are read, one after another."""
     tokens: int
+    """The tokens of all of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -620,7 +705,9 @@ class ReadingPlanned(TypedEvent, name="planned"):
     """What to look for while reading."""
 
     questions: Sequence[str]
+    """The questions that the text has to answer."""
     nets: Sequence[str]
+    """Wide questions, for facts of which nobody can know yet that they matter."""
 
     def summarize(self) -> str:
         return list_facts(questions="; ".join(self.questions), nets="; ".join(self.nets)) or "no questions"
@@ -628,11 +715,14 @@ class ReadingPlanned(TypedEvent, name="planned"):
 
 @dataclass(frozen=True, kw_only=True)
 class Extracted(TypedEvent, name="extracted"):
-    """The facts of a chunk; the quotations of `not_found` of them are not in it."""
+    """The facts of a chunk."""
 
     chunk: str
+    """Where it stands, as "story.md, parts 12 to 30 of 59"."""
     notes: Sequence[str]
+    """The facts."""
     not_found: int
+    """How many facts quote words that the chunk does not have."""
 
     def summarize(self) -> str:
         return list_facts(chunk=self.chunk, facts=len(self.notes), not_found=self.not_found or "")
@@ -643,7 +733,9 @@ class ChunkRead(TypedEvent, name="read"):
     """The note after a chunk."""
 
     chunk: str
+    """Where it stands, as "story.md, parts 12 to 30 of 59"."""
     notes: Sequence[str] | None = None
+    """The note, as a list of one text; left out by a loop that keeps no note."""
 
     def summarize(self) -> str:
         return list_facts(chunk=self.chunk, note=" ".join(self.notes or ()))
@@ -659,8 +751,11 @@ class LedgerRow:
     """An entry of a ledger: a "question", or a "fact" or an "inference" with its label."""
 
     kind: Literal["question", "fact", "inference"]
+    """What it is."""
     label: str | None = None
+    """The label by which others cite it; none for a question."""
     text: str
+    """Its words."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -668,6 +763,7 @@ class LedgerUpdated(TypedEvent, name="updated"):
     """What the ledger holds."""
 
     pool: Sequence[LedgerRow]
+    """All entries."""
 
     def summarize(self) -> str:
         kinds = [row.kind for row in self.pool]
@@ -678,10 +774,12 @@ class LedgerUpdated(TypedEvent, name="updated"):
 
 @dataclass(frozen=True, kw_only=True)
 class Recovered(TypedEvent, name="recovered"):
-    """How many questions are open after the text was read, and how many tokens are read again for them."""
+    """What is read again for questions that are open after the whole text was read."""
 
     open: int
+    """How many questions are open."""
     tokens: int
+    """How many tokens are read again."""
 
 
 # ---------------------------------------------------------------- around a loop
@@ -692,7 +790,9 @@ class Rephrased(TypedEvent, name="rephrased"):
     """A follow-up question, and how it stands alone."""
 
     asked: str
+    """The question as it was asked."""
     question: str
+    """The question as it is answered."""
 
     def summarize(self) -> str:
         return list_facts(asked=self.asked, question="unchanged" if self.question == self.asked else self.question)
@@ -700,13 +800,18 @@ class Rephrased(TypedEvent, name="rephrased"):
 
 @dataclass(frozen=True, kw_only=True)
 class Resumed(TypedEvent, name="resumed"):
-    """What a session brings to its question number `question`: the notes that it knows, without those that it lost."""
+    """What a session brings to its next question."""
 
     session: str
+    """The name of the session."""
     question: int
+    """The number of the question in it, from 1."""
     memory: str
+    """The kind of its working memory; empty without one."""
     known: Sequence[str]
+    """The notes that it brings."""
     forgotten: Sequence[str]
+    """The notes that went with their sources."""
 
     def summarize(self) -> str:
         return list_facts(
@@ -722,8 +827,11 @@ class SessionUsed(TypedEvent, name="session"):
     """What an answer took from its session, and what the session dropped after it."""
 
     notes: Sequence[str]
+    """The notes of earlier questions that the answering call saw."""
     passages: Sequence[PassageId]
+    """The ids of passages of earlier questions that it saw."""
     dropped: Sequence[str]
+    """The notes and questions for which the session had no room, or whose sources are gone."""
 
     def summarize(self) -> str:
         return list_facts(
@@ -733,11 +841,14 @@ class SessionUsed(TypedEvent, name="session"):
 
 @dataclass(frozen=True, kw_only=True)
 class Waiting(TypedEvent, name="waiting"):
-    """A wait before a request is tried again, in seconds. `asked` is how long the server asks to wait."""
+    """A wait before a request is tried again, in seconds."""
 
     seconds: float
+    """How long."""
     asked: float
+    """How long the server asks to wait."""
     reason: str
+    """What the server replied."""
 
     def summarize(self) -> str:
         return f"waiting {self.seconds:.0f} s, since the server asks for {self.asked:.0f} s: {self.reason}"
@@ -745,9 +856,10 @@ class Waiting(TypedEvent, name="waiting"):
 
 @dataclass(frozen=True, kw_only=True)
 class Fallbacks(TypedEvent, name="fallbacks"):
-    """How many steps fell back on a simpler one, by kind (see `tomewise.fallbacks`)."""
+    """How many steps fell back on a simpler one. `detail` has the kinds themselves as names."""
 
     counts: Mapping[str, int]
+    """How often, by kind (see `tomewise.fallbacks`)."""
 
     def write_detail(self) -> dict[str, Any]:
         return dict(self.counts)

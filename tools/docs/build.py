@@ -19,7 +19,9 @@ import yaml
 from tools.docs.agent_files import write_agent_files
 from tools.docs.check_site import find_drawing_faults, find_nav_faults, find_site_faults
 from tools.docs.command_pages import write_command_pages
+from tools.docs.event_pages import write_event_page
 from tools.docs.export_difference import write_export_difference
+from tools.docs.limit_pages import write_limit_page
 from tools.docs.python_pages import find_faults, load_package, write_python_pages
 from tools.docs.reference_pages import write_reference_pages
 from tools.docs.system_parts import write_system_parts
@@ -30,7 +32,8 @@ DOCS, PARTS, SITE, CONFIG = Path("docs"), Path("build/docs"), Path("build/site")
 def main() -> None:
     """Build the site, or serve it. Raises SystemExit with all faults that were found."""
     package = load_package()
-    write_files(DOCS / "reference", {**write_command_pages(), **write_reference_pages(), **write_python_pages(package)})
+    pages = {**write_command_pages(), **write_reference_pages(), **write_python_pages(package)}
+    write_files(DOCS / "reference", {**pages, "events.md": write_event_page(package), "limits.md": write_limit_page()})
     systems = {f"systems/{name}.md": text for name, text in write_system_parts().items()}
     write_files(PARTS, {**systems, "changes.md": write_export_difference()})
     config = read_config()
