@@ -215,9 +215,16 @@ def test_a_small_index_is_not_kept(large_store, monkeypatch):
     assert not list(large_store.cache_folder.glob("kept*"))
 
 
-def test_an_index_with_weights_of_its_own_is_not_kept(large_store):
-    GraphIndexes(large_store, GRAPH, weigh=lambda entities, passages: np.ones(len(entities))).current()
+def test_an_index_with_weights_of_its_own_is_kept_if_they_have_a_name(large_store, monkeypatch):
+    def weigh(entities, passages):
+        return np.full(len(entities), 3.0)
+
+    made = GraphIndexes(large_store, GRAPH, weigh=weigh).current()
     assert not list(large_store.cache_folder.glob("kept*"))
+    assert_equal(GraphIndexes(large_store, GRAPH, weigh=weigh, rule="threes").current(), made)
+    make_index(large_store)
+    monkeypatch.setattr(GraphIndexes, "_make", None)
+    assert_equal(GraphIndexes(large_store, GRAPH, weigh=weigh, rule="threes").current(), made)
 
 
 @settings(deadline=None)

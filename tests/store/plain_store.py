@@ -226,6 +226,9 @@ class PlainSnapshot(PlainNotes):
         failed = {key: reason for key, reason in taken.items() if reason}
         return Intake(done=frozenset(taken.keys() - failed.keys()), failed=failed)
 
+    def count_taken(self, layer: str) -> int:
+        return len(self.intake(layer).done)
+
     def find_removed_ids(self, layer: str) -> tuple[str, ...]:
         return tuple(sorted(self.content.removals.get(layer, ())))
 

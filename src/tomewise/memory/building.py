@@ -127,7 +127,7 @@ def find_backlog(layers: Sequence[Layer], store: Store) -> Backlog:
         if fresh or change.removed:
             new_keys[layer.name] = fresh
             removed |= {layer.name} if change.removed else set()
-    unbuilt = (name for name, fresh in new_keys.items() if fresh and not store.intake(name).done)
+    unbuilt = (name for name, fresh in new_keys.items() if fresh and not store.count_taken(name))
     return Backlog(new_keys, frozenset(removed), frozenset(unbuilt))
 
 

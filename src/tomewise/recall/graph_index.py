@@ -88,6 +88,7 @@ class GraphIndexes:
     passages that state the fact, a link weighs 1, a synonym edge its cosine; parallel edges add up. `between`
     multiplies the edges between entities. 2 gives the weights of HippoRAG 2's released code, which stores each such
     edge in both directions. `weigh` gives links other weights than 1, from the keys of entities (n,) and passages (n,).
+    `rule` names it: weights that have a name follow from the graph and the documents alone, so that they are kept too.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class GraphIndexes:
         between: float = 1.0,
         restart: float = 0.5,
         weigh: Weigh | None = None,
+        rule: str = "",
     ) -> None:
         self._store = store
         edges = (f"ends:{graph}", f"seen-in:facts:{graph}", f"seen-in:entities:{graph}", f"synonyms:{graph}")
@@ -107,8 +109,8 @@ class GraphIndexes:
         self._between = between
         self._restart = restart
         self._weigh = weigh
-        self._kept_name = f"walk:{graph}:{links}:{between}"
-        self._is_first = weigh is None  # other weights may depend on more than the graph
+        self._kept_name = f"walk:{graph}:{links}:{between}:{rule}" if rule else f"walk:{graph}:{links}:{between}"
+        self._is_first = weigh is None or bool(rule)
         self._guard = threading.Lock()
         self._cache: tuple[Mapping[str, int], GraphIndex] | None = None
 

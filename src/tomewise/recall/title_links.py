@@ -26,8 +26,11 @@ class TitleLinks:
     """Ours: a link weighs 3 if the entity is the title of the passage, 2 if the title contains it, otherwise 1.
 
     A title counts whole, and bare: without the parenthesis at its end. Weights are kept in memory, so that after a
-    change only new links are weighed: their titles are read, and split into the names that they contain.
+    change only new links are weighed: their titles are read, and split into the names that they contain. A document
+    with another title has new passages, so an index of these weights may be kept.
     """
+
+    rule = f"titles:{_WHOLE}:{_PART}"
 
     def __init__(self, store: Readable, names: GraphNames) -> None:
         self._store = store

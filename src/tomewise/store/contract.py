@@ -189,6 +189,10 @@ class Records(Notes, Protocol):
         """What a layer has processed so far, of these nodes or of all."""
         ...
 
+    def count_taken(self, layer: str) -> int:
+        """How many nodes a layer has processed, failures not included."""
+        ...
+
     def find_removed_ids(self, layer: str) -> tuple[NodeId, ...]:
         """Ids of the nodes removed since the last build of a layer that it had processed, failures included, sorted."""
         ...

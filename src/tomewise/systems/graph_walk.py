@@ -201,9 +201,11 @@ def associative(
 ) -> System:
     """The recipe of `associative`: `recall.rewritten_walk` with `recall.coverage`, and `recall.comparing` around it."""
     graph = make_graph(kit, extraction, together)
-    weighings: Mapping[str, Weigh | None] = {"by title": TitleLinks(kit.store, graph.names).weigh, "equal": None}
+    titles = TitleLinks(kit.store, graph.names)
+    weighings: Mapping[str, tuple[Weigh | None, str]] = {"by title": (titles.weigh, titles.rule), "equal": (None, "")}
+    weigh, rule = weighings[links]
     indexes = GraphIndexes(
-        kit.store, graph.names.instance, links="extracted", between=2.0, restart=restart, weigh=weighings[links]
+        kit.store, graph.names.instance, links="extracted", between=2.0, restart=restart, weigh=weigh, rule=rule
     )
     seeding = SumOfSeeds(
         [

@@ -250,7 +250,7 @@ class GraphLayer(MappedLayer[tuple[PassageId, ...], PassageIn, Extraction]):
         """Make the build record: `taken` counts all texts read, `dirt` counts by kind over all builds."""
         earlier = read_build(self._store, self.name)
         return {
-            "taken": len(self._store.intake(self.name).done) + read,
+            "taken": self._store.count_taken(self.name) + read,
             "model": join_names(self._model, self.roles),
             "calls": self.names.calls,
             "together": add_size(earlier, self.together),

@@ -87,6 +87,10 @@ _SEARCH = (
     .order_by(desc("score"), _WORDS.c.rowid)
     .limit(bindparam("most"))
 )
+# With the plus, SQLite tests the keys that match; without it, it would search once for each key within.
+_SEARCH_WITHIN = _SEARCH.where(
+    literal_column("+rowid").in_(select(func.json_each(bindparam("within")).table_valued("value").c.value))
+)
 _HOLDERS = (
     "SELECT count(*), group_concat(CASE WHEN rowid IN (SELECT value FROM json_each(?)) THEN rowid END) "
     "FROM lexical WHERE lexical MATCH ?"
@@ -319,17 +323,12 @@ class SqliteDialect:
 
     @staticmethod
     def search_words(
-        connection: Connection, words: Sequence[str], limit: int, within: Select[Any] | None
+        connection: Connection, words: Sequence[str], limit: int, within: Keys | None
     ) -> list[tuple[int, float]]:
-        """The best node keys that hold one of the words, with their BM25 scores; higher is better."""
+        """The best node keys, all or those within, that hold one of the words, with BM25 scores; higher is better."""
+        query, keys = (_SEARCH, None) if within is None else (_SEARCH_WITHIN, within.tolist())
         match = " OR ".join(f'"{word}"' for word in words)
-        found: Iterable[Any]
-        if within is None:
-            found = SqliteDialect.fetch(connection, _SEARCH, match=match, most=limit)
-        else:
-            # With the plus, SQLite tests the keys that match; without it, it would search once for each key within.
-            query = _SEARCH.where(literal_column("+rowid").in_(within))
-            found = connection.execute(query, {"match": match, "most": limit})
+        found = SqliteDialect.fetch(connection, query, match=match, most=limit, within=keys)
         return [(int(key), float(score)) for key, score in found]
 
     @staticmethod

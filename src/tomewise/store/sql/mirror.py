@@ -176,7 +176,7 @@ class _Header:
             fields = json.loads(body)
             parts = {name: _Part(**fields["parts"][name]) for name in _PARTS}
             header = cls(fields["tome"], fields["version"], fields["generation"], fields["width"], parts)
-            numbers = [header.width, *(number for part in parts.values() for number in asdict(part).values())]
+            numbers = [header.width, *(number for part in parts for number in fields["parts"][part].values())]
             is_sound = (
                 crc32(body) == int(checksum)  # if not, a writer is writing it at this moment
                 and _GENERATION.fullmatch(header.generation) is not None

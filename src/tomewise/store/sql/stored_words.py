@@ -9,7 +9,7 @@ import numpy as np
 from tomewise.store.records import PASSAGES
 from tomewise.store.sql.lexical import find_terms, make_phrase
 from tomewise.store.sql.mirror import Keys
-from tomewise.store.sql.scope import ScopeKeys, select_passages
+from tomewise.store.sql.scope import ScopeKeys
 from tomewise.store.sql.stored_notes import Reading
 from tomewise.types import Scope
 
@@ -27,9 +27,9 @@ class StoredWords(Reading):
         """Passage keys with their BM25 scores, best first. A passage needs to hold only one of the words."""
         if not (terms := find_terms(query)):
             return []
+        keys = self.keys_within(within)
         with self.read() as connection:
-            passages = None if within is None else select_passages(connection, self.dialect, within)
-            return self.dialect.search_words(connection, terms, limit, passages)
+            return self.dialect.search_words(connection, terms, limit, keys)
 
     def find_holders(self, words: Iterable[str], among: Keys) -> list[tuple[int, Keys]]:
         """For each word, how many passages hold it, and those of `among` that do."""

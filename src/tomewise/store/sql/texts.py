@@ -55,6 +55,14 @@ _PASSAGES = select(
 ).join(documents, documents.c.key == nodes.c.document)
 _AT_KEYS = nodes.c.key.in_(SqliteDialect.bind_list("keys"))
 _NODES_AT = _NODES.where(_AT_KEYS)
+_NEAR = nodes.alias()
+_GAP = _NEAR.c.position - nodes.c.position
+_NEIGHBOURS = (
+    select(nodes.c.key, _NEAR.c.key)
+    .join(_NEAR, _NEAR.c.document == nodes.c.document)
+    .where(_AT_KEYS, _GAP.between(bindparam("before"), bindparam("after")), _GAP != 0)
+    .order_by(nodes.c.key, func.abs(_GAP), _GAP.desc())
+)
 _NODES_OF = _NODES.where(nodes.c.layer == bindparam("of")).order_by(nodes.c.level, nodes.c.position, nodes.c.id)
 
 
@@ -158,13 +166,10 @@ class StoredTexts(Reading):
 
     def find_neighbours(self, keys: Iterable[int], distance: int) -> dict[int, list[int]]:
         """Keys of the passages at most `distance` before or after each passage: the nearest first, then the later."""
-        near = nodes.alias()
-        gap = near.c.position - nodes.c.position
-        query = select(nodes.c.key, near.c.key).join(near, near.c.document == nodes.c.document)
-        query = query.where(nodes.c.key.in_(self.dialect.values(keys)), gap.between(-distance, distance), gap != 0)
         around: dict[int, list[int]] = {}
         with self.read() as connection:
-            for key, neighbour in connection.execute(query.order_by(nodes.c.key, func.abs(gap), gap.desc())):
+            found = self.dialect.fetch(connection, _NEIGHBOURS, keys=list(keys), before=-distance, after=distance)
+            for key, neighbour in found:
                 around.setdefault(key, []).append(neighbour)
         return around
 
