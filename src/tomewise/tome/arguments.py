@@ -49,6 +49,18 @@ def read_arguments(given: Mapping[str, Any], further: set[str]) -> Settings:
     return settings
 
 
+def check_pool(on: str | None, workers: int | None) -> None:
+    """Raise UsageError for a place of work that does not exist, and for a number of workers without one."""
+    if on not in (None, "ray"):
+        raise UsageError(f"work cannot be done on {on!r:.200}: write ray, or leave it out to work in this process")
+    if workers is None:
+        return
+    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
+        raise UsageError(f"workers must be a whole number from 1 up, not {workers!r:.200}")
+    if on is None:
+        raise UsageError(f"{workers} workers need a cluster: give --on ray too (in Python, on='ray')")
+
+
 def _is_object(name: str, value: object) -> bool:
     """Whether it stands in place of a name. Raises UsageError for an object that cannot."""
     verb, kind = _OBJECTS.get(name.partition("[")[0], ("", ""))
