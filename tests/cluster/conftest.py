@@ -40,6 +40,7 @@ def nodes() -> Iterator[Nodes]:
     home = Path(tempfile.mkdtemp(prefix="r", dir="/tmp"))  # short: the paths of sockets have 107 bytes
     stated = {
         "HOME": str(home),
+        "NO_PROXY": "127.0.0.1",
         "RAY_AUTH_MODE": "token",
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
         "RAY_TMPDIR": str(home),

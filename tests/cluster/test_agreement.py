@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tomewise.cluster.agreement import check_agreement
-from tomewise.cluster.pool_worker import WorkerFacts, WorkerParts, describe_here
+from tomewise.cluster.pool_worker import ModelParts, WorkerFacts, WorkerParts, describe_here
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import MissingDependency, ModelUnavailable, TomewiseError, UsageError
 
@@ -41,7 +41,9 @@ def test_what_differs_is_named(changes: dict[str, object], error: type[TomewiseE
 
 
 def test_a_key_that_only_this_process_has_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    parts = WorkerParts(embedder="hash", models={"openai:gpt-4o-mini": "https://models.example/v1"})
+    parts = WorkerParts(
+        embedder="hash", model=ModelParts(model="openai:gpt-4o-mini", base_url="https://models.example/v1")
+    )
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-this-machine")
     here = describe_here(parts, HashEmbedder())
     monkeypatch.delenv("OPENAI_API_KEY")
@@ -55,14 +57,14 @@ def test_a_worker_without_the_key_of_a_provider_says_so(monkeypatch: pytest.Monk
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     with pytest.raises(ModelUnavailable, match="no key for openai:gpt-4o-mini: set OPENAI_API_KEY"):
-        describe_here(WorkerParts(embedder="hash", models={"openai:gpt-4o-mini": None}), HashEmbedder())
+        describe_here(WorkerParts(embedder="hash", model=ModelParts(model="openai:gpt-4o-mini")), HashEmbedder())
 
 
 @pytest.mark.parametrize(
     "parts",
     [
-        WorkerParts(embedder="hash", models={"openai:m": "http://localhost:8000/v1"}),
-        WorkerParts(embedder="hash", models={"ollama:llama3.1": None}),
+        WorkerParts(embedder="hash", model=ModelParts(model="openai:m", base_url="http://localhost:8000/v1")),
+        WorkerParts(embedder="hash", model=ModelParts(model="ollama:llama3.1")),
         WorkerParts(embedder="openai:m", embedder_address="http://127.0.0.1:8000/v1"),
     ],
     ids=["model", "ollama", "embedder"],

@@ -37,8 +37,7 @@ def check_agreement(here: WorkerFacts, there: WorkerFacts, parts: WorkerParts) -
 
 def _refuse_local_servers(parts: WorkerParts, machine: str) -> None:
     """Raise UsageError for a server at `localhost`: each machine would ask itself."""
-    addresses = [spec.address for spec in parts.list_specs()]
-    for address in [*addresses, parts.embedder_address]:
+    for address in (spec.address for spec in parts.list_specs()):
         if address and find_loopback(urlsplit(address).hostname or ""):
             raise UsageError(
                 f"{address} means another machine on each machine of the cluster, such as {machine}: name the server "

@@ -11,7 +11,7 @@ from threading import Lock
 from typing import Any
 
 from tomewise.cluster.agreement import check_agreement
-from tomewise.cluster.pool_worker import Failed, WorkerFacts, WorkerParts, describe_here
+from tomewise.cluster.pool_worker import Failed, ModelParts, WorkerFacts, WorkerParts, describe_here
 from tomewise.cluster.ray_cluster import RayCluster, join_cluster
 from tomewise.embedding.openai import OpenAIEmbedder
 from tomewise.errors import TomewiseError, UsageError
@@ -212,8 +212,8 @@ class WorkerPool:
         return _Seat(worker, facts.machine)
 
 
-def open_pool(embedder: Embedder, workers: int | None, *, by_name: bool) -> WorkerPool:
-    """Start the workers for an embedder. `by_name` says that it can be made again by its name.
+def open_pool(embedder: Embedder, model: ModelParts, workers: int | None, *, by_name: bool) -> WorkerPool:
+    """Start the workers for an embedder and a model. `by_name` says that the embedder can be made by its name.
 
     Raises what `WorkerPool.open` raises.
     """
@@ -222,6 +222,7 @@ def open_pool(embedder: Embedder, workers: int | None, *, by_name: bool) -> Work
         embedder=embedder.name if by_name else embedder,
         embedder_address=behind.address if behind else None,
         loopback_only=behind.loopback_only if behind else False,
+        model=model,
     )
     pool = WorkerPool(parts, workers)
     pool.open()

@@ -21,7 +21,8 @@ _OBJECTS = {
 }
 
 # Those that go to the models as they are, see `choose_model`.
-MODEL_SETTINGS = ("base_url", "limit", "timeout", "window", "max_calls", "max_tokens", "max_cost")
+MODEL_SETTINGS = ("base_url", "limit", "timeout", "window")
+LIMITS = ("max_calls", "max_tokens", "max_cost")  # see `limit_spending`
 
 
 def read_arguments(given: Mapping[str, Any], further: set[str]) -> Settings:

@@ -18,7 +18,7 @@ from tomewise.settings import DEFAULTS, Settings, load
 from tomewise.store.address import find_path
 from tomewise.store.lookups import read_setting
 from tomewise.store.rights import work_alone
-from tomewise.tome.arguments import MODEL_SETTINGS, check_pool, read_arguments, read_prompts
+from tomewise.tome.arguments import LIMITS, MODEL_SETTINGS, check_pool, read_arguments, read_prompts
 from tomewise.tome.damaged import explain_damage, names_damage
 from tomewise.tome.document_names import KeptNames
 from tomewise.tome.embedder_address import find_embedder
@@ -144,11 +144,12 @@ class Tome:
         which `max_failures` calls fail with no reply between them ends with KeepsFailing. `models` names other models
         by role, such as `{"answer": "openai:gpt-4o"}`. `base_url`, `api_key`, `limit`, `timeout`, `window`, and
         `max_calls`, `max_tokens` and `max_cost`, which hold over all models together, go to the models.
-        With `on="ray"`, texts are embedded by `workers` on the cluster that RAY_ADDRESS names (default: one for
-        every two of its CPUs), or on one that is started on this machine. This process alone reads and writes the tome.
+        With `on="ray"`, `workers` embed texts and ask models, on the cluster that RAY_ADDRESS names (default: one for
+        every two of its CPUs) or on one that is started on this machine, with keys of their own. This process
+        alone reads and writes the tome.
         Raises StoreError, UsageError, UnknownName.
         """
-        from tomewise.language.choose_model import choose_model
+        from tomewise.language.choose_model import choose_model, limit_spending
 
         given: dict[str, Any] = {"model": model, "models": models, "embedder": embedder, "prompts": prompts, **settings}
         stated = read_arguments(given, {"api_key", "create", "on", "read_only", "store", "workers"})
@@ -166,11 +167,18 @@ class Tome:
             embedder = find_embedder(store, embedder, stated.embedder_base_url)
             size = fix_settings(store, embedder, stated.passage_tokens, stated.overlap)
             if on:
+                from tomewise.cluster.pooled_model import make_model_parts
                 from tomewise.cluster.worker_pool import open_pool
 
-                pool = open_pool(embedder, workers, by_name=not is_object)
+                parts = make_model_parts(model, models, templates, api_key, stated)
+                pool = open_pool(embedder, parts, workers, by_name=not is_object)
             made = {name: getattr(stated, name) for name in MODEL_SETTINGS}
             model = choose_model(model, models, embedder=embedder, prompts=templates, api_key=api_key, **made)
+            if pool is not None:
+                from tomewise.cluster.pooled_model import PooledModel
+
+                model = PooledModel(model, pool, stated.limit)
+            model = limit_spending(model, **{name: getattr(stated, name) for name in LIMITS})
         except BaseException:
             if pool is not None:
                 pool.close()
