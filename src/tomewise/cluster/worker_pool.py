@@ -44,18 +44,18 @@ class _Piece:
 class WorkerPool:
     """Workers on Ray. `open` starts and checks them, `close` ends them; both are called once.
 
-    A worker that dies is replaced, up to three times for each worker; its work goes to another one. What a worker
-    raises comes back as it was raised.
+    `threads` are those of each worker, by default its share of the CPUs. A worker that dies is replaced, up to three
+    times for each worker; its work goes to another one. What a worker raises comes back as it was raised.
     """
 
-    def __init__(self, parts: WorkerParts, workers: int | None = None) -> None:
+    def __init__(self, parts: WorkerParts, workers: int | None = None, *, threads: int | None = None) -> None:
         if workers is not None and workers < 1:
             raise UsageError(f"a pool of {workers} workers does nothing: give 1 or more")
         self._parts = parts
         self._stated = workers
         self._cluster: RayCluster | None = None
         self._here: WorkerFacts | None = None
-        self._threads = 1
+        self._threads = threads
         self._seats: list[_Seat] = []
         self._waiting: list[_Piece] = []  # while no worker is there, but one starts
         self._starting = 0
@@ -81,7 +81,7 @@ class WorkerPool:
             cluster.check_parts(self._parts)
             count = self._replacements = cluster.count_workers(self._stated)
             self._replacements *= _REPLACEMENTS
-            self._threads = max(1, cluster.cpus // count)
+            self._threads = self._threads or max(1, cluster.cpus // count)
             started = [cluster.start_worker(self._parts, self._threads) for _ in range(count)]
             self._here = describe_here(self._parts, self._parts.make_embedder())
             self._seats = [self._greet(worker) for worker in started]
@@ -180,7 +180,7 @@ class WorkerPool:
         cluster, seat = self._cluster, None
         try:
             if cluster is not None:
-                seat = self._greet(cluster.start_worker(self._parts, self._threads))
+                seat = self._greet(cluster.start_worker(self._parts, self._threads or 1))
         except TomewiseError as error:
             self._last_loss = f"{self._last_loss}; no other one could start: {error}"
         finally:
