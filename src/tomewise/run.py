@@ -30,19 +30,21 @@ if TYPE_CHECKING:
 class Request:
     """A request about to be sent: the estimated tokens of the prompt, and the bound on the tokens of the reply.
 
-    `price` maps input and output tokens to dollars, or to None if the price is unknown.
+    `price` maps input and output tokens to dollars, or to None if the price is unknown. `most` is how often it may be
+    sent, when one announcement stands for a request and its repair.
     """
 
     input_tokens: int
     output_bound: int
     price: Callable[[int, int], float | None]
+    most: int = 1
 
 
 class Permit(Protocol):
     """May refuse a request, and learns the cost of every request it let pass."""
 
-    async def reserve(self, request: Request) -> None:
-        """Wait until there is room for the request. Raises an error to refuse it."""
+    async def reserve(self, request: Request) -> int:
+        """Wait until there is room for the request. Returns how often it may be sent, and raises to refuse it."""
 
     def settle(self, request: Request, spent: Spent) -> None:
         """Take note that the request has ended and has cost `spent`."""

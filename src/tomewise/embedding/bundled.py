@@ -16,7 +16,7 @@ import numpy as np
 from tomewise.embedding.unit_rows import embed_as_unit_rows
 from tomewise.embedding.weights import HASHES, NAME, find_weights, read_verified
 from tomewise.errors import TomewiseError
-from tomewise.settings import find_cache_folder
+from tomewise.settings import find_cache_folder, read_variable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -98,8 +98,10 @@ def split_into_batches(lengths: Sequence[int], budget: int, cores: int) -> Itera
 
 
 def count_cores() -> int:
-    """The number of cores that this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """The number of cores that this process may run on; no more than OMP_NUM_THREADS where it states a number."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    stated = read_variable("OMP_NUM_THREADS") or ""
+    return min(cores, int(stated)) if stated.isdecimal() and int(stated) else cores
 
 
 def _run_concurrently(run: Any, work: Iterator[NDArray[np.intp]]) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 _CACHE_SIZE = 256  # texts
+AT_ONCE = 64  # texts, where the embedder states nothing: one or two seconds of work
 _MOST_JOINED = 64  # texts of a call that others may wait for; those of a build are more
 _Row: TypeAlias = "Future[NDArray[np.float32]]"  # of shape (1, dimensions)
 
@@ -47,6 +48,11 @@ class ForwardingEmbedder:
     @property
     def max_tokens(self) -> int:
         return self._embedder.max_tokens
+
+    @property
+    def texts_at_once(self) -> int:
+        """How many texts of a longer list to embed before what is done can be shown, and the work stopped."""
+        return int(getattr(self._embedder, "texts_at_once", AT_ONCE))
 
     @property
     def tokenizer(self) -> Tokenizer:

@@ -138,6 +138,11 @@ class OpenAIEmbedder:
             raise BadReply(f"{source} sent a reply that is not a list of embeddings: {error}") from error
         return _read_vectors(reply, len(texts), source)
 
+    @property
+    def loopback_only(self) -> bool:
+        """Whether only a server on this machine is asked."""
+        return self._loopback_only
+
     @cached_property
     def address(self) -> str:
         """The address of the server."""

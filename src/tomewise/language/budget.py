@@ -80,10 +80,14 @@ class Budget:
                     with self._lock:
                         self._spent += seen.total
 
-    async def reserve(self, request: Request) -> None:
-        """Wait until the request fits and reserve its amount. Raises `BudgetExceeded` if it can never fit."""
-        while turn := self._reserve_or_queue(request):
-            await turn
+    async def reserve(self, request: Request) -> int:
+        """Wait until the request fits and reserve its amount. Raises `BudgetExceeded` if it can never fit.
+
+        Returns how often it may be sent: once where it does not fit with its repair.
+        """
+        while not isinstance(granted := self._reserve_or_queue(request), int):
+            await granted
+        return granted
 
     def settle(self, request: Request, spent: Spent) -> None:
         """Give back what was reserved for the request and count what it spent."""
@@ -96,9 +100,10 @@ class Budget:
             if not turn.done():  # if it is done, the waiting task was cancelled and its event loop may be closed
                 turn.get_loop().call_soon_threadsafe(_wake, turn)
 
-    def _reserve_or_queue(self, request: Request) -> asyncio.Future[None] | None:
-        """Reserve and return None if the request fits; else return a future to wait for before the next try."""
+    def _reserve_or_queue(self, request: Request) -> asyncio.Future[None] | int:
+        """Reserve, and return how often the request may be sent; else a future to wait for before the next try."""
         least, most = self._bound(request)
+        granted = request.most
         with self._lock:
             if self._find_excess(most, self._sum_spent() + self._reserved):
                 if self._reserved.calls:
@@ -107,18 +112,20 @@ class Budget:
                     return turn
                 if excess := self._find_excess(least, self._sum_spent()):
                     raise BudgetExceeded(excess)
+                granted = 1
             self._reserved += most
-        return None
+        return granted
 
     def _bound(self, request: Request) -> tuple[_Amount, _Amount]:
         """The least and the most that a request can spend."""
-        prompt, whole = request.input_tokens, request.input_tokens + request.output_bound
+        times, prompt, bound = request.most, request.input_tokens, request.output_bound
+        whole = times * (prompt + bound)
         if self._money is None:
-            return _Amount(1, prompt), _Amount(1, whole)
-        least, most = request.price(prompt, 0), request.price(prompt, request.output_bound)
+            return _Amount(1, prompt), _Amount(times, whole)
+        least, most = request.price(prompt, 0), request.price(times * prompt, times * bound)
         if least is None or most is None:
             least, most = (0.0, self._money) if self._money else (math.inf, math.inf)
-        return _Amount(1, prompt, least), _Amount(1, whole, most)
+        return _Amount(1, prompt, least), _Amount(times, whole, most)
 
     def _sum_spent(self) -> _Amount:
         spent = self._spent
@@ -190,9 +197,9 @@ class _Ask:
         self._budget = budget
         self.announced = False
 
-    async def reserve(self, request: Request) -> None:
+    async def reserve(self, request: Request) -> int:
         self.announced = True
-        await self._budget.reserve(request)
+        return await self._budget.reserve(request)
 
     def settle(self, request: Request, spent: Spent) -> None:
         self._budget.settle(request, spent)

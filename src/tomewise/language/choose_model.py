@@ -69,6 +69,13 @@ def choose_model(
         from tomewise.language.forwarding import ModelPerRole
 
         model = ModelPerRole(model, {role: make(name) for role, name in roles.items()})
+    return limit_spending(model, max_calls=max_calls, max_tokens=max_tokens, max_cost=max_cost)
+
+
+def limit_spending(
+    model: LanguageModel, *, max_calls: int | None, max_tokens: int | None, max_cost: float | None
+) -> LanguageModel:
+    """The model within these limits; the model itself where there are none."""
     if max_calls is max_tokens is max_cost is None:
         return model
     from tomewise.language.budget import Budgeted

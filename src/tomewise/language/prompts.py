@@ -85,6 +85,16 @@ class Prompts:
                 f"the prompt {self._name_source(role.name, role.prompt)} cannot be rendered: {error}; fix it"
             ) from error
 
+    def read_own(self) -> dict[str, str]:
+        """The prompts of the user's folder as text, by the name of their file. Raises `UsageError`."""
+        if self._folder is None:
+            return {}
+        self._find_file("")
+        try:
+            return {path.name: _read_text(path) for path in sorted(self._folder.glob("*.md"))}
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"a prompt in {self._folder} cannot be read as UTF-8 text: {error}") from error
+
     def check_files(self, roles: Collection[str]) -> None:
         """Raise `UsageError` if the folder does not exist, or if a file in it seems a misspelt one of these roles.
 

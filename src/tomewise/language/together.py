@@ -162,6 +162,14 @@ def make_batch_role(role: Role[In, Out], size: int) -> Role[Batch, BatchOut]:
     )
 
 
+def split_batch_role(role: Role[Any, Any]) -> tuple[Role[Any, Any], int]:
+    """The role for one passage behind a batch role, and the size of the batch; for another role, itself and 0."""
+    if role.input is not Batch or not isinstance(role.find_fault, partial):
+        return role, 0
+    single: Role[Any, Any] = role.find_fault.args[0]
+    return single, role.output_tokens // single.output_tokens
+
+
 @lru_cache(maxsize=128)
 def _make_output(role: Role[In, Out]) -> type[BatchOut]:
     schema = make_lean_schema(role.output)

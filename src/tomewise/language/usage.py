@@ -13,9 +13,10 @@ from tomewise.types import Spent
 
 @dataclass(slots=True)
 class Bill:
-    """The cost of one request. The sender of the request sets it when it is known."""
+    """The cost of one request. The sender sets it when it is known, and sends no more than `most` requests."""
 
     spent: Spent
+    most: int = 1
 
 
 def report_call(call: ModelCall) -> None:
@@ -42,10 +43,10 @@ async def announce_request(request: Request) -> AsyncIterator[Bill]:
     call with the tokens of its prompt.
     """
     reserved: list[Permit] = []
-    bill = Bill(Spent())
+    bill = Bill(Spent(), request.most)
     try:
         for permit in current_run().permits:
-            await permit.reserve(request)
+            bill.most = min(bill.most, await permit.reserve(request))
             reserved.append(permit)
         bill.spent = Spent(calls=1, input_tokens=request.input_tokens, cost=request.price(request.input_tokens, 0))
         yield bill

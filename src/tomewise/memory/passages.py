@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from tomewise.concurrency import run_in_thread
+from tomewise.embedding.cached_embedder import AT_ONCE
 from tomewise.errors import UnknownName
 from tomewise.types import (
     Change,
@@ -32,9 +33,8 @@ if TYPE_CHECKING:
     from tomewise.store.contract import Store
 
 SPACE = "passages"
-_BATCH_SIZE = 64_000  # characters that are embedded and committed together; a longer document is committed alone
+_CHARACTERS = 1000  # of a passage, roughly: what is embedded at once is committed together; a longer document alone
 _SPLIT_AT_ONCE = 256  # passages to cut before each report of progress, where the work can also be stopped
-_EMBEDDED_AT_ONCE = 64  # passages to embed before each report of progress: one or two seconds of work
 
 Outcome = Literal["added", "replaced", "unchanged", "removed"]
 
@@ -67,10 +67,11 @@ class _Batch:
     described: list[Document] = field(default_factory=list)
     fresh: dict[DocumentId, Document] = field(default_factory=dict)
     size: int = 0
+    room: int = 0  # characters
 
     def has_room(self, document: Document) -> bool:
         # A batch holds one version of a document, so that a later version replaces an earlier one, as in two calls.
-        return not self.fresh or (document.id not in self.fresh and self.size + len(document.text) <= _BATCH_SIZE)
+        return not self.fresh or (document.id not in self.fresh and self.size + len(document.text) <= self.room)
 
 
 class PassagesLayer:
@@ -96,6 +97,7 @@ class PassagesLayer:
         self._store = store
         self._embedder = embedder
         self._splitter = splitter
+        self._at_once: int = getattr(embedder, "texts_at_once", AT_ONCE)
 
     async def update(self, change: Change, report: Report) -> LayerReport:
         """Add the documents; see `add`. `change` is always empty. The report counts passages and documents."""
@@ -138,7 +140,7 @@ class PassagesLayer:
             rows: list[NDArray[np.float32]] = []
             if texts:
                 yield Progress(label="passages embedded", done=done, total=done + len(texts))
-            for next_texts in _split_texts(texts):
+            for next_texts in _split_texts(texts, self._at_once):
                 rows.append(await run_in_thread(self._embedder.embed, next_texts))
                 done += len(next_texts)
                 remaining = len(texts) - sum(map(len, rows))
@@ -147,7 +149,8 @@ class PassagesLayer:
                 yield outcome
 
     def _make_batches(self, documents: Iterable[Document | LostDocuments]) -> Iterator[_Batch]:
-        batch = _Batch()
+        room = _CHARACTERS * self._at_once
+        batch = _Batch(room=room)
         try:
             for document in documents:
                 if isinstance(document, LostDocuments):
@@ -155,7 +158,7 @@ class PassagesLayer:
                     continue
                 if not batch.has_room(document):
                     yield batch
-                    batch = _Batch()
+                    batch = _Batch(room=room)
                 digests = [record.digest for record in self._store.documents([document.id])]
                 if digests == [digest_document(document)]:
                     batch.known.append(DocumentOutcome(document.id, "unchanged"))
@@ -214,6 +217,6 @@ def _read_next(stream: Iterator[Passage]) -> list[Passage]:
     return list(islice(stream, _SPLIT_AT_ONCE))
 
 
-def _split_texts(texts: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(texts), _EMBEDDED_AT_ONCE):
-        yield texts[start : start + _EMBEDDED_AT_ONCE]
+def _split_texts(texts: Sequence[str], at_once: int) -> Iterator[Sequence[str]]:
+    for start in range(0, len(texts), at_once):
+        yield texts[start : start + at_once]

@@ -21,6 +21,7 @@ from tomewise.terminal.model_options import UNSTATED, ModelOptions, take_model_o
 from tomewise.terminal.options import (
     Documents,
     Json,
+    On,
     PictureFile,
     SessionName,
     SessionSystem,
@@ -28,6 +29,7 @@ from tomewise.terminal.options import (
     System,
     TomeFile,
     Where,
+    Workers,
 )
 from tomewise.terminal.screen import console, print_model
 from tomewise.terminal.state import INTERRUPTED_MESSAGE, State, promise_to_resume
@@ -92,6 +94,8 @@ def build(
             autocompletion=complete_layers,
         ),
     ] = None,
+    on: On = None,
+    workers: Workers = None,
     models: ModelOptions = UNSTATED,
     as_json: Json = False,
 ) -> None:
@@ -108,7 +112,7 @@ def build(
         from tomewise.tome import reports
 
         variant = parse_variant(system)
-        with open_tome(tome, create=False, models=models) as book:
+        with open_tome(tome, create=False, models=models, on=on, workers=workers) as book:
             if estimate:
                 costs = estimate_costs(book, variant, work.report, layer or ())
             else:
@@ -277,16 +281,22 @@ def find_tome(tome: str | None) -> str:
 
 @contextmanager
 def open_tome(
-    tome: str | None, *, create: bool = True, models: ModelOptions = UNSTATED, **options: str | int | None
+    tome: str | None,
+    *,
+    create: bool = True,
+    models: ModelOptions = UNSTATED,
+    on: str | None = None,
+    workers: int | None = None,
+    **options: str | int | None,
 ) -> Iterator[Tome]:
-    """Open the tome that options, environment and configuration files name."""
+    """Open the tome that options, environment and configuration files name. `on` and `workers` are for `Tome.open`."""
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     chosen = replace(models.choose(configuration.load()), **given)
     from tomewise.tome.tome import Tome
 
     if named := tome or State.tome:
         chosen = replace(chosen, tome=named)
-    with Tome.from_settings(chosen, create=create) as book:
+    with Tome.from_settings(chosen, create=create, on=on, workers=workers) as book:
         yield book
 
 

@@ -14,7 +14,7 @@ import typer
 from tomewise.errors import ReadingError, UsageError
 from tomewise.place import name_document
 from tomewise.terminal.commands import app, find_tome, open_tome, repeat_options
-from tomewise.terminal.options import Json, TomeFile, make_option
+from tomewise.terminal.options import Json, On, TomeFile, Workers, make_option
 from tomewise.terminal.plain import count_noun, escape
 from tomewise.terminal.screen import console, print_json, print_model
 from tomewise.terminal.state import promise_to_resume
@@ -65,6 +65,8 @@ def add(
     formats: Annotated[
         bool, typer.Option("--list-formats", help="List the formats of files that can be read, and end.")
     ] = False,
+    on: On = None,
+    workers: Workers = None,
     as_json: Json = False,
 ) -> None:
     """Read documents and remember them. An unchanged document costs nothing, a changed one is replaced."""
@@ -82,7 +84,7 @@ def add(
     with (
         show_work(f"adding {count_noun(len(paths), 'source')}") as work,
         _leave_no_empty_tome(tome),
-        open_tome(tome, **made_with) as book,
+        open_tome(tome, on=on, workers=workers, **made_with) as book,
     ):
         report = book.add(*paths, **options, on_progress=work.report)
     if as_json:

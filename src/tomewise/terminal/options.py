@@ -54,6 +54,18 @@ SessionName = Annotated[
 Strict = Annotated[
     bool, typer.Option("--strict", help="Refuse memory that lags behind the documents, instead of saying so.")
 ]
+On = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        metavar="ray",
+        help="Let workers on Ray compute: those of the cluster at RAY_ADDRESS, or of one that is started here.",
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Workers of --on ray. [dim]Default: one for every two CPUs[/dim]"),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 System = Annotated[str | None, make_option("system", "-s", metavar="NAME", autocompletion=complete_systems)]
 SessionSystem = Annotated[

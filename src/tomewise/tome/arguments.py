@@ -21,7 +21,8 @@ _OBJECTS = {
 }
 
 # Those that go to the models as they are, see `choose_model`.
-MODEL_SETTINGS = ("base_url", "limit", "timeout", "window", "max_calls", "max_tokens", "max_cost")
+MODEL_SETTINGS = ("base_url", "limit", "timeout", "window")
+LIMITS = ("max_calls", "max_tokens", "max_cost")  # see `limit_spending`
 
 
 def read_arguments(given: Mapping[str, Any], further: set[str]) -> Settings:
@@ -47,6 +48,18 @@ def read_arguments(given: Mapping[str, Any], further: set[str]) -> Settings:
     settings = Settings(models={} if models is None else models, **named)
     check_settings(settings)
     return settings
+
+
+def check_pool(on: str | None, workers: int | None) -> None:
+    """Raise UsageError for a place of work that does not exist, and for a number of workers without one."""
+    if on not in (None, "ray"):
+        raise UsageError(f"work cannot be done on {on!r:.200}: write ray, or leave it out to work in this process")
+    if workers is None:
+        return
+    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
+        raise UsageError(f"workers must be a whole number from 1 up, not {workers!r:.200}")
+    if on is None:
+        raise UsageError(f"{workers} workers need a cluster: give --on ray too (in Python, on='ray')")
 
 
 def _is_object(name: str, value: object) -> bool:

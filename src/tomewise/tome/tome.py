@@ -18,7 +18,7 @@ from tomewise.settings import DEFAULTS, Settings, load
 from tomewise.store.address import find_path
 from tomewise.store.lookups import read_setting
 from tomewise.store.rights import work_alone
-from tomewise.tome.arguments import MODEL_SETTINGS, read_arguments, read_prompts
+from tomewise.tome.arguments import LIMITS, MODEL_SETTINGS, check_pool, read_arguments, read_prompts
 from tomewise.tome.damaged import explain_damage, names_damage
 from tomewise.tome.document_names import KeptNames
 from tomewise.tome.embedder_address import find_embedder
@@ -34,6 +34,7 @@ from tomewise.types import Closable, Document, Progress, Question
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tomewise.cluster.worker_pool import WorkerPool
     from tomewise.language.prompts import Prompts
     from tomewise.pictures import Picture
     from tomewise.reading.read import NamedFile
@@ -93,6 +94,7 @@ class Tome:
         self._settings = settings
         self._traces = Traces(store, settings.trace_bytes)
         self._thread = LoopThread()
+        self._pool: WorkerPool | None = None
         self.document_names = KeptNames(store)  # under which a server shows the documents
 
     @cached_property
@@ -125,6 +127,8 @@ class Tome:
         api_key: str | None = None,
         create: bool = True,
         read_only: bool = False,
+        on: str | None = None,
+        workers: int | None = None,
         **settings: Unpack[Stated],
     ) -> Tome:
         """Open the tome at `path`, or create one; or the one that a `store` of your own holds, whatever the path.
@@ -140,16 +144,21 @@ class Tome:
         which `max_failures` calls fail with no reply between them ends with KeepsFailing. `models` names other models
         by role, such as `{"answer": "openai:gpt-4o"}`. `base_url`, `api_key`, `limit`, `timeout`, `window`, and
         `max_calls`, `max_tokens` and `max_cost`, which hold over all models together, go to the models.
+        With `on="ray"`, `workers` embed texts and ask models, on the cluster that RAY_ADDRESS names (default: one for
+        every two of its CPUs) or on one that is started on this machine, with keys of their own. This process
+        alone reads and writes the tome.
         Raises StoreError, UsageError, UnknownName.
         """
-        from tomewise.language.choose_model import choose_model
+        from tomewise.language.choose_model import choose_model, limit_spending
 
         given: dict[str, Any] = {"model": model, "models": models, "embedder": embedder, "prompts": prompts, **settings}
-        stated = read_arguments(given, {"api_key", "create", "read_only", "store"})
+        stated = read_arguments(given, {"api_key", "create", "on", "read_only", "store", "workers"})
+        check_pool(on, workers)
         templates = read_prompts(stated)
         check_type("path", path, str | PathLike, "a path")
         check_type("api_key", api_key, str | None, "a text")
-        unfilled = None  # a file that this makes
+        is_object = not isinstance(embedder, str | None)
+        unfilled, pool = None, None  # a file that this makes, and workers
         if store is None:
             file = find_path(path)
             unfilled = None if file.exists() else file
@@ -157,14 +166,33 @@ class Tome:
         try:
             embedder = find_embedder(store, embedder, stated.embedder_base_url)
             size = fix_settings(store, embedder, stated.passage_tokens, stated.overlap)
+            if on:
+                from tomewise.cluster.pooled_model import make_model_parts
+                from tomewise.cluster.worker_pool import open_pool
+
+                parts = make_model_parts(model, models, templates, api_key, stated)
+                pool = open_pool(embedder, parts, workers, by_name=not is_object)
             made = {name: getattr(stated, name) for name in MODEL_SETTINGS}
             model = choose_model(model, models, embedder=embedder, prompts=templates, api_key=api_key, **made)
+            if pool is not None:
+                from tomewise.cluster.pooled_model import PooledModel
+
+                model = PooledModel(model, pool, stated.limit)
+            model = limit_spending(model, **{name: getattr(stated, name) for name in LIMITS})
         except BaseException:
+            if pool is not None:
+                pool.close()
             store.close()
             if unfilled is not None:
                 delete_empty_store(unfilled)
             raise
-        return cls(store, model, embedder, templates, size, stated)
+        if pool is not None:
+            from tomewise.cluster.pooled_embedder import PooledEmbedder
+
+            embedder = PooledEmbedder(embedder, pool)
+        opened = cls(store, model, embedder, templates, size, stated)
+        opened._pool = pool
+        return opened
 
     @classmethod
     def from_settings(cls, settings: Settings | None = None, *, create: bool = True, **changes: Any) -> Tome:
@@ -219,6 +247,8 @@ class Tome:
                 self._thread.run(self._model.close())
         finally:
             self._thread.stop()
+            if self._pool is not None:
+                self._pool.close()
             self.store.close()
 
     async def aclose(self) -> None:

@@ -1,0 +1,115 @@
+"""A language model whose asks the workers of a pool carry out. The limit, the budgets and the meters stay here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from time import perf_counter
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from tomewise.cluster.pool_worker import ModelParts, Reply
+from tomewise.cluster.worker_pool import WorkerPool
+from tomewise.errors import UsageError
+from tomewise.language.call_slots import CallSlots
+from tomewise.language.choose_model import EXTRACTIVE, ModelOrName, find_provider
+from tomewise.language.forwarding import Forwarding
+from tomewise.language.price_list import find_price
+from tomewise.language.prompts import Prompts
+from tomewise.language.spec import PROVIDERS, ModelSpec
+from tomewise.language.together import split_batch_role
+from tomewise.language.usage import announce_request, count_replies, report_call
+from tomewise.run import Request
+from tomewise.types import Spent
+
+if TYPE_CHECKING:
+    from tomewise.settings import Settings
+    from tomewise.types import In, LanguageModel, Out, Role
+
+_REQUESTS = 2  # an ask and its repair
+
+
+class PooledModel(Forwarding):
+    """Asks like `model`, on workers that have made the same one; put it inside `Cached` and `Budgeted`.
+
+    At most `limit` asks of a model run at a time, over all workers; an ask is one request at a time. A budget reserves
+    an ask together with its repair; further tries after failures of the network count when they come back. An answer
+    comes whole: it is not streamed.
+    """
+
+    def __init__(self, model: LanguageModel, pool: WorkerPool, limit: int) -> None:
+        super().__init__(model)
+        self._pool = pool
+        self._limit = limit
+        self._slots: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, CallSlots]] = WeakKeyDictionary()
+
+    async def ask(self, role: Role[In, Out], given: In) -> Out:
+        """The role's output. Raises what the model of the worker raised, and TomewiseError where no worker is left."""
+        asked = perf_counter()
+        name = self.name_for(role)
+        single, size = split_batch_role(role)
+        async with self._find_slots(name):
+            tokens = self.count_input_tokens(role, given)
+            request = Request(tokens, role.output_tokens, partial(_find_price, name), most=_REQUESTS)
+            async with announce_request(request) as bill:
+                strict = bill.most if bill.most < _REQUESTS else 0
+                reply: Reply = await asyncio.wrap_future(self._pool.submit("ask", single, size, given, strict))
+                bill.spent = sum((call.spent for call in reply.calls), Spent())
+        _report_calls(reply, asked)
+        if reply.failed is not None:
+            raise reply.failed.error
+        return role.output.model_validate_json(reply.output)
+
+    def _find_slots(self, name: str) -> CallSlots:
+        """The slots of a model in the running event loop."""
+        slots = self._slots.setdefault(asyncio.get_running_loop(), {})
+        if name not in slots:
+            slots[name] = CallSlots(self._limit)
+        return slots[name]
+
+
+def _report_calls(reply: Reply, asked: float) -> None:
+    """Report the calls that a worker's meter saw, at times of this process: the reply came when the ask ended there.
+
+    The first calls began when the caller asked, even if the ask then waited for a slot (see `report_call`).
+    """
+    shift = perf_counter() - reply.ended
+    first = min((call.started for call in reply.calls), default=0.0)
+    for call in reply.calls:
+        started = asked if call.started == first else max(asked, call.started + shift)
+        report_call(replace(call, started=started, ended=max(started, call.ended + shift)))
+    count_replies(repaired=reply.repaired, refused=reply.refused)
+
+
+def _find_price(name: str, input_tokens: int, output_tokens: int) -> float | None:
+    """Dollars for tokens of a model; None if the price is unknown."""
+    if name.startswith(EXTRACTIVE):
+        return 0.0
+    provider, colon, _ = name.partition(":")
+    return find_price(ModelSpec.parse(name), input_tokens, output_tokens) if colon and provider in PROVIDERS else None
+
+
+def make_model_parts(
+    model: ModelOrName,
+    models: Mapping[str, ModelOrName] | None,
+    prompts: Prompts,
+    api_key: str | None,
+    settings: Settings,
+) -> ModelParts:
+    """What workers make their model of. Raises UsageError for a key that was given as an argument."""
+    if api_key is not None:
+        raise UsageError("`api_key` is not sent to workers: set the variable of the key on every machine instead")
+    parts = ModelParts(
+        model=model,
+        models=dict(models or {}),
+        base_url=settings.base_url,
+        limit=settings.limit,
+        timeout=settings.timeout,
+        window=settings.window,
+        prompts=prompts.read_own(),
+    )
+    home = find_provider(parts.model, parts.models)
+    address = next((spec.address for spec in parts.list_specs() if spec.provider == home), None)
+    return replace(parts, base_url=address)  # of this process, not of a variable that a worker may have

@@ -1,0 +1,234 @@
+"""A pool of workers: gives each piece of work to the worker with the fewest, and again to another if that one dies."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as Late
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from threading import Lock
+from typing import Any
+
+from tomewise.cluster.agreement import check_agreement
+from tomewise.cluster.pool_worker import Failed, ModelParts, WorkerFacts, WorkerParts, describe_here
+from tomewise.cluster.ray_cluster import RayCluster, join_cluster
+from tomewise.embedding.openai import OpenAIEmbedder
+from tomewise.errors import TomewiseError, UsageError
+from tomewise.types import Embedder
+
+_START_SECONDS = 120.0  # for a worker to start and to load its embedder
+_TRIES = 3  # workers that may die with one piece of work
+_REPLACEMENTS = 3  # for each worker of the pool
+
+
+@dataclass(slots=True, eq=False)
+class _Seat:
+    """A worker that answered, and the pieces of work that it has."""
+
+    worker: Any
+    machine: str
+    busy: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class _Piece:
+    """A piece of work: what to call with what, where its result goes, and how many workers died with it."""
+
+    verb: str
+    given: tuple[Any, ...]
+    result: Future[Any] = field(default_factory=Future)
+    losses: int = 0
+
+
+class WorkerPool:
+    """Workers on Ray. `open` starts and checks them, `close` ends them; both are called once.
+
+    `threads` are those of each worker, by default its share of the CPUs. A worker that dies is replaced, up to three
+    times for each worker; its work goes to another one. What a worker raises comes back as it was raised.
+    """
+
+    def __init__(self, parts: WorkerParts, workers: int | None = None, *, threads: int | None = None) -> None:
+        if workers is not None and workers < 1:
+            raise UsageError(f"a pool of {workers} workers does nothing: give 1 or more")
+        self._parts = parts
+        self._stated = workers
+        self._cluster: RayCluster | None = None
+        self._here: WorkerFacts | None = None
+        self._threads = threads
+        self._seats: list[_Seat] = []
+        self._waiting: list[_Piece] = []  # while no worker is there, but one starts
+        self._starting = 0
+        self._replacements = 0
+        self._last_loss = ""
+        self._is_closed = False
+        self._lock = Lock()  # of all these
+        self._mender = ThreadPoolExecutor(1, thread_name_prefix="tomewise-pool")
+
+    @property
+    def size(self) -> int:
+        """The workers that are there now."""
+        return len(self._seats)
+
+    def open(self) -> None:
+        """Join the cluster, start the workers, and compare them with this process.
+
+        Raises MissingDependency without Ray, UsageError for a cluster that cannot be joined or a worker that differs,
+        and what the parts of a worker raise, with the name of its machine.
+        """
+        self._cluster = cluster = join_cluster()
+        try:
+            cluster.check_parts(self._parts)
+            count = self._replacements = cluster.count_workers(self._stated)
+            self._replacements *= _REPLACEMENTS
+            self._threads = self._threads or max(1, cluster.cpus // count)
+            started = [cluster.start_worker(self._parts, self._threads) for _ in range(count)]
+            self._here = describe_here(self._parts, self._parts.make_embedder())
+            self._seats = [self._greet(worker) for worker in started]
+        except BaseException:
+            self.close()
+            raise
+
+    def submit(self, verb: str, *given: Any) -> Future[Any]:
+        """Let a worker do a piece of work. The future cannot be cancelled."""
+        piece = _Piece(verb, given)
+        piece.result.set_running_or_notify_cancel()
+        self._send(piece)
+        return piece.result
+
+    def close(self) -> None:
+        """End the workers and leave the cluster. Work that is under way fails."""
+        with self._lock:
+            self._is_closed = True
+            seats, self._seats = self._seats, []
+            waiting, self._waiting = self._waiting, []
+        for piece in waiting:
+            piece.result.set_exception(TomewiseError(_CLOSED))
+        self._mender.shutdown(wait=False, cancel_futures=True)
+        if self._cluster is not None:
+            for seat in seats:
+                self._cluster.end_worker(seat.worker)
+            cluster, self._cluster = self._cluster, None
+            cluster.leave()
+
+    def _send(self, piece: _Piece) -> None:
+        with self._lock:
+            cluster, seat = self._cluster, min(self._seats, key=lambda seat: seat.busy, default=None)
+            if seat is None and self._starting:
+                self._waiting.append(piece)
+                return
+            if seat is not None:
+                seat.busy += 1
+        if self._is_closed or cluster is None:
+            piece.result.set_exception(TomewiseError(_CLOSED))
+        elif seat is None:
+            piece.result.set_exception(TomewiseError(f"no worker of the pool is left ({self._last_loss}): {_GO_ON}"))
+        else:
+            try:
+                cluster.call(seat.worker, piece.verb, *piece.given).add_done_callback(
+                    partial(self._finish, piece, seat, cluster)
+                )
+            except Exception as error:  # noqa: BLE001 - whoever waits for the piece gets it
+                seat.busy -= 1
+                piece.result.set_exception(error)
+
+    def _finish(self, piece: _Piece, seat: _Seat, cluster: RayCluster, done: Future[Any]) -> None:
+        """Pass on what came of a piece; one whose worker died goes to another."""
+        with self._lock:
+            seat.busy -= 1
+        error = done.exception()
+        if error is None:
+            result = done.result()
+            if isinstance(result, Failed):
+                piece.result.set_exception(result.error)
+            else:
+                piece.result.set_result(result)
+            return
+        loss = cluster.find_loss(error)
+        if self._is_closed or not loss:
+            piece.result.set_exception(TomewiseError(_CLOSED) if self._is_closed else error)
+            return
+        piece.losses += 1
+        self._drop(seat, loss)
+        if piece.losses == _TRIES:
+            piece.result.set_exception(
+                TomewiseError(
+                    f"{_TRIES} workers ended with the same piece of work, the last one on {seat.machine} ({loss}): "
+                    "give the machines more memory, or use fewer workers"
+                )
+            )
+            return
+        # Not here: this thread belongs to Ray, which must go on before it can send anything.
+        with suppress(RuntimeError):  # the pool was closed meanwhile, and has failed all work
+            self._mender.submit(self._send, piece)
+
+    def _drop(self, seat: _Seat, loss: str) -> None:
+        with self._lock:
+            self._last_loss = f"the last one ended on {seat.machine}, {loss}"
+            if seat not in self._seats:
+                return
+            self._seats.remove(seat)
+            if self._is_closed or not self._replacements:
+                return
+            self._replacements -= 1
+            self._starting += 1
+        with suppress(RuntimeError):
+            self._mender.submit(self._replace)
+
+    def _replace(self) -> None:
+        """Start a worker in place of one that died, and give it the work that waits."""
+        cluster, seat = self._cluster, None
+        try:
+            if cluster is not None:
+                seat = self._greet(cluster.start_worker(self._parts, self._threads or 1))
+        except TomewiseError as error:
+            self._last_loss = f"{self._last_loss}; no other one could start: {error}"
+        finally:
+            with self._lock:
+                self._starting -= 1
+                self._seats += [seat] if seat else []
+                waiting, self._waiting = self._waiting, []
+            for piece in waiting:
+                self._send(piece)
+
+    def _greet(self, worker: Any) -> _Seat:
+        """The seat of a worker that has started. Raises TomewiseError if it does not start, or differs."""
+        cluster, here = self._cluster, self._here
+        if cluster is None or here is None:
+            raise TomewiseError(_CLOSED)
+        try:
+            facts = cluster.call(worker, "describe").result(_START_SECONDS)
+        except Late:
+            raise TomewiseError(
+                f"a worker did not start within {_START_SECONDS:g} s: look at `ray status`, or use fewer workers"
+            ) from None
+        except Exception as error:
+            if loss := cluster.find_loss(error):
+                raise TomewiseError(f"a worker could not start ({loss}): {_INSTALL}") from error
+            raise
+        if isinstance(facts, Failed):
+            raise facts.locate()
+        check_agreement(here, facts, self._parts)
+        return _Seat(worker, facts.machine)
+
+
+def open_pool(embedder: Embedder, model: ModelParts, workers: int | None, *, by_name: bool) -> WorkerPool:
+    """Start the workers for an embedder and a model. `by_name` says that the embedder can be made by its name.
+
+    Raises what `WorkerPool.open` raises.
+    """
+    behind = embedder if isinstance(embedder, OpenAIEmbedder) and by_name else None
+    parts = WorkerParts(
+        embedder=embedder.name if by_name else embedder,
+        embedder_address=behind.address if behind else None,
+        loopback_only=behind.loopback_only if behind else False,
+        model=model,
+    )
+    pool = WorkerPool(parts, workers)
+    pool.open()
+    return pool
+
+
+_CLOSED = "the pool of workers was closed: open the tome again"
+_GO_ON = "start workers again and repeat the command, which goes on from here"
+_INSTALL = "install the same Tomewise, with the same extras, on every machine of the cluster"

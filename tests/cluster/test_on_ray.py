@@ -1,0 +1,136 @@
+"""Tomes that workers help to make: what comes out is what one process makes, whatever ends on the way."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cluster.test_worker_pool import Odd, is_alive, list_workers
+from tests.conftest import Ran
+from tests.texts import prose
+
+from tomewise import Document, Tome
+from tomewise.cluster import pooled_embedder, ray_cluster
+from tomewise.errors import MissingDependency, UsageError
+
+SYSTEMS = ("comorag", "cogitorag", "cam", "raptor")
+QUESTION = "Who put out the light?"
+ADD = """
+import sys
+from pathlib import Path
+from tests.cluster.test_on_ray import Slow, make_library
+from tomewise import Tome
+
+with Tome.open(sys.argv[1], embedder=Slow(Path(sys.argv[2]), name="hash"), on="ray", workers=2) as tome:
+    tome.add(*make_library())
+"""
+
+
+class Slow(Odd):
+    """An embedder that takes its time."""
+
+    def embed(self, texts: list[str]) -> Any:
+        time.sleep(0.2)
+        return super().embed(texts)
+
+
+def make_library() -> list[Document]:
+    return [Document(id=f"d{number:02}", text=prose(number, 4000)) for number in range(8)]
+
+
+def make_story(path: Path, **options: Any) -> tuple[list[str], list[str]]:
+    """The export of the sample story built for all systems, and what each answers."""
+    with Tome.open(path, embedder="hash", **options) as tome:
+        tome.add(resources.files("tomewise.sample") / "story.md")  # type: ignore[arg-type]
+        for system in SYSTEMS:
+            tome.build(system)
+        return list(tome.export()), [tome.ask(QUESTION, system=system).text for system in SYSTEMS]
+
+
+@pytest.mark.cluster
+def test_the_story_is_that_of_one_process(nodes: object, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pooled_embedder, "_FEWEST", 1)  # every list goes to the workers
+    assert make_story(here / "pooled.tome", on="ray", workers=2) == make_story(here / "alone.tome")
+
+
+@pytest.mark.cluster
+def test_commands_with_and_without_ray_make_one_memory(nodes: object, command: Callable[..., Ran], here: Path) -> None:
+    (here / "novel.txt").write_text(prose(3, 9000))
+    words = ("--on", "ray", "--workers", 2)
+    for ran in (
+        command("add", "novel.txt", "-m", "pooled.tome", *words, "--json"),
+        command("add", "novel.txt", "-m", "alone.tome", "--json"),
+        command("build", "-m", "pooled.tome", "--system", "hipporag2", *words, "--json"),
+        command("build", "-m", "alone.tome", "--system", "hipporag2", "--json"),
+    ):
+        assert (ran.code, ran.err) == (0, ""), ran
+        assert ran.out.startswith("{"), "nothing of Ray stands before the JSON"
+    shown = [command("show", "-m", f"{name}.tome").out.replace(f"{name}.tome", "") for name in ("pooled", "alone")]
+    assert len(set(shown)) == 1
+    with Tome.open("pooled.tome") as pooled, Tome.open("alone.tome") as alone:
+        assert list(pooled.export()) == list(alone.export())
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGINT])
+def test_the_end_of_the_driver_ends_its_workers(nodes: object, tmp_path: Path, sign: signal.Signals) -> None:
+    folder, path = tmp_path / "workers", tmp_path / "a.tome"
+    folder.mkdir()
+    driver = subprocess.Popen([sys.executable, "-c", ADD, str(path), str(folder)], stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while len(set(map(int, os.listdir(folder))) - {driver.pid}) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.5)
+    driver.send_signal(sign)
+    driver.wait(20)
+    workers = list_workers(folder) - {driver.pid}
+    while any(map(is_alive, workers)) and time.monotonic() < deadline + 15:
+        time.sleep(0.05)
+    assert workers
+    assert not any(map(is_alive, workers))
+    with Tome.open(path, embedder="hash") as tome, Tome.open(tmp_path / "whole.tome", embedder="hash") as whole:
+        tome.add(*make_library())
+        whole.add(*make_library())
+        assert list(tome.export()) == list(whole.export())
+
+
+def test_what_cannot_be_asked_of_a_pool_is_one_line(command: Callable[..., Ran], here: Path) -> None:
+    (here / "novel.txt").write_text(prose(3))
+    for words, line in (
+        (["--on", "spark"], "work cannot be done on 'spark': write ray, or leave it out to work in this process"),
+        (["--workers", "2"], "2 workers need a cluster: give --on ray too"),
+    ):
+        ran = command("add", "novel.txt", *words)
+        assert ran.code == UsageError.exit_code
+        assert ran.err.startswith(f"tome: {line}")
+        assert not (here / "memory.tome").exists()
+
+
+def test_without_ray_the_line_names_the_command_that_installs_it(
+    command: Callable[..., Ran], here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here / "novel.txt").write_text(prose(3))
+    monkeypatch.setattr(ray_cluster, "find_spec", lambda _: None)
+    ran = command("add", "novel.txt", "--on", "ray")
+    assert ran.code == MissingDependency.exit_code
+    assert 'run `pip install "tomewise[ray]"`' in ran.err
+    assert not (here / "memory.tome").exists()
+
+
+@pytest.mark.cluster
+def test_an_address_without_a_cluster_is_one_line(
+    nodes: object, command: Callable[..., Ran], here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here / "novel.txt").write_text(prose(3))
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+    ran = command("add", "novel.txt", "--on", "ray")
+    assert ran.code == UsageError.exit_code
+    assert "the cluster at RAY_ADDRESS=127.0.0.1:1 cannot be joined" in ran.err

@@ -1,0 +1,163 @@
+"""A model whose asks workers carry out: limits, budgets, meters and errors are those of one process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.language.openai_server import OpenAIServer, fail_with, in_turn, reply_with
+
+from tomewise.cluster.pool_worker import ModelParts, WorkerParts
+from tomewise.cluster.pooled_model import PooledModel, make_model_parts
+from tomewise.cluster.worker_pool import WorkerPool
+from tomewise.embedding.hash import HashEmbedder
+from tomewise.errors import BadReply, BudgetExceeded, ModelError, UsageError
+from tomewise.language import roles
+from tomewise.language.budget import Budgeted
+from tomewise.language.chat import ChatModel
+from tomewise.language.extractive import ExtractiveModel
+from tomewise.language.prompts import Prompts
+from tomewise.language.together import make_batch, make_batch_role
+from tomewise.run import meter
+from tomewise.settings import Settings
+from tomewise.testing import check_language_model
+
+pytestmark = pytest.mark.cluster
+GIVEN = roles.FuseIn(question="Who hid the letter?", cues=["Mara held it last."])
+GOOD = reply_with('{"cue": "Mara hid it."}')
+BAD = reply_with('{"no": "cue"}')
+PASSAGES = [roles.PassageIn(text=f"Mara Hale gave Tom Ashe the key of lamp {number} in Port Gale.") for number in "123"]
+
+
+@dataclass(frozen=True)
+class Station:
+    """A server, a pool of two workers that ask it, and the model of this process that they stand for."""
+
+    server: OpenAIServer
+    pool: WorkerPool
+    own: ChatModel
+
+    def make_model(self, *behaviours: Any, limit: int = 16) -> PooledModel:
+        """The pooled model; from now on the server behaves so."""
+        self.server.handler = in_turn(*behaviours)
+        self.server.requests.clear()
+        self.server.most_at_once = 0
+        return PooledModel(self.own, self.pool, limit)
+
+
+@pytest.fixture(scope="module")
+def station(nodes: object) -> Iterator[Station]:
+    with OpenAIServer(in_turn(GOOD)) as server:
+        pool = WorkerPool(WorkerParts(embedder="hash", model=ModelParts(model="openai:test", base_url=server.url)), 2)
+        pool.open()
+        yield Station(server, pool, ChatModel("openai:test", base_url=server.url))
+        pool.close()
+
+
+@pytest.fixture(scope="module")
+def extractor(nodes: object) -> Iterator[PooledModel]:
+    pool = WorkerPool(WorkerParts(embedder="hash", model=ModelParts()), 2)
+    pool.open()
+    yield PooledModel(ExtractiveModel(HashEmbedder()), pool, 16)
+    pool.close()
+
+
+async def ask_many(model: Any, count: int) -> list[Any]:
+    given = [GIVEN.model_copy(update={"question": f"Who hid letter {number}?"}) for number in range(count)]
+    return await asyncio.gather(*(model.ask(roles.FUSE, each) for each in given), return_exceptions=True)
+
+
+async def test_it_is_a_language_model(station: Station, extractor: PooledModel) -> None:
+    await check_language_model(extractor, roles.FUSE, GIVEN)
+    model = station.make_model(GOOD)
+    with meter() as used:
+        begun = time.perf_counter()
+        assert (await model.ask(roles.FUSE, GIVEN)).cue == "Mara hid it."
+    (call,) = used.calls
+    assert (call.role, call.model, call.input_tokens, call.output_tokens) == ("fuse", "openai:test", 100, 20)
+    assert begun <= call.started <= call.ended <= time.perf_counter()
+
+
+async def test_batches_are_answered_as_here(extractor: PooledModel) -> None:
+    batch = make_batch_role(roles.EXTRACT_ENTITIES, len(PASSAGES))
+    own = ExtractiveModel(HashEmbedder())
+    given = make_batch(PASSAGES, len(PASSAGES))
+    assert await extractor.ask(batch, given) == await own.ask(batch, given)
+
+
+async def test_the_limit_holds_over_all_workers(station: Station) -> None:
+    model = station.make_model(reply_with('{"cue": "Mara hid it."}', delay=0.05), limit=6)
+    await ask_many(model, 40)
+    assert len(station.server.requests) == 40
+    assert 3 <= station.server.most_at_once <= 6
+
+
+@pytest.mark.parametrize("behaviours", [(GOOD,), (BAD, GOOD)], ids=["sound", "each repaired"])
+async def test_a_budget_of_20_calls_sends_20(station: Station, behaviours: tuple[Any, ...]) -> None:
+    model = Budgeted(station.make_model(GOOD), calls=20)
+    turn = iter(range(10**6))
+    station.server.handler = lambda _: behaviours[next(turn) % len(behaviours)]
+    found = await ask_many(model, 60)
+    assert len(station.server.requests) == 20
+    assert model.spent.calls == 20
+    assert {type(each) for each in found if isinstance(each, Exception)} <= {BudgetExceeded, BadReply}
+
+
+async def test_errors_are_those_of_the_model(station: Station) -> None:
+    for behaviour in (BAD, fail_with(400, "no such model")):
+        model = station.make_model(behaviour)
+        with pytest.raises(ModelError) as here:
+            await station.own.ask(roles.FUSE, GIVEN)
+        await station.own.close()
+        with meter() as used, pytest.raises(ModelError) as there:
+            await model.ask(roles.FUSE, GIVEN)
+        assert (type(there.value), str(there.value)) == (type(here.value), str(here.value))
+        assert used.usage().total.calls == len(station.server.requests) / 2, "a failed ask costs too"
+
+
+async def test_a_killed_worker_loses_no_ask(station: Station) -> None:
+    model = station.make_model(reply_with('{"cue": "Mara hid it."}', delay=0.3), limit=8)
+    asking = asyncio.create_task(ask_many(model, 24))
+    await asyncio.sleep(0.4)
+    os.kill(find_worker(), signal.SIGKILL)
+    assert {reply.cue for reply in await asking} == {"Mara hid it."}
+    assert len(station.server.requests) <= 24 + 8
+    assert station.server.most_at_once <= 16, "asks of the dead worker may still be under way at the server"
+
+
+def find_worker() -> int:
+    """A process of a worker that asks."""
+    for path in sorted(Path("/proc").glob("[0-9]*"), key=lambda path: -int(path.name)):
+        with suppress(OSError):
+            if (path / "cmdline").read_bytes().startswith(b"ray::Worker"):
+                return int(path.name)
+    raise AssertionError("no worker runs")
+
+
+async def test_prompts_of_the_user_are_sent_as_text(nodes: object, tmp_path: Path) -> None:
+    (tmp_path / "fuse.md").write_text("My own prompt: {{ question }}", encoding="utf-8")
+    prompts = Prompts(tmp_path)
+    with OpenAIServer(in_turn(GOOD)) as server:
+        settings = Settings(base_url=server.url, model="openai:test")
+        parts = make_model_parts("openai:test", None, prompts, None, settings)
+        pool = WorkerPool(WorkerParts(embedder="hash", model=parts), 1)
+        pool.open()
+        try:
+            own = ChatModel("openai:test", base_url=server.url, prompts=prompts)
+            await PooledModel(own, pool, 1).ask(roles.FUSE, GIVEN)
+        finally:
+            pool.close()
+        assert server.prompts == ["My own prompt: Who hid the letter?"]
+
+
+def test_a_key_as_an_argument_is_refused() -> None:
+    with pytest.raises(UsageError, match="`api_key` is not sent to workers: set the variable of the key"):
+        make_model_parts("openai:test", None, Prompts(), "sk-a-key-of-mine", Settings())

@@ -1,0 +1,171 @@
+"""A pool of two nodes: what dies is replaced, what fails says why, and nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from tests.cluster.conftest import Nodes
+
+from tomewise.cluster.pool_worker import WorkerParts
+from tomewise.cluster.pooled_embedder import PooledEmbedder
+from tomewise.cluster.worker_pool import WorkerPool
+from tomewise.embedding.hash import HashEmbedder
+from tomewise.errors import StoreError, TomewiseError, UnknownName, UsageError
+from tomewise.testing import check_embedder
+
+pytestmark = pytest.mark.cluster
+TEXTS = [f"The tide of day {number} turned " + "late " * (number % 50) for number in range(1000)]
+
+
+@dataclass
+class Odd:
+    """An embedder that writes down which process embeds, and does odd things at odd texts."""
+
+    folder: Path
+    name: str = "odd"
+    dimensions: int = 256
+    max_tokens: int = 256
+
+    @property
+    def tokenizer(self) -> object:
+        return HashEmbedder().tokenizer
+
+    def embed(self, texts: list[str]) -> NDArray[np.float32]:
+        (self.folder / str(os.getpid())).touch()
+        if "die" in texts:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if "fail" in texts:
+            raise StoreError("the tide is late: wait for it")
+        if "break" in texts:
+            raise Unsendable(lambda: None)
+        if "wait" in texts:
+            time.sleep(1)
+        return HashEmbedder().embed(texts)
+
+
+class Unsendable(Exception):
+    """An error that holds what cannot be pickled."""
+
+
+@pytest.fixture(scope="module")
+def odd(nodes: object, tmp_path_factory: pytest.TempPathFactory) -> Odd:
+    return Odd(tmp_path_factory.mktemp("odd"))
+
+
+@pytest.fixture(scope="module")
+def pool(odd: Odd) -> Iterator[WorkerPool]:
+    """A pool of two workers whose embedder is `odd`."""
+    made = WorkerPool(WorkerParts(embedder=odd), 2)
+    made.open()
+    yield made
+    made.close()
+
+
+def list_workers(folder: Path) -> set[int]:
+    return {int(path.name) for path in folder.iterdir()} - {os.getpid()}
+
+
+def is_alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_rows_are_those_of_one_process(pool: WorkerPool, odd: Odd) -> None:
+    pooled = PooledEmbedder(odd, pool)
+    check_embedder(pooled)
+    assert np.array_equal(pooled.embed(TEXTS), odd.embed(TEXTS))
+    assert len(list_workers(odd.folder)) == 2
+
+
+def test_lists_from_several_threads_do_not_mix(pool: WorkerPool, odd: Odd) -> None:
+    pooled = PooledEmbedder(odd, pool)
+    found: dict[int, NDArray[np.float32]] = {}
+
+    def embed(part: int) -> None:
+        found[part] = pooled.embed(TEXTS[part::4])
+
+    threads = [threading.Thread(target=embed, args=(part,)) for part in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for part in range(4):
+        assert np.array_equal(found[part], odd.embed(TEXTS[part::4]))
+
+
+def test_a_killed_worker_loses_no_block(pool: WorkerPool, odd: Odd) -> None:
+    victim = min(filter(is_alive, list_workers(odd.folder)))
+    waiting = [pool.submit("embed", ["wait", str(number)]) for number in range(4)]
+    time.sleep(0.3)
+    os.kill(victim, signal.SIGKILL)
+    rows = [each.result(60) for each in waiting]
+    assert np.array_equal(rows[3], HashEmbedder().embed(["wait", "3"]))
+    deadline = time.monotonic() + 30
+    while pool.size < 2 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert pool.size == 2, "the worker is replaced"
+    assert not is_alive(victim)
+
+
+def test_work_that_kills_its_worker_is_given_up(pool: WorkerPool) -> None:
+    with pytest.raises(TomewiseError, match=r"3 workers ended with the same piece of work.*more memory"):
+        pool.submit("embed", ["die"]).result(90)
+    assert pool.submit("embed", ["after"]).result(60).shape == (1, 256)
+
+
+def test_errors_come_back_as_they_were_raised(pool: WorkerPool) -> None:
+    with pytest.raises(StoreError, match=r"^the tide is late: wait for it$"):
+        pool.submit("embed", ["fail"]).result(30)
+    with pytest.raises(TomewiseError, match=r"^Unsendable: "):
+        pool.submit("embed", ["break"]).result(30)
+
+
+def test_a_killed_node_loses_no_block(nodes: Nodes, tmp_path: Path) -> None:
+    third = nodes.add()
+    made = WorkerPool(WorkerParts(embedder=Odd(tmp_path)), 6)
+    made.open()
+    waiting = [made.submit("embed", ["wait", str(number)]) for number in range(12)]
+    time.sleep(0.3)
+    nodes.cluster.remove_node(third, allow_graceful=False)
+    begun = time.monotonic()
+    rows = [each.result(60) for each in waiting]
+    assert time.monotonic() - begun < 20
+    assert np.array_equal(rows[11], HashEmbedder().embed(["wait", "11"]))
+    made.close()
+
+
+def test_a_closed_pool_leaves_no_worker(nodes: object, tmp_path: Path) -> None:
+    odd = Odd(tmp_path)
+    made = WorkerPool(WorkerParts(embedder=odd), 2)
+    made.open()
+    workers = list_workers(odd.folder)
+    under_way = made.submit("embed", ["wait"])
+    made.close()
+    with pytest.raises(TomewiseError, match="the pool of workers was closed"):
+        under_way.result(30)
+    with pytest.raises(TomewiseError, match="the pool of workers was closed"):
+        made.submit("embed", ["more"]).result(30)
+    deadline = time.monotonic() + 10
+    while any(map(is_alive, workers)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(is_alive, workers))
+
+
+def test_parts_that_workers_cannot_have_are_refused_before_any_work(nodes: object) -> None:
+    with pytest.raises(UnknownName, match="no embedder has the name 'no such one'"):
+        WorkerPool(WorkerParts(embedder="no such one"), 1).open()
+    locked = Odd(Path())
+    locked.lock = threading.Lock()  # type: ignore[attr-defined]
+    with pytest.raises(UsageError, match=r"cannot be sent to workers.*give its name"):
+        WorkerPool(WorkerParts(embedder=locked), 1).open()
