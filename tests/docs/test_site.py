@@ -48,6 +48,7 @@ KINDS = (
     "architecture/",
     "reference/commands/ask/",
     "reference/settings/",
+    "reference/limits/",
     "reference/http/",
     "reference/python/tomewise/",
 )
@@ -75,9 +76,12 @@ QUERIES = {
     "nginx": ("how-to/serve/",),
     "own reader": ("how-to/add-a-reader/",),
     "cron": ("how-to/sync/",),
+    "trace events": ("reference/events/",),
+    "limits": ("reference/limits/",),
+    "triple": ("glossary/",),
     "tome trust": ("reference/commands/trust/",),
 }
-LEAST_FOUND = 21
+LEAST_FOUND = 24
 
 
 @pytest.fixture(scope="module")
