@@ -6,12 +6,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import hypothesis
 import pytest
 from tests import forked
 
 from tomewise.language import models_at_hand
 from tomewise.terminal import program
 from tomewise.tome.tome import Tome
+
+# A busy machine takes long for an example, and says nothing about it.
+SLOW = [hypothesis.HealthCheck.too_slow]
+hypothesis.settings.register_profile("unhurried", deadline=None, suppress_health_check=SLOW)
+hypothesis.settings.load_profile("unhurried")
 
 
 @dataclass(frozen=True)
