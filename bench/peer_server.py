@@ -192,7 +192,7 @@ def extract_lightrag(prompt: str) -> Reply:
 
 
 def report_graphrag(prompt: str) -> Reply:
-    material = prompt.rpartition("Relationships")[0].rpartition("Entities")[2] + prompt.rpartition("Relationships")[2]
+    material = prompt.rpartition("# Real Data")[2].partition("Text:")[2].partition("The report should include")[0]
     findings = [
         {"summary": take_words(material, 8, _PART * number), "explanation": take_words(material, _PART, _PART * number)}
         for number in range(1, 6)
@@ -366,6 +366,7 @@ def main() -> None:
     server = uvicorn.Server(config)
     threading.Thread(target=lambda: (sys.stdin.read(), setattr(server, "should_exit", True)), daemon=True).start()
     socket = config.bind_socket()
+    socket.listen(256)  # before the address is printed
     print(f"http://127.0.0.1:{socket.getsockname()[1]}", flush=True)
     server.run(sockets=[socket])
 

@@ -5,8 +5,8 @@
     unshare -rn sh -c 'ip link set lo up && python bench/with_peers.py graphrag'      # where nothing else is reached
 
 All ask the fake model of `peer_server.py`: a fixed latency, `limit` calls at a time, no gleanings, reports of 400
-words; it counts what they ask. Vectors come from it too. Each keeps its own passages and settings, but for DRIFT (5 follow-up
-questions, 2 rounds) and equal budgets of a question: 12,000 tokens beside GraphRAG, 30,000 beside LightRAG.
+words; it counts what they ask. Vectors come from it too. Each keeps its own passages and settings, but for DRIFT (5
+follow-up questions, 2 rounds) and equal budgets of a question: 12,000 tokens beside GraphRAG, 30,000 beside LightRAG.
 
 The rows, set down before the first run: index the novel without its last 15,000 characters; add these as ten documents;
 remove one of the ten; a question in each mode that both have, in a process that has asked another one before, the mean
@@ -131,7 +131,7 @@ class GraphRag:
 
         results = asyncio.run(api.build_index(config=self.config, method="standard", is_update_run=update))
         if faults := [each.error for each in results if each.error]:
-            raise SystemExit(f"GraphRAG failed: {faults}")
+            raise faults[0]
 
     def index(self) -> None:
         self.inputs.mkdir(exist_ok=True)
@@ -316,7 +316,7 @@ def measure_side(given: argparse.Namespace, python: str, side: str, folder: Path
         print(f"| {what} | {name} | {wall:.2f} | {' | '.join(cells)} | {own:.2f} |", end="")
         print(f" {1000 * own / calls if calls else 0:.1f} | {memory} |", flush=True)
         tasks = {key: round(value, 1) for key, value in counts.items() if value and key not in COUNTED}
-        print(f"    {tasks}", file=sys.stderr, flush=True)
+        print(f"    {tasks}, load {os.getloadavg()[0]:.0f}", file=sys.stderr, flush=True)
 
     for step, what in (("index", "index"), ("add", "ten documents added"), ("remove", "one document removed")):
         if getattr(SIDES[side], step) is None:
