@@ -31,7 +31,7 @@ _SIGNATURE = 60  # characters in the middle of a passage, by which it is recogni
 _PART = 60  # words of a summary, and of each of five findings: about 400 in a report
 _ANSWER = 80  # words
 _FOLLOW_UPS = 5
-_TAGS = re.compile(r"<(?:passage|evidence|text)[^>]*>(.*?)</(?:passage|evidence|text)>", re.DOTALL)
+_TAGS = re.compile(r"<(?:passage|evidence|text)[^>]*>\n(.*?)\n</(?:passage|evidence|text)>", re.DOTALL)
 _LABELS = re.compile(r'label="([A-Z]\d+)"')
 
 Reply = Mapping[str, Any] | str
@@ -105,7 +105,7 @@ def read_material(prompt: str) -> str:
 
 
 def read_tag(prompt: str, tag: str) -> str:
-    found = re.findall(rf"<{tag}[^>]*>\n?(.*?)\n?</{tag}>", prompt, re.DOTALL)
+    found = re.findall(rf"<{tag}[^>]*>\n(.*?)\n</{tag}>", prompt, re.DOTALL)
     return found[-1] if found else ""
 
 
@@ -129,7 +129,7 @@ def report_ours(prompt: str) -> Reply:
         {
             "headline": take_words(material, 8, _PART * number),
             "explanation": take_words(material, _PART, _PART * number),
-            "records": labels[number : number + 1],
+            "records": labels[number - 1 : number],
         }
         for number in range(1, 6)
     ]
@@ -138,7 +138,7 @@ def report_ours(prompt: str) -> Reply:
 
 
 def answer_ours(prompt: str) -> Reply:
-    passage = re.search(r'<evidence label="(E\d+)" kind="passage"[^>]*>\n?(.*?)</evidence>', prompt, re.DOTALL)
+    passage = re.search(r'<evidence label="(E\d+)" kind="passage"[^>]*>\n(.*?)</evidence>', prompt, re.DOTALL)
     quotes = [{"label": passage[1], "quote": passage[2].strip()[:80]}] if passage else []
     return {
         "reasoning": "The passages say so.", "supported": "full", "answer": take_words(read_material(prompt), _ANSWER),
