@@ -1,10 +1,11 @@
 """`graphrag`, `lightrag` and `memtree` on MuSiQue, beside dense and fused search: recall, and what an answer is shown.
 
-`python bench/musique_peers.py` adds to the tome of `bench/musique.py` a graph of relations made of the published triples
-(head, relation and tail are its description), communities with reports, and a MemTree; the extractive model writes
-reports and summaries, and names keywords. Recall is over documents as in `musique.py`; for `graphrag` it is that of the
-passages of its local search before any cut, and its global search ranks none. `shown` is the share of the supporting
-documents of which a passage is in the answering call, at 6,000 tokens, and `calls` those of a question.
+`python bench/musique_peers.py` adds to the tome of `bench/musique.py` a graph of relations made of the published
+triples (head, relation and tail are its description), communities with reports, and a MemTree; the extractive model
+writes reports and summaries, and names keywords. Recall is over documents as in `musique.py`, by the
+passages that each finds; for `graphrag` by those of its local search before any cut, and its global search ranks none.
+`shown` is the share of the supporting documents of which a passage is in the answering call, at 6,000 tokens, and
+`calls` those of a question.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tomewise.recall.local_relations import LocalGraph
 from tomewise.store.records import PASSAGES
 from tomewise.systems.registry import assemble
 from tomewise.tome.tome import Tome
-from tomewise.types import Evidence, Question, Scope
+from tomewise.types import Evidence, Question, Retriever, Scope
 
 RANKED: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "dense (`naive`)": ("naive", {}),
@@ -36,6 +37,17 @@ RANKED: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 ASKED = ("naive", "hybrid", "memtree", "lightrag", "graphrag", "graphrag mode=global")
 
 
+class Passages:
+    """The passages that a retriever finds, in its order, without what stands for several."""
+
+    def __init__(self, retriever: Retriever) -> None:
+        self._retriever = retriever
+
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
+        found = await self._retriever.retrieve(query, limit, within=within)
+        return [piece for piece in found if piece.layer == PASSAGES]
+
+
 class LocalPassages:
     """The passages of GraphRAG's local search, in its order, as a retriever."""
 
@@ -43,7 +55,7 @@ class LocalPassages:
         self._graph = graph
 
     async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
-        return self._graph.find(query, within).passages[:limit]
+        return list(self._graph.find(query, within).passages[:limit])
 
 
 def write_relations(path: Path) -> Path:
@@ -74,7 +86,7 @@ def build_all(tome: Tome) -> None:
     for system in ("graphrag", "memtree", "memtree:without aggregation"):
         given = {"extractions": relations} if system == "graphrag" else {}
         report = tome.build(system, on_progress=print_progress, **given)
-        print("\n".join(f"{layer.name}: {note}" for layer in report.layers for note in layer.notes), flush=True)
+        print("\n".join(note for layer in report.layers for note in layer.notes), flush=True)
 
 
 def show_asked(tome: Tome, questions: Sequence[MusiqueQuestion], document_of: Mapping[str, str]) -> None:
@@ -93,7 +105,7 @@ def show_asked(tome: Tome, questions: Sequence[MusiqueQuestion], document_of: Ma
 async def show_ranked(tome: Tome, questions: Sequence[MusiqueQuestion], document_of: Mapping[str, str]) -> None:
     print_heading()
     for name, (system, options) in RANKED.items():
-        show(name, await measure(assemble(system, tome.kit, **options).retriever, questions, document_of))
+        show(name, await measure(Passages(assemble(system, tome.kit, **options).retriever), questions, document_of))
     local = LocalPassages(LocalGraph(tome.store, tome.kit.embedder, CommunityNames().graph))
     show("`graphrag`, passages of its local search", await measure(local, questions, document_of))
 
