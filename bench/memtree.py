@@ -1,6 +1,7 @@
 """How a MemTree grows by the size of its batches: calls a passage, shape, recall on the sample, closeness of trees.
 
-    python bench/memtree.py grow [FILE]    one text, in batches of 1, 8, 64 and 400; the sample story by default
+    python bench/memtree.py grow [FILE]    one text, in batches of 1, 8, 64 and 400; the sample story by default, else
+                                           in passages of 200 tokens that share 50, as the novel's given graph has
     python bench/memtree.py recall         span recall on the questions of the sample
 
 Closeness is the adjusted Rand index between the passages below the children of the root and those of batches of 1. The
@@ -28,6 +29,7 @@ from tomewise.store.records import BUILDS
 from tomewise.tome.tome import Tome
 
 BATCHES = (1, 8, 64, 400)
+CUT = {"passage_tokens": 200, "overlap": 50}
 
 
 def read_tops(tome: Tome, names: MemTreeNames) -> list[int]:
@@ -51,7 +53,7 @@ def grow(path: Path) -> None:
             # A tome of its own, since calls that one has paid are free for later builds.
             with (
                 tempfile.TemporaryDirectory() as folder,
-                Tome.open(Path(folder) / "a.tome", model="extractive") as tome,
+                Tome.open(Path(folder) / "a.tome", model="extractive", **({} if path == STORY else CUT)) as tome,
             ):
                 tome.add(path)
                 passages = len(tome.store.passages())
@@ -62,7 +64,9 @@ def grow(path: Path) -> None:
                     asyncio.run(build([layer], tome.store, lambda _: None))
                 seconds = time.process_time() - started
                 tops = read_tops(tome, layer.names)
-                paper = paper or tops
+                if not paper:
+                    paper = tops
+                    print(f"{passages} passages", flush=True)
                 record = tome.store.notes(BUILDS)[layer.name]
                 calls = used.usage().total.calls / passages
                 closeness = adjusted_rand_score(paper, tops)

@@ -103,8 +103,16 @@ async def test_without_a_point_nothing_is_asked_and_the_question_is_declined(sto
     assert not answer.resolved
     assert answer.missing
     assert not [call for call in model.calls if call.role == "answer"]
+
+
+@pytest.mark.parametrize("mode", ["global", "dynamic"])
+async def test_a_guess_without_a_point_rests_on_passages(store: SqlStore, mode: str) -> None:
     forced = Question(text=QUESTION.text, force=True)
-    answer, model = await ask(store, forced, {"map_reports": lambda _: {"points": []}}, mode="global")
+    replies = {"map_reports": lambda _: {"points": []}, "rate_report": lambda _: {"reason": "", "rating": 0}}
+    answer, model = await ask(store, forced, replies, mode=mode)
+    (given,) = [call.given for call in model.calls if call.role == "answer"]
+    assert not given.notes
+    assert {each.kind for each in given.evidence} == {"passage"}
     assert answer.resolved
 
 

@@ -203,7 +203,9 @@ class ReportPoints:
             yield event
 
         def find_passages(shown: Sequence[Point]) -> list[Evidence]:
+            # A guess without a point rests on the reports that were read, or on all where none was worth reading.
             keys = dict.fromkeys(key for point in shown for key in point.reports)
+            keys = keys or dict.fromkeys(each.key for each in choice.reports or shelf.communities.values())
             return self._reports.rank_passages(question.text, keys, question.within, DEPTH)
 
         async for output in self._conclusion.answer(question, points, find_passages):
