@@ -90,7 +90,7 @@ def compare_computing(count: int, rounds: int) -> None:
     """The embedder and the extractive model, in this process, with one worker and with two."""
     own = BundledMiniLM()
     parts = WorkerParts(embedder="bundled", model=ModelParts())
-    pools = {f"{size} worker{'s' * (size > 1)}": WorkerPool(parts, size, threads=1) for size in (1, 2)}
+    pools = {name: WorkerPool(parts, size, threads=1) for size, name in ((1, "1 worker"), (2, "2 workers"))}
     for pool in pools.values():
         pool.open()
     text = prose(1, 200 * count).split()
