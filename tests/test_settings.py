@@ -98,8 +98,9 @@ def test_nobody_else_reads_the_environment():
         if re.search(r"\bos\.environ|\bgetenv", path.read_text(encoding="utf-8"))
     }
 
-    # The others set what ONNX Runtime reads, and pass the environment on to pip.
-    assert reads == {"settings.py", "embedding/__init__.py", "embedding/weights.py"}
+    # The others set what ONNX Runtime, Ray and a worker's libraries read, and pass the environment on to pip.
+    setting = {"embedding/__init__.py", "cluster/pool_worker.py", "cluster/ray_cluster.py"}
+    assert reads == {"settings.py", "embedding/weights.py", *setting}
 
 
 @pytest.mark.parametrize("name", ["base_url", "embedder_base_url"])

@@ -13,8 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.building import mark, play_role, read_marks
+from tests.cluster.test_pooled_model import find_worker
 from tests.cluster.test_worker_pool import Odd, is_alive, list_workers
 from tests.conftest import Ran
+from tests.language.openai_server import OpenAIServer
 from tests.texts import prose
 
 from tomewise import Document, Tome
@@ -134,3 +137,42 @@ def test_an_address_without_a_cluster_is_one_line(
     ran = command("add", "novel.txt", "--on", "ray")
     assert ran.code == UsageError.exit_code
     assert "the cluster at RAY_ADDRESS=127.0.0.1:1 cannot be joined" in ran.err
+
+
+BUILD = """
+import sys
+from tomewise import Tome
+
+with Tome.open(sys.argv[1], model="openai:test", base_url=sys.argv[2], limit=4, on="ray", workers=2) as tome:
+    tome.build("comorag")
+"""
+
+
+@pytest.mark.cluster
+def test_a_killed_build_goes_on_and_asks_for_no_kept_reply(nodes: object, tmp_path: Path) -> None:
+    """The driver is killed; in the second build a worker is. The third one has nothing left to ask."""
+    documents = [Document(id=f"d{number}", text=prose(number, 30)) for number in range(6)]
+    file = tmp_path / "a.tome"
+    with OpenAIServer(lambda request: play_role(request, delay=0.1)) as server:
+        for path in (file, tmp_path / "whole.tome"):
+            with Tome.open(path, embedder="hash", passage_tokens=64) as tome:
+                tome.add(*documents)
+        words = [sys.executable, "-c", BUILD, str(file), server.url]
+        kept: set[str] = set()
+        for victim in ("driver", "worker"):
+            server.requests.clear()
+            driver = subprocess.Popen(words)
+            deadline = time.monotonic() + 60
+            while len(server.requests) < 8 and driver.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.02)
+            os.kill(driver.pid if victim == "driver" else find_worker(), signal.SIGKILL)
+            assert driver.wait(60) == (-signal.SIGKILL if victim == "driver" else 0)
+            assert not kept & set(map(mark, server.requests)), "a kept reply was asked for again"
+            kept = read_marks(file)
+        server.requests.clear()
+        more: Any = {"model": "openai:test", "base_url": server.url}
+        with Tome.open(file, **more) as tome, Tome.open(tmp_path / "whole.tome", **more) as whole:
+            tome.build("comorag")  # not on Ray
+            assert not server.requests
+            whole.build("comorag")
+            assert list(tome.export()) == list(whole.export())

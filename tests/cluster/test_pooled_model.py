@@ -134,10 +134,12 @@ async def test_a_killed_worker_loses_no_ask(station: Station) -> None:
 
 
 def find_worker() -> int:
-    """A process of a worker that asks."""
+    """A process of a worker, the one that started last."""
+    own = f"RAY_TMPDIR={os.environ['RAY_TMPDIR']}".encode()
     for path in sorted(Path("/proc").glob("[0-9]*"), key=lambda path: -int(path.name)):
         with suppress(OSError):
-            if (path / "cmdline").read_bytes().startswith(b"ray::Worker"):
+            is_ours = own in (path / "environ").read_bytes().split(b"\0")
+            if is_ours and (path / "cmdline").read_bytes().startswith(b"ray::Worker"):
                 return int(path.name)
     raise AssertionError("no worker runs")
 

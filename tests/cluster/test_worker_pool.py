@@ -162,6 +162,23 @@ def test_a_closed_pool_leaves_no_worker(nodes: object, tmp_path: Path) -> None:
     assert not any(map(is_alive, workers))
 
 
+@dataclass
+class Elsewhere(Odd):
+    """An embedder that fails in every process but one."""
+
+    home: int = 0
+
+    def embed(self, texts: list[str]) -> NDArray[np.float32]:
+        if os.getpid() != self.home:
+            raise TomewiseError("the file of the embedder cannot be written (no space left): make room there")
+        return super().embed(texts)
+
+
+def test_a_worker_that_cannot_make_its_parts_is_named(nodes: object, tmp_path: Path) -> None:
+    with pytest.raises(TomewiseError, match=r"^the worker on \S+: the file of the embedder cannot be written"):
+        WorkerPool(WorkerParts(embedder=Elsewhere(tmp_path, home=os.getpid())), 2).open()
+
+
 def test_parts_that_workers_cannot_have_are_refused_before_any_work(nodes: object) -> None:
     with pytest.raises(UnknownName, match="no embedder has the name 'no such one'"):
         WorkerPool(WorkerParts(embedder="no such one"), 1).open()

@@ -182,7 +182,7 @@ class Worker:
     def __init__(self, parts: WorkerParts, threads: int) -> None:
         os.environ["OMP_NUM_THREADS"] = str(threads)  # read by the embedder, Numba and the libraries below NumPy
         self._parts = parts
-        self._folder = TemporaryDirectory(prefix="tomewise-")
+        self._prompts: TemporaryDirectory[str] | None = None
         self._turn = asyncio.Lock()  # two lists at a time would share the threads and end no earlier
 
     @cached_property
@@ -192,7 +192,8 @@ class Worker:
     @cached_property
     def _model(self) -> LanguageModel:
         parts = self._parts.model or ModelParts()
-        return parts.make_model(CachedEmbedder(self._embedder), Path(self._folder.name))
+        self._prompts = TemporaryDirectory(prefix="tomewise-")  # goes with the worker
+        return parts.make_model(CachedEmbedder(self._embedder), Path(self._prompts.name))
 
     async def ask(self, role: Role[Any, Any], size: int, given: Any, most: int) -> Reply:
         """Ask the model for a role, or with a `size` for a batch of it; sends at most `most` requests if not 0."""
