@@ -268,11 +268,11 @@ def find_system() -> str:
     return configuration.load().system
 
 
-def find_tome(tome: str | None) -> str:
-    """The file of the tome that an option, the environment or a configuration file names. Raises UsageError."""
-    from tomewise.store.address import find_path
+def find_tome(tome: str | None) -> Place:
+    """Where the tome is that an option, the environment or a configuration file names. Raises UsageError."""
+    from tomewise.store.address import find_place
 
-    return str(find_path(tome or State.tome or configuration.load().tome))
+    return find_place(tome or State.tome or configuration.load().tome)
 
 
 @contextmanager

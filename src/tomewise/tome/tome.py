@@ -15,7 +15,7 @@ from tomewise.errors import UsageError
 from tomewise.notebook_display import show_bars
 from tomewise.pictures import LIMIT
 from tomewise.settings import DEFAULTS, Settings, load
-from tomewise.store.address import find_path
+from tomewise.store.address import find_place
 from tomewise.store.lookups import read_setting
 from tomewise.store.rights import work_alone
 from tomewise.tome.arguments import MODEL_SETTINGS, read_arguments, read_prompts
@@ -24,7 +24,7 @@ from tomewise.tome.document_names import KeptNames
 from tomewise.tome.embedder_address import find_embedder
 from tomewise.tome.fixed_settings import fix_settings
 from tomewise.tome.inputs import check_asking, check_type, make_question, read_integer
-from tomewise.tome.open_store import delete_empty_store, open_store
+from tomewise.tome.open_store import delete_empty_store, exists, open_store
 from tomewise.tome.session_record import delete_session, list_sessions
 from tomewise.tome.sync import LoopThread, plain
 from tomewise.tome.traces import Traces
@@ -127,7 +127,7 @@ class Tome:
         read_only: bool = False,
         **settings: Unpack[Stated],
     ) -> Tome:
-        """Open the tome at `path`, or create one; or the one that a `store` of your own holds, whatever the path.
+        """Open the tome at `path`, a file or `postgresql://host/database#name`, or create one; or the one that a `store` of your own holds, whatever the path.
 
         Closing the tome closes the store. The further arguments are settings; `tome config` lists them with their
         defaults. `passage_tokens` (default: as many as the embedder sees, at most 512), `overlap` (default 0) and
@@ -149,11 +149,11 @@ class Tome:
         templates = read_prompts(stated)
         check_type("path", path, str | PathLike, "a path")
         check_type("api_key", api_key, str | None, "a text")
-        unfilled = None  # a file that this makes
+        unfilled = None  # what this makes
         if store is None:
-            file = find_path(path)
-            unfilled = None if file.exists() else file
-            store = open_store(file, create=create and not read_only, read_only=read_only)
+            place = find_place(path)
+            unfilled = None if not create or read_only or exists(place) else place
+            store = open_store(place, create=create and not read_only, read_only=read_only)
         try:
             embedder = find_embedder(store, embedder, stated.embedder_base_url)
             size = fix_settings(store, embedder, stated.passage_tokens, stated.overlap)
