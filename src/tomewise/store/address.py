@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TypeAlias
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from tomewise.credentials import remember_credentials
 from tomewise.errors import UsageError
@@ -33,6 +33,10 @@ class DatabaseAddress:
 
     def __str__(self) -> str:
         return self.shown
+
+    def write(self) -> str:
+        """The whole address, with the password if one was stated, as `find_place` reads it."""
+        return f"{self.database}#{quote(self.tome)}"
 
     @property
     def name(self) -> str:

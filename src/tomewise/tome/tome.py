@@ -127,9 +127,9 @@ class Tome:
         read_only: bool = False,
         **settings: Unpack[Stated],
     ) -> Tome:
-        """Open the tome at `path`, a file or `postgresql://host/database#name`, or create one; or the one that a `store` of your own holds, whatever the path.
+        """Open the tome at `path`, or create one; or the one that a `store` of your own holds, whatever the path.
 
-        Closing the tome closes the store. The further arguments are settings; `tome config` lists them with their
+        `path` is a file, or a tome in PostgreSQL: `postgresql://host/database#name`. Closing the tome closes the store. The further arguments are settings; `tome config` lists them with their
         defaults. `passage_tokens` (default: as many as the embedder sees, at most 512), `overlap` (default 0) and
         `embedder` (default "bundled") are fixed when the tome is created; later they may be left out, but must not
         differ. With `read_only` the file stays as it is: no

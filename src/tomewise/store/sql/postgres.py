@@ -485,7 +485,7 @@ def _find_driver(connection: Connection) -> psycopg.Connection:
 
 def _stream(connection: Connection, query: str, values: tuple[Any, ...], types: list[str]) -> Iterator[Any]:
     # COPY: the rows are read as they come, and are not held by the driver all at once.
-    selected = sql.SQL(query).format(*map(sql.Literal, values))  # type: ignore[arg-type]
+    selected = sql.SQL(query).format(*map(sql.Literal, values))
     statement = sql.SQL("COPY ({}) TO STDOUT (FORMAT BINARY)").format(selected)
     with _find_driver(connection).cursor() as cursor, cursor.copy(statement) as copy:
         copy.set_types(types)
