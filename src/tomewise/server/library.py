@@ -61,8 +61,8 @@ class Library:
     """Opens tomes by name, keeps them open, and closes them and the models at the end.
 
     `files` are served by their stems. With `root`, so are all tomes of that folder that are not links, or of that
-    database, and new ones are made there. A client names a tome, never a path: a name is only looked up among those that exist. With `read_only`
-    answers leave nothing in the tomes.
+    database, and new ones are made there. A client names a tome, never a path: a name is only looked up among those
+    that exist. With `read_only` answers leave nothing in the tomes.
     """
 
     def __init__(

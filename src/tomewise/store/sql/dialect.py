@@ -64,7 +64,7 @@ from tomewise.store.sql.database import (
 from tomewise.store.sql.mirror import FILE_NAMES, Keys, Rows
 from tomewise.store.sql.row_values import Misfit
 from tomewise.store.sql.schema import LATEST, TABLES, edges, migrate
-from tomewise.types import Condition
+from tomewise.types import Condition, Document
 
 _LOCKS = r"writer\.lock|session-[0-9a-f]{16}\.lock"
 _LARGEST = 2**63 - 1  # of the integers of SQLite
@@ -276,6 +276,10 @@ class SqliteDialect:
     def fetch_bare(connection: Connection, query: Select[Any], **values: Any) -> Iterator[Any]:
         """As `fetch`, but no value is checked, and the rows are read one by one."""
         return iter(_run(connection, query, values))
+
+    @staticmethod
+    def check_document(document: Document) -> None:
+        """Any document can be stored in SQLite."""
 
     @staticmethod
     def upsert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -29,7 +29,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB, insert
 
 from tomewise.beside import FolderBeside
-from tomewise.errors import Locked, StoreError
+from tomewise.errors import Locked, ReadingError, StoreError
 from tomewise.settings import find_cache_folder
 from tomewise.store.address import DatabaseAddress, Place
 from tomewise.store.records import PASSAGES
@@ -40,9 +40,9 @@ from tomewise.store.sql.local_words import FILE_NAMES as WORDS_NAMES
 from tomewise.store.sql.local_words import LocalWords, Source
 from tomewise.store.sql.mirror import FILE_NAMES, Keys, Rows
 from tomewise.store.sql.node_rows import join_indexed_text
-from tomewise.store.sql.row_values import RESTORE, Misfit, RowNumber, RowVector, RowWhole
+from tomewise.store.sql.row_values import RESTORE, Misfit, RowNumber, RowVector, RowWhole, encode_json
 from tomewise.store.sql.schema import LATEST, TABLES, documents, nodes
-from tomewise.types import Condition
+from tomewise.types import Condition, Document
 
 _LOCK = "files.lock"
 _LOCK_SECONDS = 3.0
@@ -343,6 +343,15 @@ class PostgresDialect:
         """As `fetch`, but no value is checked."""
         cursor: Any = connection.execute(query, values).cursor
         return iter(cursor)
+
+    @staticmethod
+    def check_document(document: Document) -> None:
+        """Raise ReadingError for a document that PostgreSQL cannot store."""
+        stated = document.id, document.title, document.source, document.text
+        if any("\0" in each for each in stated) or "\\u0000" in encode_json(document.metadata):
+            raise ReadingError(
+                f"{document.id!r} holds a NUL character, which PostgreSQL does not take: take it out of the file"
+            )
 
     @staticmethod
     def upsert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -50,6 +50,7 @@ class Write(StoredNotes):
 
     def put_document(self, document: Document, digest: str, passages: Sequence[Passage]) -> list[int]:
         """Add a document; it replaces a document of the same id. Returns the keys of its passages."""
+        self.dialect.check_document(document)
         self.remove_document(document.id)
         self._changes_documents = True
         (key,) = self.dialect.find_new_keys(self._connection, documents, 1)
