@@ -64,7 +64,7 @@ CHANGES = st.lists(
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(CHANGES)
+@given(changes=CHANGES)
 def test_any_changes_export_equally_from_both(
     changes: list[tuple[str, str, str, list[str]]], database: str, tmp_path: Path
 ) -> None:
@@ -129,6 +129,9 @@ def test_copies_go_both_ways_with_replies_and_traces(
 
     file = SqlStore.open(tmp_path / "a.tome")
     fill(file)
+    with file.write() as change:
+        for name, value in {"embedder": "hash", "passage_tokens": "64", "overlap": "0"}.items():
+            change.put_note(SETTINGS, name, value)
     asyncio.run(file.calls.keep("k", role="answer", model="m", reply='{"text": "潮"}'))
     file.save_trace(asked="now", question="Who?", record={"answer": "Ada"})
     lines = list(file.dump())
@@ -256,12 +259,11 @@ for number in range(200):
 
 def test_a_killed_writer_leaves_what_it_committed(make: Callable[..., SqlStore], database: str) -> None:
     make("killed").close()
-    worker = subprocess.Popen([sys.executable, "-c", KILLED, f"{database}#killed"], stdout=subprocess.PIPE)
-    assert worker.stdout is not None
-    last = [worker.stdout.readline() for _ in range(5)][-1]
-    worker.send_signal(signal.SIGKILL)
-    committed = int((worker.stdout.read().split() or [last])[-1]) + 1
-    worker.wait()
+    with subprocess.Popen([sys.executable, "-c", KILLED, f"{database}#killed"], stdout=subprocess.PIPE) as worker:
+        assert worker.stdout is not None
+        last = [worker.stdout.readline() for _ in range(5)][-1]
+        worker.send_signal(signal.SIGKILL)
+        committed = int((worker.stdout.read().split() or [last])[-1]) + 1
     store = make("killed")
     assert len(store.documents()) in (committed, committed + 1)
     assert_arrays_follow(store)

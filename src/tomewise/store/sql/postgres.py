@@ -283,14 +283,18 @@ class PostgresDialect:
 
     def delete(self) -> None:
         """Delete the tome, which nobody here has open any more."""
-        postgres_server.drop(self._engine, self._place)
-        self._engine.dispose()
+        try:
+            postgres_server.drop(self._engine, self._place)
+        finally:
+            self._engine.dispose()
 
     def move(self, place: Place) -> None:
         """Give the tome, which nobody here has open any more, another name. Raises Locked, StoreError."""
         assert isinstance(place, DatabaseAddress)
-        postgres_server.rename(self._engine, self._place, place)
-        self._engine.dispose()
+        try:
+            postgres_server.rename(self._engine, self._place, place)
+        finally:
+            self._engine.dispose()
 
     def close(self, *, forked: bool) -> None:
         """Close all connections; in a fork, they belong to the parent process."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from uuid import uuid4
 
@@ -199,13 +199,12 @@ def hold(engine: Engine, address: DatabaseAddress, name: str, refusal: str) -> I
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         if not connection.exec_driver_sql("SELECT pg_try_advisory_lock(%s)", (key,)).scalar_one():
             raise Locked(refusal)
+        connection.detach()  # so that the store may be closed meanwhile
         try:
             yield
         finally:
-            try:
+            with suppress(DBAPIError):  # where the server has ended, the lock has too
                 connection.exec_driver_sql("SELECT pg_advisory_unlock(%s)", (key,))
-            except DBAPIError:  # the server has ended, and the lock with it
-                connection.invalidate()
 
 
 def make_lock_key(tome: str, name: str) -> int:
