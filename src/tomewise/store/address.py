@@ -108,6 +108,7 @@ def find_place(address: str | PathLike[str]) -> Place:
         return Path(address)
     if not database.tome:
         raise UsageError(
-            f"{database} names no tome: write it behind #, as in {database}#novels; `tome show` lists them"
+            f"{database} names no tome: write its name behind #, as in #novels; `tome show -m` with this address lists "
+            "those that are there"
         )
     return database

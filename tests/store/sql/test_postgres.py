@@ -18,14 +18,18 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.conftest import Ran
 from tests.postgres_server import Server
 from tests.store.contract import CHECKS, MakeStore, add, assert_arrays_follow, remove
 
-from tomewise.errors import Locked, ReadingError, StoreError, UsageError
+from tomewise import extras
+from tomewise.errors import Locked, MissingDependency, ReadingError, StoreError, UsageError
+from tomewise.server.library import Library
+from tomewise.settings import Settings
 from tomewise.store.address import find_database, find_place
 from tomewise.store.export import export
 from tomewise.store.records import SETTINGS
-from tomewise.store.rights import work_alone
+from tomewise.store.rights import hold_session, work_alone
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.tome.open_store import copy_tome, delete_tome, exists, list_tomes, move_tome
 from tomewise.types import Condition, Document, Scope
@@ -63,7 +67,7 @@ CHANGES = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(changes=CHANGES)
 def test_any_changes_export_equally_from_both(
     changes: list[tuple[str, str, str, list[str]]], database: str, tmp_path: Path
@@ -415,3 +419,68 @@ def test_damage_is_named(make: Callable[..., SqlStore], database: str) -> None:
     assert store.find_damage() == ""
     run_sql(database, "UPDATE hurt.edges SET a = 999999 WHERE key = 1")
     assert "the row 1 of the table edges has a node that is not there" in store.find_damage()
+
+
+# ---------------------------------------------------------------- the command
+
+
+def test_the_command_over_a_database(command: Callable[..., Ran], database: str) -> None:
+    Path("a.txt").write_text("Ada Marsh kept the lighthouse at Skerry. Tom Hale sold the Heron in 1912.")
+    tome = f"{database}#novels"
+    assert command("add", "nowhere.txt", "-m", tome).code
+    assert command("show", "-m", database, "--json").out == '{"tomes": []}\n'
+    assert command("add", "a.txt", "-m", tome).code == 0
+    assert "lighthouse" in command("ask", "Who kept the lighthouse?", "-m", tome).out
+    assert "novels" in command("show", "-m", database).out
+    assert "a.txt" in command("show", "-m", tome).out
+    assert command("copy", tome, "copy.tome").code == 0
+    assert command("export", "-m", tome).out == command("export", "-m", "copy.tome").out
+    assert command("export", "--all", "-m", tome).out == command("export", "--all", "-m", "copy.tome").out
+    assert "was made with" in command("add", "a.txt", "-m", tome, "--embedder", "hash:32").err
+    assert "names no tome" in command("ask", "Who?", "-m", database).err
+    assert "give --yes" in command("drop", "-m", tome).err
+    assert command("drop", "-m", tome, "--yes").code == 0
+    assert "found no tome" in command("ask", "Who?", "-m", tome).err
+
+
+def test_the_file_of_a_folder_may_name_no_address(command: Callable[..., Ran]) -> None:
+    Path("tomewise.toml").write_text('tome = "postgresql://elsewhere/db#mine"')
+    assert "may not name an address as its tome" in command("show").err
+
+
+def test_without_the_extra_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extras, "find_spec", lambda _: None)
+    with pytest.raises(MissingDependency, match=r"tomewise\[postgres\]"):
+        SqlStore.open(find_place("postgresql://host/db#novels"))
+
+
+def test_a_file_needs_no_driver(tmp_path: Path) -> None:
+    code = (
+        "import sys; from tomewise import Tome; Tome.open(sys.argv[1], embedder='hash').close();"
+        "sys.exit(any(name.partition('.')[0] in ('psycopg', 'pgvector') for name in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", code, tmp_path / "a.tome"]).returncode == 0
+
+
+async def test_two_servers_share_a_database(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = Settings(embedder="hash")
+    first, second = (Library(chosen, (), find_database(database)) for _ in range(2))
+    await first.create("novels")
+    await (await first.open("novels")).aadd(Document(id="one", text="Ada kept the lighthouse at Skerry."))
+    assert second.names() == ["novels"]
+    tome = await second.open("novels")
+    assert [record.id for record in tome.store.documents()] == ["one"]
+    store = (await first.open("novels")).store
+    refusal = pytest.raises(Locked, match="is answering another question")
+    with hold_session(store, "chat"), refusal, hold_session(tome.store, "chat"):
+        pass
+    assert first.measure()["novels"] > 0
+    with pytest.raises(UsageError, match="there is a tome 'novels' already"):
+        await second.create("novels")
+    await second.rename("novels", "tales")
+    with pytest.raises(StoreError, match="is not there any more"):
+        await first.open("novels")
+    await second.delete("tales")
+    assert second.names() == []
+    await first.close()
+    await second.close()
