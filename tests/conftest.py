@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 from tests import forked
+from tests.postgres_server import Server, run_server
 
 from tomewise.language import models_at_hand
 from tomewise.terminal import program
@@ -33,6 +35,34 @@ class Ran:
 def _end_forking() -> Iterator[None]:
     yield
     forked.end_parent()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Server]:
+    """A server of PostgreSQL, started when the first test asks for it."""
+    with run_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres(request: pytest.FixtureRequest) -> str:
+    """The address of an empty database: `TOMEWISE_TEST_POSTGRES`, or that of a server of these tests."""
+    stated = os.environ.get("TOMEWISE_TEST_POSTGRES")
+    return stated or request.getfixturevalue("postgres_server").url
+
+
+@pytest.fixture
+def database(postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The same for one test: what it makes there goes at its end, and its caches are in its own folder."""
+    from tomewise.store.address import find_database
+    from tomewise.tome.open_store import delete_tome, list_tomes
+
+    monkeypatch.setenv("TOMEWISE_CACHE", str(tmp_path / "cache"))
+    yield postgres
+    whole = find_database(postgres)
+    assert whole is not None
+    for name in list_tomes(whole):
+        delete_tome(whole.find_tome(name))
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from tomewise.errors import MissingDependency
 
 GRAPH = "graph"
 _PACKAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {GRAPH: ("graspologic_native", "numba", "scipy", "threadpoolctl")}
+    {GRAPH: ("graspologic_native", "numba", "scipy", "threadpoolctl"), "postgres": ("psycopg",)}
 )
 
 

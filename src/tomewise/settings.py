@@ -104,7 +104,7 @@ def _declare(default: Any, help: str, **more: Any) -> Any:
 class Settings:
     """The settings that apply to all commands."""
 
-    tome: str = _declare("memory.tome", "The memory to use.")
+    tome: str = _declare("memory.tome", "The memory to use: a file, or postgresql://host/database#name.")
     system: str = _declare(
         "hybrid",
         "How to answer; `tome systems` lists them. "
@@ -359,6 +359,11 @@ def refuse_unsafe(values: Mapping[str, Any], path: Path) -> None:
                 f"{path}: a project's file may not set {name}, because your key would be sent there: "
                 f"set {SETTINGS[name].variable}, or write it in your own configuration folder"
             )
+    if "://" in values.get("tome", ""):
+        raise UsageError(
+            f"{path}: a project's file may not name an address as its tome, because your documents and questions would "
+            "go there: set TOMEWISE_TOME, or write it in your own configuration folder"
+        )
     refuse_embedder(values.get("embedder", ""), str(path))
 
 

@@ -26,6 +26,7 @@ from tomewise.server.library import Library
 from tomewise.server.ownership import TEXTS, UPLOADS, Ownership, delete_job, find_job, find_jobs, find_upload, read_id
 from tomewise.server.replies import JobProgress, JobReply, Kind, State
 from tomewise.server.serve_options import Bounds
+from tomewise.store.address import Place
 from tomewise.tome.reports import describe_build
 from tomewise.tome.tome import Tome
 from tomewise.types import Document, Progress
@@ -107,7 +108,7 @@ class JobList:
                 if job.state in _OPEN:
                     self._end(job, "interrupted")
 
-    def _take_over(self, tome: Path) -> list[Path]:
+    def _take_over(self, tome: Place) -> list[Path]:
         try:
             return self._ownership.take_over(tome)
         except UnsafeFile as error:
@@ -173,14 +174,14 @@ class JobList:
         if any(job.tome == tome and job.state in _OPEN for job in self._jobs.values()):
             raise Locked(f"a job of the tome {tome} has not ended: wait for it, or cancel it")
 
-    def forget(self, tome: str, path: Path) -> None:
+    def forget(self, tome: str, path: Place) -> None:
         """Forget the jobs of a tome that was deleted at this path, with what was uploaded for them."""
         for id in [job.id for job in self._jobs.values() if job.tome == tome]:
             delete_job(self._folders.pop(id))
             del self._jobs[id]
         self._ownership.leave(path)
 
-    def move(self, tome: str, new: str, path: Path, new_path: Path) -> None:
+    def move(self, tome: str, new: str, path: Place, new_path: Place) -> None:
         """Give the jobs of a tome to the tome that it is now."""
         self._ownership.move(path, new_path)
         for job in [job for job in self._jobs.values() if job.tome == tome]:

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakValueDictionary
 
 from tomewise.errors import Locked, StoreError, TomewiseError, UnknownName, UsageError, suggest
@@ -24,12 +24,14 @@ from tomewise.run import change_run
 from tomewise.server.ownership import find_jobs
 from tomewise.server.serve_options import Bounds
 from tomewise.settings import Settings
+from tomewise.store.address import DatabaseAddress, Place
+from tomewise.store.lookups import read_setting
 from tomewise.store.records import BUILDS
 from tomewise.systems.registry import list_systems, parse_variant
 from tomewise.tome.arguments import check_settings
 from tomewise.tome.document_names import hide_paths
 from tomewise.tome.embedder_address import is_local, refuse_foreign_embedder
-from tomewise.tome.open_store import delete_dead_drafts, delete_tome, import_all, move_tome, recall_embedder
+from tomewise.tome.open_store import delete_dead_drafts, delete_tome, import_all, list_tomes, move_tome, recall_embedder
 from tomewise.tome.tome import Tome
 from tomewise.types import Closable, Embedder, LanguageModel, Spent
 
@@ -42,36 +44,40 @@ _NEW_NAME = re.compile(r"\w[\w-]{0,63}")
 _IMPORTS = 2  # that arrive or are read at once; others wait
 
 
+Identity: TypeAlias = tuple[int, int] | str
+
+
 @dataclass(frozen=True, slots=True)
 class OpenTome:
-    """A tome in use. `identity` tells whether another file was put in its place."""
+    """A tome in use. `identity` tells whether another one was put in its place."""
 
     tome: Tome
-    path: Path
-    identity: tuple[int, int]
+    path: Place
+    identity: Identity
     readiness: Readiness
 
 
 class Library:
     """Opens tomes by name, keeps them open, and closes them and the models at the end.
 
-    `files` are served by their stems. With `root`, so are all tomes of that folder that are not links, and new ones are
-    made there. A client names a tome, never a path: a name is only looked up among those that exist. With `read_only`
-    answers leave nothing in the tomes.
+    `files` are served by their stems. With `root`, so are all tomes of that folder that are not links, or of that
+    database, and new ones are made there. A client names a tome, never a path: a name is only looked up among those
+    that exist. With `read_only` answers leave nothing in the tomes.
     """
 
     def __init__(
-        self, settings: Settings, files: Sequence[Path] = (), root: Path | None = None, *, read_only: bool = False
+        self, settings: Settings, files: Sequence[Place] = (), root: Place | None = None, *, read_only: bool = False
     ) -> None:
         self._settings = settings
         self._read_only = read_only
-        self._files: dict[str, Path] = {}
+        self._files: dict[str, Place] = {}
         for file in files:
-            path = file.absolute()
-            if self._files.setdefault(path.stem, path) != path:
-                raise UsageError(f"two tomes are named {path.stem!r}: rename one of the files")
-        self._root = root.absolute() if root else None
-        if self._root and not self._root.is_dir():
+            path = file.absolute() if isinstance(file, Path) else file
+            name = path.stem if isinstance(path, Path) else path.tome
+            if self._files.setdefault(name, path) != path:
+                raise UsageError(f"two tomes are named {name!r}: rename one of them")
+        self._root = root.absolute() if isinstance(root, Path) else root
+        if isinstance(self._root, Path) and not self._root.is_dir():
             raise UsageError(f"the folder {self._root} does not exist: make it first")
         self._open: dict[str, OpenTome] = {}
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by name, while they are used
@@ -91,10 +97,14 @@ class Library:
         for name in self.models:
             check_models(name, {}, self._find_address(name))
 
-    def paths(self) -> Mapping[str, Path]:
-        """The file of each tome by its name."""
+    def paths(self) -> Mapping[str, Place]:
+        """The file of each tome by its name, or its place in the database."""
         found = dict(self._files)
-        if self._root:
+        if isinstance(self._root, DatabaseAddress):
+            for name in list_tomes(self._root):
+                if _NEW_NAME.fullmatch(name):
+                    found.setdefault(name, self._root.find_tome(name))
+        elif self._root:
             for path in sorted(self._root.glob(f"*{SUFFIX}")):
                 if path.is_file() and not path.is_symlink() and path.suffix == SUFFIX:
                     found.setdefault(path.stem, path)
@@ -106,7 +116,11 @@ class Library:
 
     def measure(self) -> dict[str, int]:
         """The names of all tomes, sorted, with the bytes that each takes on the disk."""
-        return {name: _measure(path) for name, path in sorted(self.paths().items())}
+        sizes = list_tomes(self._root) if isinstance(self._root, DatabaseAddress) else {}
+        return {
+            name: _measure(path) if isinstance(path, Path) else sizes.get(name, 0)
+            for name, path in sorted(self.paths().items())
+        }
 
     @property
     def model_name(self) -> str:
@@ -166,8 +180,10 @@ class Library:
         """Whether there is a folder for new tomes."""
         return self._root is not None
 
-    def find_path(self, name: str) -> Path:
-        """The file of a tome. Raises UnknownName."""
+    def find_path(self, name: str) -> Place:
+        """The file of a tome, or its place in the database. Raises UnknownName."""
+        if (known := self._open.get(name)) is not None and isinstance(known.path, DatabaseAddress):
+            return known.path  # the database is not asked for all its tomes at each request
         paths = self.paths()
         if name not in paths:
             near = suggest(name[:200], paths)
@@ -189,9 +205,10 @@ class Library:
             if known:  # another file was put in its place
                 del self._open[name]
                 await asyncio.to_thread(known.tome.close)
+            tome = await asyncio.to_thread(self._open_tome, path)
+            identity = _identify(path, tome)
             if identity is None:
                 raise StoreError(f"the tome {name} was removed while it was served: put its file back")
-            tome = await asyncio.to_thread(self._open_tome, path)
             self._open[name] = OpenTome(tome, path, identity, Readiness(tome))
             return self._open[name]
 
@@ -219,14 +236,14 @@ class Library:
             path = self._find_place(name)
             make = partial(self._open_tome, path, embedder, passage_tokens, create=True)
             tome = await asyncio.to_thread(make)
-            identity = _identify(path)
+            identity = _identify(path, tome)
             if identity is None:
                 raise StoreError(f"the tome {name} was removed as soon as it was made: make it again")
             self._open[name] = OpenTome(tome, path, identity, Readiness(tome))
 
     def delete_dead_drafts(self) -> None:
         """Delete what imports that were killed left in the folder."""
-        if self._root is not None:
+        if isinstance(self._root, Path):
             delete_dead_drafts(self._root)
 
     @contextmanager
@@ -243,7 +260,7 @@ class Library:
         """Whether clients may rename and delete a tome: it is in the folder, and was not named by itself."""
         return self._root is not None and name not in self._files
 
-    async def delete(self, name: str) -> Path:
+    async def delete(self, name: str) -> Place:
         """Delete a tome. Returns the path that it had. Raises what `_release` raises, and Locked, StoreError."""
         self.find_path(name)
         async with self._lock(name):
@@ -251,7 +268,7 @@ class Library:
             await asyncio.to_thread(delete_tome, path)
             return path
 
-    async def rename(self, name: str, new: str) -> tuple[Path, Path]:
+    async def rename(self, name: str, new: str) -> tuple[Place, Place]:
         """Rename a tome. Returns the paths that it had and has. Raises what `delete` raises, and UsageError."""
         self.find_path(name)
         self._find_place(new)
@@ -269,7 +286,7 @@ class Library:
         """
         check = partial(refuse_foreign_embedder, source=source, own=self._choose_embedder())
         place = self._find_place(name)
-        with TemporaryFile(dir=place.parent) as file:
+        with TemporaryFile(dir=place.parent if isinstance(place, Path) else None) as file:
             async with AsyncExitStack() as turn:
                 async with asyncio.timeout(seconds):
                     await turn.enter_async_context(self._importing)
@@ -293,7 +310,7 @@ class Library:
                 await locks.enter_async_context(self._locks.setdefault(name, asyncio.Lock()))
             yield
 
-    async def _release(self, name: str) -> Path:
+    async def _release(self, name: str) -> Place:
         """Close a tome of the folder, and return its path. Raises UnknownName, UsageError, and Locked if it is used."""
         path = self.find_path(name)
         if not self.is_owned(name):
@@ -304,7 +321,7 @@ class Library:
             await asyncio.to_thread(known.tome.close)
         return path
 
-    def _find_place(self, name: str) -> Path:
+    def _find_place(self, name: str) -> Place:
         """The path for a new tome. Raises UsageError for a name that exists or cannot be used."""
         if self._root is None:
             raise UsageError("this server makes no tomes: start it with --root FOLDER")
@@ -312,6 +329,8 @@ class Library:
             raise UsageError(f"{name[:100]!a} cannot name a tome: give up to 64 letters, digits, - and _")
         if name in self.paths():
             raise UsageError(f"there is a tome {name!a} already: choose another name")
+        if isinstance(self._root, DatabaseAddress):
+            return self._root.find_tome(name)
         path = self._root / f"{name}{SUFFIX}"
         if os.path.lexists(path):  # a link, which is not served
             raise UsageError(f"there is a file {path.name} already: choose another name")
@@ -354,11 +373,11 @@ class Library:
         """A message without the paths of the tomes and of their documents: a name stands for the file."""
         for name, path in self.paths().items():
             text = text.replace(str(path), name)
-        text = text.replace(f"{self._root}/", "") if self._root else text
+        text = text.replace(f"{self._root}/", "") if isinstance(self._root, Path) else text
         return hide_paths(text, (tome.document_names for tome in self.tomes.values()))
 
     def _open_tome(
-        self, path: Path, embedder: str | None = None, passage_tokens: int | None = None, *, create: bool = False
+        self, path: Place, embedder: str | None = None, passage_tokens: int | None = None, *, create: bool = False
     ) -> Tome:
         settings = self._settings
         if create:
@@ -373,7 +392,7 @@ class Library:
         tome = Tome.from_settings(
             settings,
             create=create,
-            tome=path,
+            tome=path if isinstance(path, Path) else path.write(),
             read_only=self._read_only,
             model=model,
             models={},
@@ -438,15 +457,18 @@ def _identify_embedder(embedder: Embedder) -> tuple[str, str]:
     return embedder.name, str(getattr(embedder, "address", ""))
 
 
-def _identify_and_check(path: Path, known: OpenTome | None) -> tuple[int, int] | None:
+def _identify_and_check(path: Place, known: OpenTome | None) -> Identity | None:
     """As `_identify`. Raises StoreError if it is the known tome and a newer Tomewise changed it meanwhile."""
-    identity = _identify(path)
+    identity = _identify(path, known.tome if known else None)
     if known is not None and known.identity == identity:
         known.tome.store.check()
     return identity
 
 
-def _identify(path: Path) -> tuple[int, int] | None:
+def _identify(path: Place, tome: Tome | None = None) -> Identity | None:
+    """What no other tome at this path has: of a file its number; in a database what an open tome says of itself."""
+    if isinstance(path, DatabaseAddress):
+        return None if tome is None else read_setting(tome.store, "identity")
     try:
         stat = path.stat()
     except OSError:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from errno import ENOENT
+from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
 
@@ -17,6 +18,8 @@ from filelock import FileLock
 
 from tomewise.beside import FolderBeside
 from tomewise.errors import UsageError
+from tomewise.settings import find_cache_folder
+from tomewise.store.address import DatabaseAddress, Place
 
 _SUFFIX = ".lock"
 _FOLDER = "-jobs"  # of the folder beside a tome
@@ -32,16 +35,16 @@ class Ownership:
 
     def __init__(self) -> None:
         self._id = token_hex(4)
-        self._locks: dict[Path, tuple[FolderBeside, FileLock]] = {}
+        self._locks: dict[Place, tuple[FolderBeside, FileLock]] = {}
 
-    def make_folder(self, tome: Path) -> Path:
+    def make_folder(self, tome: Place) -> Path:
         """A new folder for one job of this server beside a tome. Raises OSError."""
         jobs = self._hold(tome)
         folder = jobs.path / f"{self._id}-{token_hex(8)}"
         find_job(folder).make()
         return folder
 
-    def take_over(self, tome: Path) -> list[Path]:
+    def take_over(self, tome: Place) -> list[Path]:
         """Make the jobs of dead servers our own. Returns their folders by their new names, sorted.
 
         The locks of dead servers are deleted. What we may not change stays as it is, and so does what has no name of
@@ -61,14 +64,14 @@ class Ownership:
             return []
         return sorted(own for folder in ownerless if (own := self._rename(folder)))
 
-    def leave(self, tome: Path) -> None:
+    def leave(self, tome: Place) -> None:
         """Give the lock beside a tome back, and delete the folder for jobs if it is empty: the tome is deleted."""
         if tome in self._locks:
             self._give_back(*self._locks.pop(tome))
         with suppress(OSError):
             find_jobs(tome).path.rmdir()
 
-    def move(self, tome: Path, new: Path) -> None:
+    def move(self, tome: Place, new: Place) -> None:
         """Take the folder for jobs to the new path of a tome. Raises OSError where that fails: the jobs stay there."""
         self.leave(tome)
         with suppress(FileNotFoundError):  # it has no jobs
@@ -86,7 +89,7 @@ class Ownership:
         with suppress(OSError):
             jobs.delete(f"{self._id}{_SUFFIX}")
 
-    def _hold(self, tome: Path) -> FolderBeside:
+    def _hold(self, tome: Place) -> FolderBeside:
         """Hold the lock of this server in the folder for jobs of a tome."""
         if tome not in self._locks:
             jobs = find_jobs(tome)
@@ -104,8 +107,12 @@ class Ownership:
             return None
 
 
-def find_jobs(tome: Path) -> FolderBeside:
-    """The folder for jobs beside a tome."""
+def find_jobs(tome: Place) -> FolderBeside:
+    """The folder for jobs beside a tome; of one in a database, in the user's cache folder of this machine."""
+    if isinstance(tome, DatabaseAddress):
+        folder = find_cache_folder() / "served" / sha256(str(tome).encode()).hexdigest()[:32]
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return FolderBeside(folder, _FOLDER, _NAMES)
     return FolderBeside(tome, _FOLDER, _NAMES)
 
 

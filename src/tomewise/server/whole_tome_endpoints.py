@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from typing import Annotated
 from urllib.parse import quote
 
@@ -22,6 +21,7 @@ from tomewise.server.replies import Deleted, TomeReply
 from tomewise.server.service import Wanted
 from tomewise.server.streaming import ClientLeft
 from tomewise.server.tome_endpoints import show_tome
+from tomewise.store.address import Place
 from tomewise.tome.open_store import export_all
 
 family = Family("/api/tomes", "tomes")
@@ -88,7 +88,7 @@ async def import_tome(tome: str, request: Request, service: Wanted) -> TomeReply
     return await show_tome(tome, service)
 
 
-def _join_lines(path: Path) -> Iterator[bytes]:
+def _join_lines(path: Place) -> Iterator[bytes]:
     lines: list[str] = []
     size = 0
     for line in export_all(path):

@@ -31,12 +31,13 @@ from tomewise.terminal.options import (
     Where,
     Workers,
 )
-from tomewise.terminal.screen import console, print_model
+from tomewise.terminal.screen import console, print_json, print_model
 from tomewise.terminal.state import INTERRUPTED_MESSAGE, State, promise_to_resume
 from tomewise.terminal.work import Work, show_work
 
 if TYPE_CHECKING:
     from tomewise.pictures import Picture
+    from tomewise.store.address import DatabaseAddress, Place
     from tomewise.store.contract import Texts
     from tomewise.tome.tome import Tome
     from tomewise.types import Answer, Event, Passage, Scope
@@ -215,7 +216,10 @@ def show(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show what a tome holds: its documents, its layers, its settings; or the text of one document, or an entity."""
+    """Show what a tome holds: its documents, its layers, its settings; or the text of one document, or an entity.
+
+    Of a database without the name of a tome it lists the tomes.
+    """
     from tomewise.outgoing.passage_models import Document
     from tomewise.terminal import render
     from tomewise.tome.holdings import describe_contents
@@ -224,6 +228,9 @@ def show(
         if document is not None:
             raise UsageError("give either a document or --entity: each is shown alone")
         show_entity(entity, tome, as_json)
+        return
+    if document is None and (database := find_whole_database(tome)):
+        show_tomes(database, as_json)
         return
     with open_tome(tome, create=False) as book:
         if document is not None:
@@ -272,11 +279,33 @@ def find_system() -> str:
     return configuration.load().system
 
 
-def find_tome(tome: str | None) -> str:
-    """The file of the tome that an option, the environment or a configuration file names. Raises UsageError."""
-    from tomewise.store.address import find_path
+def find_tome(tome: str | None) -> Place:
+    """Where the tome is that an option, the environment or a configuration file names. Raises UsageError."""
+    from tomewise.store.address import find_place
 
-    return str(find_path(tome or State.tome or configuration.load().tome))
+    return find_place(tome or State.tome or configuration.load().tome)
+
+
+def find_whole_database(tome: str | None) -> DatabaseAddress | None:
+    """The database that is named without a tome in it; None where a tome is named. Raises UsageError."""
+    from tomewise.store.address import find_database
+
+    database = find_database(tome or State.tome or configuration.load().tome)
+    return database if database is not None and not database.tome else None
+
+
+def show_tomes(database: DatabaseAddress, as_json: bool) -> None:
+    """What `tome show` prints of a database: its tomes."""
+    from tomewise.tome.open_store import list_tomes
+
+    tomes = list_tomes(database)
+    if as_json:
+        print_json({"tomes": [{"tome": name, "bytes": size} for name, size in tomes.items()]})
+        return
+    for name, size in tomes.items():
+        console().print(f"[bold]{escape_text(name)}[/bold]  {size / 1e6:,.1f} MB")
+    if not tomes:
+        console().print(f"[dim]no tome yet: tome add -m {escape_text(str(database))}#NAME PATH makes one[/dim]")
 
 
 @contextmanager

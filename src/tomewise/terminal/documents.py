@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -123,15 +122,15 @@ def _read_fields(stated: Sequence[str], title: str) -> dict[str, Any]:
 @contextmanager
 def _leave_no_empty_tome(tome: str | None) -> Iterator[None]:
     """Delete a tome that the command inside created, if it then failed before it added a document."""
-    path = Path(find_tome(tome))
-    existed = path.exists()
+    from tomewise.tome.open_store import delete_empty_store, exists
+
+    place = find_tome(tome)
+    existed = exists(place)
     try:
         yield
     finally:
         if not existed:
-            from tomewise.tome.open_store import delete_empty_store
-
-            delete_empty_store(path)
+            delete_empty_store(place)
 
 
 def _put_on_one_line(text: str) -> str:

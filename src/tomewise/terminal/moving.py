@@ -1,9 +1,8 @@
-"""The commands that move a tome: `tome export`, `tome import` and `tome reembed`."""
+"""The commands for whole tomes: `tome export`, `tome import`, `tome copy`, `tome drop` and `tome reembed`."""
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -31,7 +30,7 @@ def export(
     if everything:
         from tomewise.tome.open_store import export_all
 
-        for line in export_all(Path(find_tome(tome))):
+        for line in export_all(find_tome(tome)):
             typer.echo(clean_json(line))
         return
     with open_tome(tome, create=False) as book:
@@ -49,7 +48,7 @@ def import_(
     """Make a new tome of an export: its memory, sessions, replies and traces. Stopped on the way, it leaves none."""
     from tomewise.tome.open_store import import_all
 
-    path = Path(find_tome(tome))
+    path = find_tome(tome)
     with show_work(f"importing {path.name}"):
         if file == "-":
             import_all(path, "standard input", sys.stdin.buffer)
@@ -61,6 +60,43 @@ def import_(
                 raise UsageError(f"{file!r} cannot be read ({error.strerror}): check the path") from None
     console().print(f"[bold]imported[/bold] {escape_text(str(path))}")
     console().print(f"[dim]next: tome show{escape_text(repeat_options(tome))}[/dim]")
+
+
+@app.command(epilog="Example: tome copy memory.tome postgresql://host/database#novels")
+def copy(
+    source: Annotated[str, typer.Argument(metavar="FROM", help="A tome: a file, or one in a database.")],
+    target: Annotated[str, typer.Argument(metavar="TO", help="Where the copy is made; nothing may be there.")],
+) -> None:
+    """Copy a whole tome, replies and traces too, to a new file or into a database.
+
+    Stopped on the way, it leaves none.
+    """
+    from tomewise.store.address import find_place
+    from tomewise.tome.open_store import copy_tome
+
+    places = find_place(source), find_place(target)
+    with show_work(f"copying {places[0].name}"):
+        copy_tome(*places)
+    console().print(f"[bold]copied[/bold] {escape_text(str(places[0]))} to {escape_text(str(places[1]))}")
+
+
+@app.command(epilog="Example: tome drop -m postgresql://host/database#novels")
+def drop(tome: TomeFile = None, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False) -> None:
+    """Delete a tome with all that it holds, replies and traces too. It asks first."""
+    from tomewise.tome.open_store import delete_tome, open_store
+
+    place = find_tome(tome)
+    store = open_store(place, create=False)
+    try:
+        words = f"{place} with {len(store.documents()):,} documents, and all that was made of them"
+    finally:
+        store.close()
+    if not yes and not sys.stdin.isatty():
+        raise UsageError(f"this would delete {words}: give --yes if all of this is meant")
+    if not yes:
+        typer.confirm(f"Delete {words}?", abort=True, err=True)
+    delete_tome(place)
+    console().print(f"[bold]deleted[/bold] {escape_text(str(place))}")
 
 
 @app.command(name="reembed", epilog="Example: tome reembed --embedder openai:text-embedding-3-small")
@@ -76,7 +112,7 @@ def change_embedder(
     from tomewise.tome.reembedding import foresee_reembedding, replace_embedder
 
     chosen = choose_embedder(embedder, base_url=configuration.load().embedder_base_url)
-    path = Path(find_tome(tome))
+    path = find_tome(tome)
     store = open_store(path, create=False)
     try:
         if read_setting(store, "embedder") == chosen.name:

@@ -42,7 +42,7 @@ app.command(epilog="Example: tome log 3 --again")(log)
 # The groups of the help, in its order; a new user begins with `add` and `ask`.
 _PANELS = {
     "Ask": ("add", "ask", "chat", "search", "demo"),
-    "Memory": ("show", "build", "remove", "export", "import", "reembed", "clean"),
+    "Memory": ("show", "build", "remove", "export", "import", "copy", "drop", "reembed", "clean"),
     "What was asked": ("log", "sessions", "eval"),
     "Models, systems and settings": ("models", "systems", "config", "trust", "weights", "plugins"),
     "Serve": ("serve", "mcp"),

@@ -17,6 +17,7 @@ import typer
 from tomewise import settings as configuration
 from tomewise.credentials import hide_credentials, remember_credentials
 from tomewise.errors import MissingDependency, UsageError
+from tomewise.store.address import Place, find_database
 from tomewise.terminal.cleaning import clean_json, find_raw
 from tomewise.terminal.commands import app, find_tome, open_tome
 from tomewise.terminal.garbage import collect_as_usual
@@ -31,7 +32,11 @@ def serve(
         list[Path] | None, typer.Argument(metavar="TOME", help="The memories to serve, each by its name.")
     ] = None,
     root: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Serve all of this folder, and make new ones there.")
+        str | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Serve all of this folder, or of postgresql://host/database, and make new ones there.",
+        ),
     ] = None,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Listen at this address.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Listen at this port; 0 takes a free one.")] = 8765,
@@ -66,7 +71,7 @@ def serve(
     stated: dict[str, Any] = {"limit": limit, "offer": " ".join(offer or ()) or None}
     stated = {name: value for name, value in stated.items() if value is not None}
     chosen = replace(models.choose(configuration.load()), **stated)
-    files = tomes or ([] if root else [Path(find_tome(None))])
+    files: Sequence[Place] = tomes or ([] if root else [find_tome(None)])
     _check_files(files)
     with _name_extra():
         from tomewise.server.library import Library
@@ -88,12 +93,22 @@ def serve(
         bounds=Bounds(calls=chosen.max_calls, tokens=chosen.max_tokens, cost=chosen.max_cost),
     )
     collect_as_usual()
-    run_server(Library(chosen, files, root, read_only=read_only), options, typer.echo, browse=open_browser)
+    run_server(Library(chosen, files, find_root(root), read_only=read_only), options, typer.echo, browse=open_browser)
 
 
-def _check_files(files: Sequence[Path]) -> None:
+def find_root(root: str | None) -> Place | None:
+    """The folder, or the database, whose tomes are served. Raises UsageError for one tome of a database."""
+    if root is None:
+        return None
+    database = find_database(root)
+    if database is not None and database.tome:
+        raise UsageError(f"--root {database} names one tome: name the database alone, without #{database.tome}")
+    return Path(root) if database is None else database
+
+
+def _check_files(files: Sequence[Place]) -> None:
     for file in files:
-        if not file.is_file():
+        if isinstance(file, Path) and not file.is_file():
             raise UsageError(f"found no tome at {file}: add something first, with `tome -m {file} add PATH`")
 
 
@@ -108,6 +123,11 @@ def _name_extra() -> Iterator[None]:
         raise MissingDependency(f"serving needs {error.name}: pip install 'tomewise[server]'") from error
 
 
+def name_tome(place: Place) -> str:
+    """What a client calls the tome."""
+    return place.stem if isinstance(place, Path) else place.tome
+
+
 @app.command(epilog="Example: tome mcp -m novel.tome --config")
 @take_model_options
 def mcp(
@@ -117,9 +137,10 @@ def mcp(
     models: ModelOptions = UNSTATED,
 ) -> None:
     """Offer a tome to an MCP client over standard input and output."""
-    path = Path(find_tome(tome)).resolve()
+    place = find_tome(tome)
+    place = place.resolve() if isinstance(place, Path) else place
     if config:
-        _print_config(path, write, models)
+        _print_config(place, write, models)
         return
     import asyncio
 
@@ -127,17 +148,17 @@ def mcp(
         from tomewise.server.mcp_app import serve_stdio
 
     sys.stdout = find_raw(sys.stdout)  # it carries the protocol, also where a person tries it on a terminal
-    with open_tome(str(path), create=write, models=models) as book:
+    with open_tome(str(place) if isinstance(place, Path) else tome, create=write, models=models) as book:
         collect_as_usual()
-        asyncio.run(serve_stdio(path.stem, book, write=write))
+        asyncio.run(serve_stdio(name_tome(place), book, write=write))
 
 
-def _print_config(path: Path, write: bool, models: ModelOptions) -> None:
+def _print_config(place: Place, write: bool, models: ModelOptions) -> None:
     """Print the entry of `mcpServers` for this tome. Keys are not in it: whoever pastes it adds them under `env`."""
-    words = ["mcp", "--tome", str(path), *(["--write"] if write else [])]
+    words = ["mcp", "--tome", str(place), *(["--write"] if write else [])]
     for name, value in models.list_options():
         words += [name, hide_credentials(value)]
     command = shutil.which("tome")
     start = [command] if command else [sys.executable, "-m", "tomewise"]
     entry = {"command": start[0], "args": [*start[1:], *words]}
-    typer.echo(clean_json(json.dumps({"mcpServers": {path.stem: entry}}, indent=2, ensure_ascii=False)))
+    typer.echo(clean_json(json.dumps({"mcpServers": {name_tome(place): entry}}, indent=2, ensure_ascii=False)))

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tomewise.errors import Locked, StoreError
+from tomewise.store.address import DatabaseAddress, Place
 from tomewise.store.contract import Store
 from tomewise.store.rights import work_alone
 from tomewise.store.sql.database import delete_dead_drafts as delete_dead_drafts
-from tomewise.store.sql.database import delete_files
+from tomewise.store.sql.dialects import find_sizes, is_tome
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.tome.embedder_address import find_embedder
 from tomewise.types import Embedder
@@ -19,7 +20,7 @@ from tomewise.types import Embedder
 _LONGEST_LINE = 1 << 30  # bytes; SQLite too stores no longer value
 
 
-def open_store(path: Path, *, create: bool = True, read_only: bool = False) -> Store:
+def open_store(path: Place, *, create: bool = True, read_only: bool = False) -> Store:
     """Open the store at a path; if `create` is true, create it if it does not exist. Raises StoreError and Locked.
 
     With `read_only` nothing is written to it: no trace and no reply is kept.
@@ -27,7 +28,29 @@ def open_store(path: Path, *, create: bool = True, read_only: bool = False) -> S
     return SqlStore.open(path, create=create, read_only=read_only)
 
 
-def export_all(path: Path) -> Iterator[str]:
+def exists(path: Place) -> bool:
+    """Whether there is something at a path, or a tome of this name in a database. Raises StoreError."""
+    return is_tome(path) if isinstance(path, DatabaseAddress) else path.exists()
+
+
+def list_tomes(database: DatabaseAddress) -> dict[str, int]:
+    """The tomes of a database that may be read, sorted, each with its bytes. Raises StoreError."""
+    return find_sizes(database)
+
+
+def copy_tome(source: Place, target: Place) -> None:
+    """Make a new tome with all that another one holds, keys, replies and traces too: whole, or not at all.
+
+    Raises StoreError, also where there is something at the target.
+    """
+    store = SqlStore.open(source, create=False)
+    try:
+        SqlStore.restore(target, (line.encode() for line in store.dump()))
+    finally:
+        store.close()
+
+
+def export_all(path: Place) -> Iterator[str]:
     """All that a tome holds, as JSON lines: its memory, sessions, replies and traces. Raises StoreError."""
     store = SqlStore.open(path, create=False)
     try:
@@ -37,7 +60,7 @@ def export_all(path: Path) -> Iterator[str]:
 
 
 def import_all(
-    path: Path, source: str, file: BinaryIO, check: Callable[[Mapping[str, str]], None] | None = None
+    path: Place, source: str, file: BinaryIO, check: Callable[[Mapping[str, str]], None] | None = None
 ) -> None:
     """Make a new tome of the lines that `export_all` gave: whole, or not at all.
 
@@ -51,12 +74,12 @@ def import_all(
         raise type(error)(f"{source} was not imported: {error}") from None
 
 
-def delete_tome(path: Path) -> None:
+def delete_tome(path: Place) -> None:
     """Delete a tome that nobody here has open, with its caches. Raises StoreError, Locked while it is being written."""
     SqlStore.open(path, create=False).delete()
 
 
-def move_tome(path: Path, new: Path) -> None:
+def move_tome(path: Place, new: Place) -> None:
     """Give a tome that nobody here has open another path in its folder.
 
     Raises Locked while another program has it open, StoreError if there is something at that path.
@@ -64,9 +87,9 @@ def move_tome(path: Path, new: Path) -> None:
     SqlStore.open(path, create=False).move(new)
 
 
-def delete_empty_store(path: Path) -> None:
+def delete_empty_store(path: Place) -> None:
     """Delete a store without documents, with its caches. A store with documents stays, and so does any other file."""
-    if not path.is_file():
+    if isinstance(path, Path) and not path.is_file():
         return
     try:
         store = SqlStore.open(path, create=False)
@@ -76,16 +99,17 @@ def delete_empty_store(path: Path) -> None:
         with work_alone(store, "add"):
             if store.holds_documents():
                 return
+            store.close()
+            store.dialect.delete()
     except Locked:
         return  # somebody else fills it
     finally:
         store.close()
-    delete_files(path)
     with suppress(OSError):
         store.delete_cache()
 
 
-def recall_embedder(path: Path, base_url: str | None, *, read_only: bool = False) -> Embedder:
+def recall_embedder(path: Place, base_url: str | None, *, read_only: bool = False) -> Embedder:
     """The embedder that the tome at a path was made with, as `Tome.open` finds it. Raises StoreError, UsageError."""
     store = open_store(path, create=False, read_only=read_only)
     try:

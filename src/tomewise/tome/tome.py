@@ -15,7 +15,7 @@ from tomewise.errors import UsageError
 from tomewise.notebook_display import show_bars
 from tomewise.pictures import LIMIT
 from tomewise.settings import DEFAULTS, Settings, load
-from tomewise.store.address import find_path
+from tomewise.store.address import find_place
 from tomewise.store.lookups import read_setting
 from tomewise.store.rights import work_alone
 from tomewise.tome.arguments import LIMITS, MODEL_SETTINGS, check_pool, read_arguments, read_prompts
@@ -24,7 +24,7 @@ from tomewise.tome.document_names import KeptNames
 from tomewise.tome.embedder_address import find_embedder
 from tomewise.tome.fixed_settings import fix_settings
 from tomewise.tome.inputs import check_asking, check_type, make_question, read_integer
-from tomewise.tome.open_store import delete_empty_store, open_store
+from tomewise.tome.open_store import delete_empty_store, exists, open_store
 from tomewise.tome.session_record import delete_session, list_sessions
 from tomewise.tome.sync import LoopThread, plain
 from tomewise.tome.traces import Traces
@@ -133,16 +133,16 @@ class Tome:
     ) -> Tome:
         """Open the tome at `path`, or create one; or the one that a `store` of your own holds, whatever the path.
 
-        Closing the tome closes the store. The further arguments are settings; `tome config` lists them with their
-        defaults. `passage_tokens` (default: as many as the embedder sees, at most 512), `overlap` (default 0) and
-        `embedder` (default "bundled") are fixed when the tome is created; later they may be left out, but must not
-        differ. With `read_only` the file stays as it is: no
-        trace and no reply is kept, and what would change it is refused. `prompts` is a folder whose prompts replace the
-        packaged ones. `read_seconds`, `read_memory` (megabytes) and `read_characters` limit the reading of one file. A
-        trace that is larger than `trace_bytes` is cut. A session keeps `session_limit` entries of its working memory
-        and as many turns. `system` names the system that is used where a method gets none. A build or a question of
-        which `max_failures` calls fail with no reply between them ends with KeepsFailing. `models` names other models
-        by role, such as `{"answer": "openai:gpt-4o"}`. `base_url`, `api_key`, `limit`, `timeout`, `window`, and
+        `path` is a file, or a tome in PostgreSQL: `postgresql://host/database#name`. Closing the tome closes the store.
+        The further arguments are settings; `tome config` lists them with their defaults. `passage_tokens` (default: as
+        many as the embedder sees, at most 512), `overlap` (default 0) and `embedder` (default "bundled") are fixed when
+        the tome is created; later they may be left out, but must not differ. With `read_only` the file stays as it is:
+        no trace and no reply is kept, and what would change it is refused. `prompts` is a folder whose prompts replace
+        the packaged ones. `read_seconds`, `read_memory` (megabytes) and `read_characters` limit the reading of one
+        file. A trace that is larger than `trace_bytes` is cut. A session keeps `session_limit` entries of its working
+        memory and as many turns. `system` names the system that is used where a method gets none. A build or a question
+        of which `max_failures` calls fail with no reply between them ends with KeepsFailing. `models` names other
+        models by role, such as `{"answer": "openai:gpt-4o"}`. `base_url`, `api_key`, `limit`, `timeout`, `window`, and
         `max_calls`, `max_tokens` and `max_cost`, which hold over all models together, go to the models.
         With `on="ray"`, `workers` embed texts and ask models, on the cluster that RAY_ADDRESS names (default: one for
         every two of its CPUs) or on one that is started on this machine, with keys of their own. This process
@@ -158,11 +158,11 @@ class Tome:
         check_type("path", path, str | PathLike, "a path")
         check_type("api_key", api_key, str | None, "a text")
         is_object = not isinstance(embedder, str | None)
-        unfilled, pool = None, None  # a file that this makes, and workers
+        unfilled, pool = None, None  # what this makes, and workers
         if store is None:
-            file = find_path(path)
-            unfilled = None if file.exists() else file
-            store = open_store(file, create=create and not read_only, read_only=read_only)
+            place = find_place(path)
+            unfilled = None if not create or read_only or exists(place) else place
+            store = open_store(place, create=create and not read_only, read_only=read_only)
         try:
             embedder = find_embedder(store, embedder, stated.embedder_base_url)
             size = fix_settings(store, embedder, stated.passage_tokens, stated.overlap)

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +15,12 @@ from sqlalchemy import Connection, bindparam, func, select, text
 
 from tomewise.errors import Locked, StoreError
 from tomewise.store.int8_rows import are_packed, are_worth_packing, have_bounds, pack_rows
-from tomewise.store.sql.dialect import SqliteDialect
 from tomewise.store.sql.mirror import Columns, Delta, Keys, Mirror, Rows
 from tomewise.store.sql.row_values import Misfit, decode_plain, decode_vector
 from tomewise.store.sql.schema import meta, spaces, vectors
+
+if TYPE_CHECKING:
+    from tomewise.store.sql.dialects import Dialect
 
 _EDGE = 3  # numbers of the row of an edge
 _NUMBERS = {"vectors": np.float32, "packed": np.int8, "kept": np.int8, "edges": np.float64}  # by kind of space
@@ -32,7 +35,7 @@ class Arrays:
     inside a write transaction.
     """
 
-    def __init__(self, dialect: SqliteDialect, tome: str, begin_repair: Begin) -> None:
+    def __init__(self, dialect: Dialect, tome: str, begin_repair: Begin) -> None:
         self._dialect = dialect
         self._tome = tome
         self._begin_repair = begin_repair
@@ -44,7 +47,7 @@ class Arrays:
     def columns(self, space: str, connection: Connection) -> Columns:
         """The arrays of a space as a connection sees them: from memory, else from the files, else from the database."""
         with self._guards.setdefault(space, threading.Lock()):
-            version = read_space_version(connection, space)
+            version = read_space_version(connection, self._dialect, space)
             cached = self._columns.get(space)
             if cached is not None and cached.version == version and cached.is_whole:
                 return cached
@@ -106,7 +109,7 @@ class Arrays:
     def find_mismatch(self, connection: Connection) -> bool:
         """Whether arrays in memory, which may come from files, are not those of the tables. This reads them all."""
         for space, found in self._columns.items():
-            if found.version == (version := read_space_version(connection, space)):
+            if found.version == (version := read_space_version(connection, self._dialect, space)):
                 keys, rows = load_rows(connection, self._dialect, space)
                 if not np.array_equal(found.keys, keys) or not np.array_equal(found.rows, rows):
                     return True
@@ -148,7 +151,7 @@ class Arrays:
         mirror = self._make_mirror(space)
         try:
             with self._begin_repair() as connection:
-                if read_space_version(connection, space) == found.version:
+                if read_space_version(connection, self._dialect, space) == found.version:
                     mirror.write(found.version, found.stored_keys, found.stored_rows)
         except (StoreError, OSError):  # another writer is active, or writing is not allowed: a later reader repairs
             return found
@@ -159,7 +162,7 @@ class Arrays:
         mirror = self._make_mirror(_name_packed(space))
         try:
             with self._begin_repair() as connection:
-                if read_space_version(connection, space) == found.version:
+                if read_space_version(connection, self._dialect, space) == found.version:
                     packed = pack_rows(found.stored_rows, found.indices, found.release_memory)
                     mirror.write(found.version, found.keys, packed)
         except Locked:
@@ -179,19 +182,19 @@ class Arrays:
         return Mirror(self._dialect.cache, space, self._tome, np.dtype(_NUMBERS[space.split("/", 1)[0]]))
 
 
-def read_space_version(connection: Connection, space: str) -> int:
+def read_space_version(connection: Connection, dialect: Dialect, space: str) -> int:
     """The version of a space; 0 if nothing was ever stored in it."""
-    found = next(SqliteDialect.fetch(connection, _VERSION, wanted=space), None)
+    found = next(dialect.fetch(connection, _VERSION, wanted=space), None)
     return found[0] if found else 0
 
 
-def load_rows(connection: Connection, dialect: SqliteDialect, space: str) -> tuple[Keys, Rows]:
+def load_rows(connection: Connection, dialect: Dialect, space: str) -> tuple[Keys, Rows]:
     """The arrays of a space, read from the tables, keys ascending."""
     kind, name = space.split("/", 1)
     return (_load_vectors if kind == "vectors" else load_edges)(connection, dialect, name)
 
 
-def load_edges(connection: Connection, dialect: SqliteDialect, space: str, last: int = 0) -> tuple[Keys, Rows]:
+def load_edges(connection: Connection, dialect: Dialect, space: str, last: int = 0) -> tuple[Keys, Rows]:
     """The edges of a space (`NAME` alone) with keys above `last`."""
     with decode_plain("edges"):
         table = np.fromiter(dialect.load_edges(connection, space, last), dtype=np.dtype((np.float64, 4)))
@@ -200,7 +203,7 @@ def load_edges(connection: Connection, dialect: SqliteDialect, space: str, last:
     return table[:, 0].astype(np.int64), table[:, 1:]
 
 
-def _load_vectors(connection: Connection, dialect: SqliteDialect, space: str) -> tuple[Keys, Rows]:
+def _load_vectors(connection: Connection, dialect: Dialect, space: str) -> tuple[Keys, Rows]:
     # Copy row by row into one array: a list of all rows would need the memory of two more arrays.
     count, _ = _count_keys(connection, f"vectors/{space}")
     width = _find_dimensions(connection)

@@ -8,12 +8,15 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, bindparam, delete, func, select
 
-from tomewise.store.sql.dialect import SqliteDialect
 from tomewise.store.sql.row_values import Misfit
 from tomewise.store.sql.schema import calls
+
+if TYPE_CHECKING:
+    from tomewise.store.sql.dialects import Dialect
 
 _ENOUGH = 8  # replies needed for a mean
 _REPLY = select(calls.c.reply).where(calls.c.key == bindparam("wanted"))
@@ -34,7 +37,7 @@ class StoredCalls:
     they share one commit and one flush of the disk. Without `write` the store may only be read, and keeps nothing new.
     """
 
-    def __init__(self, dialect: SqliteDialect, read: Begin, write: Begin | None) -> None:
+    def __init__(self, dialect: Dialect, read: Begin, write: Begin | None) -> None:
         self._dialect = dialect
         self._read = read
         self._write = write

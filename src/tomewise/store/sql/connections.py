@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
@@ -16,16 +17,19 @@ from tomewise.errors import Locked, StoreError
 from tomewise.store.sql.dialect import SqliteDialect
 from tomewise.store.sql.stored_notes import Reading
 
+if TYPE_CHECKING:
+    from tomewise.store.sql.dialects import Dialect
+
 _TURN_SECONDS = 60.0  # longer than any transaction takes
 
 
 class Session(Reading):
     """The connections and rights of one open tome, as `SqlStore` has them."""
 
-    def __init__(self, dialect: SqliteDialect) -> None:
+    def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
         self.read_only = dialect.read_only
-        self._remedy = "check the permissions of it and its folder, or copy it"
+        self._remedy = dialect.remedy
         self._process: int | None = os.getpid()  # None once closed
         self._turn = threading.RLock()  # one transaction in this process
         self._cache = dialect.cache
@@ -42,7 +46,8 @@ class Session(Reading):
 
     @property
     def path(self) -> Path:
-        """The file."""
+        """The file of a tome in SQLite."""
+        assert isinstance(self.dialect, SqliteDialect)
         return self.dialect.path
 
     @property
@@ -108,6 +113,16 @@ class Session(Reading):
 
     def _finish(self) -> None:
         """Write what is pending, before the connections are closed."""
+
+    def _begin_append(self) -> AbstractContextManager[Connection]:
+        """One transaction for replies and traces, which waits for no writer where the database allows that."""
+        self._check_writable()
+        return self.dialect.append() or self._begin_write()
+
+    def _begin_repair(self) -> AbstractContextManager[Connection]:
+        """A transaction in which the cached arrays may be changed. Raises Locked if it would have to wait."""
+        self._check_open()
+        return self.dialect.repair() or self._begin_write(wait=False)
 
     @contextmanager
     def _begin_write(self, *, wait: bool = True) -> Iterator[Connection]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from sqlalchemy import Column, Connection, Table
 from sqlalchemy.exc import DBAPIError, OperationalError
@@ -15,13 +15,14 @@ from tomewise.errors import StoreError
 from tomewise.store.sql.row_values import RESTORE, Misfit
 from tomewise.store.sql.schema import TABLES
 
+Contradictions: TypeAlias = tuple[tuple[str, str, str], ...]
 _REMEDIES = {
     "sessions": "delete it with `tome sessions {row} --delete`",
     "traces": "delete it with `tome log {row} --delete`",
     "builds": "make that layer again with `tome build --again {row}`",
 }
 # Rows that name what does not exist, or that contradict others: table, query, and what is wrong.
-_CONTRADICTIONS = (
+_CONTRADICTIONS: Contradictions = (
     (
         "nodes",
         "SELECT key FROM nodes WHERE document NOT IN (SELECT key FROM documents)",
@@ -46,6 +47,9 @@ _CONTRADICTIONS = (
         "a vector of another width",
     ),
     ("intake", "SELECT node FROM intake WHERE node NOT IN (SELECT key FROM nodes)", "a node that is not there"),
+)
+# The same of the table in which SQLite keeps the last keys.
+SEQUENCE_CONTRADICTIONS: Contradictions = (
     (
         "sqlite_sequence",
         """SELECT name FROM (SELECT 'nodes' AS name, max(key) AS last FROM nodes UNION
@@ -71,7 +75,9 @@ def name_damage(connection: Connection, path: Path) -> Iterator[None]:
     try:
         yield
     except Misfit as error:
-        found = find_damaged_row(connection, [TABLES.tables[error.table]]) or find_contradiction(connection)
+        found = find_damaged_row(connection, [TABLES.tables[error.table]]) or find_contradiction(
+            connection, SEQUENCE_CONTRADICTIONS
+        )
         raise StoreError(
             describe_damage(path, found or f"the table {error.table} holds {error.reason}; {RESTORE}")
         ) from error
@@ -89,9 +95,12 @@ def describe_damage(address: object, found: str) -> str:
     return f"{address} is damaged: {found}"
 
 
-def find_contradiction(connection: Connection) -> str:
-    """The first row that names what does not exist, with its remedy; empty if no row does."""
-    for table, query, problem in _CONTRADICTIONS:
+def find_contradiction(connection: Connection, own: Contradictions) -> str:
+    """The first row that names what does not exist, with its remedy; empty if no row does.
+
+    `own` are the contradictions that one database alone can have.
+    """
+    for table, query, problem in (*_CONTRADICTIONS, *own):
         found = connection.exec_driver_sql(f"{query} LIMIT 1").first()
         if found is not None:
             return f"the row {found[0]!a} of the table {table} has {problem}; {RESTORE}"
@@ -115,14 +124,22 @@ def find_damaged_index(connection: Connection) -> str:
 def find_damaged_row(connection: Connection, tables: Iterable[Table]) -> str:
     """The first row with a value that does not fit its column, with its remedy; empty if all fit."""
     for table in tables:
-        columns = list(table.c)
-        fields = ", ".join(f'typeof("{column.name}"), CAST("{column.name}" AS BLOB)' for column in columns)
-        for row in connection.exec_driver_sql(f'SELECT {fields} FROM "{table.name}"'):
-            values = [_decode_value(*row[index : index + 2]) for index in range(0, len(row), 2)]
-            for column, value in zip(columns, values, strict=True):
-                if problem := _find_misfit(column, value):
-                    keys = [value for key, value in zip(columns, values, strict=True) if key.primary_key]
-                    return _describe_row(table.name, keys, column.name, problem)
+        fields = ", ".join(f'typeof("{column.name}"), CAST("{column.name}" AS BLOB)' for column in table.c)
+        rows = connection.exec_driver_sql(f'SELECT {fields} FROM "{table.name}"')
+        decoded = ([_decode_value(*row[index : index + 2]) for index in range(0, len(row), 2)] for row in rows)
+        if found := find_misfit_row(table, decoded):
+            return found
+    return ""
+
+
+def find_misfit_row(table: Table, rows: Iterable[Sequence[Any]]) -> str:
+    """The first of these bare rows of a table with a value that does not fit; empty if all fit."""
+    columns = list(table.c)
+    for values in rows:
+        for column, value in zip(columns, values, strict=True):
+            if problem := _find_misfit(column, value):
+                keys = [value for key, value in zip(columns, values, strict=True) if key.primary_key]
+                return _describe_row(table.name, keys, column.name, problem)
     return ""
 
 

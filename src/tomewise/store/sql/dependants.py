@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, exists, select
 
-from tomewise.store.sql.dialect import SqliteDialect
+from tomewise.store.sql.lists import list_keys
 from tomewise.store.sql.schema import edges
 
+if TYPE_CHECKING:
+    from tomewise.store.sql.dialects import Dialect
 
-def find_dependants(connection: Connection, dialect: SqliteDialect, keys: Iterable[int]) -> list[int]:
+
+def find_dependants(connection: Connection, dialect: Dialect, keys: Iterable[int]) -> list[int]:
     """These nodes in ascending order, then the nodes that go with them, level by level."""
     gone: dict[int, None] = {}
     front = sorted(set(keys))
@@ -23,7 +27,7 @@ def find_dependants(connection: Connection, dialect: SqliteDialect, keys: Iterab
 
 def find_orphans(
     connection: Connection,
-    dialect: SqliteDialect,
+    dialect: Dialect,
     front: Iterable[int],
     gone: Iterable[int],
     except_spaces: Sequence[str] = (),
@@ -34,17 +38,15 @@ def find_orphans(
     """
     orphans: set[int] = set()
     seen: dict[str, set[int]] = defaultdict(set)
-    query = select(edges.c.a, edges.c.space).where(
-        edges.c.b.in_(dialect.values(front)), edges.c.space.not_in(except_spaces)
-    )
+    query = select(edges.c.a, edges.c.space).where(edges.c.b.in_(list_keys(front)), edges.c.space.not_in(except_spaces))
     for a, space in connection.execute(query):
         if space.startswith("made-of:"):
             orphans.add(a)
         elif space.startswith("seen-in:"):
             seen[space].add(a)
     for space, candidates in seen.items():
-        at = dialect.values(sorted(candidates)).subquery().c.value
+        at = list_keys(sorted(candidates)).subquery().c.value
         # EXISTS, since one source that stays is enough, and a common name has thousands of sources.
-        stays = exists().where(edges.c.a == at, edges.c.space == space, edges.c.b.not_in(dialect.values(gone)))
+        stays = exists().where(edges.c.a == at, edges.c.space == space, edges.c.b.not_in(list_keys(gone)))
         orphans.update(connection.scalars(select(at).where(~stays)))
     return orphans

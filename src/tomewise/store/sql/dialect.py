@@ -6,8 +6,8 @@ What only this file imports is of SQLite too (`database`, `damage`). All else in
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -42,7 +42,14 @@ from sqlalchemy.dialects.sqlite import insert
 
 from tomewise.beside import FolderBeside, UnsafeFile
 from tomewise.errors import Locked, StoreError
-from tomewise.store.sql.damage import find_contradiction, find_damaged_index, find_damaged_row, name_damage
+from tomewise.store.address import Place
+from tomewise.store.sql.damage import (
+    SEQUENCE_CONTRADICTIONS,
+    find_contradiction,
+    find_damaged_index,
+    find_damaged_row,
+    name_damage,
+)
 from tomewise.store.sql.database import (
     begin_new,
     begin_write,
@@ -56,8 +63,8 @@ from tomewise.store.sql.database import (
 )
 from tomewise.store.sql.mirror import FILE_NAMES, Keys, Rows
 from tomewise.store.sql.row_values import Misfit
-from tomewise.store.sql.schema import TABLES, edges
-from tomewise.types import Condition
+from tomewise.store.sql.schema import LATEST, TABLES, edges, migrate
+from tomewise.types import Condition, Document
 
 _LOCKS = r"writer\.lock|session-[0-9a-f]{16}\.lock"
 _LARGEST = 2**63 - 1  # of the integers of SQLite
@@ -100,6 +107,9 @@ _HOLDERS = (
 class SqliteDialect:
     """A tome in one SQLite file, with its caches and locks in a folder beside it."""
 
+    remedy = "check the permissions of it and its folder, or copy it"
+    own_contradictions = SEQUENCE_CONTRADICTIONS
+
     def __init__(self, path: Path, engine: Engine) -> None:
         self.path = path
         self.address = str(path)
@@ -114,10 +124,12 @@ class SqliteDialect:
         """Open the file; create or migrate it if needed. Raises Locked, and StoreError if it is not a tome."""
         return cls(path, connect(path, create=create, read_only=read_only))
 
-    @staticmethod
-    def begin_new(path: Path) -> AbstractContextManager[Connection]:
+    @classmethod
+    @contextmanager
+    def begin_new(cls, path: Path) -> Iterator[tuple[Connection, SqliteDialect]]:
         """One write transaction in a new file, which has this path once all is written. Raises StoreError."""
-        return begin_new(path)
+        with begin_new(path) as connection:
+            yield connection, cls(path, connection.engine)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -130,6 +142,19 @@ class SqliteDialect:
         """One write transaction: everything inside is committed together or not at all. Raises Locked."""
         with begin_write(self._engine, self.path, wait=wait) as connection, name_damage(connection, self.path):
             yield connection
+
+    def append(self) -> None:
+        """No transaction of its own for replies and traces: SQLite has one writer."""
+
+    def repair(self) -> None:
+        """No transaction of its own for the files of the arrays: a write transaction guards them."""
+
+    def guard_files(self) -> AbstractContextManager[bool]:
+        """Whether the files of the arrays may be changed now, in a write transaction: always."""
+        return nullcontext(True)
+
+    def finish_write(self, connection: Connection, rows: int) -> None:
+        """Nothing is left to do before a transaction that wrote so many rows commits."""
 
     @contextmanager
     def hold(self, name: str, refusal: str) -> Iterator[None]:
@@ -155,10 +180,38 @@ class SqliteDialect:
     def find_damage(self, connection: Connection) -> str:
         """What is damaged in the tables and the full-text index; empty if nothing is. This reads all of them."""
         return (
-            find_damaged_row(connection, TABLES.tables.values())
-            or find_contradiction(connection)
+            self.find_damaged_row(connection)
+            or find_contradiction(connection, self.own_contradictions)
             or find_damaged_index(connection)
         )
+
+    @staticmethod
+    def find_damaged_row(connection: Connection) -> str:
+        """The first row with a value that does not fit its column, with its remedy; empty if all fit."""
+        return find_damaged_row(connection, TABLES.tables.values())
+
+    @staticmethod
+    def make_tables(connection: Connection, version: int = LATEST) -> None:
+        """Make the tables of this format, or bring them to it, inside a write transaction."""
+        migrate(connection, version)
+
+    @staticmethod
+    def list_columns(connection: Connection, table: str) -> set[str]:
+        """The columns that a table has now; none if it does not exist."""
+        return {row[1] for row in connection.exec_driver_sql(f'PRAGMA table_info("{table}")')}
+
+    @staticmethod
+    def read_last_keys(connection: Connection) -> list[tuple[str, int]]:
+        """For each table with keys of its own, the last one, which is not used again; sorted."""
+        found = connection.exec_driver_sql("SELECT name, seq FROM sqlite_sequence ORDER BY name")
+        return [(name, last) for name, last in found]
+
+    @staticmethod
+    def set_last_keys(connection: Connection, rows: Sequence[tuple[str, int]]) -> None:
+        """Replace the last keys of all tables."""
+        connection.exec_driver_sql("DELETE FROM sqlite_sequence")
+        if rows:
+            connection.exec_driver_sql("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", list(rows))
 
     def size(self) -> int:
         """The size of the file in bytes, with what was written and waits in the log beside it."""
@@ -172,8 +225,9 @@ class SqliteDialect:
         """Delete the file, which nobody here has open any more."""
         delete_files(self.path)
 
-    def move(self, path: Path) -> None:
+    def move(self, path: Place) -> None:
         """Give the file, which nobody has open any more, another path in its folder. Raises Locked, StoreError."""
+        assert isinstance(path, Path)
         move_file(self.path, path)
 
     def close(self, *, forked: bool) -> None:
@@ -181,16 +235,6 @@ class SqliteDialect:
         self._engine.dispose(close=not forked)
 
     # ------------------------------------------------------------ expressions
-
-    @staticmethod
-    def values(values: Iterable[Any]) -> Select[tuple[Any]]:
-        """Keys or ids for an IN clause. They are one parameter of the statement, however many they are."""
-        return select(func.json_each(json.dumps(list(values), default=int)).table_valued("value").c.value)
-
-    @staticmethod
-    def bind_list(name: str) -> Select[tuple[Any]]:
-        """Keys or ids for an IN clause of a query for `fetch`, which gets them under this name."""
-        return select(func.json_each(bindparam(name)).table_valued("value").c.value)
 
     @staticmethod
     def field(fields: ColumnElement[Any], name: str) -> ColumnElement[Any]:
@@ -238,6 +282,10 @@ class SqliteDialect:
         return iter(_run(connection, query, values))
 
     @staticmethod
+    def check_document(document: Document) -> None:
+        """Any document can be stored in SQLite."""
+
+    @staticmethod
     def upsert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
         """Insert rows, or give those that have the same primary key these values."""
         statement = insert(table)
@@ -258,9 +306,16 @@ class SqliteDialect:
     @staticmethod
     def insert_rows(connection: Connection, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
         """Insert many rows with all columns in their order."""
+        SqliteDialect.insert_values(connection, table.name, table.c.keys(), rows)
+
+    @staticmethod
+    def insert_values(
+        connection: Connection, table: str, names: Sequence[str], rows: Sequence[tuple[Any, ...]]
+    ) -> None:
+        """Insert many rows with these columns. Raises StoreError, ValueError for a value that no column can have."""
         if rows:
-            listed = ", ".join(f'"{each.name}"' for each in table.c)
-            query = f"INSERT INTO {table.name} ({listed}) VALUES ({', '.join('?' * len(table.c))})"
+            listed = ", ".join(f'"{name}"' for name in names)
+            query = f'INSERT INTO "{table}" ({listed}) VALUES ({", ".join("?" * len(names))})'
             connection.exec_driver_sql(query, list(rows))
 
     @staticmethod

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Float, Integer, LargeBinary, Text, TypeDecorator
+from sqlalchemy import BigInteger, Float, LargeBinary, Text, TypeDecorator
 
 from tomewise.errors import StoreError
 
@@ -65,7 +65,7 @@ class RowNumber(TypeDecorator[float]):
 class RowWhole(TypeDecorator[int]):
     """A whole number; None too if the column `may_be_empty`."""
 
-    impl = Integer
+    impl = BigInteger
     cache_ok = True
 
     def __init__(self, table: str, *, may_be_empty: bool = False) -> None:

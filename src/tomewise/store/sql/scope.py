@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,12 @@ from sqlalchemy import ColumnElement, Connection, Select, TextClause, and_, exis
 from tomewise.store.lifetimes import PREFIXES, list_source_spaces, name_source_space
 from tomewise.store.records import PASSAGES
 from tomewise.store.sql.arrays import Arrays
-from tomewise.store.sql.dialect import SqliteDialect
+from tomewise.store.sql.lists import list_keys, list_names
 from tomewise.store.sql.schema import documents, edges, nodes, spaces
 from tomewise.types import Scope
+
+if TYPE_CHECKING:
+    from tomewise.store.sql.dialects import Dialect
 
 Keys = NDArray[np.int64]
 Begin = Callable[[], AbstractContextManager[Connection]]
@@ -35,7 +38,7 @@ _VERSIONS = select(spaces.c.space, spaces.c.version).where(
 class ScopeKeys:
     """Finds the keys of the nodes of a layer within a scope. They are cached until their spaces change."""
 
-    def __init__(self, dialect: SqliteDialect, begin_read: Begin, arrays: Arrays) -> None:
+    def __init__(self, dialect: Dialect, begin_read: Begin, arrays: Arrays) -> None:
         self._dialect = dialect
         self._begin_read = begin_read
         self._arrays = arrays
@@ -95,7 +98,7 @@ class ScopeKeys:
         return np.flatnonzero(is_of_layer)
 
 
-def select_passages(connection: Connection, dialect: SqliteDialect, scope: Scope) -> Select[tuple[int]]:
+def select_passages(connection: Connection, dialect: Dialect, scope: Scope) -> Select[tuple[int]]:
     """A query for the keys of the passages within a scope."""
     query = select(nodes.c.key).where(nodes.c.layer == PASSAGES)
     if tests := list_document_tests(scope, dialect):  # each document is tested once
@@ -103,15 +106,15 @@ def select_passages(connection: Connection, dialect: SqliteDialect, scope: Scope
     return query.where(*_list_entity_tests(connection, dialect, scope))
 
 
-def list_document_tests(scope: Scope, dialect: SqliteDialect) -> list[ColumnElement[bool] | TextClause]:
+def list_document_tests(scope: Scope, dialect: Dialect) -> list[ColumnElement[bool] | TextClause]:
     """The tests of a document by the documents and conditions of a scope."""
     tests: list[ColumnElement[bool] | TextClause] = [dialect.passes(condition) for condition in scope.where]
     if scope.documents is not None:
-        tests.append(documents.c.id.in_(dialect.values(sorted(scope.documents))))
+        tests.append(documents.c.id.in_(list_names(sorted(scope.documents))))
     return tests
 
 
-def _list_entity_tests(connection: Connection, dialect: SqliteDialect, scope: Scope) -> Iterator[ColumnElement[bool]]:
+def _list_entity_tests(connection: Connection, dialect: Dialect, scope: Scope) -> Iterator[ColumnElement[bool]]:
     """The tests of the entities that a passage sees."""
     if scope.entities is not None:
         seen, keys = _find_entities(connection, dialect, scope.entities)
@@ -123,13 +126,13 @@ def _list_entity_tests(connection: Connection, dialect: SqliteDialect, scope: Sc
 
 
 def _find_entities(
-    connection: Connection, dialect: SqliteDialect, entities: frozenset[str]
+    connection: Connection, dialect: Dialect, entities: frozenset[str]
 ) -> tuple[ColumnElement[bool], Select[Any]]:
     """Which edges go from such entities to the passages that see them, and the keys of these entities."""
-    query = select(nodes.c.key, nodes.c.layer).where(nodes.c.id.in_(dialect.values(sorted(entities))))
+    query = select(nodes.c.key, nodes.c.layer).where(nodes.c.id.in_(list_names(sorted(entities))))
     found = connection.execute(query).all()
     spaces_seen = sorted({name_source_space(layer, "any") for _, layer in found})
-    return edges.c.space.in_(spaces_seen), dialect.values(key for key, _ in found)
+    return edges.c.space.in_(spaces_seen), list_keys(key for key, _ in found)
 
 
 def _list_layers_below(connection: Connection, layer: str) -> list[str]:

@@ -22,7 +22,7 @@ from tomewise.store.int8_rows import (
 from tomewise.store.key_indices import find_indices, find_known_indices
 from tomewise.store.nearest import Nearest, find_top
 from tomewise.store.sql.arrays import Arrays
-from tomewise.store.sql.dialect import SqliteDialect
+from tomewise.store.sql.lists import bind_names, list_keys
 from tomewise.store.sql.mirror import Columns, Keys
 from tomewise.store.sql.row_values import decode_plain
 from tomewise.store.sql.schema import documents, edges, nodes
@@ -34,7 +34,7 @@ _PACKED_SHARE = 1 / 8  # of the rows: a smaller scope is searched by itself
 _CANDIDATE_SHARE = 1 / 8  # of the rows: with more candidates all exact products are quicker
 _FEW_QUERIES = 64  # for more, products of whole matrices are quicker
 _VERSIONS = select(versions_table.c.space, versions_table.c.version)
-_VERSIONS_OF = _VERSIONS.where(versions_table.c.space.in_(SqliteDialect.bind_list("names")))
+_VERSIONS_OF = _VERSIONS.where(versions_table.c.space.in_(bind_names("names")))
 # For each end, its column, and the edges in the order of the nodes at the other end.
 _ENDS: Mapping[str, tuple[Column[int], Select[Any]]] = {
     end: (
@@ -42,7 +42,7 @@ _ENDS: Mapping[str, tuple[Column[int], Select[Any]]] = {
         select(edges.c.a, edges.c.b, edges.c.weight)
         .join(nodes, nodes.c.key == far)
         .outerjoin(documents, documents.c.key == nodes.c.document)
-        .order_by(documents.c.id, nodes.c.level, nodes.c.position, nodes.c.id),
+        .order_by(documents.c.id.nulls_first(), nodes.c.level, nodes.c.position, nodes.c.id),
     )
     for end, near, far in (("a", edges.c.a, edges.c.b), ("b", edges.c.b, edges.c.a))
 }
@@ -118,7 +118,7 @@ class StoredSpaces(Reading):
     def edges_at(self, spaces: Iterable[str], keys: Iterable[int], end: End) -> NDArray[np.float64]:
         """The edges with one of these nodes at this end, in the document order of the nodes at the other end."""
         near, query = _ENDS[end]
-        query = query.where(near.in_(self.dialect.values(keys)), edges.c.space.in_(list(spaces)))
+        query = query.where(near.in_(list_keys(keys)), edges.c.space.in_(list(spaces)))
         with self.read() as connection, decode_plain("edges"):
             cursor: Any = connection.execute(query).cursor
             return np.fromiter(cursor, dtype=np.dtype((np.float64, 3)))

@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from sqlalchemy import Connection, select
 
 from tomewise.errors import StoreError
+from tomewise.store.address import Place
 from tomewise.store.rights import work_alone
 from tomewise.store.sql.arrays import Arrays, load_rows, read_space_version
 from tomewise.store.sql.call_cache import StoredCalls
 from tomewise.store.sql.damage import describe_damage
-from tomewise.store.sql.dialect import SqliteDialect
+from tomewise.store.sql.dialects import begin_new, open_dialect
 from tomewise.store.sql.mirror import Columns
 from tomewise.store.sql.row_values import RESTORE, describe_value
 from tomewise.store.sql.schema import meta
@@ -26,6 +27,9 @@ from tomewise.store.sql.stored_words import StoredWords
 from tomewise.store.sql.texts import StoredTexts
 from tomewise.store.sql.whole import fill, write_lines
 from tomewise.store.sql.write import Write
+
+if TYPE_CHECKING:
+    from tomewise.store.sql.dialects import Dialect
 
 _NUMBER = re.compile("[0-9]{0,7}"), "a number"  # an empty one counts as none
 _FORMS = {
@@ -39,7 +43,7 @@ _FORMS = {
 class StoredSnapshot(StoredTexts, StoredSpaces, StoredWords, StoredRecords):
     """What reads a tome, see `store.contract.Snapshot`. All is read in the transaction of one connection."""
 
-    def __init__(self, connection: Connection, dialect: SqliteDialect, arrays: Arrays) -> None:
+    def __init__(self, connection: Connection, dialect: Dialect, arrays: Arrays) -> None:
         self.dialect = dialect
         self._connection = connection
         self._arrays = arrays
@@ -55,7 +59,8 @@ class StoredSnapshot(StoredTexts, StoredSpaces, StoredWords, StoredRecords):
         edges = [space for space in spaces if space.startswith("edges/")]
         return super().arrays(set(spaces).difference(edges)) | {
             space: Columns(
-                read_space_version(self._connection, space), *load_rows(self._connection, self.dialect, space)
+                read_space_version(self._connection, self.dialect, space),
+                *load_rows(self._connection, self.dialect, space),
             )
             for space in edges
         }
@@ -64,21 +69,21 @@ class StoredSnapshot(StoredTexts, StoredSpaces, StoredWords, StoredRecords):
 class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTraces):
     """See `store.contract.Store`. Arrays are cached in files."""
 
-    def __init__(self, dialect: SqliteDialect, identity: str, *, read_only: bool = False) -> None:
+    def __init__(self, dialect: Dialect, identity: str, *, read_only: bool = False) -> None:
         super().__init__(dialect)
         if read_only:
             self.read_only, self._remedy = True, "it was opened with read_only, so open it without that to change it"
-        self._arrays = Arrays(dialect, identity, lambda: self._begin_write(wait=False))
+        self._arrays = Arrays(dialect, identity, self._begin_repair)
         self._scopes = ScopeKeys(dialect, self.read, self._arrays)
-        self.calls = StoredCalls(dialect, self.read, None if self.read_only else self._begin_write)
+        self.calls = StoredCalls(dialect, self.read, None if self.read_only else self._begin_append)
 
     @classmethod
-    def open(cls, path: Path, *, create: bool = True, read_only: bool = False) -> SqlStore:
+    def open(cls, path: Place, *, create: bool = True, read_only: bool = False) -> SqlStore:
         """Open a tome; if `create` is true, create it if it does not exist. Raises StoreError and Locked.
 
         With `read_only` nothing is written to the file: no trace and no reply is stored.
         """
-        dialect = SqliteDialect.open(Path(path).absolute(), create=create, read_only=read_only)
+        dialect = open_dialect(path, create=create, read_only=read_only)
         try:
             return cls(dialect, _read_identity(dialect), read_only=read_only)
         except BaseException:
@@ -87,16 +92,15 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
 
     @classmethod
     def restore(
-        cls, path: Path, lines: Iterable[bytes], check: Callable[[Mapping[str, str]], None] | None = None
+        cls, path: Place, lines: Iterable[bytes], check: Callable[[Mapping[str, str]], None] | None = None
     ) -> None:
         """Make a new tome of what `dump` wrote: whole, or not at all. Raises StoreError, also for hostile lines.
 
         `check` gets the rows of the table meta, and may raise.
         """
-        path = Path(path).absolute()
-        with SqliteDialect.begin_new(path) as connection:
-            fill(connection, lines)
-            _check_settings(connection, str(path))
+        with begin_new(path) as (connection, dialect):
+            fill(connection, dialect, lines)
+            _check_settings(connection, dialect.address)
             if check:
                 check({row.key: row.value for row in connection.execute(select(meta.c.key, meta.c.value))})
 
@@ -107,7 +111,7 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
             self.dialect.delete()
         self.delete_cache()
 
-    def move(self, path: Path) -> None:
+    def move(self, path: Place) -> None:
         """Close the store, and give the tome another path in its folder. Its caches are made again.
 
         Raises Locked while another program has it open, StoreError if there is something at that path.
@@ -120,7 +124,7 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
     def dump(self) -> Iterator[str]:
         """All that the tome holds, with keys, replies and traces, as JSON lines in one order: see `restore`."""
         with self.read() as connection:
-            yield from write_lines(connection)
+            yield from write_lines(connection, self.dialect)
 
     @contextmanager
     def write(self) -> Iterator[Write]:
@@ -128,7 +132,11 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
         with self._begin_write() as connection:
             change = Write(connection, self.dialect)
             yield change
-            self._arrays.apply_deltas(connection, change.finish())
+            deltas = change.finish()
+            with self.dialect.guard_files() as is_free:
+                if is_free:
+                    self._arrays.apply_deltas(connection, deltas)
+            self.dialect.finish_write(connection, change.rows_written)
 
     @contextmanager
     def snapshot(self) -> Iterator[StoredSnapshot]:
@@ -157,7 +165,7 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
         self.calls.close()
 
 
-def _read_identity(dialect: SqliteDialect) -> str:
+def _read_identity(dialect: Dialect) -> str:
     """A random id: distinguishes this tome from another one that is later stored under the same path.
 
     The settings that are numbers are checked too. Raises StoreError for a damaged one.

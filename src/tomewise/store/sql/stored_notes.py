@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, select
 
 from tomewise.store.records import BUILDS, SESSIONS, SETTINGS
-from tomewise.store.sql.dialect import SqliteDialect
 from tomewise.store.sql.schema import builds, meta, sessions
+
+if TYPE_CHECKING:
+    from tomewise.store.sql.dialects import Dialect
 
 NOTES = {SETTINGS: meta, BUILDS: builds, SESSIONS: sessions}  # two columns each: the name, the note
 
@@ -18,7 +20,7 @@ NOTES = {SETTINGS: meta, BUILDS: builds, SESSIONS: sessions}  # two columns each
 class Reading(ABC):
     """What reads a tome through a connection: an open store, one moment of it, or a transaction."""
 
-    dialect: SqliteDialect
+    dialect: Dialect
 
     @abstractmethod
     def read(self) -> AbstractContextManager[Connection]:

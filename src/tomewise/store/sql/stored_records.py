@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any
 
-from sqlalchemy import delete, func, insert, literal_column, select
+from sqlalchemy import delete, func, literal_column, select
 
 from tomewise.store.records import Intake
 from tomewise.store.sql.connections import Session
+from tomewise.store.sql.lists import list_keys
 from tomewise.store.sql.row_values import Misfit
 from tomewise.store.sql.schema import documents, intake, nodes, removals, traces
 from tomewise.store.sql.stored_notes import StoredNotes
@@ -26,7 +27,7 @@ class StoredRecords(StoredNotes):
         """What a layer has processed so far, of these nodes or of all."""
         tests = [intake.c.layer == layer]
         if among is not None:
-            tests.append(intake.c.node.in_(self.dialect.values(among)))
+            tests.append(intake.c.node.in_(list_keys(among)))
         with self.read() as connection:
             # Bare rows: a tome may have many nodes.
             cursor: Any = connection.execute(_TAKEN.where(*tests)).cursor
@@ -62,7 +63,7 @@ class StoredRecords(StoredNotes):
             select(nodes.c.key)
             .outerjoin(documents, documents.c.key == nodes.c.document)
             .where(nodes.c.key.in_(pending))
-            .order_by(documents.c.id, nodes.c.layer, nodes.c.level, nodes.c.position, nodes.c.id)
+            .order_by(documents.c.id.nulls_first(), nodes.c.layer, nodes.c.level, nodes.c.position, nodes.c.id)
         )
         with self.read() as connection:
             return list(connection.scalars(query))
@@ -83,9 +84,10 @@ class StoredTraces(Session):
 
     def save_trace(self, *, asked: str, question: str, record: dict[str, Any]) -> int:
         """Store the record of how a question was answered, and return its number."""
-        with self._begin_write() as connection:
-            row = insert(traces).values(asked=asked, question=question, record=json.dumps(record))
-            return int(connection.execute(row.returning(traces.c.key)).scalar_one())
+        with self._begin_append() as connection:
+            (key,) = self.dialect.find_new_keys(connection, traces, 1)
+            self.dialect.insert_rows(connection, traces, [(key, asked, question, json.dumps(record))])
+            return key
 
     def trace_numbers(self, limit: int | None = 20, *, before: int | None = None, matching: str = "") -> list[int]:
         """The numbers of the latest traces, newest first, before one of them, and with all these words."""

@@ -12,7 +12,7 @@ from sqlalchemy import Select, bindparam, func, select
 from tomewise.errors import UnknownName
 from tomewise.store.records import PASSAGES, DocumentRecord, Found
 from tomewise.store.sql.dependants import find_dependants
-from tomewise.store.sql.dialect import SqliteDialect
+from tomewise.store.sql.lists import bind_keys, bind_names, list_keys
 from tomewise.store.sql.mirror import Keys
 from tomewise.store.sql.node_rows import make_node, make_passage
 from tomewise.store.sql.row_values import Misfit, decode_plain
@@ -34,12 +34,12 @@ _RECORDS = select(
     select(func.count()).where(nodes.c.document == documents.c.key).scalar_subquery().label("passages"),
 )
 _BY_ID = _RECORDS.order_by(_DOCUMENT)
-_OF_IDS = _BY_ID.where(_DOCUMENT.in_(SqliteDialect.bind_list("ids")))
+_OF_IDS = _BY_ID.where(_DOCUMENT.in_(bind_names("ids")))
 _FIRST = select(documents.c.key).limit(1)
 _FOUND = (
     select(nodes.c.id, nodes.c.key, nodes.c.layer, _DOCUMENT, nodes.c.position)
     .outerjoin(documents, documents.c.key == nodes.c.document)
-    .where(nodes.c.id.in_(SqliteDialect.bind_list("ids")))
+    .where(nodes.c.id.in_(bind_names("ids")))
 )
 _NODES = select(nodes.c.key, nodes.c.id, nodes.c.layer, nodes.c.level, nodes.c.position, nodes.c.text, nodes.c.data)
 _PASSAGES = select(
@@ -53,7 +53,7 @@ _PASSAGES = select(
     nodes.c.data,
     documents.c.title,
 ).join(documents, documents.c.key == nodes.c.document)
-_AT_KEYS = nodes.c.key.in_(SqliteDialect.bind_list("keys"))
+_AT_KEYS = nodes.c.key.in_(bind_keys("keys"))
 _NODES_AT = _NODES.where(_AT_KEYS)
 _NEAR = nodes.alias()
 _GAP = _NEAR.c.position - nodes.c.position
@@ -151,7 +151,7 @@ class StoredTexts(Reading):
         wanted = sorted(set(keys))
         with self.read() as connection:
             gone = find_dependants(connection, self.dialect, wanted)[len(wanted) :]
-            query = select(nodes.c.layer, func.count()).where(nodes.c.key.in_(self.dialect.values(gone)))
+            query = select(nodes.c.layer, func.count()).where(nodes.c.key.in_(list_keys(gone)))
             return {row[0]: row[1] for row in connection.execute(query.group_by(nodes.c.layer).order_by(nodes.c.layer))}
 
     def passage_order(self) -> tuple[Keys, Keys, Keys]:
@@ -189,7 +189,7 @@ class StoredTexts(Reading):
 def _select_passages(*, by_key: bool, by_document: bool, by_place: bool) -> Select[Any]:
     query = _PASSAGES.where(_AT_KEYS) if by_key else _PASSAGES.order_by(_DOCUMENT, nodes.c.position)
     if by_document:
-        query = query.where(_DOCUMENT.in_(SqliteDialect.bind_list("documents")))
+        query = query.where(_DOCUMENT.in_(bind_names("documents")))
     if by_place:
         query = query.where(nodes.c.start < bindparam("before"), nodes.c.end > bindparam("after"))
     return query

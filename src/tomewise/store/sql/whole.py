@@ -12,18 +12,20 @@ import secrets
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, select
 from sqlalchemy.exc import DBAPIError
 
 from tomewise.errors import StoreError
 from tomewise.store.export import write_line
-from tomewise.store.sql.damage import find_contradiction, find_damaged_row
-from tomewise.store.sql.dialect import SqliteDialect
+from tomewise.store.sql.damage import find_contradiction
 from tomewise.store.sql.node_rows import join_indexed_text
 from tomewise.store.sql.row_values import Misfit, RowObject, RowVector, decode_object, encode_json
-from tomewise.store.sql.schema import LATEST, TABLES, documents, meta, migrate, nodes, spaces
+from tomewise.store.sql.schema import LATEST, TABLES, documents, meta, nodes, spaces
+
+if TYPE_CHECKING:
+    from tomewise.store.sql.dialects import Dialect
 
 _HEADER = "tomewise"  # the key of the first line
 _SEQUENCES = "sqlite_sequence"  # the last keys, none of which is used again
@@ -38,7 +40,7 @@ _SPACES = """SELECT DISTINCT 'vectors/' || space FROM vectors UNION SELECT DISTI
 UNION SELECT 'documents' FROM documents"""
 
 
-def write_lines(connection: Connection) -> Iterator[str]:
+def write_lines(connection: Connection, dialect: Dialect) -> Iterator[str]:
     """All rows of an open tome. Raises Misfit for a damaged one."""
     yield json.dumps({_HEADER: LATEST})
     for table in TABLES.tables.values():
@@ -48,7 +50,7 @@ def write_lines(connection: Connection) -> Iterator[str]:
             if table.name == "meta" and row["key"] == _OWN:
                 continue
             yield _write_row(table.name, row)
-    for name, last in connection.exec_driver_sql(f"SELECT name, seq FROM {_SEQUENCES} ORDER BY name"):
+    for name, last in dialect.read_last_keys(connection):
         yield _write_row(_SEQUENCES, {"name": name, "seq": last})
 
 
@@ -57,17 +59,17 @@ def _write_row(table: str, row: Mapping[Any, Any]) -> str:
     return write_line({"table": table, **values})
 
 
-def fill(connection: Connection, lines: Iterable[bytes]) -> None:
+def fill(connection: Connection, dialect: Dialect, lines: Iterable[bytes]) -> None:
     """Make a tome of a blank file, inside a write transaction. Raises StoreError for lines that make no sound tome."""
     numbered = enumerate(lines, start=1)
     version = _read_version(next(numbered, (1, b""))[1])
-    migrate(connection, version)
-    for table, group in groupby(_read_rows(connection, numbered), key=lambda found: found[1]):
-        _insert(connection, table, group)
-    migrate(connection)
-    _renew_spaces(connection)
-    _index_passages(connection)
-    if problem := find_damaged_row(connection, TABLES.tables.values()) or find_contradiction(connection):
+    dialect.make_tables(connection, version)
+    for table, group in groupby(_read_rows(connection, dialect, numbered), key=lambda found: found[1]):
+        _insert(connection, dialect, table, group)
+    dialect.make_tables(connection)
+    _renew_spaces(connection, dialect)
+    _index_passages(connection, dialect)
+    if problem := dialect.find_damaged_row(connection) or find_contradiction(connection, dialect.own_contradictions):
         raise StoreError(f"it is damaged: {problem}")
     if problem := _find_wrong_setting(connection):
         raise StoreError(f"it is damaged: the table meta has {problem}; export the tome again")
@@ -114,16 +116,20 @@ def _decode(line: bytes, number: int) -> dict[str, Any]:
 
 
 def _read_rows(
-    connection: Connection, numbered: Iterable[tuple[int, bytes]]
+    connection: Connection, dialect: Dialect, numbered: Iterable[tuple[int, bytes]]
 ) -> Iterator[tuple[int, str, dict[str, Any]]]:
     """The number of the line, the table and the values of each row. Raises StoreError for one that no table has."""
     names = {name for name in TABLES.tables if name != spaces.name}
-    info = {name: connection.exec_driver_sql(f'PRAGMA table_info("{name}")').all() for name in (*names, _SEQUENCES)}
-    columns = {name: {row[1] for row in rows} for name, rows in info.items() if rows}
+    columns = {name: dialect.list_columns(connection, name) for name in names} | {_SEQUENCES: {"name", "seq"}}
     for number, line in numbered:
         row = _decode(line, number)
         table = row.pop("table", None)
-        if not isinstance(table, str) or row.keys() != columns.get(table) or (table, row.get("key")) == ("meta", _OWN):
+        if (
+            not isinstance(table, str)
+            or not columns.get(table)
+            or row.keys() != columns[table]
+            or (table, row.get("key")) == ("meta", _OWN)
+        ):
             raise StoreError(f"its line {number} is not a row of a table of a tome: export the tome again")
         try:
             yield number, table, {name: _read_value(value, table, name) for name, value in row.items()}
@@ -143,32 +149,36 @@ def _read_value(value: Any, table: str, column: str) -> Any:
     return value
 
 
-def _insert(connection: Connection, table: str, rows: Iterable[tuple[int, str, dict[str, Any]]]) -> None:
-    if table == _SEQUENCES:
-        connection.exec_driver_sql(f"DELETE FROM {_SEQUENCES}")
+def _insert(
+    connection: Connection, dialect: Dialect, table: str, rows: Iterable[tuple[int, str, dict[str, Any]]]
+) -> None:
     for _, batch in groupby(enumerate(rows), key=lambda pair: pair[0] // _BATCH):
         found = [row for _, row in batch]
         names = list(found[0][2])
-        listed = ", ".join(f'"{name}"' for name in names)
-        query = f'INSERT INTO "{table}" ({listed}) VALUES ({", ".join("?" * len(names))})'
+        values = [tuple(row[name] for name in names) for _, _, row in found]
         try:
-            connection.exec_driver_sql(query, [tuple(values[name] for name in names) for _, _, values in found])
+            if table == _SEQUENCES:
+                dialect.set_last_keys(connection, [(row["name"], row["seq"]) for _, _, row in found])
+            else:
+                dialect.insert_values(connection, table, names, values)
         except (DBAPIError, ValueError, OverflowError) as error:
             reason = str(error.orig if isinstance(error, DBAPIError) else error)
             where = f"the lines {found[0][0]} to {found[-1][0]}"
             raise StoreError(f"{where} hold a row that cannot be written ({reason}): export the tome again") from None
 
 
-def _renew_spaces(connection: Connection) -> None:
-    rows = [(space, secrets.randbits(62) + 1) for (space,) in connection.exec_driver_sql(_SPACES).all()]
-    if rows:
-        connection.exec_driver_sql("INSERT INTO spaces (space, version) VALUES (?, ?)", rows)
+def _renew_spaces(connection: Connection, dialect: Dialect) -> None:
+    found = connection.exec_driver_sql(_SPACES).all()
+    if found:
+        dialect.upsert(
+            connection, spaces, [{"space": space, "version": secrets.randbits(62) + 1} for (space,) in found]
+        )
 
 
-def _index_passages(connection: Connection) -> None:
+def _index_passages(connection: Connection, dialect: Dialect) -> None:
     columns = (nodes.c.key, documents.c.title, nodes.c.data, nodes.c.text)
     query = select(*columns).join(documents, documents.c.key == nodes.c.document).order_by(nodes.c.key)
     for batch in connection.execute(query).partitions(_BATCH):
-        SqliteDialect.index_words(
+        dialect.index_words(
             connection, [(key, join_indexed_text(title, data, text)) for key, title, data, text in batch]
         )

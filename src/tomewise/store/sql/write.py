@@ -6,7 +6,7 @@ import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, select, update
@@ -16,7 +16,7 @@ from tomewise.store.lifetimes import Lifetime, list_source_spaces, name_source_s
 from tomewise.store.records import PASSAGES
 from tomewise.store.sql.arrays import load_edges, read_space_version
 from tomewise.store.sql.dependants import find_dependants, find_orphans
-from tomewise.store.sql.dialect import SqliteDialect
+from tomewise.store.sql.lists import bind_names, list_keys
 from tomewise.store.sql.mirror import Changes, Delta, Keys, Rows
 from tomewise.store.sql.node_rows import join_indexed_text
 from tomewise.store.sql.row_values import RowObject, encode_json, stack_vectors
@@ -24,18 +24,22 @@ from tomewise.store.sql.schema import documents, edges, intake, nodes, removals,
 from tomewise.store.sql.stored_notes import NOTES, StoredNotes
 from tomewise.types import Document, DocumentId, Node, Passage, content_id
 
+if TYPE_CHECKING:
+    from tomewise.store.sql.dialects import Dialect
+
 _BATCH = 10_000  # vectors written at a time
 _NAMED = select(documents.c.key, documents.c.title).where(documents.c.id == bindparam("wanted"))
-_WITH_IDS = select(nodes.c.id, nodes.c.key, nodes.c.layer).where(nodes.c.id.in_(SqliteDialect.bind_list("ids")))
+_WITH_IDS = select(nodes.c.id, nodes.c.key, nodes.c.layer).where(nodes.c.id.in_(bind_names("ids")))
 
 
 class Write(StoredNotes):
     """The methods that change a tome in a transaction. It collects the changes of each space of arrays."""
 
-    def __init__(self, connection: Connection, dialect: SqliteDialect) -> None:
+    def __init__(self, connection: Connection, dialect: Dialect) -> None:
         self._connection = connection
         self.dialect = dialect
         self._changes: dict[str, Changes] = defaultdict(Changes)
+        self.rows_written = 0
         self._changes_documents = False  # their ids, sources, folders or metadata
 
     def read(self) -> AbstractContextManager[Connection]:
@@ -46,6 +50,7 @@ class Write(StoredNotes):
 
     def put_document(self, document: Document, digest: str, passages: Sequence[Passage]) -> list[int]:
         """Add a document; it replaces a document of the same id. Returns the keys of its passages."""
+        self.dialect.check_document(document)
         self.remove_document(document.id)
         self._changes_documents = True
         (key,) = self.dialect.find_new_keys(self._connection, documents, 1)
@@ -99,7 +104,7 @@ class Write(StoredNotes):
         ids = self._find_moved_ids(row.key, document.id)
         self._rename_nodes(ids)
         names_document = self.dialect.field(nodes.c.data, "document") == former
-        query = select(nodes.c.key, nodes.c.data).where(nodes.c.key.in_(self.dialect.values(ids)), names_document)
+        query = select(nodes.c.key, nodes.c.data).where(nodes.c.key.in_(list_keys(ids)), names_document)
         renamed = [
             {"at": key, "new": encode_json({**data, "document": document.id})}
             for key, data in self._connection.execute(query)
@@ -121,9 +126,7 @@ class Write(StoredNotes):
             return
         renaming = update(nodes).where(nodes.c.key == bindparam("at")).values(id=bindparam("new"))
         self._connection.execute(renaming, [{"at": key, "new": name} for key, name in ids.items()])
-        stored = select(vectors.c.space, vectors.c.key, vectors.c.vector).where(
-            vectors.c.key.in_(self.dialect.values(ids))
-        )
+        stored = select(vectors.c.space, vectors.c.key, vectors.c.vector).where(vectors.c.key.in_(list_keys(ids)))
         by_space: dict[str, list[tuple[int, bytes]]] = defaultdict(list)
         for space, key, vector in self._connection.execute(stored.order_by(vectors.c.key)):
             by_space[space].append((key, vector))
@@ -179,7 +182,7 @@ class Write(StoredNotes):
             raise ValueError(f"{missing[0]!r} is the id of no node: add it with put_nodes")
         texts = dict(
             self._connection.execute(
-                select(nodes.c.key, nodes.c.text).where(nodes.c.key.in_(self.dialect.values(keys.values())))
+                select(nodes.c.key, nodes.c.text).where(nodes.c.key.in_(list_keys(keys.values())))
             ).all()
         )
         rows = [
@@ -201,7 +204,7 @@ class Write(StoredNotes):
     def _replace_sources(self, changed: Sequence[Node], keys: Mapping[str, int], lifetime: Lifetime) -> None:
         wanted = self._pair_sources(changed, keys, lifetime)
         for layer in {node.layer for node in changed}:
-            nodes_of_layer = self.dialect.values(keys[node.id] for node in changed if node.layer == layer)
+            nodes_of_layer = list_keys(keys[node.id] for node in changed if node.layer == layer)
             for space in list_source_spaces(layer):
                 query = select(edges.c.a, edges.c.b).where(edges.c.space == space, edges.c.a.in_(nodes_of_layer))
                 found = {(row.a, row.b) for row in self._connection.execute(query)}
@@ -216,7 +219,7 @@ class Write(StoredNotes):
         layer_spaces = [space for layer in layers for space in list_source_spaces(layer)]
         self.remove_nodes(find_orphans(self._connection, self.dialect, keys, keys, layer_spaces))
         seen = and_(edges.c.space.startswith("seen-in:", autoescape=True), edges.c.space.not_in(layer_spaces))
-        self._drop_edges(and_(edges.c.b.in_(self.dialect.values(keys)), seen))
+        self._drop_edges(and_(edges.c.b.in_(list_keys(keys)), seen))
         self._forget_intake(keys)
 
     def _pair_sources(
@@ -242,15 +245,15 @@ class Write(StoredNotes):
         removed = find_dependants(self._connection, self.dialect, keys)
         if removed:
             self._forget_intake(removed)
-            self._drop_edges(edges.c.a.in_(self.dialect.values(removed)))
-            self._drop_edges(edges.c.b.in_(self.dialect.values(removed)))
-            self._drop_vectors(vectors.c.key.in_(self.dialect.values(removed)))
-            self._connection.execute(delete(nodes).where(nodes.c.key.in_(self.dialect.values(removed))))
+            self._drop_edges(edges.c.a.in_(list_keys(removed)))
+            self._drop_edges(edges.c.b.in_(list_keys(removed)))
+            self._drop_vectors(vectors.c.key.in_(list_keys(removed)))
+            self._connection.execute(delete(nodes).where(nodes.c.key.in_(list_keys(removed))))
         return removed
 
     def _forget_intake(self, keys: Sequence[int]) -> None:
         """Log these nodes as removed for the layers that had processed them or failed to, which forget them."""
-        taken = intake.c.node.in_(self.dialect.values(keys))
+        taken = intake.c.node.in_(list_keys(keys))
         query = select(intake.c.layer, nodes.c.id.label("node")).join(nodes, nodes.c.key == intake.c.node).where(taken)
         self.dialect.insert_new(self._connection, removals, query)
         self._connection.execute(delete(intake).where(taken))
@@ -258,6 +261,7 @@ class Write(StoredNotes):
     def _insert_nodes(self, rows: Iterable[tuple[Any, ...]]) -> list[int]:
         """Insert rows with all columns but the key. Returns their keys."""
         found = list(rows)
+        self.rows_written += len(found)
         keys = self.dialect.find_new_keys(self._connection, nodes, len(found))
         self.dialect.insert_rows(self._connection, nodes, [(key, *row) for key, row in zip(keys, found, strict=True)])
         return keys
@@ -286,7 +290,7 @@ class Write(StoredNotes):
         if not len(at):
             return
         if replace:
-            self._drop_vectors(and_(vectors.c.space == space, vectors.c.key.in_(self.dialect.values(at.tolist()))))
+            self._drop_vectors(and_(vectors.c.space == space, vectors.c.key.in_(list_keys(at.tolist()))))
         order = np.argsort(at)
         at, table = at[order], np.ascontiguousarray(rows[order], dtype=np.float32)
         for start in range(0, len(at), _BATCH):  # so that the rows are not all in memory twice
@@ -306,6 +310,7 @@ class Write(StoredNotes):
             rows = [(space, *ends, w) for ends, w in wanted.items()]
             self._reweight_edges(space, wanted)
         if rows:
+            self.rows_written += len(rows)
             last = self.dialect.insert_missing_edges(self._connection, rows)
             self._changes[f"edges/{space}"].add(*load_edges(self._connection, self.dialect, space, last))
 
@@ -328,7 +333,7 @@ class Write(StoredNotes):
             self._drop_edges(edges.c.space == space)
         else:
             keys, _ = self.dialect.find_edges(self._connection, space, pairs)
-            self._drop_edges(edges.c.key.in_(self.dialect.values(keys.tolist())))
+            self._drop_edges(edges.c.key.in_(list_keys(keys.tolist())))
 
     def _drop_edges(self, condition: ColumnElement[bool]) -> None:
         self._record_removed(
@@ -383,7 +388,7 @@ class Write(StoredNotes):
         deltas: dict[str, tuple[int, int, Delta]] = {}
         for space, changes in sorted(self._changes.items()):
             if changes:
-                before = read_space_version(self._connection, space)
+                before = read_space_version(self._connection, self.dialect, space)
                 deltas[space] = (before, self._renew_version(space), changes.make_delta())
         if self._changes_documents:
             self._renew_version("documents")
@@ -399,7 +404,7 @@ class Write(StoredNotes):
         columns = (nodes.c.key, nodes.c.start, nodes.c.end, nodes.c.text)
         passages = self._connection.execute(select(*columns).where(nodes.c.document == key)).all()
         ids = {row.key: content_id("p", name, row.start, row.end, row.text) for row in passages}
-        made = self.dialect.values(self._find_made_of(ids))
+        made = list_keys(self._find_made_of(ids))
         query = select(nodes.c.key, nodes.c.id).where(nodes.c.key.in_(made))
         return ids | {row.key: content_id(row.id[:1], "moved", name, row.id) for row in self._connection.execute(query)}
 
@@ -409,7 +414,7 @@ class Write(StoredNotes):
         front = set(keys)
         while front:
             links = edges.c.space.startswith("made-of:", autoescape=True)
-            made = select(edges.c.a).where(edges.c.b.in_(self.dialect.values(front)), links)
+            made = select(edges.c.a).where(edges.c.b.in_(list_keys(front)), links)
             front = set(self._connection.scalars(made)) - found
             found |= front
         return found

@@ -1,0 +1,282 @@
+"""A database of PostgreSQL: connections, transactions, locks, and the tables of a tome, which is a schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from uuid import uuid4
+
+import psycopg
+from psycopg import sql
+from sqlalchemy import Connection, Engine, create_engine
+from sqlalchemy.exc import DBAPIError
+
+from tomewise.credentials import hide_credentials
+from tomewise.errors import Locked, StoreError
+from tomewise.store.address import DatabaseAddress
+from tomewise.store.sql.schema import LATEST
+
+_CONNECT_SECONDS = 10
+_TURN = "60s"  # longer than any transaction takes
+_LEAST_SERVER = 160000
+
+# The same tables as in a file, see `schema`. Texts are compared byte by byte, as SQLite does, whatever the locale.
+_TABLES = """
+CREATE TABLE tomewise (format integer NOT NULL, words bigint NOT NULL);
+CREATE TABLE last_keys (name text COLLATE "C" PRIMARY KEY, seq bigint NOT NULL);
+CREATE TABLE meta (key text COLLATE "C" PRIMARY KEY, value text COLLATE "C" NOT NULL);
+CREATE TABLE documents (key bigint PRIMARY KEY, id text COLLATE "C" NOT NULL UNIQUE, title text COLLATE "C" NOT NULL,
+  source text COLLATE "C" NOT NULL, digest text COLLATE "C" NOT NULL, characters bigint NOT NULL,
+  text text COLLATE "C" NOT NULL, metadata text COLLATE "C" NOT NULL, folder text COLLATE "C" NOT NULL);
+CREATE TABLE nodes (key bigint PRIMARY KEY, id text COLLATE "C" NOT NULL UNIQUE, layer text COLLATE "C" NOT NULL,
+  level bigint NOT NULL, position bigint NOT NULL, document bigint, start bigint, "end" bigint,
+  text text COLLATE "C" NOT NULL, data text COLLATE "C" NOT NULL);
+CREATE INDEX nodes_layer ON nodes (layer);
+CREATE INDEX nodes_document ON nodes (document) WHERE document IS NOT NULL;
+CREATE TABLE edges (key bigint PRIMARY KEY, space text COLLATE "C" NOT NULL, a bigint NOT NULL, b bigint NOT NULL,
+  weight double precision NOT NULL);
+CREATE UNIQUE INDEX edges_forward ON edges (a, space, b);
+CREATE INDEX edges_backward ON edges (b, space);
+CREATE INDEX edges_space ON edges (space, key);
+CREATE TABLE vectors (space text COLLATE "C" NOT NULL, key bigint NOT NULL, vector bytea NOT NULL,
+  PRIMARY KEY (space, key));
+ALTER TABLE vectors ALTER COLUMN vector SET STORAGE EXTERNAL;
+CREATE INDEX vectors_key ON vectors (key);
+CREATE TABLE spaces (space text COLLATE "C" PRIMARY KEY, version bigint NOT NULL);
+CREATE TABLE intake (layer text COLLATE "C" NOT NULL, node bigint NOT NULL, failure text COLLATE "C" NOT NULL,
+  PRIMARY KEY (layer, node));
+CREATE INDEX intake_node ON intake (node);
+CREATE TABLE removals (layer text COLLATE "C" NOT NULL, node text COLLATE "C" NOT NULL, PRIMARY KEY (layer, node));
+CREATE TABLE builds (layer text COLLATE "C" PRIMARY KEY, record text COLLATE "C" NOT NULL);
+CREATE TABLE calls (key text COLLATE "C" PRIMARY KEY, role text COLLATE "C" NOT NULL, model text COLLATE "C" NOT NULL,
+  reply text COLLATE "C" NOT NULL, since text COLLATE "C" NOT NULL);
+CREATE TABLE traces (key bigint PRIMARY KEY, asked text COLLATE "C" NOT NULL, question text COLLATE "C" NOT NULL,
+  record text COLLATE "C" NOT NULL);
+CREATE TABLE sessions (name text COLLATE "C" PRIMARY KEY, record text COLLATE "C" NOT NULL);
+INSERT INTO last_keys VALUES ('documents', 0), ('edges', 0), ('nodes', 0), ('traces', 0);
+"""
+_FORMAT = 6  # of these tables, as `schema.MIGRATIONS` counts; a later one is reached by statements that are added here
+assert _FORMAT == LATEST, "tables in PostgreSQL need the change of the last migration too"
+
+_STATE = """
+SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = %(tome)s),
+  EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %(tome)s),
+  EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = %(tome)s AND c.relname = 'tomewise' AND c.relkind = 'r'),
+  pg_is_in_recovery() OR current_setting('default_transaction_read_only') = 'on',
+  current_setting('server_version_num')::integer
+"""
+_SIZES = """
+SELECT n.nspname, coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint
+FROM pg_namespace n JOIN pg_class c ON c.relnamespace = n.oid AND c.relkind = 'r'
+WHERE has_schema_privilege(n.oid, 'USAGE') AND EXISTS (SELECT FROM pg_class m
+  WHERE m.relnamespace = n.oid AND m.relname = 'tomewise' AND m.relkind = 'r')
+GROUP BY n.nspname ORDER BY n.nspname COLLATE "C"
+"""
+_SIZE = """
+SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
+JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = current_schema() AND c.relkind = 'r'
+"""
+
+
+def make_engine(address: DatabaseAddress) -> Engine:
+    """Connections to the database in which the names of tables are those of the tome. Connects to nothing yet."""
+
+    def connect() -> psycopg.Connection:
+        connection = psycopg.connect(
+            address.database, connect_timeout=_CONNECT_SECONDS, application_name="tomewise", autocommit=True
+        )
+        # Nothing but the tome: a table of this name in another schema must not be taken for one of its own.
+        connection.execute(sql.SQL("SET search_path TO {}").format(sql.Identifier(address.tome or "pg_catalog")))
+        connection.autocommit = False
+        return connection
+
+    # `pool_pre_ping`: a connection that was lost is found before it is used. Each thread may have its own.
+    return create_engine("postgresql+psycopg://", creator=connect, pool_pre_ping=True, max_overflow=-1)
+
+
+def prepare(engine: Engine, address: DatabaseAddress, *, create: bool) -> tuple[str, bool]:
+    """Find the tome, or make it. Returns its identity, and whether it may only be read. Raises StoreError, Locked."""
+    with translate_errors(address), read(engine) as connection:
+        exists, is_filled, is_tome, is_read_only, version = connection.exec_driver_sql(_STATE, _name(address)).one()
+        if version < _LEAST_SERVER:
+            raise StoreError(f"{address} is served by PostgreSQL {version // 10000}: Tomewise needs 16 or later")
+        if is_tome:
+            return _read_marks(connection, address, is_read_only)
+    if exists and is_filled:
+        raise StoreError(f"the schema {address.tome} of {address} is not a tome: choose another name behind #")
+    if not create:
+        raise StoreError(
+            f"found no tome at {address}: add something first, with `tome -m '{address}' add PATH`, or choose one that "
+            "is there: `tome show -m` with the address before # lists them"
+        )
+    with translate_errors(address), write(engine, address) as connection:
+        if not connection.exec_driver_sql(_STATE, _name(address)).one()[2]:
+            make_schema(connection, address)
+            make_tables(connection)
+        return _read_marks(connection, address, False)
+
+
+def make_schema(connection: Connection, address: DatabaseAddress, *, is_new: bool = False) -> None:
+    """Make the schema of a tome, which may exist if it is blank, and not if it `is_new`. Raises StoreError."""
+    exists, is_filled, *_ = connection.exec_driver_sql(_STATE, _name(address)).one()
+    if is_new and exists:
+        raise StoreError(f"{address} holds something already: choose another name behind #")
+    if is_filled:
+        raise StoreError(f"the schema {address.tome} of {address} is not a tome: choose another name behind #")
+    if not exists:
+        run(connection, sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(address.tome)))
+
+
+def make_tables(connection: Connection) -> None:
+    """Make the tables of a new tome, with its identity."""
+    for statement in _TABLES.split(";\n"):
+        if statement.strip():
+            connection.exec_driver_sql(statement)
+    connection.exec_driver_sql("INSERT INTO tomewise (format, words) VALUES (%s, 0)", (LATEST,))
+    connection.exec_driver_sql("INSERT INTO meta (key, value) VALUES ('identity', %s)", (uuid4().hex,))
+
+
+def check_format(connection: Connection, address: DatabaseAddress) -> None:
+    """Raise StoreError for a format that this version of Tomewise does not know."""
+    version = connection.exec_driver_sql("SELECT format FROM tomewise").scalar_one()
+    if version > LATEST:
+        raise StoreError(
+            f"{address} was written by a newer Tomewise (format {version}, this one reads up to {LATEST}): "
+            "upgrade with `pip install -U tomewise`"
+        )
+
+
+def _read_marks(connection: Connection, address: DatabaseAddress, is_read_only: bool) -> tuple[str, bool]:
+    check_format(connection, address)
+    identity = connection.exec_driver_sql("SELECT value FROM meta WHERE key = 'identity'").scalar()
+    may_write = connection.exec_driver_sql("SELECT has_table_privilege('meta', 'INSERT, UPDATE')").scalar_one()
+    return str(identity), is_read_only or not may_write
+
+
+def find_sizes(address: DatabaseAddress) -> dict[str, int]:
+    """The tomes of a database that may be read, sorted by name, each with its bytes. Raises StoreError."""
+    engine = make_engine(address)
+    try:
+        with translate_errors(address), read(engine) as connection:
+            return {row[0]: row[1] for row in connection.exec_driver_sql(_SIZES)}
+    finally:
+        engine.dispose()
+
+
+def read_size(connection: Connection) -> int:
+    """The bytes of the tables of the tome with their indices."""
+    return int(connection.exec_driver_sql(_SIZE).scalar_one())
+
+
+@contextmanager
+def read(engine: Engine) -> Iterator[Connection]:
+    """One moment of the database."""
+    with engine.connect().execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True) as connection:
+        yield connection
+
+
+@contextmanager
+def write(engine: Engine, address: DatabaseAddress, *, wait: bool = True, alone: bool = True) -> Iterator[Connection]:
+    """One write transaction; with `alone` the only one of its tome. Raises Locked if its turn does not come."""
+    # Each statement must see what the writer before has committed, so this is no one moment.
+    with engine.connect().execution_options(isolation_level="READ COMMITTED") as connection, connection.begin():
+        if alone:
+            key = make_lock_key(address.tome, "transaction")
+            if wait:
+                connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{_TURN}'")
+                connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%s)", (key,))
+            elif not connection.exec_driver_sql("SELECT pg_try_advisory_xact_lock(%s)", (key,)).scalar_one():
+                raise Locked(f"{address} is being written by another program: try again when it has finished")
+        yield connection
+
+
+@contextmanager
+def hold(engine: Engine, address: DatabaseAddress, name: str, refusal: str) -> Iterator[None]:
+    """Hold a lock on a connection of its own: it is free when the process dies. Raises Locked at once."""
+    key = make_lock_key(address.tome, name)
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        if not connection.exec_driver_sql("SELECT pg_try_advisory_lock(%s)", (key,)).scalar_one():
+            raise Locked(refusal)
+        connection.detach()  # so that the store may be closed meanwhile
+        try:
+            yield
+        finally:
+            with suppress(DBAPIError):  # where the server has ended, the lock has too
+                connection.exec_driver_sql("SELECT pg_advisory_unlock(%s)", (key,))
+
+
+def make_lock_key(tome: str, name: str) -> int:
+    """The number of a lock of a tome: PostgreSQL knows locks of one's own by numbers of 64 bits."""
+    return int.from_bytes(sha256(f"{tome}\0{name}".encode()).digest()[:8], "big", signed=True)
+
+
+def run(connection: Connection, statement: sql.Composable) -> None:
+    """Run a statement that holds names of schemas."""
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, psycopg.Connection)
+    connection.exec_driver_sql(statement.as_string(driver).replace("%", "%%"))
+
+
+def _name(address: DatabaseAddress) -> dict[str, str]:
+    return {"tome": address.tome}
+
+
+@contextmanager
+def translate_errors(address: DatabaseAddress) -> Iterator[None]:
+    """Turn the errors that users can cause into our own; other errors are bugs and pass through."""
+    try:
+        yield
+    except (DBAPIError, psycopg.Error) as error:
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        translated = _translate(address, cause) if isinstance(cause, psycopg.Error) else None
+        if translated is None:
+            raise
+        raise translated from error
+
+
+def _translate(address: DatabaseAddress, error: psycopg.Error) -> StoreError | None:
+    code = error.sqlstate or ""
+    reason = hide_credentials(" ".join(str(error.diag.message_primary or error).split()))
+    if code in ("55P03", "40P01"):
+        return Locked(f"{address} is being written by another program: try again when it has finished")
+    if code == "53300" or "too many clients" in reason or "remaining connection slots" in reason:
+        return StoreError(f"{address} has too many connections ({reason}): end other programs, or raise its limit")
+    if code in ("53100", "53200"):
+        return StoreError(f"{address} has no space left ({reason}): make space on the disk of the server")
+    if code == "42501":
+        return StoreError(
+            f"{address} refused this ({reason}): its owner gives you the right with "
+            "`GRANT CREATE ON DATABASE ... TO you`, or for a tome of others with `GRANT USAGE ON SCHEMA ...`"
+        )
+    if code == "25006":
+        return StoreError(f"{address} may only be read ({reason}): name the main server to write")
+    if code in ("42P01", "3F000"):
+        return StoreError(f"{address} is not there any more ({reason}): open a tome that is")
+    if code == "28P01" or "password" in reason:
+        return StoreError(
+            f"{address} did not let you in ({reason}): check user and password, which PGPASSWORD may hold"
+        )
+    if code == "3D000" or "does not exist" in reason:
+        return StoreError(f"{address} was not found ({reason}): check the name of database and user")
+    if "NUL" in reason:
+        return StoreError(f"{address} takes no text with a NUL character: take it out")
+    if isinstance(error, psycopg.OperationalError):
+        return StoreError(f"{address} cannot be reached or was lost ({reason}): check that the server runs, then go on")
+    return None
+
+
+def drop(engine: Engine, address: DatabaseAddress) -> None:
+    """Delete the tome with all that it holds."""
+    with translate_errors(address), write(engine, address) as connection:
+        run(connection, sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(address.tome)))
+
+
+def rename(engine: Engine, address: DatabaseAddress, new: DatabaseAddress) -> None:
+    """Give the tome another name. Raises StoreError if there is a schema of that name."""
+    with translate_errors(address), write(engine, address) as connection:
+        if connection.exec_driver_sql(_STATE, _name(new)).one()[0]:
+            raise StoreError(f"{new} holds something already: choose another name")
+        names = sql.Identifier(address.tome), sql.Identifier(new.tome)
+        run(connection, sql.SQL("ALTER SCHEMA {} RENAME TO {}").format(*names))

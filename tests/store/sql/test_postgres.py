@@ -1,0 +1,486 @@
+"""A tome in PostgreSQL holds what a tome in a file holds, and says clearly what is wrong."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.conftest import Ran
+from tests.postgres_server import Server
+from tests.store.contract import CHECKS, MakeStore, add, assert_arrays_follow, remove
+
+from tomewise import extras
+from tomewise.errors import Locked, MissingDependency, ReadingError, StoreError, UsageError
+from tomewise.server.library import Library
+from tomewise.settings import Settings
+from tomewise.store.address import find_database, find_place
+from tomewise.store.export import export
+from tomewise.store.records import SETTINGS
+from tomewise.store.rights import hold_session, work_alone
+from tomewise.store.sql.sql_store import SqlStore
+from tomewise.tome.open_store import copy_tome, delete_tome, exists, list_tomes, move_tome
+from tomewise.types import Condition, Document, Scope
+
+TEXTS = {"one": "the harbour lay in fog", "two": "a dog sat on the mat", "three": "Ada sold the lamp 潮"}
+
+
+@pytest.fixture
+def make(database: str) -> Iterator[Callable[..., SqlStore]]:
+    """A function that opens tomes in the database, by name."""
+    stores: list[SqlStore] = []
+
+    def open_one(name: str | None = None, **options: bool) -> SqlStore:
+        stores.append(SqlStore.open(find_place(f"{database}#{name or f't{len(stores)}'}"), **options))
+        return stores[-1]
+
+    yield open_one
+    for store in stores:
+        store.close()
+
+
+def fill(store: SqlStore) -> None:
+    add(store, *(Document(id=name, text=text, title=name, metadata={"n": len(text)}) for name, text in TEXTS.items()))
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_keeps(check: Callable[[MakeStore], None], make: MakeStore) -> None:
+    check(make)
+
+
+CHANGES = st.lists(
+    st.tuples(st.sampled_from(["add", "remove", "move"]), st.sampled_from("abcd"), st.sampled_from("abcd"),
+              st.lists(st.sampled_from("tide lamp Ada rope tide! 潮 fog".split()), min_size=1, max_size=6)),
+    min_size=1, max_size=6,
+)  # fmt: skip
+
+
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(changes=CHANGES)
+def test_any_changes_export_equally_from_both(
+    changes: list[tuple[str, str, str, list[str]]], database: str, tmp_path: Path
+) -> None:
+    name = f"h{time.monotonic_ns()}"
+    stores = [SqlStore.open(tmp_path / f"{name}.tome"), SqlStore.open(find_place(f"{database}#{name}"))]
+    for store in stores:
+        add(store, Document(id="a", text="fog lay on the harbour"))
+        for kind, first, second, words in changes:
+            known = {record.id for record in store.documents()}
+            if kind == "add":
+                add(store, Document(id=first, text=" ".join(words)))
+            elif kind == "remove":
+                remove(store, first)
+            elif first in known and (second == first or second not in known):
+                former = store.document(first)
+                with store.write() as change:
+                    change.move_document(first, Document(id=second, text=former.text, source="moved"), "digest")
+        assert_arrays_follow(store)
+    file, database_store = stores
+    assert list(export(file)) == list(export(database_store))
+    assert scores(file) == scores(database_store)
+    for store in stores:
+        store.close()
+
+
+def scores(store: SqlStore) -> list[tuple[str, float]]:
+    """Each word's search by id of passage, since keys may differ."""
+    found = []
+    for word in ("tide", "lamp harbour", "潮", "Ada rope fog"):
+        passages = store.passages()
+        found += sorted((passages[key].id, round(score, 9)) for key, score in store.lexical(word, 50))
+    return found
+
+
+def test_scopes_are_equal_on_both(make: Callable[..., SqlStore], tmp_path: Path) -> None:
+    file, other = SqlStore.open(tmp_path / "a.tome"), make()
+    metadata = [
+        {"year": 1911, "kind": "Log", "open": True}, {"year": 1911.5, "kind": ["log", "Map"], "open": False},
+        {"year": "1911", "kind": [], "title": "own"}, {},
+    ]  # fmt: skip
+    for store in (file, other):
+        add(store, *(Document(id=f"d{n}", text=f"text {n}", title=f"T{n}", metadata=m) for n, m in enumerate(metadata)))
+    for field in ("year", "kind", "open", "title", "none"):
+        for operator in ("=", "!=", "<", "<=", ">", ">="):
+            for value in (1911, 1911.5, "1911", "Log", True, False, "T1", "own", 10**30):
+                scope = Scope(where=(Condition(field, operator, value),))
+                ids = [[record.id for record in store.documents(scope)] for store in (file, other)]
+                assert ids[0] == ids[1], (field, operator, value)
+    scope = Scope(documents=frozenset({"d0", "d2"}))
+    for store in (file, other):
+        assert len(store.lexical("text", 9, within=scope)) == 2
+        keys = store.keys_within(scope, "words")
+        assert keys is not None
+        assert {node.text for node in store.nodes_at(keys.tolist()).values()} >= {"0", "2"}
+    file.close()
+
+
+def test_copies_go_both_ways_with_replies_and_traces(
+    make: Callable[..., SqlStore], database: str, tmp_path: Path
+) -> None:
+    import asyncio
+
+    file = SqlStore.open(tmp_path / "a.tome")
+    fill(file)
+    with file.write() as change:
+        for name, value in {"embedder": "hash", "passage_tokens": "64", "overlap": "0"}.items():
+            change.put_note(SETTINGS, name, value)
+    asyncio.run(file.calls.keep("k", role="answer", model="m", reply='{"text": "潮"}'))
+    file.save_trace(asked="now", question="Who?", record={"answer": "Ada"})
+    lines = list(file.dump())
+    file.close()
+    copy_tome(tmp_path / "a.tome", find_place(f"{database}#copy"))
+    there = make("copy")
+    assert list(there.dump()) == lines
+    assert there.lexical("harbour", 3)
+    assert_arrays_follow(there)
+    assert there.save_trace(asked="now", question="When?", record={}) == 2
+    copy_tome(find_place(f"{database}#copy"), tmp_path / "b.tome")
+    back = SqlStore.open(tmp_path / "b.tome")
+    assert back.trace(2) is not None
+    assert asyncio.run(back.calls.get("k")) == '{"text": "潮"}'
+    assert list(export(back)) == list(export(there))
+    back.close()
+    with pytest.raises(StoreError, match="holds something already"):
+        copy_tome(tmp_path / "a.tome", find_place(f"{database}#copy"))
+
+
+def test_a_copy_that_is_interrupted_leaves_no_tome(database: str) -> None:
+    def lines() -> Iterator[bytes]:
+        yield b'{"tomewise": 6}'
+        yield b'{"table": "meta", "key": "embedder", "value": "hash"}'
+        raise KeyboardInterrupt
+
+    place = find_place(f"{database}#half")
+    with pytest.raises(KeyboardInterrupt):
+        SqlStore.restore(place, lines())
+    assert not exists(place)
+
+
+def test_tomes_are_listed_renamed_and_deleted(make: Callable[..., SqlStore], database: str) -> None:
+    fill(make("novels"))
+    make("maps").close()
+    whole = find_database(database)
+    assert whole is not None
+    assert list(list_tomes(whole)) == ["maps", "novels"]
+    move_tome(find_place(f"{database}#maps"), find_place(f"{database}#charts"))
+    with pytest.raises(StoreError, match="holds something already"):
+        move_tome(find_place(f"{database}#charts"), find_place(f"{database}#novels"))
+    delete_tome(find_place(f"{database}#novels"))
+    assert list(list_tomes(whole)) == ["charts"]
+
+
+def test_one_writer_at_a_time_and_replies_do_not_wait(make: Callable[..., SqlStore]) -> None:
+    import asyncio
+
+    first, second = make("shared"), make("shared")
+    fill(first)
+    with first.write() as change:
+        change.put_note(SETTINGS, "held", "1")
+        asyncio.run(second.calls.keep("k", role="answer", model="m", reply="r"))  # does not wait for the writer
+        second.save_trace(asked="now", question="Who?", record={})
+        waiting = threading.Thread(target=lambda: add(second, Document(id="late", text="late tide")))
+        waiting.start()
+        waiting.join(0.3)
+        assert waiting.is_alive(), "the second writer waits for its turn"
+    waiting.join(10)
+    assert not waiting.is_alive()
+    assert first.lexical("tide", 3)
+    with work_alone(first, "build"), pytest.raises(Locked, match="try again"), second.hold("writer", "try again"):
+        pass
+    with second.hold("writer", "try again"):
+        pass
+
+
+def _add_and_remove(url: str, cache: str, number: int) -> None:
+    os.environ["TOMEWISE_CACHE"] = f"{cache}/{number}"
+    store = SqlStore.open(find_place(url))
+    for turn in range(4):
+        add(store, Document(id=f"d{number}-{turn}", text=f"{number} {turn} tide harbour lamp"))
+        if turn % 2:
+            remove(store, f"d{number}-{turn - 1}")
+    store.close()
+
+
+def test_four_processes_add_and_remove_at_once(make: Callable[..., SqlStore], database: str, tmp_path: Path) -> None:
+    make("many").close()
+    context = multiprocessing.get_context("spawn")
+    url = f"{database}#many"
+    workers = [context.Process(target=_add_and_remove, args=(url, str(tmp_path), number)) for number in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    assert [worker.exitcode for worker in workers] == [0] * 4
+    alone = make("alone")
+    for number in range(4):
+        add(alone, *(Document(id=f"d{number}-{turn}", text=f"{number} {turn} tide harbour lamp") for turn in (1, 3)))
+    many = make("many")
+    assert list(export(many)) == list(export(alone))
+    assert_arrays_follow(many)
+
+
+def test_another_machine_sees_each_change(
+    make: Callable[..., SqlStore], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = make("both")
+    monkeypatch.setenv("TOMEWISE_CACHE", str(tmp_path / "elsewhere"))
+    there = make("both")
+    for store, other in ((here, there), (there, here), (here, there)):
+        add(store, Document(id=f"d{time.monotonic_ns()}", text="tide and lamp"))
+        remove(store, "one")
+        fill(other)
+        for each in (here, there):
+            assert_arrays_follow(each)
+            assert len(each.lexical("tide lamp fog", 99)) == sum("tide" in p.text or "lamp" in p.text or "fog" in p.text
+                                                                 for p in each.passages().values())  # fmt: skip
+    assert here.cache_folder != there.cache_folder
+
+
+KILLED = """
+import sys
+from tests.store.contract import add
+from tomewise.store.address import find_place
+from tomewise.store.sql.sql_store import SqlStore
+from tomewise.types import Document
+store = SqlStore.open(find_place(sys.argv[1]))
+for number in range(200):
+    add(store, Document(id=f"d{number:03}", text=f"{number} tide harbour"))
+    print(number, flush=True)
+"""
+
+
+def test_a_killed_writer_leaves_what_it_committed(make: Callable[..., SqlStore], database: str) -> None:
+    make("killed").close()
+    with subprocess.Popen([sys.executable, "-c", KILLED, f"{database}#killed"], stdout=subprocess.PIPE) as worker:
+        assert worker.stdout is not None
+        last = [worker.stdout.readline() for _ in range(5)][-1]
+        worker.send_signal(signal.SIGKILL)
+        committed = int((worker.stdout.read().split() or [last])[-1]) + 1
+    store = make("killed")
+    assert len(store.documents()) in (committed, committed + 1)
+    assert_arrays_follow(store)
+    with work_alone(store, "add"):
+        add(store, Document(id="more", text="more fog"))
+
+
+def test_a_server_that_restarts_is_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.postgres_server import run_server
+
+    monkeypatch.setenv("TOMEWISE_CACHE", str(tmp_path))
+    with run_server() as server:
+        store = SqlStore.open(find_place(f"{server.url}#novels"))
+        fill(store)
+        server.stop(signal.SIGQUIT)
+        with pytest.raises(StoreError, match="cannot be reached"):
+            store.documents()
+        server.start()
+        assert len(store.documents()) == 3, "a lost connection is found before it is used"
+        with pytest.raises(StoreError, match="cannot be reached or was lost"):
+            _lose_server(store, server)
+        server.start()
+        assert store.note(SETTINGS, "lost") is None
+        store.close()
+
+
+def _lose_server(store: SqlStore, server: Server) -> None:
+    with store.write() as change:
+        change.put_note(SETTINGS, "lost", "1")
+        server.stop(signal.SIGQUIT)
+        change.put_note(SETTINGS, "lost", "2")
+
+
+# ---------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("postgresql://127.0.0.1:1/db#novels", "cannot be reached"),
+        ("postgresql:///nowhere?host=/nonexistent#novels", "cannot be reached"),
+    ],
+)
+def test_no_server(url: str, message: str) -> None:
+    with pytest.raises(StoreError, match=message):
+        SqlStore.open(find_place(url))
+
+
+def test_no_such_database_user_or_tome(database: str, make: Callable[..., SqlStore]) -> None:
+    missing = database.replace("///postgres?", "///nowhere?")
+    with pytest.raises(StoreError, match=r"nowhere.* was not found"):
+        SqlStore.open(find_place(f"{missing}#novels"))
+    with pytest.raises(StoreError, match="found no tome at"):
+        make("novels", create=False)
+    with pytest.raises(StoreError, match="is not a tome"):
+        make("information_schema")
+
+
+@pytest.mark.parametrize("name", ['no"vels', "a" * 64, "pg_temp", "1st", "a b", "é" * 32])
+def test_names_that_none_can_have(name: str) -> None:
+    with pytest.raises(UsageError, match="cannot name a tome in a database"):
+        find_place(f"postgresql://host/db#{name}")
+
+
+def test_an_address_shows_no_password() -> None:
+    place = find_place("postgresql://ada:s3cret-word@host:5432/db?sslmode=require&password=other-word#novels")
+    assert str(place) == "postgresql://ada@host:5432/db?sslmode=require#novels"
+    assert "word" not in repr(place)
+    with pytest.raises(UsageError, match="names no tome"):
+        find_place("postgresql://host/db")
+    with pytest.raises(UsageError, match="needs a store for mysql"):
+        find_place("mysql://host/db#novels")
+
+
+def run_sql(database: str, *statements: str) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def test_rights(database: str, make: Callable[..., SqlStore]) -> None:
+    fill(make("novels"))
+    with suppress(psycopg.errors.DuplicateObject):
+        run_sql(database, "CREATE ROLE reader LOGIN")
+    run_sql(database, "GRANT USAGE ON SCHEMA novels TO reader", "GRANT SELECT ON ALL TABLES IN SCHEMA novels TO reader")
+    as_reader = database.replace("user=postgres", "user=reader")
+    with pytest.raises(StoreError, match=r"refused this .*GRANT CREATE ON DATABASE"):
+        SqlStore.open(find_place(f"{as_reader}#own"))
+    store = SqlStore.open(find_place(f"{as_reader}#novels"))
+    assert store.read_only
+    assert store.lexical("harbour", 3)
+    assert len(store.nearest("passages", np.ones(4, np.float32), 3).keys)
+    with pytest.raises(StoreError, match="may only be read"), store.write():
+        pass
+    store.close()
+    run_sql(database, "GRANT CREATE ON DATABASE postgres TO reader")
+    own = SqlStore.open(find_place(f"{as_reader}#own"))
+    fill(own)
+    own.close()
+    run_sql(database, "REVOKE CREATE ON DATABASE postgres FROM reader")
+
+
+def test_other_schemas_and_newer_formats(database: str, make: Callable[..., SqlStore]) -> None:
+    run_sql(database, "CREATE SCHEMA IF NOT EXISTS theirs", "CREATE TABLE IF NOT EXISTS theirs.things (x int)")
+    with pytest.raises(StoreError, match="is not a tome"):
+        make("theirs")
+    run_sql(database, "DROP SCHEMA theirs CASCADE")
+    store = make("newer")
+    run_sql(database, "UPDATE newer.tomewise SET format = 99")
+    with pytest.raises(StoreError, match="written by a newer Tomewise"):
+        make("newer")
+    with pytest.raises(StoreError, match="written by a newer Tomewise"):
+        store.check()
+    run_sql(database, "UPDATE newer.tomewise SET format = 6")
+
+
+def test_a_nul_character_is_refused_with_the_name_of_the_document(make: Callable[..., SqlStore]) -> None:
+    store = make()
+    for document in (Document(id="bad", text="a\0b"), Document(id="bad", text="ab", metadata={"x": "\0"})):
+        with pytest.raises(ReadingError, match=r"'bad' holds a NUL character"):
+            add(store, document)
+    assert not store.holds_documents()
+
+
+def test_a_lost_tome_is_named(make: Callable[..., SqlStore], database: str) -> None:
+    store = make("gone")
+    run_sql(database, "DROP SCHEMA gone CASCADE")
+    with pytest.raises(StoreError, match="is not there any more"):
+        store.documents()
+
+
+def test_too_many_connections(postgres_server: Server, make: Callable[..., SqlStore], database: str) -> None:
+    make("busy").close()
+    held: list[psycopg.Connection] = []
+    try:
+        for _ in range(70):
+            with suppress(psycopg.OperationalError):
+                held.append(psycopg.connect(postgres_server.url))
+        with pytest.raises(StoreError, match="too many connections"):
+            make("busy")
+    finally:
+        for connection in held:
+            connection.close()
+
+
+def test_damage_is_named(make: Callable[..., SqlStore], database: str) -> None:
+    store = make("hurt")
+    fill(store)
+    assert store.find_damage() == ""
+    run_sql(database, "UPDATE hurt.edges SET a = 999999 WHERE key = 1")
+    assert "the row 1 of the table edges has a node that is not there" in store.find_damage()
+
+
+# ---------------------------------------------------------------- the command
+
+
+def test_the_command_over_a_database(command: Callable[..., Ran], database: str) -> None:
+    Path("a.txt").write_text("Ada Marsh kept the lighthouse at Skerry. Tom Hale sold the Heron in 1912.")
+    tome = f"{database}#novels"
+    assert command("add", "nowhere.txt", "-m", tome).code
+    assert command("show", "-m", database, "--json").out == '{"tomes": []}\n'
+    assert command("add", "a.txt", "-m", tome).code == 0
+    assert "lighthouse" in command("ask", "Who kept the lighthouse?", "-m", tome).out
+    assert "novels" in command("show", "-m", database).out
+    assert "a.txt" in command("show", "-m", tome).out
+    assert command("copy", tome, "copy.tome").code == 0
+    assert command("export", "-m", tome).out == command("export", "-m", "copy.tome").out
+    assert command("export", "--all", "-m", tome).out == command("export", "--all", "-m", "copy.tome").out
+    assert "was made with" in command("add", "a.txt", "-m", tome, "--embedder", "hash:32").err
+    assert "names no tome" in command("ask", "Who?", "-m", database).err
+    assert "give --yes" in command("drop", "-m", tome).err
+    assert command("drop", "-m", tome, "--yes").code == 0
+    assert "found no tome" in command("ask", "Who?", "-m", tome).err
+
+
+def test_the_file_of_a_folder_may_name_no_address(command: Callable[..., Ran]) -> None:
+    Path("tomewise.toml").write_text('tome = "postgresql://elsewhere/db#mine"')
+    assert "may not name an address as its tome" in command("show").err
+
+
+def test_without_the_extra_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extras, "find_spec", lambda _: None)
+    with pytest.raises(MissingDependency, match=r"tomewise\[postgres\]"):
+        SqlStore.open(find_place("postgresql://host/db#novels"))
+
+
+def test_a_file_needs_no_driver(tmp_path: Path) -> None:
+    code = (
+        "import sys; from tomewise import Tome; Tome.open(sys.argv[1], embedder='hash').close();"
+        "sys.exit(any(name.partition('.')[0] in ('psycopg', 'pgvector') for name in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", code, tmp_path / "a.tome"]).returncode == 0
+
+
+async def test_two_servers_share_a_database(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = Settings(embedder="hash")
+    first, second = (Library(chosen, (), find_database(database)) for _ in range(2))
+    await first.create("novels")
+    await (await first.open("novels")).aadd(Document(id="one", text="Ada kept the lighthouse at Skerry."))
+    assert second.names() == ["novels"]
+    tome = await second.open("novels")
+    assert [record.id for record in tome.store.documents()] == ["one"]
+    store = (await first.open("novels")).store
+    refusal = pytest.raises(Locked, match="is answering another question")
+    with hold_session(store, "chat"), refusal, hold_session(tome.store, "chat"):
+        pass
+    assert first.measure()["novels"] > 0
+    with pytest.raises(UsageError, match="there is a tome 'novels' already"):
+        await second.create("novels")
+    await second.rename("novels", "tales")
+    with pytest.raises(StoreError, match="is not there any more"):
+        await first.open("novels")
+    await second.delete("tales")
+    assert second.names() == []
+    await first.close()
+    await second.close()
