@@ -4,8 +4,7 @@
 triples (head, relation and tail are its description), communities with reports, and a MemTree; the extractive model
 writes reports and summaries, and names keywords. Recall is over documents as in `musique.py`, by the
 passages that each finds; for `graphrag` by those of its local search before any cut, and its global search ranks none.
-`shown` is the share of the supporting documents of which a passage is in the answering call, at 6,000 tokens, and
-`calls` those of a question.
+`shown` is the share of the supporting documents of which a passage is in the answering call, at 6,000 tokens.
 """
 
 from __future__ import annotations
@@ -90,16 +89,15 @@ def build_all(tome: Tome) -> None:
 
 
 def show_asked(tome: Tome, questions: Sequence[MusiqueQuestion], document_of: Mapping[str, str]) -> None:
-    print("\n| system | shown, all 60 | calls |\n| --- | --- | --- |")
+    print("\n| system | shown, all 60 |\n| --- | --- |")
     for system in ASKED:
-        shares, calls = [], []
+        shares = []
         for question in questions:
             answer = tome.ask(Question(text=question.text, force=True), system=system)
             shown = {document_of[piece.node] for piece in answer.evidence if piece.layer == PASSAGES}
             shares.append(100 * len(question.documents & shown) / len(question.documents))
-            calls.append(answer.usage.total.calls)
         low, high = estimate_interval(resample_means([shares])[0])
-        print(f"| `{system}` | {fmean(shares):.1f} ({low:.0f} to {high:.0f}) | {fmean(calls):.1f} |", flush=True)
+        print(f"| `{system}` | {fmean(shares):.1f} ({low:.0f} to {high:.0f}) |", flush=True)
 
 
 async def show_ranked(tome: Tome, questions: Sequence[MusiqueQuestion], document_of: Mapping[str, str]) -> None:
