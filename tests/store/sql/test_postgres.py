@@ -104,21 +104,21 @@ def scores(store: SqlStore) -> list[tuple[str, float]]:
 
 
 def test_scopes_are_equal_on_both(make: Callable[..., SqlStore], tmp_path: Path) -> None:
-    file, other = SqlStore.open(tmp_path / "a.tome"), make()
+    file, stored = SqlStore.open(tmp_path / "a.tome"), make()
     metadata = [
         {"year": 1911, "kind": "Log", "open": True}, {"year": 1911.5, "kind": ["log", "Map"], "open": False},
         {"year": "1911", "kind": [], "title": "own"}, {},
     ]  # fmt: skip
-    for store in (file, other):
+    for store in (file, stored):
         add(store, *(Document(id=f"d{n}", text=f"text {n}", title=f"T{n}", metadata=m) for n, m in enumerate(metadata)))
     for field in ("year", "kind", "open", "title", "none"):
         for operator in ("=", "!=", "<", "<=", ">", ">="):
             for value in (1911, 1911.5, "1911", "Log", True, False, "T1", "own", 10**30):
                 scope = Scope(where=(Condition(field, operator, value),))
-                ids = [[record.id for record in store.documents(scope)] for store in (file, other)]
+                ids = [[record.id for record in store.documents(scope)] for store in (file, stored)]
                 assert ids[0] == ids[1], (field, operator, value)
     scope = Scope(documents=frozenset({"d0", "d2"}))
-    for store in (file, other):
+    for store in (file, stored):
         assert len(store.lexical("text", 9, within=scope)) == 2
         keys = store.keys_within(scope, "words")
         assert keys is not None
@@ -237,10 +237,10 @@ def test_another_machine_sees_each_change(
     here = make("both")
     monkeypatch.setenv("TOMEWISE_CACHE", str(tmp_path / "elsewhere"))
     there = make("both")
-    for store, other in ((here, there), (there, here), (here, there)):
+    for store, second in ((here, there), (there, here), (here, there)):
         add(store, Document(id=f"d{time.monotonic_ns()}", text="tide and lamp"))
         remove(store, "one")
-        fill(other)
+        fill(second)
         for each in (here, there):
             assert_arrays_follow(each)
             assert len(each.lexical("tide lamp fog", 99)) == sum("tide" in p.text or "lamp" in p.text or "fog" in p.text
@@ -401,15 +401,15 @@ def test_a_lost_tome_is_named(make: Callable[..., SqlStore], database: str) -> N
 
 def test_too_many_connections(postgres_server: Server, make: Callable[..., SqlStore], database: str) -> None:
     make("busy").close()
-    held: list[psycopg.Connection] = []
+    taken: list[psycopg.Connection] = []
     try:
         for _ in range(70):
             with suppress(psycopg.OperationalError):
-                held.append(psycopg.connect(postgres_server.url))
+                taken.append(psycopg.connect(postgres_server.url))
         with pytest.raises(StoreError, match="too many connections"):
             make("busy")
     finally:
-        for connection in held:
+        for connection in taken:
             connection.close()
 
 

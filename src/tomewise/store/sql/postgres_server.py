@@ -180,7 +180,7 @@ def read(engine: Engine) -> Iterator[Connection]:
 @contextmanager
 def write(engine: Engine, address: DatabaseAddress, *, wait: bool = True, alone: bool = True) -> Iterator[Connection]:
     """One write transaction; with `alone` the only one of its tome. Raises Locked if its turn does not come."""
-    # Each statement must see what the writer before has committed, so this is no one moment.
+    # Each statement must see what the writer before has committed: not those of one moment.
     with engine.connect().execution_options(isolation_level="READ COMMITTED") as connection, connection.begin():
         if alone:
             key = make_lock_key(address.tome, "transaction")
