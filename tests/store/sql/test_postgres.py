@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -203,26 +202,31 @@ def test_one_writer_at_a_time_and_replies_do_not_wait(make: Callable[..., SqlSto
         pass
 
 
-def _add_and_remove(url: str, cache: str, number: int) -> None:
-    os.environ["TOMEWISE_CACHE"] = f"{cache}/{number}"
-    store = SqlStore.open(find_place(url))
-    for turn in range(4):
-        add(store, Document(id=f"d{number}-{turn}", text=f"{number} {turn} tide harbour lamp"))
-        if turn % 2:
-            remove(store, f"d{number}-{turn - 1}")
-    store.close()
+WORKER = """
+import sys
+from tests.store.contract import add, remove
+from tomewise.store.address import find_place
+from tomewise.store.sql.sql_store import SqlStore
+from tomewise.types import Document
+store, number = SqlStore.open(find_place(sys.argv[1])), sys.argv[2]
+for turn in range(4):
+    add(store, Document(id=f"d{number}-{turn}", text=f"{number} {turn} tide harbour lamp"))
+    if turn % 2:
+        remove(store, f"d{number}-{turn - 1}")
+store.close()
+"""
 
 
 def test_four_processes_add_and_remove_at_once(make: Callable[..., SqlStore], database: str, tmp_path: Path) -> None:
     make("many").close()
-    context = multiprocessing.get_context("spawn")
-    url = f"{database}#many"
-    workers = [context.Process(target=_add_and_remove, args=(url, str(tmp_path), number)) for number in range(4)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(60)
-    assert [worker.exitcode for worker in workers] == [0] * 4
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WORKER, f"{database}#many", str(number)],
+            env={**os.environ, "TOMEWISE_CACHE": str(tmp_path / str(number))},
+        )
+        for number in range(4)
+    ]
+    assert [worker.wait(120) for worker in workers] == [0] * 4
     alone = make("alone")
     for number in range(4):
         add(alone, *(Document(id=f"d{number}-{turn}", text=f"{number} {turn} tide harbour lamp") for turn in (1, 3)))
