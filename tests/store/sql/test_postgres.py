@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.conftest import Ran
-from tests.postgres_server import Server
+from tests.postgres_server import Server, run_server
 from tests.store.contract import CHECKS, MakeStore, add, assert_arrays_follow, remove
 
 from tomewise import extras
@@ -280,8 +280,6 @@ def test_a_killed_writer_leaves_what_it_committed(make: Callable[..., SqlStore],
 
 
 def test_a_server_that_restarts_is_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tests.postgres_server import run_server
-
     monkeypatch.setenv("TOMEWISE_CACHE", str(tmp_path))
     with run_server() as server:
         store = SqlStore.open(find_place(f"{server.url}#novels"))
@@ -328,6 +326,17 @@ def test_no_such_database_user_or_tome(database: str, make: Callable[..., SqlSto
         make("novels", create=False)
     with pytest.raises(StoreError, match="is not a tome"):
         make("information_schema")
+
+
+def test_a_wrong_password_is_named_and_not_shown() -> None:
+    with run_server() as server:
+        run_sql(server.url, "CREATE ROLE ada LOGIN PASSWORD 'right-word'")
+        (server.folder / "data" / "pg_hba.conf").write_text("local all ada scram-sha-256\nlocal all all trust\n")
+        server.run("pg_ctl", "reload", "-D", str(server.folder / "data"))
+        address = f"postgresql://ada:wrong-word@/postgres?host={server.folder}#novels"
+        with pytest.raises(StoreError, match="did not let you in") as caught:
+            SqlStore.open(find_place(address))
+        assert "wrong-word" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ['no"vels', "a" * 64, "pg_temp", "1st", "a b", "é" * 32])
