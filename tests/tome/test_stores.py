@@ -15,7 +15,7 @@ from tomewise.types import Document
 
 TEXTS = {"one": "Ada Marsh kept the lighthouse at Skerry.", "two": "Tom Hale sold the Heron to Ida Poe in May 1912."}
 QUESTION = "Who sold the Heron?"
-ADDRESS = "postgresql://ada:secret@host/database#novels"
+ADDRESS = "mysql://ada:secret@host/database#novels"
 
 
 def test_a_store_of_ones_own_answers_as_a_file(tmp_path: Path):
@@ -34,12 +34,12 @@ def test_a_store_of_ones_own_answers_as_a_file(tmp_path: Path):
 
 
 def test_an_address_without_a_store_is_refused_with_what_it_needs(command: Callable[..., Ran], here: Path):
-    with pytest.raises(UsageError, match="needs a store for postgresql") as refusal:
+    with pytest.raises(UsageError, match="needs a store for mysql") as refusal:
         Tome.open(ADDRESS)
     assert "secret" not in str(refusal.value)
     for words in (("show",), ("add", "story.md"), ("export", "--all"), ("mcp",)):
         ran = command(*words, "-m", ADDRESS)
         assert ran.code == 2
-        assert "needs a store for postgresql" in " ".join(ran.err.split())
+        assert "needs a store for mysql" in " ".join(ran.err.split())
         assert "secret" not in ran.out + ran.err
     assert list(here.iterdir()) == []
