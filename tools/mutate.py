@@ -100,8 +100,8 @@ MUTATIONS = (
     Mutation(
         "budgets: the bound on the reply is reserved",
         "language/budget.py",
-        "return _Amount(1, prompt), _Amount(1, whole)",
-        "return _Amount(1, prompt), _Amount(1, prompt)",
+        "return _Amount(1, prompt), _Amount(times, whole)",
+        "return _Amount(1, prompt), _Amount(times, prompt)",
         ("tests/language/test_wrappers.py", "tests/hostile/test_budgets.py"),
     ),
     Mutation(

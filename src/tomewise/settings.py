@@ -104,7 +104,7 @@ def _declare(default: Any, help: str, **more: Any) -> Any:
 class Settings:
     """The settings that apply to all commands."""
 
-    tome: str = _declare("memory.tome", "The memory to use: a file, or postgresql://host/database#name.")
+    tome: str = _declare("memory.tome", "The memory to use: a file, or postgresql://host/db#name.")
     system: str = _declare(
         "hybrid",
         "How to answer; `tome systems` lists them. "

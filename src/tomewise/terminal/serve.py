@@ -10,19 +10,21 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from secrets import token_urlsafe
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tomewise import settings as configuration
 from tomewise.credentials import hide_credentials, remember_credentials
 from tomewise.errors import MissingDependency, UsageError
-from tomewise.store.address import Place, find_database
 from tomewise.terminal.cleaning import clean_json, find_raw
 from tomewise.terminal.commands import app, find_tome, open_tome
 from tomewise.terminal.garbage import collect_as_usual
 from tomewise.terminal.model_options import UNSTATED, ModelOptions, take_model_options
 from tomewise.terminal.options import TomeFile, make_option
+
+if TYPE_CHECKING:
+    from tomewise.store.address import Place
 
 
 @app.command(epilog="Example: tome serve novel.tome --root library/")
@@ -100,6 +102,8 @@ def find_root(root: str | None) -> Place | None:
     """The folder, or the database, whose tomes are served. Raises UsageError for one tome of a database."""
     if root is None:
         return None
+    from tomewise.store.address import find_database
+
     database = find_database(root)
     if database is not None and database.tome:
         raise UsageError(f"--root {database} names one tome: name the database alone, without #{database.tome}")

@@ -401,8 +401,10 @@ def _name_lock(name: str) -> str:
 
 
 def _read_last_key(connection: Connection, table: str) -> int:
-    # The sequence does not go back after deletions, so a key is never used twice.
-    last = connection.exec_driver_sql("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).scalar() or 0
+    # The sequence does not go back after deletions, so a key is never used twice. SQLite too looks at both.
+    sequence = "coalesce((SELECT seq FROM sqlite_sequence WHERE name = ?), 0)"
+    query = f"SELECT max({sequence}, coalesce(max(key), 0)) FROM {table}"
+    last = connection.exec_driver_sql(query, (table,)).scalar()
     if type(last) is not int:
         raise Misfit(table, "no last key in the table sqlite_sequence")
     return last
