@@ -401,11 +401,10 @@ def _name_lock(name: str) -> str:
 
 
 def _read_last_key(connection: Connection, table: str) -> int:
-    # The sequence does not go back after deletions, so a key is never used twice. SQLite too looks at both.
-    sequence = "coalesce((SELECT seq FROM sqlite_sequence WHERE name = ?), 0)"
-    query = f"SELECT max({sequence}, coalesce(max(key), 0)) FROM {table}"
-    last = connection.exec_driver_sql(query, (table,)).scalar()
-    if type(last) is not int:
+    # The sequence does not go back after deletions, so a key is never used twice.
+    query = f"SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = ?), 0), coalesce(max(key), 0) FROM {table}"
+    last, used = connection.exec_driver_sql(query, (table,)).one()
+    if type(last) is not int or last < used:
         raise Misfit(table, "no last key in the table sqlite_sequence")
     return last
 
