@@ -50,7 +50,7 @@ def work(address: str, url: str) -> None:
 
 
 def start_work(address: str, server: OpenAIServer) -> subprocess.Popen[str]:
-    environment = {**os.environ, "NO_PROXY": "127.0.0.1", "OPENAI_API_KEY": "none"}
+    environment = {**os.environ, "NO_PROXY": "127.0.0.1", "OPENAI_API_KEY": "none", "TOMEWISE_LIMIT": "4"}
     words = [sys.executable, __file__, "work", address, server.url]
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
