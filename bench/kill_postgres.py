@@ -73,7 +73,7 @@ def wait_for(database: str) -> None:
 
 
 def read_kept(database: str, tome: str) -> set[str]:
-    """The marks of the requests whose replies are kept; none where there is no tome yet."""
+    """The marks of the requests whose replies are kept; an empty set before the tome is made."""
     with psycopg.connect(database) as connection:
         if not connection.execute("SELECT to_regclass(%s)", (f'"{tome}".calls',)).fetchone()[0]:  # type: ignore[index]
             return set()
@@ -82,7 +82,7 @@ def read_kept(database: str, tome: str) -> set[str]:
 
 
 def kill_server_process(database: str) -> bool:
-    """Kill the process that serves a client; False if there is none."""
+    """Kill the process that serves a client; False where nobody is connected."""
     query = (
         "SELECT pid FROM pg_stat_activity WHERE application_name = 'tomewise' ORDER BY state = 'active' DESC LIMIT 1"
     )
@@ -155,7 +155,7 @@ def check_round(
             passages = {passage.id for passage in tome.store.passages().values()}
         assert set(added) <= found, "a document that was committed is gone"
         assert len(found) <= len(added) + 1, "a document is there that was not added"
-        assert all(any(f'"{name}"' in line for line in whole) for name in passages), "a passage is no whole one"
+        assert all(any(f'"{name}"' in line for line in whole) for name in passages), "a part of a passage is there"
     _, err = (again := start_work(address, model)).communicate()
     assert again.returncode == 0, err
     repeated = {mark(request) for request in model.requests[before:]} & kept

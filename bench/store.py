@@ -30,7 +30,7 @@ import numpy as np
 from sqlalchemy import event, select
 
 from tomewise.sample import STORY
-from tomewise.store.address import Place, find_place
+from tomewise.store.address import DatabaseAddress, Place, find_place
 from tomewise.store.export import export
 from tomewise.store.lookups import read_edges, read_vectors
 from tomewise.store.records import SETTINGS
@@ -47,7 +47,8 @@ ENTITIES, FACTS = "entities:x", "facts:x"
 
 
 LABEL = re.compile(r" *([0-9.]+) ms  +(.*?)(?:; resident .*)?")
-LOGGED = "statement: ", "execute <unnamed>: ", "execute _"  # what the log of a server calls a statement
+LOGGED = re.compile(r"LOG:  (?:statement|execute [^:]*): (.*)")  # what the log of a server calls a statement
+FRAME = re.compile(r"BEGIN|COMMIT|ROLLBACK|;|PRAGMA|SET |-- ")  # transactions, settings, the test of a connection
 Times = dict[str, list[float]]  # milliseconds by step and label
 
 
@@ -128,28 +129,33 @@ def print_sizes(address: str) -> None:
 
 
 def count_statements(address: str, system: str, log: Path | None) -> None:
-    """The statements of the second question to a tome of the sample story: of SQLAlchemy, and all that the log has."""
+    """The statements of the second question to a tome of the sample story, as SQLite or the log of the server has them.
+
+    Some of them pass SQLAlchemy by, so its events do not count them.
+    """
+    sent: list[str] = []
     with Tome.open(address, embedder="hash", model="extractive") as tome:
         tome.add(STORY)
         if system != "hybrid":
             tome.build(system)
-        sent: list[str] = []
-        tome.ask("Who kept the lighthouse?", system=system)
-        engine = tome.store.dialect._engine
-        event.listen(engine, "before_cursor_execute", lambda *given: sent.append(given[2]))
-        tome.ask("What did the examiner find?", system=system)
-    print(f"{system}: {len(sent)} statements, {find_place(address)}")
     if log is not None:
-        options = "options=-c%20log_statement%3Dall%20-c%20log_min_messages%3Dlog"
         before, _, name = address.partition("#")
-        with Tome.open(f"{before}&{options}#{name}", embedder="hash", model="extractive") as tome:
-            tome.ask("Who kept the lighthouse?", system=system)
-            start = log.stat().st_size
-            tome.ask("What did the examiner say?", system=system)
+        address = f"{before}&options=-c%20log_statement%3Dall%20-c%20log_min_messages%3Dlog#{name}"
+    elif isinstance(find_place(address), DatabaseAddress):
+        return
+    with Tome.open(address, embedder="hash", model="extractive") as tome:
+        if log is None:
+            engine = tome.store.dialect._engine
+            event.listen(engine, "checkout", lambda driver, *_: driver.set_trace_callback(sent.append))
+        tome.ask("Who kept the lighthouse?", system=system)
+        sent.clear()
+        start = log.stat().st_size if log is not None else 0
+        tome.ask("What did the examiner find?", system=system)
+        if log is not None:
             lines = log.read_bytes()[start:].decode().splitlines()
-        logged = [line for line in lines if any(word in line for word in LOGGED)]
-        own = [line for line in logged if re.search(r": (BEGIN|COMMIT|ROLLBACK|SELECT 1$|SET )", line)]
-        print(f"    {len(logged)} in the log of the server, {len(own)} of them of transactions and for `pre_ping`")
+            sent += [found[1] for line in lines if (found := LOGGED.search(line))]
+    frames = [line for line in sent if FRAME.match(line)]
+    print(f"{system}: {len(sent) - len(frames)} statements and {len(frames)} around them, {find_place(address)}")
 
 
 def make_tome(path: Place, share: float) -> None:
