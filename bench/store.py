@@ -1,16 +1,21 @@
 """The store at the size of a large graph memory: how long changes take, how fast it opens, how much memory it uses.
 
-    .venv/bin/python bench/store.py [share]
+    .venv/bin/python bench/store.py [share] [--postgres]
 
 Builds a synthetic tome of 40,000 passages, 140,000 shared entities and 160,000 shared facts, each with a vector of 384
 numbers. 600,000 edges link entities and facts to their passages; 500,000 more link them to each other. `share` (default
 1.0) scales these numbers. Times are of the store alone, without model and embedding. Opening runs in a fresh process.
+
+With `--postgres` the same is done in a file and then in a database, by turns, and a table has the ratios (medians where
+a step repeats). The server is one that this script starts, on a socket and with fsync, or TOMEWISE_TEST_POSTGRES. Then
+it counts the statements of a question to `hybrid` and `hipporag2` on both, on a small tome.
 """
 
 from __future__ import annotations
 
 import os
 import random
+import re
 import resource
 import subprocess
 import sys
@@ -19,14 +24,20 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 
 import numpy as np
+from sqlalchemy import event, select
 
+from tomewise.sample import STORY
+from tomewise.store.address import DatabaseAddress, Place, find_place
 from tomewise.store.export import export
 from tomewise.store.lookups import read_edges, read_vectors
 from tomewise.store.records import SETTINGS
+from tomewise.store.sql.schema import nodes
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.store.sql.write import Write
+from tomewise.tome.tome import Tome
 from tomewise.types import Document, Node, Passage
 
 DIMENSIONS = 384
@@ -35,25 +46,119 @@ WORDS = [f"{a}{b}" for a in "bcdfglmnprst" for b in ("arrow", "ellow", "ight", "
 ENTITIES, FACTS = "entities:x", "facts:x"
 
 
+LABEL = re.compile(r" *([0-9.]+) ms  +(.*?)(?:; resident .*)?")
+LOGGED = re.compile(r"LOG:  (?:statement|execute [^:]*): (.*)")  # what the log of a server calls a statement
+FRAME = re.compile(r"BEGIN|COMMIT|ROLLBACK|;|PRAGMA|SET |-- ")  # transactions, settings, the test of a connection
+Times = dict[str, list[float]]  # milliseconds by step and label
+
+
 def main() -> None:
-    if sys.argv[1:2] == ["open"]:
-        return time_opening(Path(sys.argv[2]))
-    if sys.argv[1:2] == ["change"]:
-        return time_changes(Path(sys.argv[2]))
-    share = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
-    with tempfile.TemporaryDirectory(dir=".") as folder:
-        path = Path(folder) / "large.tome"
-        make_tome(path, share)
-        subprocess.run([sys.executable, __file__, "change", str(path)], check=True)
-        subprocess.run([sys.executable, __file__, "open", str(path)], check=True)
-        for cached in sorted(Path(f"{path}-cache").iterdir()):
-            cached.unlink()
-        print("and without the cached arrays:")
-        subprocess.run([sys.executable, __file__, "open", str(path)], check=True)
+    words = [word for word in sys.argv[1:] if not word.startswith("--")]
+    if words and words[0] in ("make", "change", "open"):
+        return run_step(words[0], find_place(words[1]), float(words[2]))
+    share = words[0] if words else "1.0"
+    with tempfile.TemporaryDirectory(dir=".") as name:
+        folder = Path(name).absolute()
+        file, cache = folder / "large.tome", folder / "cache"
+        os.environ["TOMEWISE_CACHE"] = str(cache)  # where the arrays of a database are
+        in_file = run_steps(str(file), Path(f"{file}-cache"), share)
+        if "--postgres" not in sys.argv:
+            return None
+        from postgres import find_server, lend
+
+        with find_server() as (server, log):
+            with lend(f"{server}#large{os.getpid()}") as address:
+                print_ratios(in_file, run_steps(address, cache, share))
+                print_sizes(address)
+            for system in ("hybrid", "hipporag2"):
+                count_statements(str(folder / f"{system}.tome"), system, None)
+                with lend(f"{server}#{system}{os.getpid()}") as address:
+                    count_statements(address, system, log)
     return None
 
 
-def make_tome(path: Path, share: float) -> None:
+def run_step(step: str, place: Place, share: float) -> None:
+    if step == "make":
+        make_tome(place, share)
+    elif step == "change":
+        time_changes(place)
+    else:
+        time_opening(place)
+
+
+def run_steps(address: str, cache: Path, share: str) -> Times:
+    """Each step in a process of its own. Returns the times that they print."""
+    times: Times = {}
+    for step in ("make", "change", "open", "open, without the cached arrays"):
+        if step.endswith("arrays"):
+            for cached in sorted(each for each in cache.rglob("*") if each.is_file() and each.suffix != ".sqlite"):
+                cached.unlink()
+        print(f"{step}: {find_place(address)}", flush=True)
+        words = [sys.executable, __file__, step.partition(",")[0], address, share]
+        words += [word for word in sys.argv if word == "--export"]
+        ran = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True)
+        print(ran.stdout, end="", flush=True)
+        for line in ran.stdout.splitlines():
+            if found := LABEL.fullmatch(line):
+                times.setdefault(f"{step}: {found[2]}", []).append(float(found[1]))
+    return times
+
+
+def print_ratios(in_file: Times, in_database: Times) -> None:
+    print("| step (median) | file, ms | PostgreSQL, ms | |")
+    print("| --- | ---: | ---: | ---: |")
+    for label, found in in_file.items():
+        a, b = median(found), median(in_database[label])
+        print(f"| {label} | {a:,.1f} | {b:,.1f} | {b / a:.2f} |")
+    a, b = (sum(sum(found) for label, found in each.items() if label.startswith("make")) for each in
+            (in_file, in_database))  # fmt: skip
+    print(f"| all of make | {a:,.1f} | {b:,.1f} | {b / a:.2f} |", flush=True)
+
+
+def print_sizes(address: str) -> None:
+    """The bytes of each table of a tome in a database, with and without its indices."""
+    store = SqlStore.open(find_place(address))
+    print("| table | rows | bytes a row | with indices |")
+    print("| --- | ---: | ---: | ---: |")
+    with store.read() as connection:
+        for table in ("documents", "nodes", "edges", "vectors"):
+            query = f"SELECT count(*), pg_table_size('{table}'), pg_total_relation_size('{table}') FROM {table}"
+            rows, size, whole = connection.exec_driver_sql(query).one()
+            print(f"| {table} | {rows:,} | {size / rows:,.0f} | {whole / rows:,.0f} |", flush=True)
+    store.close()
+
+
+def count_statements(address: str, system: str, log: Path | None) -> None:
+    """The statements of the second question to a tome of the sample story, as SQLite or the log of the server has them.
+
+    Some of them pass SQLAlchemy by, so its events do not count them.
+    """
+    sent: list[str] = []
+    with Tome.open(address, embedder="hash", model="extractive") as tome:
+        tome.add(STORY)
+        if system != "hybrid":
+            tome.build(system)
+    if log is not None:
+        before, _, name = address.partition("#")
+        address = f"{before}&options=-c%20log_statement%3Dall%20-c%20log_min_messages%3Dlog#{name}"
+    elif isinstance(find_place(address), DatabaseAddress):
+        return
+    with Tome.open(address, embedder="hash", model="extractive") as tome:
+        if log is None:
+            engine = tome.store.dialect._engine
+            event.listen(engine, "checkout", lambda driver, *_: driver.set_trace_callback(sent.append))
+        tome.ask("Who kept the lighthouse?", system=system)
+        sent.clear()
+        start = log.stat().st_size if log is not None else 0
+        tome.ask("What did the examiner find?", system=system)
+        if log is not None:
+            lines = log.read_bytes()[start:].decode().splitlines()
+            sent += [found[1] for line in lines if (found := LOGGED.search(line))]
+    frames = [line for line in sent if FRAME.match(line)]
+    print(f"{system}: {len(sent) - len(frames)} statements and {len(frames)} around them, {find_place(address)}")
+
+
+def make_tome(path: Place, share: float) -> None:
     rng = np.random.default_rng(1)
     store = SqlStore.open(path)
     count = {"passages": int(40_000 * share), ENTITIES: int(140_000 * share), FACTS: int(160_000 * share)}
@@ -70,10 +175,10 @@ def make_tome(path: Path, share: float) -> None:
     with print_time("entities and facts, one transaction"), store.write() as change:
         for layer, seen in ((ENTITIES, 2), (FACTS, 2)):
             at = rng.integers(0, len(ids), (count[layer], seen)).tolist()
-            nodes = [_make_node(layer, str(number), [ids[p] for p in places]) for number, places in enumerate(at)]
-            found = change.put_nodes(nodes, lifetime="any")
-            shared[layer] = [found[node.id] for node in nodes]
-            change.put_vectors(layer, shared[layer], _draw_vectors(rng, len(nodes)))
+            made = [_make_node(layer, str(number), [ids[p] for p in places]) for number, places in enumerate(at)]
+            found = change.put_nodes(made, lifetime="any")
+            shared[layer] = [found[node.id] for node in made]
+            change.put_vectors(layer, shared[layer], _draw_vectors(rng, len(made)))
     with print_time("500,000 edges, one transaction"), store.write() as change:
         facts, entities = np.array(shared[FACTS]), np.array(shared[ENTITIES])
         size = int(250_000 * share)
@@ -83,17 +188,17 @@ def make_tome(path: Path, share: float) -> None:
         change.put_edges("synonyms:x", alike[:, 0], alike[:, 1], rng.random(len(alike)))
     with print_time("closing"):
         store.close()
-    for file in sorted([path, *Path(f"{path}-cache").iterdir()]):
+    for file in sorted([path, *Path(f"{path}-cache").iterdir()]) if isinstance(path, Path) else []:
         if file.stat().st_size > 1e6:
             print(f"    {file.stat().st_size / 1e6:8.1f} MB  {file.name}")
 
 
-def time_changes(path: Path) -> None:
+def time_changes(path: Place) -> None:
     rng = np.random.default_rng(2)
     store = SqlStore.open(path)
     read_vectors(store, FACTS)
     with store.read() as connection:
-        known = [row[0] for row in connection.exec_driver_sql("SELECT id FROM nodes WHERE layer = ?", (ENTITIES,))]
+        known = [row[0] for row in connection.execute(select(nodes.c.id).where(nodes.c.layer == ENTITIES))]
     before = hash(tuple(export(store))) if "--export" in sys.argv else 0
     for turn in range(3):
         with print_time(f"add one document, {PER_DOCUMENT} passages, 60 entities and facts"), store.write() as change:
@@ -128,10 +233,10 @@ def add_document(change: Write, rng: np.random.Generator, name: str, known: list
     change.put_vectors("passages", keys, _draw_vectors(rng, len(keys)))
     fresh: dict[str, list[int]] = {}
     for layer in (ENTITIES, FACTS):
-        nodes = [_make_node(layer, f"{name}-{n}", [passages[n % PER_DOCUMENT].id]) for n in range(30)]
-        found = change.put_nodes(nodes, lifetime="any")
-        fresh[layer] = [found[node.id] for node in nodes]
-        change.put_vectors(layer, fresh[layer], _draw_vectors(rng, len(nodes)))
+        made = [_make_node(layer, f"{name}-{n}", [passages[n % PER_DOCUMENT].id]) for n in range(30)]
+        found = change.put_nodes(made, lifetime="any")
+        fresh[layer] = [found[node.id] for node in made]
+        change.put_vectors(layer, fresh[layer], _draw_vectors(rng, len(made)))
     again = change.put_nodes(
         [Node(id=id, layer=ENTITIES, text="", sources=(passages[0].id,)) for id in known], lifetime="any"
     )
@@ -141,7 +246,7 @@ def add_document(change: Write, rng: np.random.Generator, name: str, known: list
     change.record_intake("graph:x", keys)
 
 
-def time_opening(path: Path) -> None:
+def time_opening(path: Place) -> None:
     start = time.perf_counter()
     store = SqlStore.open(path)
     _map_arrays(store)
