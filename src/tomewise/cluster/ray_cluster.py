@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
+from shutil import rmtree
 from threading import Lock
 from typing import Any
 
@@ -83,7 +84,7 @@ class RayCluster:
         with _joining:
             _users -= self._joined
             if self._joined and not _users:
-                self._ray.shutdown()
+                _leave(self._ray)
 
 
 def join_cluster() -> RayCluster:
@@ -131,6 +132,15 @@ def _start_or_join(ray: Any, address: str | None) -> None:
             "unset RAY_ADDRESS to use this machine alone"
         ) from error
     _silence(ray)
+
+
+def _leave(ray: Any) -> None:
+    """Leave the cluster. One that this process started ends, and its logs, which Ray would keep for ever, go too."""
+    node = ray._private.worker._global_node  # none where the cluster is reached by ray://
+    logs = node.get_session_dir_path() if node is not None and node.head else ""
+    ray.shutdown()
+    if logs:
+        rmtree(logs, ignore_errors=True)
 
 
 @contextmanager
