@@ -34,10 +34,10 @@ def count_fallbacks() -> Iterator[Counter[str]]:
         yield counts
 
 
-def record_fallback(kind: str) -> None:
-    """Count one fallback in every `count_fallbacks` that is open."""
+def record_fallback(kind: str, times: int = 1) -> None:
+    """Count a fallback in every `count_fallbacks` that is open."""
     for counts in current_run().fallbacks:
-        counts[kind] += 1
+        counts[kind] += times
 
 
 def write_notes(counts: Mapping[str, int]) -> list[str]:

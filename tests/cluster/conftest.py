@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tomewise.cluster.ray_cluster import SILENT, start_no_api_server
+
 NODE = {"num_cpus": 2, "object_store_memory": 80 << 20, "include_dashboard": False}
 HEALTH = {
     "health_check_initial_delay_ms": 0,
@@ -44,7 +46,7 @@ def nodes() -> Iterator[Nodes]:
         "RAY_AUTH_MODE": "token",
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
         "RAY_TMPDIR": str(home),
-        "RAY_USAGE_STATS_ENABLED": "0",
+        **SILENT,
         "TOMEWISE_CACHE": os.environ.get("TOMEWISE_CACHE") or str(Path.home() / ".cache" / "tomewise"),
     }
     before = {name: os.environ.get(name) for name in (*stated, "RAY_ADDRESS")}
@@ -54,7 +56,8 @@ def nodes() -> Iterator[Nodes]:
 
     logging.getLogger("ray").setLevel(logging.CRITICAL)
     ensure_token_if_auth_enabled(create_token_if_missing=True)
-    cluster = Cluster(initialize_head=True, head_node_args={**NODE, "_system_config": HEALTH})
+    with start_no_api_server():
+        cluster = Cluster(initialize_head=True, head_node_args={**NODE, "_system_config": HEALTH})
     os.environ["RAY_ADDRESS"] = cluster.address
     found = Nodes(cluster, cluster.address)
     found.add()

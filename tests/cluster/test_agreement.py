@@ -32,8 +32,9 @@ def test_an_equal_worker_is_taken() -> None:
         ({"packages": ()}, MissingDependency, "the worker on far lacks packages with parts.*own-part 1.0"),
         ({"packages": ("own-part 1.1",)}, MissingDependency, "lacks.*own-part 1.0"),
         ({"row": (0.8, -0.6)}, UsageError, "the worker on far has another embedder"),
+        ({"row": (0.6, 0.8, 0.0)}, UsageError, "the worker on far has another embedder"),
     ],
-    ids=["tomewise", "python", "ray", "plug-in", "version of a plug-in", "embedder"],
+    ids=["tomewise", "python", "ray", "plug-in", "version of a plug-in", "embedder", "dimensions"],
 )
 def test_what_differs_is_named(changes: dict[str, object], error: type[TomewiseError], message: str) -> None:
     with pytest.raises(error, match=message):

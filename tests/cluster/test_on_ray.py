@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -28,6 +31,7 @@ SYSTEMS = ("comorag", "cogitorag", "cam", "raptor")
 QUESTION = "Who put out the light?"
 ADD = """
 import sys
+import tempfile
 from pathlib import Path
 from tests.cluster.test_on_ray import Slow, make_library
 from tomewise import Tome
@@ -141,6 +145,7 @@ def test_an_address_without_a_cluster_is_one_line(
 
 BUILD = """
 import sys
+import tempfile
 from tomewise import Tome
 
 with Tome.open(sys.argv[1], model="openai:test", base_url=sys.argv[2], limit=4, on="ray", workers=2) as tome:
@@ -176,3 +181,35 @@ def test_a_killed_build_goes_on_and_asks_for_no_kept_reply(nodes: object, tmp_pa
             assert not server.requests
             whole.build("comorag")
             assert list(tome.export()) == list(whole.export())
+
+
+@pytest.mark.cluster
+def test_a_cluster_of_its_own_leaves_nothing(tmp_path: Path) -> None:
+    """Without RAY_ADDRESS a command starts a cluster, and ends it: no process and no log stays."""
+    home = Path(tempfile.mkdtemp(prefix="r", dir="/tmp"))  # short, as in conftest.py
+    words = [Path(sys.executable).parent / "tome", "add", "a.txt", "--on", "ray", "--workers", "1", "--json"]
+    (tmp_path / "a.txt").write_text(prose(3, 4000))
+    environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
+    environment |= {"HOME": str(home), "RAY_TMPDIR": str(home)}
+    try:
+        ran = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+        assert (ran.returncode, ran.stderr) == (0, "")
+        assert ran.stdout.startswith("{")
+        deadline = time.monotonic() + 20
+        while (left := list_processes(str(home))) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert not left
+        assert not [path for path in home.rglob("session_2*") if path.is_dir()]
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def list_processes(folder: str) -> list[str]:
+    """The commands of processes of Ray that work in a folder."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            line = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            if folder in line:
+                found.append(line)
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import time
@@ -20,6 +21,7 @@ from tomewise.cluster.pooled_model import PooledModel, make_model_parts
 from tomewise.cluster.worker_pool import WorkerPool
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import BadReply, BudgetExceeded, ModelError, UsageError
+from tomewise.fallbacks import PART_SKIPPED, count_fallbacks
 from tomewise.language import roles
 from tomewise.language.budget import Budgeted
 from tomewise.language.chat import ChatModel
@@ -121,6 +123,16 @@ async def test_errors_are_those_of_the_model(station: Station) -> None:
             await model.ask(roles.FUSE, GIVEN)
         assert (type(there.value), str(there.value)) == (type(here.value), str(here.value))
         assert used.usage().total.calls == len(station.server.requests) / 2, "a failed ask costs too"
+
+
+async def test_parts_of_a_reply_that_a_worker_skips_are_counted_here(station: Station) -> None:
+    good = {"label": "E1", "quote": "It rained.", "fact": "It rained."}
+    facts = {"facts": [good, good, {"label": "E2", "fact": "without a quotation"}]}
+    model = station.make_model(reply_with(json.dumps(facts)))
+    given = roles.NotesIn(question="Did it rain?", evidence=[roles.Shown(label="E1", text="It rained.")])
+    with count_fallbacks() as counts:
+        assert len((await model.ask(roles.EXTRACT_NOTES, given)).facts) == 2
+    assert counts == {PART_SKIPPED: 1}
 
 
 async def test_a_killed_worker_loses_no_ask(station: Station) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -118,6 +120,28 @@ def test_a_killed_worker_loses_no_block(pool: WorkerPool, odd: Odd) -> None:
     assert not is_alive(victim)
 
 
+def test_lost_work_does_not_wait_for_the_next_worker(
+    pool: WorkerPool, odd: Odd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_start, greet = threading.Event(), pool._greet
+
+    def greet_late(worker: object) -> object:
+        may_start.wait(30)
+        return greet(worker)
+
+    monkeypatch.setattr(pool, "_greet", greet_late)
+    waiting = [pool.submit("embed", ["wait", str(number)]) for number in range(4)]
+    time.sleep(0.3)
+    os.kill(min(filter(is_alive, list_workers(odd.folder))), signal.SIGKILL)
+    assert len([each.result(20) for each in waiting]) == 4
+    assert pool.size == 1
+    may_start.set()
+    deadline = time.monotonic() + 30
+    while pool.size < 2 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert pool.size == 2
+
+
 def test_work_that_kills_its_worker_is_given_up(pool: WorkerPool) -> None:
     with pytest.raises(TomewiseError, match=r"3 workers ended with the same piece of work.*more memory"):
         pool.submit("embed", ["die"]).result(90)
@@ -162,6 +186,26 @@ def test_a_closed_pool_leaves_no_worker(nodes: object, tmp_path: Path) -> None:
     assert not any(map(is_alive, workers))
 
 
+CLOSE = """
+import sys
+from pathlib import Path
+from tests.cluster.test_worker_pool import Odd
+from tomewise.cluster.pool_worker import WorkerParts
+from tomewise.cluster.worker_pool import WorkerPool
+
+pool = WorkerPool(WorkerParts(embedder=Odd(Path(sys.argv[1]))), 1)
+pool.open()
+waiting = [pool.submit("embed", ["wait"]) for _ in range(20)]
+pool.close()
+assert all("was closed" in str(each.exception(0)) for each in waiting)
+"""
+
+
+def test_the_last_pool_of_a_process_fails_its_work_and_leaves(nodes: object, tmp_path: Path) -> None:
+    """Ray, which this pool leaves, would not say what came of the work."""
+    subprocess.run([sys.executable, "-c", CLOSE, str(tmp_path)], check=True, timeout=60)
+
+
 @dataclass
 class Elsewhere(Odd):
     """An embedder that fails in every process but one."""
@@ -186,3 +230,11 @@ def test_parts_that_workers_cannot_have_are_refused_before_any_work(nodes: objec
     locked.lock = threading.Lock()  # type: ignore[attr-defined]
     with pytest.raises(UsageError, match=r"cannot be sent to workers.*give its name"):
         WorkerPool(WorkerParts(embedder=locked), 1).open()
+
+
+def test_no_process_of_the_cluster_reports_to_anybody(nodes: object) -> None:
+    """With statistics off, Ray's API server still says so to its makers, and asks which cloud this is."""
+    logs = {path.name for path in Path(os.environ["RAY_TMPDIR"]).rglob("logs/*")}
+    assert "gcs_server.out" in logs
+    assert "dashboard.log" not in logs
+    assert os.environ["RAY_USAGE_STATS_REPORT_URL"] == "http://127.0.0.1:9/"

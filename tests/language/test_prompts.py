@@ -288,6 +288,17 @@ def test_a_broken_own_prompt_is_named(tmp_path: Path, text: bytes, says: str) ->
     assert says in str(caught.value)
 
 
+def test_the_texts_of_a_folder_do_as_the_folder_does(tmp_path: Path) -> None:
+    (tmp_path / "fuse.md").write_text("My own prompt: {{ question }}")
+    (tmp_path / "answer.md").write_text("{% if %}")
+    sent = Prompts(texts=Prompts(tmp_path).read_own())
+    assert sent.render(roles.FUSE, roles.FuseIn(question="Who?", cues=[])) == "My own prompt: Who?"
+    with pytest.raises(UsageError, match=r"the prompt answer\.md is broken"):
+        sent.render(roles.ANSWER, roles.AnswerIn(question="Who?"))
+    given = roles.GistIn(text="It rained.")
+    assert sent.render(roles.GIST, given) == Prompts().render(roles.GIST, given)
+
+
 def test_a_missing_folder_or_prompt_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nowhere"):
         Prompts(tmp_path / "nowhere").render(roles.GIST, roles.GistIn(text="x"))

@@ -26,7 +26,7 @@ def check_agreement(here: WorkerFacts, there: WorkerFacts, parts: WorkerParts) -
         )
     if keys := [name for name in here.keys if name not in there.keys]:
         raise ModelUnavailable(f"{where} lacks a key that is set here: set {', '.join(keys)} where workers are started")
-    if here.row and float(np.dot(here.row, there.row)) < _SAME:
+    if len(here.row) != len(there.row) or (here.row and float(np.dot(here.row, there.row)) < _SAME):
         raise UsageError(
             f"{where} has another embedder than this process: its vectors for one text differ; "
             "install the same weights on both, and empty the cache (TOMEWISE_CACHE)"

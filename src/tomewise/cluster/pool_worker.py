@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +19,7 @@ import numpy as np
 from tomewise.embedding.cached_embedder import CachedEmbedder
 from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.errors import BudgetExceeded, TomewiseError
+from tomewise.fallbacks import count_fallbacks
 from tomewise.language.choose_model import EXTRACTIVE, ModelOrName, choose_model, find_provider
 from tomewise.language.prompts import Prompts
 from tomewise.language.spec import ModelSpec
@@ -52,10 +51,8 @@ class ModelParts:
     window: int | None = None
     prompts: Mapping[str, str] = field(default_factory=dict)
 
-    def make_model(self, embedder: Embedder, folder: Path) -> LanguageModel:
-        """The model; the prompts are written into the folder. Raises UsageError, and OSError for a full disk."""
-        for name, text in self.prompts.items():
-            (folder / name).write_text(text, encoding="utf-8")
+    def make_model(self, embedder: Embedder) -> LanguageModel:
+        """The model. Raises UsageError."""
         return choose_model(
             self.model,
             self.models,
@@ -64,7 +61,7 @@ class ModelParts:
             limit=self.limit,
             timeout=self.timeout,
             window=self.window,
-            prompts=Prompts(folder) if self.prompts else None,
+            prompts=Prompts(texts=self.prompts) if self.prompts else None,
         )
 
     def list_specs(self) -> list[ModelSpec]:
@@ -148,6 +145,8 @@ class Failed:
 class Reply:
     """What came of an ask: the output as JSON, or the error; and what the meter of the worker saw meanwhile.
 
+    `fallbacks` counts them by kind.
+
     `calls` have times of the worker's own clock, and so have `begun` and `ended`, of the whole ask.
     """
 
@@ -156,6 +155,7 @@ class Reply:
     calls: tuple[ModelCall, ...]
     repaired: int
     refused: int
+    fallbacks: Mapping[str, int]
     begun: float
     ended: float
 
@@ -182,7 +182,6 @@ class Worker:
     def __init__(self, parts: WorkerParts, threads: int) -> None:
         os.environ["OMP_NUM_THREADS"] = str(threads)  # read by the embedder, Numba and the libraries below NumPy
         self._parts = parts
-        self._prompts: TemporaryDirectory[str] | None = None
         self._turn = asyncio.Lock()  # two lists at a time would share the threads and end no earlier
 
     @cached_property
@@ -192,14 +191,13 @@ class Worker:
     @cached_property
     def _model(self) -> LanguageModel:
         parts = self._parts.model or ModelParts()
-        self._prompts = TemporaryDirectory(prefix="tomewise-")  # goes with the worker
-        return parts.make_model(CachedEmbedder(self._embedder), Path(self._prompts.name))
+        return parts.make_model(CachedEmbedder(self._embedder))
 
     async def ask(self, role: Role[Any, Any], size: int, given: Any, most: int) -> Reply:
         """Ask the model for a role, or with a `size` for a batch of it; sends at most `most` requests if not 0."""
         asked = make_batch_role(role, size) if size else role
         begun, output, failed = perf_counter(), "", None
-        with meter() as seen, change_run(permits=(_Bound(most),) if most else ()):
+        with meter() as seen, count_fallbacks() as fallbacks, change_run(permits=(_Bound(most),) if most else ()):
             try:
                 output = (await self._model.ask(asked, given)).model_dump_json()
             except Exception as error:  # noqa: BLE001 - the driver raises it
@@ -210,6 +208,7 @@ class Worker:
             calls=seen.calls,
             repaired=seen.repaired,
             refused=seen.refused,
+            fallbacks=dict(fallbacks),
             begun=begun,
             ended=perf_counter(),
         )

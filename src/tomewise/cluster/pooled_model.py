@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 from tomewise.cluster.pool_worker import ModelParts, Reply
 from tomewise.cluster.worker_pool import WorkerPool
 from tomewise.errors import UsageError
+from tomewise.fallbacks import record_fallback
 from tomewise.language.call_slots import CallSlots
 from tomewise.language.choose_model import EXTRACTIVE, ModelOrName, find_provider
 from tomewise.language.forwarding import Forwarding
@@ -81,6 +82,8 @@ def _report_calls(reply: Reply, asked: float) -> None:
         started = asked if call.started == first else max(asked, call.started + shift)
         report_call(replace(call, started=started, ended=max(started, call.ended + shift)))
     count_replies(repaired=reply.repaired, refused=reply.refused)
+    for kind, count in reply.fallbacks.items():
+        record_fallback(kind, count)
 
 
 def _find_price(name: str, input_tokens: int, output_tokens: int) -> float | None:

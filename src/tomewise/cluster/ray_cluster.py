@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
+from shutil import rmtree
 from threading import Lock
 from typing import Any
 
@@ -20,6 +21,8 @@ _SHARE = 0.01  # of a CPU: with whole ones the workers of a machine that died wo
 _OBJECTS = 128 << 20  # bytes of shared memory in a cluster of our own; lists on their way need some megabytes
 _CPUS_PER_WORKER = 2
 _KNOCK_SECONDS = 10.0
+# Ray 2.60 tells its makers even that it shall tell them nothing, so it gets an address where nobody listens.
+SILENT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_USAGE_STATS_REPORT_URL": "http://127.0.0.1:9/"}
 _joining = Lock()
 _users = 0  # pools of this process that use the cluster that this module joined
 
@@ -81,7 +84,7 @@ class RayCluster:
         with _joining:
             _users -= self._joined
             if self._joined and not _users:
-                self._ray.shutdown()
+                _leave(self._ray)
 
 
 def join_cluster() -> RayCluster:
@@ -94,7 +97,7 @@ def join_cluster() -> RayCluster:
         raise MissingDependency(
             'a pool on Ray needs ray, which the extra `ray` installs: run `pip install "tomewise[ray]"`'
         )
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # else Ray reports to its makers
+    os.environ.update(SILENT)
     address = read_variable("RAY_ADDRESS")
     if address is None:
         os.environ.setdefault("RAY_AUTH_MODE", "token")  # Ray's own default, without the line that it writes
@@ -118,8 +121,9 @@ def _start_or_join(ray: Any, address: str | None) -> None:
     try:
         if address is not None:
             _knock(address)
-        ray.init(address or "local", **quiet)
-    except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+        with start_no_api_server():
+            ray.init(address or "local", **quiet)
+    except Exception as error:  # Ray raises plain ones too, where a node takes too long to start
         reason = " ".join(str(error).split())[:300]
         if address is None:
             raise TomewiseError(f"Ray cannot start on this machine ({reason}): work without --on ray") from error
@@ -128,6 +132,37 @@ def _start_or_join(ray: Any, address: str | None) -> None:
             "unset RAY_ADDRESS to use this machine alone"
         ) from error
     _silence(ray)
+
+
+def _leave(ray: Any) -> None:
+    """Leave the cluster. One that this process started ends, and its logs, which Ray would keep for ever, go too."""
+    node = ray._private.worker._global_node  # none where the cluster is reached by ray://
+    logs = node.get_session_dir_path() if node is not None and node.head else ""
+    ray.shutdown()
+    if logs:
+        rmtree(logs, ignore_errors=True)
+
+
+@contextmanager
+def start_no_api_server() -> Iterator[None]:
+    """Inside, a cluster that starts here has no API server, which nothing of ours uses.
+
+    Without a dashboard Ray 2.60 still starts it for its statistics, and it asks 169.254.169.254 for the cloud where it
+    runs even if statistics are off.
+    """
+    from ray._private import node as private
+
+    node_class: Any = private.Node
+    start = node_class.start_api_server
+
+    def skip(node: Any, **_: object) -> None:
+        node._webui_url = None
+
+    node_class.start_api_server = skip
+    try:
+        yield
+    finally:
+        node_class.start_api_server = start
 
 
 def _knock(address: str) -> None:

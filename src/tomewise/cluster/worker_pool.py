@@ -7,7 +7,7 @@ from concurrent.futures import TimeoutError as Late
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any
 
 from tomewise.cluster.agreement import check_agreement
@@ -57,13 +57,14 @@ class WorkerPool:
         self._here: WorkerFacts | None = None
         self._threads = threads
         self._seats: list[_Seat] = []
-        self._waiting: list[_Piece] = []  # while no worker is there, but one starts
-        self._starting = 0
+        self._pieces: set[_Piece] = set()  # that have no result yet
+        self._waiting: list[_Piece] = []  # of these, while no worker is there, but one starts
+        self._starting: list[Any] = []  # workers that have not answered yet
         self._replacements = 0
         self._last_loss = ""
         self._is_closed = False
         self._lock = Lock()  # of all these
-        self._mender = ThreadPoolExecutor(1, thread_name_prefix="tomewise-pool")
+        self._sender = ThreadPoolExecutor(1, thread_name_prefix="tomewise-pool")
 
     @property
     def size(self) -> int:
@@ -82,9 +83,12 @@ class WorkerPool:
             count = self._replacements = cluster.count_workers(self._stated)
             self._replacements *= _REPLACEMENTS
             self._threads = self._threads or max(1, cluster.cpus // count)
-            started = [cluster.start_worker(self._parts, self._threads) for _ in range(count)]
+            for _ in range(count):
+                self._starting.append(cluster.start_worker(self._parts, self._threads))
             self._here = describe_here(self._parts, self._parts.make_embedder())
-            self._seats = [self._greet(worker) for worker in started]
+            for worker in tuple(self._starting):
+                self._seats.append(self._greet(worker))
+                self._starting.remove(worker)
         except BaseException:
             self.close()
             raise
@@ -93,6 +97,8 @@ class WorkerPool:
         """Let a worker do a piece of work. The future cannot be cancelled."""
         piece = _Piece(verb, given)
         piece.result.set_running_or_notify_cancel()
+        with self._lock:
+            self._pieces.add(piece)
         self._send(piece)
         return piece.result
 
@@ -100,15 +106,16 @@ class WorkerPool:
         """End the workers and leave the cluster. Work that is under way fails."""
         with self._lock:
             self._is_closed = True
-            seats, self._seats = self._seats, []
-            waiting, self._waiting = self._waiting, []
-        for piece in waiting:
-            piece.result.set_exception(TomewiseError(_CLOSED))
-        self._mender.shutdown(wait=False, cancel_futures=True)
-        if self._cluster is not None:
-            for seat in seats:
-                self._cluster.end_worker(seat.worker)
+            workers = [*self._starting, *(seat.worker for seat in self._seats)]
+            pieces, self._pieces = self._pieces, set()
+            self._seats, self._waiting, self._starting = [], [], []
             cluster, self._cluster = self._cluster, None
+        for piece in pieces:  # Ray may never say what came of them: it ends too
+            piece.result.set_exception(TomewiseError(_CLOSED))
+        self._sender.shutdown(wait=False, cancel_futures=True)
+        if cluster is not None:
+            for worker in workers:
+                cluster.end_worker(worker)
             cluster.leave()
 
     def _send(self, piece: _Piece) -> None:
@@ -119,18 +126,19 @@ class WorkerPool:
                 return
             if seat is not None:
                 seat.busy += 1
-        if self._is_closed or cluster is None:
-            piece.result.set_exception(TomewiseError(_CLOSED))
+        if cluster is None:
+            self._fail(piece, TomewiseError(_CLOSED))
         elif seat is None:
-            piece.result.set_exception(TomewiseError(f"no worker of the pool is left ({self._last_loss}): {_GO_ON}"))
+            self._fail(piece, TomewiseError(f"no worker of the pool is left ({self._last_loss}): {_GO_ON}"))
         else:
             try:
-                cluster.call(seat.worker, piece.verb, *piece.given).add_done_callback(
-                    partial(self._finish, piece, seat, cluster)
-                )
+                done = cluster.call(seat.worker, piece.verb, *piece.given)
             except Exception as error:  # noqa: BLE001 - whoever waits for the piece gets it
-                seat.busy -= 1
-                piece.result.set_exception(error)
+                with self._lock:
+                    seat.busy -= 1
+                self._fail(piece, error)
+            else:
+                done.add_done_callback(partial(self._finish, piece, seat, cluster))
 
     def _finish(self, piece: _Piece, seat: _Seat, cluster: RayCluster, done: Future[Any]) -> None:
         """Pass on what came of a piece; one whose worker died goes to another."""
@@ -140,56 +148,78 @@ class WorkerPool:
         if error is None:
             result = done.result()
             if isinstance(result, Failed):
-                piece.result.set_exception(result.error)
-            else:
+                self._fail(piece, result.error)
+            elif self._take(piece):
                 piece.result.set_result(result)
             return
         loss = cluster.find_loss(error)
         if self._is_closed or not loss:
-            piece.result.set_exception(TomewiseError(_CLOSED) if self._is_closed else error)
+            self._fail(piece, error)
             return
         piece.losses += 1
-        self._drop(seat, loss)
+        self._drop(seat, loss, cluster)
         if piece.losses == _TRIES:
-            piece.result.set_exception(
+            self._fail(
+                piece,
                 TomewiseError(
                     f"{_TRIES} workers ended with the same piece of work, the last one on {seat.machine} ({loss}): "
                     "give the machines more memory, or use fewer workers"
-                )
+                ),
             )
             return
         # Not here: this thread belongs to Ray, which must go on before it can send anything.
         with suppress(RuntimeError):  # the pool was closed meanwhile, and has failed all work
-            self._mender.submit(self._send, piece)
+            self._sender.submit(self._send, piece)
 
-    def _drop(self, seat: _Seat, loss: str) -> None:
+    def _take(self, piece: _Piece) -> bool:
+        """Whether the piece still waits for its result: it does not after `close`, which has failed it."""
+        with self._lock:
+            waits = piece in self._pieces
+            self._pieces.discard(piece)
+        return waits
+
+    def _fail(self, piece: _Piece, error: BaseException) -> None:
+        if self._take(piece):
+            piece.result.set_exception(error)
+
+    def _drop(self, seat: _Seat, loss: str, cluster: RayCluster) -> None:
+        """Take a lost worker out of the pool, and start another one where some are left to start."""
         with self._lock:
             self._last_loss = f"the last one ended on {seat.machine}, {loss}"
             if seat not in self._seats:
                 return
             self._seats.remove(seat)
-            if self._is_closed or not self._replacements:
-                return
-            self._replacements -= 1
-            self._starting += 1
-        with suppress(RuntimeError):
-            self._mender.submit(self._replace)
+            starts = bool(self._replacements) and not self._is_closed
+            self._replacements -= starts
+            if starts:
+                self._starting.append(seat.worker)  # its place, so that work waits for the next one
+        # A thread of its own, which an exit does not wait for: lost work must not wait behind it either.
+        Thread(target=self._replace, args=(seat.worker, cluster, starts), name="tomewise-worker", daemon=True).start()
 
-    def _replace(self) -> None:
-        """Start a worker in place of one that died, and give it the work that waits."""
-        cluster, seat = self._cluster, None
+    def _replace(self, lost: Any, cluster: RayCluster, starts: bool) -> None:
+        """Start a worker in place of a lost one, and give it the work that waits."""
+        cluster.end_worker(lost)  # it may only be out of reach, and still ask
+        if not starts or self._is_closed:  # Ray would start a cluster for a worker of none
+            return
+        seat, worker = None, lost
         try:
-            if cluster is not None:
-                seat = self._greet(cluster.start_worker(self._parts, self._threads or 1))
-        except TomewiseError as error:
-            self._last_loss = f"{self._last_loss}; no other one could start: {error}"
-        finally:
+            worker = cluster.start_worker(self._parts, self._threads or 1)
             with self._lock:
-                self._starting -= 1
+                if lost in self._starting:
+                    self._starting[self._starting.index(lost)] = worker
+            seat = self._greet(worker)
+        except Exception as error:  # noqa: BLE001 - work goes on with the workers that are there
+            self._last_loss = f"{self._last_loss}; no other one could start: {error}"
+        with self._lock:
+            is_closed = self._is_closed
+            if not is_closed:
+                self._starting.remove(worker)
                 self._seats += [seat] if seat else []
-                waiting, self._waiting = self._waiting, []
-            for piece in waiting:
-                self._send(piece)
+            waiting, self._waiting = self._waiting, []
+        if is_closed or seat is None:
+            cluster.end_worker(worker)
+        for piece in waiting:
+            self._send(piece)
 
     def _greet(self, worker: Any) -> _Seat:
         """The seat of a worker that has started. Raises TomewiseError if it does not start, or differs."""

@@ -7,7 +7,7 @@ distinguish material from instructions. `templates` bounds what a template may d
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -51,12 +51,15 @@ def render_once() -> Iterator[None]:
 class Prompts:
     """Renders the prompt of a role. A file `<role>.md` in `folder` replaces the role's own or the packaged prompt.
 
+    So does a text in `texts`, the files of a folder on another machine, each under its name (see `read_own`).
+
     Templates see the fields of the role's input by name, as plain data. They may use the filters `fenced`, `oneline`,
     `numbered`, `lettered`, `join`, `default`, `int`, `length`, `lower`, `upper`.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, *, texts: Mapping[str, str] | None = None) -> None:
         self._folder = folder
+        self._texts = dict(texts or {})
         self._templates: dict[tuple[str, str], Template] = {}
 
     def render(self, role: Role[In, Out], given: In) -> str:
@@ -88,7 +91,7 @@ class Prompts:
     def read_own(self) -> dict[str, str]:
         """The prompts of the user's folder as text, by the name of their file. Raises `UsageError`."""
         if self._folder is None:
-            return {}
+            return dict(self._texts)
         self._find_file("")
         try:
             return {path.name: _read_text(path) for path in sorted(self._folder.glob("*.md"))}
@@ -118,6 +121,8 @@ class Prompts:
     def _name_source(self, name: str, text: str) -> str:
         """Where a role's prompt comes from, for messages: a file, or the role if it brings the `text`."""
         path = self._find_file(name)
+        if path.name in self._texts:
+            return path.name
         return f"of the role {name!r}" if text and path.parent == PACKAGED else str(path)
 
     def _load(self, name: str, text: str) -> Template:
@@ -127,7 +132,9 @@ class Prompts:
 
         path, source = self._find_file(name), self._name_source(name, text)
         try:
-            if not text or path.parent != PACKAGED:
+            if path.name in self._texts:
+                text = self._texts[path.name]
+            elif not text or path.parent != PACKAGED:
                 text = _read_text(path)
             return Template(_strip_front_matter(text, name, source))
         except FileNotFoundError as error:

@@ -247,9 +247,11 @@ class Tome:
                 self._thread.run(self._model.close())
         finally:
             self._thread.stop()
-            if self._pool is not None:
-                self._pool.close()
-            self.store.close()
+            try:
+                if self._pool is not None:
+                    self._pool.close()
+            finally:
+                self.store.close()
 
     async def aclose(self) -> None:
         """See `close`; for callers of the async methods."""

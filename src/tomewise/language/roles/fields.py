@@ -32,8 +32,7 @@ def _keep_valid(written: Any, validate: ValidatorFunctionWrapHandler) -> Any:
         kept = [record for each in records for record in _validate_alone(each, validate)]
         if not kept:
             raise
-        for _ in range(len(records) - len(kept)):
-            record_fallback(PART_SKIPPED)
+        record_fallback(PART_SKIPPED, len(records) - len(kept))
         return kept
 
 
