@@ -51,6 +51,7 @@ class ModelParts:
     timeout: float = DEFAULTS.timeout
     window: int | None = None
     prompts: Mapping[str, str] = field(default_factory=dict)
+    short_answers: bool = False
 
     def make_model(self, embedder: Embedder, folder: Path) -> LanguageModel:
         """The model; the prompts are written into the folder. Raises UsageError, and OSError for a full disk."""
@@ -65,6 +66,7 @@ class ModelParts:
             timeout=self.timeout,
             window=self.window,
             prompts=Prompts(folder) if self.prompts else None,
+            short_answers=self.short_answers,
         )
 
     def list_specs(self) -> list[ModelSpec]:
@@ -176,6 +178,16 @@ class _Bound:
         pass
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workplace:
+    """What a worker has for work that was sent to it: `limit` bounds its model, `prompts` is the user's own folder."""
+
+    embedder: Embedder
+    model: LanguageModel
+    prompts: Path | None
+    limit: int
+
+
 class Worker:
     """One worker. A call returns its result, or `Failed`."""
 
@@ -213,6 +225,18 @@ class Worker:
             begun=begun,
             ended=perf_counter(),
         )
+
+    async def run_group(self, sent: bytes, desk: Any) -> Failed | None:
+        """Run `function(place, desk, work)`, which was pickled with its work, and is imported here."""
+        try:
+            function, work = pickle.loads(sent)
+            parts, model = self._parts.model or ModelParts(), self._model
+            prompts = Path(self._prompts.name) if self._prompts and parts.prompts else None
+            place = Workplace(embedder=self._embedder, model=model, prompts=prompts, limit=parts.limit)
+            await function(place, desk, work)
+        except Exception as error:  # noqa: BLE001 - the driver raises it
+            return Failed.of(Failed.of(error).locate())
+        return None
 
     async def describe(self) -> WorkerFacts | Failed:
         """What this worker is. The embedder is loaded, so that its file is made, and what is wrong shows at once."""
