@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import pickle
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
@@ -20,7 +20,7 @@ from tomewise.concurrency import run_side_by_side
 from tomewise.errors import TomewiseError, UsageError
 from tomewise.evaluate.asking import Asking
 from tomewise.evaluate.design import Design
-from tomewise.evaluate.items import Item
+from tomewise.evaluate.items import Dataset, Item
 from tomewise.evaluate.memories import Build, open_memory
 from tomewise.evaluate.replay import PaidOnce
 from tomewise.evaluate.rows import Row
@@ -47,13 +47,16 @@ Receive: TypeAlias = Callable[[Message], None]
 class GroupWork:
     """What a worker needs for one memory: the `questions` are keys with the name of a variant and an item.
 
-    `fields` are those of the `Design`, but for what the worker has itself.
+    `openie` are the extractions that the dataset brings. `fields` are those of the `Design`, but for what the worker
+    has itself.
     """
 
     number: int
+    dataset: str
     documents: tuple[Document, ...]
     variants: tuple[Variant, ...]
     questions: tuple[tuple[str, str, Item], ...]
+    openie: bytes | None
     fields: Mapping[str, Any]
 
 
@@ -119,9 +122,9 @@ class GroupsOnWorkers:
         self._desk = desk
         self._places = asyncio.Semaphore(max(1, pool.size))
         self._receivers: dict[int, Receive] = {}
-        dataset = replace(experiment.dataset, documents=(), items=())
+        self._dataset = experiment.dataset.name
+        self._openie = experiment.dataset.openie
         self._fields = {
-            "dataset": dataset,
             "metrics": (),
             **{name: getattr(experiment, name) for name in ("retrieval_only", "passage_tokens", "overlap")},
             **{name: getattr(experiment, name) for name in ("short_answers", "max_failures", "seed")},
@@ -146,6 +149,8 @@ class GroupsOnWorkers:
                 documents=documents,
                 variants=tuple(variants),
                 questions=tuple(questions),
+                dataset=self._dataset,
+                openie=self._openie.read_bytes() if self._openie else None,
                 fields=self._fields,
             )
             await asyncio.wrap_future(self._pool.submit("run_group", pickle.dumps((ask_group, work)), self._desk))
@@ -160,24 +165,28 @@ class GroupsOnWorkers:
 async def ask_group(place: Workplace, desk: Any, work: GroupWork) -> None:
     """Build a memory in a folder of its own and ask all questions over it. Runs on a worker."""
     model = StopAtFailures(place.model, work.fields["max_failures"])
-    experiment = Design(
-        variants=work.variants,
-        model=PaidOnce(model, Prompts(place.prompts), DeskCalls(desk)),
-        embedder=place.embedder,
-        prompts=place.prompts,
-        **work.fields,
-    )
+    variants = {variant.name: variant for variant in work.variants}
     builds: dict[str, Build] = {}
     slots = asyncio.Semaphore(place.limit)
-    asking = Asking(experiment)
-    variants = {variant.name: variant for variant in work.variants}
     with TemporaryDirectory(prefix="tomewise-", ignore_cleanup_errors=True) as folder:
-        path = Path(folder) / "memory.tome"
+        openie = None
+        if work.openie is not None:
+            openie = Path(folder) / "openie.jsonl"
+            openie.write_bytes(work.openie)
+        experiment = Design(
+            dataset=Dataset(name=work.dataset, documents=(), items=(), openie=openie),
+            variants=work.variants,
+            model=PaidOnce(model, Prompts(place.prompts), DeskCalls(desk)),
+            embedder=place.embedder,
+            prompts=place.prompts,
+            **work.fields,
+        )
+        asking = Asking(experiment)
         memory = await open_memory(
             experiment,
             work.variants,
             work.documents,
-            path,
+            Path(folder) / "memory.tome",
             lambda _: None,
             lambda variant, build: builds.update({variant.name: build}),
         )
@@ -214,8 +223,8 @@ async def _reach(call: Awaitable[Any]) -> Any:
         return await call
     except Exception as error:
         raise TomewiseError(
-            "the process that keeps replies on the machine of the evaluation ended: repeat the command, which goes on "
-            "from here"
+            f"the process that keeps replies on the machine of the evaluation ended ({type(error).__name__}): repeat the "
+            "command, which goes on from here"
         ) from error
 
 

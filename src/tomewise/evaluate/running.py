@@ -159,7 +159,7 @@ def _open_calls(path: Path, pool: WorkerPool | None) -> Iterator[tuple[CallCache
             return
     finally:
         store.close()
-    desk = pool.start_beside(Desk, path)
+    desk = pool.start_beside(Desk, path.absolute())  # it works in another folder
     yield DeskCalls(desk), desk
 
 
