@@ -15,19 +15,21 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 from tests.building import mark, play_role, role
 from tests.cluster.test_pooled_model import find_worker
 from tests.conftest import Ran
-from tests.language.openai_server import Behaviour, OpenAIServer, reply_with
+from tests.language.openai_server import Behaviour, OpenAIServer, fail_with, reply_with
 from tests.texts import prose
 
 from tomewise.cluster import ray_cluster
-from tomewise.errors import MissingDependency, UsageError
+from tomewise.errors import MissingDependency, ModelUnavailable, UsageError
 from tomewise.evaluate.experiment import Experiment
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.evaluate.report import write_csv
@@ -175,6 +177,49 @@ def test_what_is_left_of_an_ended_evaluation_goes_on_without_ray(
         assert not kept & set(map(mark, server.requests[before:])), "a kept reply was asked for again"
         undisturbed.run()
         check_rows(experiment, undisturbed)
+
+
+@pytest.mark.cluster
+def test_given_extractions_reach_the_workers(nodes: object, tmp_path: Path) -> None:
+    """And so does the reason why a system is left out."""
+    data, given = make_dataset(2), tmp_path / "openie.jsonl"
+    given.write_text(
+        "".join(
+            json.dumps({"id": each.id, "entities": ["Mara", each.id], "triples": [["Mara", "keeps", each.id]]}) + "\n"
+            for each in data.documents
+        )
+    )
+    made = [
+        Experiment(
+            ["hipporag2", "comorag", "naive"],
+            replace(data, openie=given, items=tuple(replace(item, documents=()) for item in data.items)),
+            embedder="hash",
+            out=tmp_path / name,
+            retrieval_only=True,
+            **place,
+        )
+        for name, place in (("pooled", {"on": "ray", "workers": 1}), ("alone", {}))
+    ]
+    pooled, alone = (experiment.run() for experiment in made)
+    assert pooled.refused == alone.refused
+    assert set(pooled.refused) == {"comorag"}
+    assert [list_rows(experiment) for experiment in made[:1]] == [list_rows(experiment) for experiment in made[1:]]
+
+
+@pytest.mark.cluster
+def test_what_ends_on_a_worker_is_one_line(nodes: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {"embedder": "hash", "on": "ray", "workers": 1}
+    elsewhere = ModuleType("elsewhere")
+    exec("def own(kit):\n    return None\n", elsewhere.__dict__)
+    monkeypatch.setitem(sys.modules, "elsewhere", elsewhere)
+    with pytest.raises(UsageError, match=r"the worker on .*elsewhere.*install the modules of all systems"):
+        Experiment([elsewhere.own], make_dataset(1), out=tmp_path / "elsewhere", **given).run()
+    with OpenAIServer(lambda _: fail_with(401, "no such key")) as server:
+        asked: dict[str, Any] = {"model": "openai:test", "base_url": server.url}
+        failing = Experiment(["naive"], make_dataset(4), out=tmp_path / "failing", **asked, **given)
+        with pytest.raises(ModelUnavailable, match="the first 5 questions all failed"):
+            failing.run()
+        assert not [each for each in find_journal(failing.out / failing.design.name()).read() if each["kind"] == "row"]
 
 
 def test_what_workers_cannot_do_is_one_line(tmp_path: Path) -> None:

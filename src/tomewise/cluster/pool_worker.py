@@ -20,7 +20,7 @@ import numpy as np
 
 from tomewise.embedding.cached_embedder import CachedEmbedder
 from tomewise.embedding.choose_embedder import choose_embedder
-from tomewise.errors import BudgetExceeded, TomewiseError
+from tomewise.errors import BudgetExceeded, TomewiseError, UsageError
 from tomewise.language.choose_model import EXTRACTIVE, ModelOrName, choose_model, find_provider
 from tomewise.language.prompts import Prompts
 from tomewise.language.spec import ModelSpec
@@ -229,7 +229,10 @@ class Worker:
     async def run_group(self, sent: bytes, desk: Any) -> Failed | None:
         """Run `function(place, desk, work)`, which was pickled with its work, and is imported here."""
         try:
-            function, work = pickle.loads(sent)
+            try:
+                function, work = pickle.loads(sent)
+            except (ImportError, AttributeError) as error:
+                raise UsageError(f"{error}: install the modules of all systems on every machine") from error
             parts, model = self._parts.model or ModelParts(), self._model
             prompts = Path(self._prompts.name) if self._prompts and parts.prompts else None
             place = Workplace(embedder=self._embedder, model=model, prompts=prompts, limit=parts.limit)

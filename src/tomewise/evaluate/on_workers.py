@@ -223,8 +223,8 @@ async def _reach(call: Awaitable[Any]) -> Any:
         return await call
     except Exception as error:
         raise TomewiseError(
-            f"the process that keeps replies on the machine of the evaluation ended ({type(error).__name__}): repeat the "
-            "command, which goes on from here"
+            f"the process that keeps replies on the machine of the evaluation ended ({type(error).__name__}): repeat "
+            "the command, which goes on from here"
         ) from error
 
 
