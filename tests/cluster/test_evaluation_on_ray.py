@@ -23,13 +23,14 @@ from typing import Any
 
 import pytest
 from tests.building import mark, play_role, role
+from tests.cluster.conftest import Nodes
 from tests.cluster.test_pooled_model import find_worker
 from tests.conftest import Ran
 from tests.language.openai_server import Behaviour, OpenAIServer, fail_with, reply_with
 from tests.texts import prose
 
 from tomewise.cluster import ray_cluster
-from tomewise.errors import MissingDependency, ModelUnavailable, UsageError
+from tomewise.errors import MissingDependency, ModelUnavailable, TomewiseError, UsageError
 from tomewise.evaluate.experiment import Experiment
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.evaluate.report import write_csv
@@ -140,13 +141,18 @@ def test_rows_and_tables_are_those_of_one_process(nodes: object, tmp_path: Path)
 
 
 @pytest.mark.cluster
-def test_a_killed_worker_costs_no_row_and_no_kept_reply(nodes: object, tmp_path: Path) -> None:
+@pytest.mark.parametrize("victim", ["worker", "node"])
+def test_what_is_killed_costs_no_row_and_no_kept_reply(nodes: Nodes, tmp_path: Path, victim: str) -> None:
     with OpenAIServer(play) as server, ThreadPoolExecutor(1) as apart:
-        experiment = make_killed(str(tmp_path / "pooled"), server.url, on="ray", workers=2)
+        node = nodes.add() if victim == "node" else None
+        experiment = make_killed(str(tmp_path / "pooled"), server.url, on="ray", workers=3 if node else 2)
         running = apart.submit(experiment.run)
         wait_for(server, 30)
         kept = read_kept(tmp_path / "pooled")
-        os.kill(find_worker(), signal.SIGKILL)
+        if node:
+            nodes.cluster.remove_node(node, allow_graceful=False)
+        else:
+            os.kill(find_worker(), signal.SIGKILL)
         before = len(server.requests)
         running.result(120)
         assert kept
@@ -155,6 +161,19 @@ def test_a_killed_worker_costs_no_row_and_no_kept_reply(nodes: object, tmp_path:
         undisturbed = make_killed(str(tmp_path / "alone"), server.url)
         undisturbed.run()
         check_rows(experiment, undisturbed)
+
+
+@pytest.mark.cluster
+def test_without_the_desk_the_run_ends_and_the_next_one_goes_on(nodes: object, tmp_path: Path) -> None:
+    with OpenAIServer(play) as server, ThreadPoolExecutor(1) as apart:
+        running = apart.submit(make_killed(str(tmp_path), server.url, on="ray", workers=2).run)
+        wait_for(server, 30)
+        os.kill(find_worker("Desk"), signal.SIGKILL)
+        with pytest.raises(TomewiseError, match=r"the process that keeps replies .* ended"):
+            running.result(60)
+        before, kept = len(server.requests), read_kept(tmp_path)
+        assert len(make_killed(str(tmp_path), server.url).run().rows) == 24
+        assert not kept & set(map(mark, server.requests[before:])), "a kept reply was asked for again"
 
 
 @pytest.mark.cluster
