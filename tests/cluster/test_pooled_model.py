@@ -145,13 +145,13 @@ async def test_a_killed_worker_loses_no_ask(station: Station) -> None:
     assert station.server.most_at_once <= 16, "asks of the dead worker may still be under way at the server"
 
 
-def find_worker() -> int:
-    """A process of a worker, the one that started last."""
+def find_worker(kind: str = "Worker") -> int:
+    """A process of a worker, or of another actor: the one that started last."""
     own = f"RAY_TMPDIR={os.environ['RAY_TMPDIR']}".encode()
     for path in sorted(Path("/proc").glob("[0-9]*"), key=lambda path: -int(path.name)):
         with suppress(OSError):
             is_ours = own in (path / "environ").read_bytes().split(b"\0")
-            if is_ours and (path / "cmdline").read_bytes().startswith(b"ray::Worker"):
+            if is_ours and (path / "cmdline").read_bytes().startswith(f"ray::{kind}".encode()):
                 return int(path.name)
     raise AssertionError("no worker runs")
 

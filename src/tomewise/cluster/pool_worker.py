@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +20,7 @@ import numpy as np
 
 from tomewise.embedding.cached_embedder import CachedEmbedder
 from tomewise.embedding.choose_embedder import choose_embedder
-from tomewise.errors import BudgetExceeded, TomewiseError
+from tomewise.errors import BudgetExceeded, TomewiseError, UsageError
 from tomewise.fallbacks import count_fallbacks
 from tomewise.language.choose_model import EXTRACTIVE, ModelOrName, choose_model, find_provider
 from tomewise.language.prompts import Prompts
@@ -50,6 +52,7 @@ class ModelParts:
     timeout: float = DEFAULTS.timeout
     window: int | None = None
     prompts: Mapping[str, str] = field(default_factory=dict)
+    short_answers: bool = False
 
     def make_model(self, embedder: Embedder) -> LanguageModel:
         """The model. Raises UsageError."""
@@ -62,6 +65,7 @@ class ModelParts:
             timeout=self.timeout,
             window=self.window,
             prompts=Prompts(texts=self.prompts) if self.prompts else None,
+            short_answers=self.short_answers,
         )
 
     def list_specs(self) -> list[ModelSpec]:
@@ -176,6 +180,16 @@ class _Bound:
         pass
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workplace:
+    """What a worker has for work that was sent to it: `limit` bounds its model, `prompts` is the user's own folder."""
+
+    embedder: Embedder
+    model: LanguageModel
+    prompts: Path | None
+    limit: int
+
+
 class Worker:
     """One worker. A call returns its result, or `Failed`."""
 
@@ -212,6 +226,24 @@ class Worker:
             begun=begun,
             ended=perf_counter(),
         )
+
+    async def run_group(self, sent: bytes, desk: Any) -> Failed | None:
+        """Run `function(place, desk, work)`, which was pickled with its work, and is imported here."""
+        try:
+            try:
+                function, work = pickle.loads(sent)
+            except (ImportError, AttributeError) as error:
+                raise UsageError(f"{error}: install the modules of all systems on every machine") from error
+            parts, model = self._parts.model or ModelParts(), self._model
+            with TemporaryDirectory(prefix="tomewise-") as folder:
+                for name, text in parts.prompts.items():
+                    Path(folder, name).write_text(text, encoding="utf-8")
+                prompts = Path(folder) if parts.prompts else None
+                place = Workplace(embedder=self._embedder, model=model, prompts=prompts, limit=parts.limit)
+                await function(place, desk, work)
+        except Exception as error:  # noqa: BLE001 - the driver raises it
+            return Failed.of(Failed.of(error).locate())
+        return None
 
     async def describe(self) -> WorkerFacts | Failed:
         """What this worker is. The embedder is loaded, so that its file is made, and what is wrong shows at once."""

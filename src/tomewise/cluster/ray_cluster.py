@@ -48,6 +48,15 @@ class RayCluster:
         actor = self._ray.remote(Worker).options(num_cpus=_SHARE, max_restarts=0, scheduling_strategy="SPREAD")
         return actor.remote(parts, threads)
 
+    def start_beside(self, kind: type, *given: Any) -> Any:
+        """A new actor on the machine of this process. Raises UsageError where that is not one of the cluster."""
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        if self._ray.util.client.ray.is_connected():
+            raise UsageError("replies are kept on a machine of the cluster: start there, and set RAY_ADDRESS=HOST:PORT")
+        here = NodeAffinitySchedulingStrategy(self._ray.get_runtime_context().get_node_id(), soft=False)
+        return self._ray.remote(kind).options(num_cpus=_SHARE, scheduling_strategy=here).remote(*given)
+
     def check_parts(self, parts: WorkerParts) -> None:
         """Raise UsageError for an object among the parts that cannot be sent."""
         try:

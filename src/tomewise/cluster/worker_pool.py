@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as Late
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock, Thread
 from typing import Any
@@ -45,18 +45,28 @@ class WorkerPool:
     """Workers on Ray. `open` starts and checks them, `close` ends them; both are called once.
 
     `threads` are those of each worker, by default its share of the CPUs. A worker that dies is replaced, up to three
-    times for each worker; its work goes to another one. What a worker raises comes back as it was raised.
+    times for each worker; its work goes to another one. What a worker raises comes back as it was raised. With
+    `share_limit` the limit of the model is that of all workers together, and there are no more workers than it allows.
     """
 
-    def __init__(self, parts: WorkerParts, workers: int | None = None, *, threads: int | None = None) -> None:
+    def __init__(
+        self,
+        parts: WorkerParts,
+        workers: int | None = None,
+        *,
+        threads: int | None = None,
+        share_limit: bool = False,
+    ) -> None:
         if workers is not None and workers < 1:
             raise UsageError(f"a pool of {workers} workers does nothing: give 1 or more")
         self._parts = parts
         self._stated = workers
+        self._share_limit = share_limit
         self._cluster: RayCluster | None = None
         self._here: WorkerFacts | None = None
         self._threads = threads
         self._seats: list[_Seat] = []
+        self._beside: list[Any] = []
         self._pieces: set[_Piece] = set()  # that have no result yet
         self._waiting: list[_Piece] = []  # of these, while no worker is there, but one starts
         self._starting: list[Any] = []  # workers that have not answered yet
@@ -80,8 +90,11 @@ class WorkerPool:
         self._cluster = cluster = join_cluster()
         try:
             cluster.check_parts(self._parts)
-            count = self._replacements = cluster.count_workers(self._stated)
-            self._replacements *= _REPLACEMENTS
+            count = cluster.count_workers(self._stated)
+            if self._share_limit and (model := self._parts.model):
+                count = min(count, model.limit)
+                self._parts = replace(self._parts, model=replace(model, limit=model.limit // count))
+            self._replacements = count * _REPLACEMENTS
             self._threads = self._threads or max(1, cluster.cpus // count)
             for _ in range(count):
                 self._starting.append(cluster.start_worker(self._parts, self._threads))
@@ -102,11 +115,18 @@ class WorkerPool:
         self._send(piece)
         return piece.result
 
+    def start_beside(self, kind: type, *given: Any) -> Any:
+        """Start an actor on the machine of this process, which ends with the pool. Raises UsageError, TomewiseError."""
+        if self._cluster is None:
+            raise TomewiseError(_CLOSED)
+        self._beside.append(self._cluster.start_beside(kind, *given))
+        return self._beside[-1]
+
     def close(self) -> None:
         """End the workers and leave the cluster. Work that is under way fails."""
         with self._lock:
             self._is_closed = True
-            workers = [*self._starting, *(seat.worker for seat in self._seats)]
+            workers = [*self._starting, *(seat.worker for seat in self._seats), *self._beside]
             pieces, self._pieces = self._pieces, set()
             self._seats, self._waiting, self._starting = [], [], []
             cluster, self._cluster = self._cluster, None
@@ -242,7 +262,9 @@ class WorkerPool:
         return _Seat(worker, facts.machine)
 
 
-def open_pool(embedder: Embedder, model: ModelParts, workers: int | None, *, by_name: bool) -> WorkerPool:
+def open_pool(
+    embedder: Embedder, model: ModelParts, workers: int | None, *, by_name: bool, share_limit: bool = False
+) -> WorkerPool:
     """Start the workers for an embedder and a model. `by_name` says that the embedder can be made by its name.
 
     Raises what `WorkerPool.open` raises.
@@ -254,7 +276,7 @@ def open_pool(embedder: Embedder, model: ModelParts, workers: int | None, *, by_
         loopback_only=behind.loopback_only if behind else False,
         model=model,
     )
-    pool = WorkerPool(parts, workers)
+    pool = WorkerPool(parts, workers, share_limit=share_limit)
     pool.open()
     return pool
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tomewise.brief import describe_object
+from tomewise.cluster.pool_worker import ModelParts
+from tomewise.cluster.pooled_model import make_model_parts
+from tomewise.cluster.worker_pool import WorkerPool, open_pool
 from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.errors import MissingDependency, UsageError
 from tomewise.evaluate import running
@@ -18,6 +23,7 @@ from tomewise.evaluate.design import Design, check_design, select_ranking_metric
 from tomewise.evaluate.items import Dataset
 from tomewise.evaluate.judges import Judge, find_judge
 from tomewise.evaluate.metrics import Metric, choose_metrics, find_metric
+from tomewise.evaluate.on_workers import check_importable
 from tomewise.evaluate.parquet import list_records
 from tomewise.evaluate.results import Results, tabulate
 from tomewise.evaluate.table import Table
@@ -27,6 +33,7 @@ from tomewise.notebook_display import show_bars
 from tomewise.plugins import name_faults
 from tomewise.settings import DEFAULTS, Settings
 from tomewise.systems.registry import Choice, choose_variant, choose_variants
+from tomewise.tome.arguments import check_pool
 from tomewise.tome.sync import LoopThread
 from tomewise.types import Closable, Embedder, Progress
 
@@ -45,8 +52,9 @@ class Experiment:
     names or objects; without metrics, the gold of the data decides. `out` is the folder that keeps rows, tomes and the
     replies of models: a second run asks nothing twice. `model`, `models`, `max_failures` and `model_settings` are those
     of `Tome.open`; `limit` questions, and calls of a model, run side by side. With `short_answers` the extractive model
-    cuts an answer out of a sentence, where it would else quote whole sentences; the report says so. Raises UsageError,
-    UnknownName, ReadingError.
+    cuts an answer out of a sentence, where it would else quote whole sentences; the report says so. With `on="ray"`,
+    `workers` build and ask, each one memory at a time (see `Tome.open`); they share `limit`, and this process
+    judges and writes. Raises UsageError, UnknownName, ReadingError.
     """
 
     def __init__(
@@ -71,11 +79,14 @@ class Experiment:
         overlap: int | None = None,
         limit: int = 16,
         max_failures: int = DEFAULTS.max_failures,
+        on: str | None = None,
+        workers: int | None = None,
         **model_settings: Any,
     ) -> None:
         arguments = signature(type(self)).parameters.values()
         check_model_settings(model_settings, [each.name for each in arguments if each.kind is Parameter.KEYWORD_ONLY])
         Settings(passage_tokens=passage_tokens, overlap=overlap, limit=limit, max_failures=max_failures)  # checks them
+        check_pool(on, workers)
         if questions is not None and questions < 1:
             raise UsageError(f"an experiment with {questions} questions measures nothing: take 1 or more")
         # Before the data, so that a misspelt name costs no time.
@@ -84,6 +95,7 @@ class Experiment:
         chosen_judges = tuple(map(_choose_judge, dict.fromkeys(_check_several("judges", judges))))
         dataset = _read_data(data, layout)
         folder = Path(prompts) if prompts else None
+        by_name = isinstance(embedder, str)
         if isinstance(embedder, str):
             embedder = choose_embedder(embedder, base_url=embedder_base_url)
         shared: dict[str, Any] = {"embedder": embedder, "limit": limit, "prompts": Prompts(folder), **model_settings}
@@ -104,6 +116,13 @@ class Experiment:
             max_failures=max_failures,
         )
         check_design(self.design)
+        self._open_pool: Callable[[], WorkerPool] | None = None
+        if on:
+            check_importable(variants)
+            parts = _make_parts(model, models, Prompts(folder), limit, short_answers, model_settings)
+            self._open_pool = partial(
+                open_pool, self.design.embedder, parts, workers, by_name=by_name, share_limit=True
+            )
         self.out = Path(out)
         self._results: Results | None = None
 
@@ -120,11 +139,17 @@ class Experiment:
 
     async def arun(self, *, on_progress: OnProgress | None = None, retry_failed: bool = False) -> Results:
         """See `run`."""
+        pool: WorkerPool | None = None
         try:
             with show_bars(on_progress) as report, name_faults():
-                self._results = await running.run(self.design, self.out, on_progress=report, retry_failed=retry_failed)
+                pool = await asyncio.to_thread(self._open_pool) if self._open_pool else None
+                self._results = await running.run(
+                    self.design, self.out, on_progress=report, retry_failed=retry_failed, pool=pool
+                )
             return self._results
         finally:
+            if pool is not None:
+                pool.close()
             for model in {id(model): model for model in (self.design.model, self.design.judging_model)}.values():
                 if isinstance(model, Closable):
                     await model.close()
@@ -158,6 +183,23 @@ class Experiment:
         except ImportError as error:
             raise MissingDependency("a data frame needs pandas: pip install 'tomewise[eval]'") from error
         return pandas.DataFrame(records)
+
+
+def _make_parts(
+    model: ModelOrName,
+    models: Mapping[str, ModelOrName] | None,
+    prompts: Prompts,
+    limit: int,
+    short_answers: bool,
+    stated: Mapping[str, Any],
+) -> ModelParts:
+    """What workers make their model of. Raises UsageError for a budget, and for a key that was given as an argument."""
+    stated = {name: value for name, value in stated.items() if value is not None}
+    if budgets := [name for name in ("max_calls", "max_tokens", "max_cost") if name in stated]:
+        raise UsageError(f"{budgets[0]} cannot be kept over several workers: leave it out, or leave --on ray out")
+    api_key = stated.pop("api_key", None)
+    parts = make_model_parts(model, models, prompts, api_key, Settings(limit=limit, **stated))
+    return replace(parts, short_answers=short_answers)
 
 
 def _choose_variant(compared: Compared) -> Choice:

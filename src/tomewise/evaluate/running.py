@@ -8,54 +8,62 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from tomewise.cluster.worker_pool import WorkerPool
 from tomewise.concurrency import run_side_by_side
-from tomewise.errors import ModelError, ModelUnavailable, UsageError
+from tomewise.errors import ModelUnavailable, UsageError
 from tomewise.evaluate.about import describe_experiment, read_earlier_systems, write_about
-from tomewise.evaluate.design import DEPTH, Design, check_design
+from tomewise.evaluate.asking import Asking
+from tomewise.evaluate.design import Design, check_design
 from tomewise.evaluate.digests import digest_documents, digest_prompts
-from tomewise.evaluate.items import Item, Prediction
+from tomewise.evaluate.items import Item
 from tomewise.evaluate.journal import Journal
 from tomewise.evaluate.judges import Judge
 from tomewise.evaluate.memories import Build, Memory, open_memory
-from tomewise.evaluate.replay import PaidOnce, remember_question, replay
+from tomewise.evaluate.on_workers import Desk, DeskCalls, GroupsOnWorkers, Message
+from tomewise.evaluate.replay import PaidOnce
 from tomewise.evaluate.results import Results, find_journal, read_results
-from tomewise.evaluate.rows import Row, make_judgement_record, make_row_record, read_answer_fields, read_latest_rows
-from tomewise.evaluate.usages import make_usage_record, sum_usages
-from tomewise.fallbacks import count_fallbacks
+from tomewise.evaluate.rows import Row, make_judgement_record, make_row_record, read_latest_rows
+from tomewise.evaluate.usages import sum_usages
+from tomewise.language.cached import CallCache
 from tomewise.language.failures import StopAtFailures
 from tomewise.language.prompts import Prompts
-from tomewise.run import meter, open_run
-from tomewise.systems.answer import answer_question
-from tomewise.systems.kit import System
+from tomewise.run import meter
 from tomewise.systems.registry import Variant
 from tomewise.tome.open_store import open_store
-from tomewise.types import Document, LanguageModel, Progress
+from tomewise.types import Document, Progress
 
 OnProgress = Callable[[Progress], None]
 _MOST_EARLY_FAILURES = 5  # if so many first questions all fail because the model is unavailable, the run stops
 
 
 async def run(
-    experiment: Design, out: Path, *, on_progress: OnProgress | None = None, retry_failed: bool = False
+    experiment: Design,
+    out: Path,
+    *,
+    on_progress: OnProgress | None = None,
+    retry_failed: bool = False,
+    pool: WorkerPool | None = None,
 ) -> Results:
     """Ask what was not asked yet, judge what was not judged yet, and return the rows of this experiment.
 
     `out` stores everything: tomes, rows as they come, every reply of a model. A question that fails is stored as failed
-    and asked again only with `retry_failed`. Raises UsageError, StoreError, Locked (another run writes there), and
-    ModelUnavailable when the first questions all fail because the model is unavailable; these failures are not stored.
+    and asked again only with `retry_failed`. With a `pool`, its workers build and ask, each one memory at a time.
+    Raises UsageError, StoreError, Locked (another run writes there), ModelUnavailable when the first questions all fail
+    because the model is unavailable (these failures are not stored), and TomewiseError where no worker is left.
     """
     check_design(experiment)
     folder = out / experiment.name()
     journal = find_journal(folder)
-    with journal.open_to_append(), _pay_once(experiment, out) as paid_once:
+    with journal.open_to_append(), _open_calls(out / "calls.tome", pool) as (calls, desk):
+        paid_once = _pay_once(experiment, calls)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         write_about(folder, describe_experiment(experiment, read_earlier_systems(folder), now))
         groups = _plan_groups(paid_once, journal, retry_failed)
-        await _Run(paid_once, journal, out / "tomes", on_progress or (lambda _: None)).run_groups(groups)
+        workers = GroupsOnWorkers(experiment, pool, desk) if pool else None
+        await _Run(paid_once, journal, out / "tomes", on_progress or (lambda _: None), workers).run_groups(groups)
     return _select_results(experiment, folder)
 
 
@@ -90,6 +98,11 @@ class _Group:
     documents: tuple[Document, ...]
     digest: str
     tasks: list[_Task] = field(default_factory=list)
+
+    @property
+    def characters(self) -> int:
+        """The length of the documents."""
+        return sum(len(document.text) for document in self.documents)
 
 
 def _plan_groups(experiment: Design, journal: Journal, retry_failed: bool) -> list[_Group]:
@@ -137,27 +150,36 @@ def _must_judge(judge: Judge, item: Item, row: Row | None, retry_failed: bool) -
 
 
 @contextmanager
-def _pay_once(experiment: Design, out: Path) -> Iterator[Design]:
-    """The experiment with models that pay for each reply once, across all experiments of the folder."""
-    store = open_store(out / "calls.tome")
-
-    def pay_once(model: LanguageModel) -> LanguageModel:
-        return PaidOnce(model, Prompts(experiment.prompts), store.calls)
-
+def _open_calls(path: Path, pool: WorkerPool | None) -> Iterator[tuple[CallCache, Any]]:
+    """The replies at a path, and the actor that alone keeps them there when a pool works."""
+    store = open_store(path)
     try:
-        judge = experiment.judge_model
-        # Inside `PaidOnce`: a stored reply says nothing about the model.
-        model = StopAtFailures(experiment.model, experiment.max_failures)
-        yield replace(experiment, model=pay_once(model), judge_model=judge and pay_once(judge))
+        if pool is None:
+            yield store.calls, None
+            return
     finally:
         store.close()
+    desk = pool.start_beside(Desk, path.absolute())  # it works in another folder
+    yield DeskCalls(desk), desk
+
+
+def _pay_once(experiment: Design, calls: CallCache) -> Design:
+    """The experiment with models that pay for each reply once, across all experiments of the folder."""
+    prompts, judge = Prompts(experiment.prompts), experiment.judge_model
+    # Inside `PaidOnce`: a stored reply says nothing about the model.
+    model = PaidOnce(StopAtFailures(experiment.model, experiment.max_failures), prompts, calls)
+    return replace(experiment, model=model, judge_model=judge and PaidOnce(judge, prompts, calls))
 
 
 class _Run:
     """The asking and judging of one run, and its progress."""
 
-    def __init__(self, experiment: Design, journal: Journal, tomes: Path, report: OnProgress) -> None:
+    def __init__(
+        self, experiment: Design, journal: Journal, tomes: Path, report: OnProgress, workers: GroupsOnWorkers | None
+    ) -> None:
         self._experiment = experiment
+        self._asking = Asking(experiment)
+        self._workers = workers
         self._journal = journal
         self._tomes = tomes
         self._report = report
@@ -166,7 +188,6 @@ class _Run:
         self._early_failures: list[Row] = []  # because the model is unavailable, before any question succeeded
         self._model_replied = False
         self._open_memories: list[Memory] = []
-        self._prompts = digest_prompts(experiment.prompts)[:16]
         self._refused = {record["system"] for record in journal.read() if record["kind"] == "refused"}
 
     async def run_groups(self, groups: Sequence[_Group]) -> None:
@@ -176,6 +197,9 @@ class _Run:
         self._waiting = sum(task.row is None for task in tasks)
         self._done = sum(task.row is not None and not task.judges for task in tasks)
         self._report_done()
+        if self._workers is not None:
+            await self._run_on_workers(groups, self._workers)
+            return
         try:
             async with run_side_by_side() as under_way:
                 for group in groups:
@@ -190,12 +214,16 @@ class _Run:
         memory = await self._open_memory(group, list(variants.values())) if variants else None
         if memory is not None and memory.refused:
             tasks = self._leave_out(tasks, memory.refused)
-        characters = sum(len(document.text) for document in group.documents)
         unfinished = Counter({"tasks": len(tasks)})
 
         async def work_on(task: _Task) -> None:
             try:
-                await self._finish(task, memory, characters)
+                row = task.row
+                if row is None:
+                    if memory is None:
+                        raise RuntimeError("a question needs a memory")
+                    row = self._store_row(await self._asking.ask(task.key, task.variant, task.item, memory), group)
+                await self._finish(task, row)
             finally:
                 self._slots.release()
                 unfinished["tasks"] -= 1
@@ -206,6 +234,51 @@ class _Run:
         for task in tasks:
             await self._slots.acquire()
             under_way.create_task(work_on(task))
+
+    async def _run_on_workers(self, groups: Sequence[_Group], workers: GroupsOnWorkers) -> None:
+        async with run_side_by_side() as around:
+            listening = around.create_task(workers.listen())
+            async with run_side_by_side() as under_way:
+                for group in groups:
+                    under_way.create_task(self._hand_out(group, workers, under_way))
+            listening.cancel()
+
+    async def _hand_out(self, group: _Group, workers: GroupsOnWorkers, under_way: asyncio.TaskGroup) -> None:
+        """Let a worker ask what was not asked yet; rows are stored as they come, and judged here."""
+        unasked = {(task.key, task.variant.name): task for task in group.tasks if task.row is None}
+        variants = {task.variant.name: task.variant for task in unasked.values()}
+        name = self._experiment.name_memory(group.digest)
+        built: set[str] = set()
+        all_asked = asyncio.Event()
+
+        async def finish(task: _Task, row: Row) -> None:
+            async with self._slots:
+                await self._finish(task, row)
+
+        def receive(message: Message) -> None:
+            if isinstance(message, Row):
+                # A worker that began again for one that died sends some rows once more.
+                if task := unasked.pop((message.key, message.system), None):
+                    row = self._store_row(replace(message, item=task.item), group)
+                    under_way.create_task(finish(task, row))
+            else:
+                remaining = self._leave_out(list(unasked.values()), message.refused)
+                for key in set(unasked) - {(task.key, task.variant.name) for task in remaining}:
+                    del unasked[key]
+                for system, build in message.builds.items():
+                    if system not in built:
+                        self._record_build(system, name, build)
+                        built.add(system)
+            if not unasked:
+                all_asked.set()
+
+        for task in group.tasks:
+            if task.row is not None and task.judges:
+                under_way.create_task(finish(task, task.row))
+        if unasked:
+            questions = [(key, system, task.item) for (key, system), task in unasked.items()]
+            await workers.ask(group.documents, list(variants.values()), questions, receive)
+            await all_asked.wait()
 
     def _leave_out(self, tasks: Sequence[_Task], refused: Mapping[str, str]) -> list[_Task]:
         """The tasks without those of refused systems; the journal gets the reason of each refusal once."""
@@ -222,25 +295,26 @@ class _Run:
     async def _open_memory(self, group: _Group, variants: Sequence[Variant]) -> Memory:
         name = self._experiment.name_memory(group.digest)
 
-        def record_build(variant: Variant, build: Build) -> None:
-            if build != Build(sum_usages([]), {}, ()):  # a system without layers has nothing to build
-                record = {"kind": "build", "system": variant.name, "memory": name, "usage": build.usage}
-                self._journal.append(
-                    {**record, "fallbacks": build.fallbacks, "notes": build.notes, "networks": build.networks}
-                )
-
         path = self._tomes / f"{name}.tome"
-        memory = await open_memory(self._experiment, variants, group.documents, path, self._report, record_build)
+        memory = await open_memory(
+            self._experiment,
+            variants,
+            group.documents,
+            path,
+            self._report,
+            lambda variant, build: self._record_build(variant.name, name, build),
+        )
         self._open_memories.append(memory)
         return memory
 
-    async def _finish(self, task: _Task, memory: Memory | None, characters: int) -> None:
-        row = task.row
-        if row is None:
-            if memory is None:
-                raise RuntimeError("a question needs a memory")
-            row = replace(await self._ask(task, memory), characters=characters)
-            self._store_row(row)
+    def _record_build(self, system: str, memory: str, build: Build) -> None:
+        if build != Build(sum_usages([]), {}, ()):  # a system without layers has nothing to build
+            record = {"kind": "build", "system": system, "memory": memory, "usage": build.usage}
+            self._journal.append(
+                {**record, "fallbacks": build.fallbacks, "notes": build.notes, "networks": build.networks}
+            )
+
+    async def _finish(self, task: _Task, row: Row) -> None:
         if not row.error:
             for metric in self._experiment.metrics:
                 metric.try_on(row.outcome)
@@ -249,93 +323,27 @@ class _Run:
         self._done += 1
         self._report_done()
 
-    async def _ask(self, task: _Task, memory: Memory) -> Row:
-        """Ask a question and return its row, also where the question fails."""
-        row = Row(
-            key=task.key,
-            system=task.variant.name,
-            item=task.item,
-            asked=datetime.now(UTC).isoformat(timespec="seconds"),
-            versions=self._describe_versions(task.variant),
-        )
-        system = memory.systems[task.variant.name]
-        if isinstance(system, ModelError):
-            return replace(row, error=_describe_error(system))
-        with remember_question(), open_run() as used:
-
-            def read_usage() -> dict[str, Any]:
-                return make_usage_record(used)
-
-            try:
-                fields = await self._answer_and_rank(system, task.item, memory, read_usage)
-            except ModelError as error:
-                return replace(row, error=_describe_error(error), usage=read_usage())
-        return replace(row, **fields)
-
-    async def _answer_and_rank(
-        self, system: System, item: Item, memory: Memory, read_usage: Callable[[], dict[str, Any]]
-    ) -> Mapping[str, Any]:
-        """The fields of a row: the answer of a system, and a ranking where the item has gold.
-
-        The ranking is that of the system's retriever, or of what the answering call was shown.
-        """
-        if self._experiment.retrieval_only:
-            if system.retriever is None:
-                raise RuntimeError("a system without a retriever is refused before its first question")
-            with count_fallbacks() as fallbacks:
-                evidence = await system.retriever.retrieve(item.question.text, DEPTH, within=item.question.within)
-            fields: dict[str, Any] = {"resolved": True, "usage": read_usage(), "fallbacks": dict(fallbacks)}
-            prediction = Prediction()
-        else:
-            # Every question gets an answer, also a guess: the row says how sure it is, and the table shows the risk.
-            with count_fallbacks() as fallbacks:
-                answer = await answer_question(system, replace(item.question, force=True, strict=True))
-            fields = {**read_answer_fields(answer), "usage": read_usage(), "fallbacks": dict(fallbacks)}
-            if not (item.supporting or item.spans):
-                return fields
-            prediction = replace(fields["prediction"], shown=memory.find_shown(answer.evidence))
-            if system.retriever is None:
-                ranked = await asyncio.to_thread(memory.rank_sources, item.question.text, answer.evidence, DEPTH)
-                return {**fields, "prediction": replace(prediction, ranked=ranked), "ranked_by": "shown"}
-            with replay():
-                evidence = await system.retriever.retrieve(item.question.text, DEPTH, within=item.question.within)
-        ranked = await asyncio.to_thread(memory.rank_passages, item.question.text, evidence, DEPTH)
-        return {**fields, "prediction": replace(prediction, ranked=ranked)}
-
     async def _judge(self, judge: Judge, row: Row) -> None:
         model, embedder = self._experiment.judging_model, self._experiment.embedder
         with meter() as used:
             judgement = await judge.judge(model, embedder, row.item, row.prediction.answer)
         self._journal.append(make_judgement_record(row.key, judge.name, model.name, judgement, used.usage()))
 
-    def _store_row(self, row: Row) -> None:
+    def _store_row(self, row: Row, group: _Group) -> Row:
         """Write a row to the journal. Raises ModelUnavailable when the first questions all failed with that error."""
+        row = replace(row, characters=group.characters)
         unavailable = (row.error or "").startswith(f"{ModelUnavailable.__name__}: ")
         if unavailable and not self._model_replied:
             self._early_failures.append(row)
             if (count := len(self._early_failures)) >= min(_MOST_EARLY_FAILURES, self._waiting):
                 message = f"the first {count} questions all failed, so the run stopped"
                 raise ModelUnavailable(f"{message}: {str(row.error).partition(': ')[2]}")
-            return
+            return row
         self._model_replied = True
         for each in (*self._early_failures, row):
             self._journal.append(make_row_record(each))
         self._early_failures.clear()
-
-    def _describe_versions(self, variant: Variant) -> dict[str, Any]:
-        experiment = self._experiment
-        return {
-            "tomewise": version("tomewise"),
-            "prompts": self._prompts,
-            "model": experiment.model.name,
-            "embedder": experiment.embedder.name,
-            "settings": dict(variant.settings),
-            "seed": experiment.seed,
-        }
+        return row
 
     def _report_done(self) -> None:
         self._report(Progress(label="questions", done=self._done, total=self._total))
-
-
-def _describe_error(error: ModelError) -> str:
-    return f"{type(error).__name__}: {error}"

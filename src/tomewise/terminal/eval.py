@@ -11,6 +11,7 @@ import typer
 
 from tomewise import settings as configuration
 from tomewise.terminal.model_options import UNSTATED, ModelOptions, take_model_options
+from tomewise.terminal.options import On, Workers
 from tomewise.terminal.screen import console, print_json
 from tomewise.terminal.work import show_work
 
@@ -106,6 +107,8 @@ def run(
         typer.Option("--short-answers", help="Without a model, cut answers out of sentences, for metrics of answers."),
     ] = False,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask failed questions again.")] = False,
+    on: On = None,
+    workers: Workers = None,
     baseline: Baseline = None,
     by: By = None,
     as_json: Json = False,
@@ -132,6 +135,8 @@ def run(
             embedder=chosen.embedder or "bundled",
             retrieval_only=retrieval_only,
             short_answers=short_answers,
+            on=on,
+            workers=workers,
             **{name: getattr(chosen, name) for name in _SETTINGS},
         )
         results = asyncio.run(experiment.arun(on_progress=work.report, retry_failed=retry_failed))

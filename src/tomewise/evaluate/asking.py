@@ -1,0 +1,100 @@
+"""Ask a system one question over a memory, and make the row of what came out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+from tomewise.errors import ModelError
+from tomewise.evaluate.design import DEPTH, Design
+from tomewise.evaluate.digests import digest_prompts
+from tomewise.evaluate.items import Item, Prediction
+from tomewise.evaluate.memories import Memory
+from tomewise.evaluate.replay import remember_question, replay
+from tomewise.evaluate.rows import Row, read_answer_fields
+from tomewise.evaluate.usages import make_usage_record
+from tomewise.fallbacks import count_fallbacks
+from tomewise.run import open_run
+from tomewise.systems.answer import answer_question
+from tomewise.systems.kit import System
+from tomewise.systems.registry import Variant
+
+
+class Asking:
+    """Asks the systems of an experiment, whose model pays for each reply once."""
+
+    def __init__(self, experiment: Design) -> None:
+        self._experiment = experiment
+        self._prompts = digest_prompts(experiment.prompts)[:16]
+
+    async def ask(self, key: str, variant: Variant, item: Item, memory: Memory) -> Row:
+        """Ask a question and return its row, also where the question fails."""
+        row = Row(
+            key=key,
+            system=variant.name,
+            item=item,
+            asked=datetime.now(UTC).isoformat(timespec="seconds"),
+            versions=self._describe_versions(variant),
+        )
+        system = memory.systems[variant.name]
+        if isinstance(system, ModelError):
+            return replace(row, error=_describe_error(system))
+        with remember_question(), open_run() as used:
+
+            def read_usage() -> dict[str, Any]:
+                return make_usage_record(used)
+
+            try:
+                fields = await self._answer_and_rank(system, item, memory, read_usage)
+            except ModelError as error:
+                return replace(row, error=_describe_error(error), usage=read_usage())
+        return replace(row, **fields)
+
+    async def _answer_and_rank(
+        self, system: System, item: Item, memory: Memory, read_usage: Callable[[], dict[str, Any]]
+    ) -> Mapping[str, Any]:
+        """The fields of a row: the answer of a system, and a ranking where the item has gold.
+
+        The ranking is that of the system's retriever, or of what the answering call was shown.
+        """
+        if self._experiment.retrieval_only:
+            if system.retriever is None:
+                raise RuntimeError("a system without a retriever is refused before its first question")
+            with count_fallbacks() as fallbacks:
+                evidence = await system.retriever.retrieve(item.question.text, DEPTH, within=item.question.within)
+            fields: dict[str, Any] = {"resolved": True, "usage": read_usage(), "fallbacks": dict(fallbacks)}
+            prediction = Prediction()
+        else:
+            # Every question gets an answer, also a guess: the row says how sure it is, and the table shows the risk.
+            with count_fallbacks() as fallbacks:
+                answer = await answer_question(system, replace(item.question, force=True, strict=True))
+            fields = {**read_answer_fields(answer), "usage": read_usage(), "fallbacks": dict(fallbacks)}
+            if not (item.supporting or item.spans):
+                return fields
+            prediction = replace(fields["prediction"], shown=memory.find_shown(answer.evidence))
+            if system.retriever is None:
+                ranked = await asyncio.to_thread(memory.rank_sources, item.question.text, answer.evidence, DEPTH)
+                return {**fields, "prediction": replace(prediction, ranked=ranked), "ranked_by": "shown"}
+            with replay():
+                evidence = await system.retriever.retrieve(item.question.text, DEPTH, within=item.question.within)
+        ranked = await asyncio.to_thread(memory.rank_passages, item.question.text, evidence, DEPTH)
+        return {**fields, "prediction": replace(prediction, ranked=ranked)}
+
+    def _describe_versions(self, variant: Variant) -> dict[str, Any]:
+        experiment = self._experiment
+        return {
+            "tomewise": version("tomewise"),
+            "prompts": self._prompts,
+            "model": experiment.model.name,
+            "embedder": experiment.embedder.name,
+            "settings": dict(variant.settings),
+            "seed": experiment.seed,
+        }
+
+
+def _describe_error(error: ModelError) -> str:
+    return f"{type(error).__name__}: {error}"

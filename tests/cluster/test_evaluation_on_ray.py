@@ -1,0 +1,275 @@
+"""Evaluations whose memories workers build and ask: rows and tables are those of one process, whatever ends."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from tests.building import mark, play_role, role
+from tests.cluster.conftest import Nodes
+from tests.cluster.test_pooled_model import find_worker
+from tests.conftest import Ran
+from tests.language.openai_server import Behaviour, OpenAIServer, fail_with, reply_with
+from tests.texts import prose
+
+from tomewise.cluster import ray_cluster
+from tomewise.errors import MissingDependency, ModelUnavailable, TomewiseError, UsageError
+from tomewise.evaluate.experiment import Experiment
+from tomewise.evaluate.items import Dataset, Item
+from tomewise.evaluate.report import write_csv
+from tomewise.evaluate.results import find_journal
+from tomewise.evaluate.rows import make_row_record
+from tomewise.recall.flat import Dense
+from tomewise.systems.kit import Kit, System, answer_once
+from tomewise.types import Document, Question
+
+SYSTEMS = ("hybrid", "cogitorag", "raptor")
+TIMES = ("seconds", "asked", "reused")  # a reply that was kept is used again after something ended
+MARK = re.compile(r"mark[0-9a-f]{20}")
+RUN = """
+import sys
+from tests.cluster.test_evaluation_on_ray import make_killed
+
+make_killed(sys.argv[1], sys.argv[2], on="ray", workers=2).run()
+"""
+
+
+def own_recipe(kit: Kit) -> System:
+    """Retrieve a few passages."""
+    return answer_once(kit, Dense(kit.store, kit.embedder), 3, 500, selection="as found")
+
+
+def make_dataset(memories: int, words: int = 300) -> Dataset:
+    """Documents with two questions about each, asked over that document alone."""
+    documents = tuple(Document(id=f"d{number}", text=prose(number, words)) for number in range(memories))
+    items = tuple(
+        Item(
+            id=f"q{number}{turn}",
+            question=Question(text=f"What is said {turn} in the {number}th place?"),
+            answers=(document.text.split()[5],),
+            supporting=(document.id,),
+            documents=(document.id,),
+        )
+        for number, document in enumerate(documents)
+        for turn in ("first", "last")
+    )
+    return Dataset(name="town", documents=documents, items=items)
+
+
+def make_killed(out: str, url: str, **place: Any) -> Experiment:
+    """An evaluation of six memories that takes long enough for something to end meanwhile."""
+    given: dict[str, Any] = {"model": "openai:test", "base_url": url, "embedder": "hash", "passage_tokens": 64}
+    return Experiment(["raptor", "naive"], make_dataset(6), out=out, limit=4, **given, **place)
+
+
+def play(request: dict[str, Any]) -> Behaviour:
+    """Reply after a while; every reply has the mark of its request."""
+    if role(request):
+        return play_role(request, delay=0.1)
+    return reply_with(json.dumps({"answer": mark(request), "choice": None, "quotes": []}), delay=0.1)
+
+
+def read_kept(out: Path) -> set[str]:
+    """The marks of the replies that are kept."""
+    with closing(sqlite3.connect(out / "calls.tome")) as connection:
+        return {found for (reply,) in connection.execute("SELECT reply FROM calls") for found in MARK.findall(reply)}
+
+
+def wait_for(server: OpenAIServer, count: int) -> None:
+    deadline = time.monotonic() + 60
+    while len(server.requests) < count and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert len(server.requests) >= count
+
+
+def check_rows(experiment: Experiment, undisturbed: Experiment) -> None:
+    """Every row and every build stands once in the journal, and they are those of an undisturbed run."""
+    records = find_journal(experiment.out / experiment.design.name()).read()
+    counts = Counter((each["key"], each["system"]) for each in records if each["kind"] == "row")
+    assert set(counts.values()) == {1}
+    assert len(counts) == 24
+    assert list_rows(experiment) == list_rows(undisturbed)
+
+
+def drop_times(value: Any) -> Any:
+    """The value without what is measured by a clock."""
+    if isinstance(value, dict):
+        return {name: drop_times(each) for name, each in value.items() if not any(word in name for word in TIMES)}
+    return [drop_times(each) for each in value] if isinstance(value, list) else value
+
+
+def list_rows(experiment: Experiment) -> list[dict[str, Any]]:
+    return [drop_times(json.loads(json.dumps(make_row_record(row)))) for row in experiment.results.rows]
+
+
+def read_table(experiment: Experiment) -> list[dict[str, str]]:
+    lines = csv.DictReader(StringIO(write_csv(experiment.table(baseline="hybrid"))))
+    return [drop_times(line) for line in lines]
+
+
+@pytest.mark.cluster
+def test_rows_and_tables_are_those_of_one_process(nodes: object, tmp_path: Path) -> None:
+    made = [
+        Experiment([*SYSTEMS, own_recipe], make_dataset(4), embedder="hash", out=tmp_path / name, **place)
+        for name, place in (("pooled", {"on": "ray", "workers": 2}), ("alone", {}))
+    ]
+    for experiment in made:
+        experiment.run()
+    pooled, alone = made
+    assert len(alone.results.rows) == 32
+    assert list_rows(pooled) == list_rows(alone)
+    assert read_table(pooled) == read_table(alone)
+    builds = [drop_times(dict(each.results.builds)) for each in made]
+    assert builds[0] == builds[1]
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("victim", ["worker", "node"])
+def test_what_is_killed_costs_no_row_and_no_kept_reply(nodes: Nodes, tmp_path: Path, victim: str) -> None:
+    with OpenAIServer(play) as server, ThreadPoolExecutor(1) as apart:
+        node = nodes.add() if victim == "node" else None
+        experiment = make_killed(str(tmp_path / "pooled"), server.url, on="ray", workers=3 if node else 2)
+        running = apart.submit(experiment.run)
+        wait_for(server, 30)
+        kept = read_kept(tmp_path / "pooled")
+        if node:
+            nodes.cluster.remove_node(node, allow_graceful=False)
+        else:
+            os.kill(find_worker(), signal.SIGKILL)
+        before = len(server.requests)
+        running.result(120)
+        assert kept
+        assert not kept & set(map(mark, server.requests[before:])), "a kept reply was asked for again"
+        assert server.most_at_once <= 4
+        undisturbed = make_killed(str(tmp_path / "alone"), server.url)
+        undisturbed.run()
+        check_rows(experiment, undisturbed)
+
+
+@pytest.mark.cluster
+def test_without_the_desk_the_run_ends_and_the_next_one_goes_on(nodes: object, tmp_path: Path) -> None:
+    with OpenAIServer(play) as server, ThreadPoolExecutor(1) as apart:
+        running = apart.submit(make_killed(str(tmp_path), server.url, on="ray", workers=2).run)
+        wait_for(server, 30)
+        os.kill(find_worker("Desk"), signal.SIGKILL)
+        with pytest.raises(TomewiseError, match=r"the process that keeps replies .* ended"):
+            running.result(60)
+        before, kept = len(server.requests), read_kept(tmp_path)
+        assert len(make_killed(str(tmp_path), server.url).run().rows) == 24
+        assert not kept & set(map(mark, server.requests[before:])), "a kept reply was asked for again"
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGINT])
+def test_what_is_left_of_an_ended_evaluation_goes_on_without_ray(
+    nodes: object, tmp_path: Path, sign: signal.Signals
+) -> None:
+    out = tmp_path / "pooled"
+    with OpenAIServer(play) as server:
+        driver = subprocess.Popen([sys.executable, "-c", RUN, str(out), server.url], stderr=subprocess.DEVNULL)
+        wait_for(server, 30)
+        driver.send_signal(sign)
+        driver.wait(20)
+        time.sleep(3)
+        before, kept = len(server.requests), read_kept(out)
+        time.sleep(1)
+        assert len(server.requests) == before, "the workers have ended"
+        experiment, undisturbed = make_killed(str(out), server.url), make_killed(str(tmp_path / "alone"), server.url)
+        experiment.run()
+        assert not kept & set(map(mark, server.requests[before:])), "a kept reply was asked for again"
+        undisturbed.run()
+        check_rows(experiment, undisturbed)
+
+
+@pytest.mark.cluster
+def test_given_extractions_reach_the_workers(nodes: object, tmp_path: Path) -> None:
+    """And so does the reason why a system is left out."""
+    data, given = make_dataset(2), tmp_path / "openie.jsonl"
+    given.write_text(
+        "".join(
+            json.dumps({"id": each.id, "entities": ["Mara", each.id], "triples": [["Mara", "keeps", each.id]]}) + "\n"
+            for each in data.documents
+        )
+    )
+    made = [
+        Experiment(
+            ["hipporag2", "comorag", "naive"],
+            replace(data, openie=given, items=tuple(replace(item, documents=()) for item in data.items)),
+            embedder="hash",
+            out=tmp_path / name,
+            retrieval_only=True,
+            **place,
+        )
+        for name, place in (("pooled", {"on": "ray", "workers": 1}), ("alone", {}))
+    ]
+    pooled, alone = (experiment.run() for experiment in made)
+    assert pooled.refused == alone.refused
+    assert set(pooled.refused) == {"comorag"}
+    assert [list_rows(experiment) for experiment in made[:1]] == [list_rows(experiment) for experiment in made[1:]]
+
+
+@pytest.mark.cluster
+def test_what_ends_on_a_worker_is_one_line(nodes: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {"embedder": "hash", "on": "ray", "workers": 1}
+    elsewhere = ModuleType("elsewhere")
+    exec("def own(kit):\n    return None\n", elsewhere.__dict__)
+    monkeypatch.setitem(sys.modules, "elsewhere", elsewhere)
+    with pytest.raises(UsageError, match=r"the worker on .*elsewhere.*install the modules of all systems"):
+        Experiment([elsewhere.own], make_dataset(1), out=tmp_path / "elsewhere", **given).run()
+    with OpenAIServer(lambda _: fail_with(401, "no such key")) as server:
+        asked: dict[str, Any] = {"model": "openai:test", "base_url": server.url}
+        failing = Experiment(["naive"], make_dataset(4), out=tmp_path / "failing", **asked, **given)
+        with pytest.raises(ModelUnavailable, match="the first 5 questions all failed"):
+            failing.run()
+        assert not [each for each in find_journal(failing.out / failing.design.name()).read() if each["kind"] == "row"]
+
+
+def test_what_workers_cannot_do_is_one_line(tmp_path: Path) -> None:
+    def inside(kit: Kit) -> System:
+        return own_recipe(kit)
+
+    given: dict[str, Any] = {"embedder": "hash", "out": tmp_path}
+    for systems, more, line in (
+        ([inside], {"on": "ray"}, "is a function that workers cannot import"),
+        (["naive"], {"on": "ray", "max_calls": 3}, "max_calls cannot be kept over several workers"),
+        (["naive"], {"on": "ray", "api_key": "k"}, "`api_key` is not sent to workers"),
+        (["naive"], {"workers": 2}, "2 workers need a cluster"),
+        (["naive"], {"on": "spark"}, "work cannot be done on 'spark'"),
+    ):
+        with pytest.raises(UsageError, match=line):
+            Experiment(systems, make_dataset(1), **given, **more)
+
+
+def test_without_ray_the_line_names_the_command_that_installs_it(
+    command: Callable[..., Ran], here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ray_cluster, "find_spec", lambda _: None)
+    ran = command("eval", "run", "naive", "--data", "sample", "--embedder", "hash", "--on", "ray")
+    assert ran.code == MissingDependency.exit_code
+    assert 'run `pip install "tomewise[ray]"`' in ran.err
+
+
+@pytest.mark.cluster
+def test_the_command_prints_its_table_alone(nodes: object, command: Callable[..., Ran], here: Path) -> None:
+    ran = command(
+        "eval", "run", "naive", "--data", "sample", "--embedder", "hash", "--on", "ray", "--workers", 2, "--json"
+    )
+    assert (ran.code, ran.err) == (0, ""), ran
+    assert ran.out.startswith("{")
