@@ -97,7 +97,7 @@ def find_database(address: str | PathLike[str]) -> DatabaseAddress | None:
 
 
 def _join(host: str, path: str, query: str) -> str:
-    """An address with its slashes, which `urlunsplit` leaves out where there is no host."""
+    """An address with its slashes, which `urlunsplit` leaves out without a host."""
     return f"postgresql://{host}{path}" + (f"?{query}" if query else "")
 
 

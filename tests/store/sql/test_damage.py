@@ -14,7 +14,13 @@ from tomewise.errors import StoreError
 from tomewise.memory.build_records import record_build
 from tomewise.store.lookups import read_vectors
 from tomewise.store.records import SESSIONS, SETTINGS
-from tomewise.store.sql.damage import find_contradiction, find_damaged_index, find_damaged_row, name_damage
+from tomewise.store.sql.damage import (
+    SEQUENCE_CONTRADICTIONS,
+    find_contradiction,
+    find_damaged_index,
+    find_damaged_row,
+    name_damage,
+)
 from tomewise.store.sql.schema import TABLES, nodes
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.types import Document
@@ -40,7 +46,7 @@ def run(path: Path, statement: str) -> None:
 def test_a_sound_file_has_no_damage(path: Path, store: SqlStore) -> None:
     with store.read() as connection:
         assert find_damaged_row(connection, TABLES.tables.values()) == ""
-        assert find_contradiction(connection) == ""
+        assert find_contradiction(connection, SEQUENCE_CONTRADICTIONS) == ""
         assert find_damaged_index(connection) == ""
     assert store.find_damage() == ""
 

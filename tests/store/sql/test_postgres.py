@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -19,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.conftest import Ran
-from tests.postgres_server import Server
+from tests.postgres_server import Server, run_server
 from tests.store.contract import CHECKS, MakeStore, add, assert_arrays_follow, remove
 
 from tomewise import extras
@@ -104,21 +103,21 @@ def scores(store: SqlStore) -> list[tuple[str, float]]:
 
 
 def test_scopes_are_equal_on_both(make: Callable[..., SqlStore], tmp_path: Path) -> None:
-    file, other = SqlStore.open(tmp_path / "a.tome"), make()
+    file, stored = SqlStore.open(tmp_path / "a.tome"), make()
     metadata = [
         {"year": 1911, "kind": "Log", "open": True}, {"year": 1911.5, "kind": ["log", "Map"], "open": False},
         {"year": "1911", "kind": [], "title": "own"}, {},
     ]  # fmt: skip
-    for store in (file, other):
+    for store in (file, stored):
         add(store, *(Document(id=f"d{n}", text=f"text {n}", title=f"T{n}", metadata=m) for n, m in enumerate(metadata)))
     for field in ("year", "kind", "open", "title", "none"):
         for operator in ("=", "!=", "<", "<=", ">", ">="):
             for value in (1911, 1911.5, "1911", "Log", True, False, "T1", "own", 10**30):
                 scope = Scope(where=(Condition(field, operator, value),))
-                ids = [[record.id for record in store.documents(scope)] for store in (file, other)]
+                ids = [[record.id for record in store.documents(scope)] for store in (file, stored)]
                 assert ids[0] == ids[1], (field, operator, value)
     scope = Scope(documents=frozenset({"d0", "d2"}))
-    for store in (file, other):
+    for store in (file, stored):
         assert len(store.lexical("text", 9, within=scope)) == 2
         keys = store.keys_within(scope, "words")
         assert keys is not None
@@ -203,26 +202,31 @@ def test_one_writer_at_a_time_and_replies_do_not_wait(make: Callable[..., SqlSto
         pass
 
 
-def _add_and_remove(url: str, cache: str, number: int) -> None:
-    os.environ["TOMEWISE_CACHE"] = f"{cache}/{number}"
-    store = SqlStore.open(find_place(url))
-    for turn in range(4):
-        add(store, Document(id=f"d{number}-{turn}", text=f"{number} {turn} tide harbour lamp"))
-        if turn % 2:
-            remove(store, f"d{number}-{turn - 1}")
-    store.close()
+WORKER = """
+import sys
+from tests.store.contract import add, remove
+from tomewise.store.address import find_place
+from tomewise.store.sql.sql_store import SqlStore
+from tomewise.types import Document
+store, number = SqlStore.open(find_place(sys.argv[1])), sys.argv[2]
+for turn in range(4):
+    add(store, Document(id=f"d{number}-{turn}", text=f"{number} {turn} tide harbour lamp"))
+    if turn % 2:
+        remove(store, f"d{number}-{turn - 1}")
+store.close()
+"""
 
 
 def test_four_processes_add_and_remove_at_once(make: Callable[..., SqlStore], database: str, tmp_path: Path) -> None:
     make("many").close()
-    context = multiprocessing.get_context("spawn")
-    url = f"{database}#many"
-    workers = [context.Process(target=_add_and_remove, args=(url, str(tmp_path), number)) for number in range(4)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(60)
-    assert [worker.exitcode for worker in workers] == [0] * 4
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WORKER, f"{database}#many", str(number)],
+            env={**os.environ, "TOMEWISE_CACHE": str(tmp_path / str(number))},
+        )
+        for number in range(4)
+    ]
+    assert [worker.wait(120) for worker in workers] == [0] * 4
     alone = make("alone")
     for number in range(4):
         add(alone, *(Document(id=f"d{number}-{turn}", text=f"{number} {turn} tide harbour lamp") for turn in (1, 3)))
@@ -237,10 +241,10 @@ def test_another_machine_sees_each_change(
     here = make("both")
     monkeypatch.setenv("TOMEWISE_CACHE", str(tmp_path / "elsewhere"))
     there = make("both")
-    for store, other in ((here, there), (there, here), (here, there)):
+    for store, second in ((here, there), (there, here), (here, there)):
         add(store, Document(id=f"d{time.monotonic_ns()}", text="tide and lamp"))
         remove(store, "one")
-        fill(other)
+        fill(second)
         for each in (here, there):
             assert_arrays_follow(each)
             assert len(each.lexical("tide lamp fog", 99)) == sum("tide" in p.text or "lamp" in p.text or "fog" in p.text
@@ -276,8 +280,6 @@ def test_a_killed_writer_leaves_what_it_committed(make: Callable[..., SqlStore],
 
 
 def test_a_server_that_restarts_is_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tests.postgres_server import run_server
-
     monkeypatch.setenv("TOMEWISE_CACHE", str(tmp_path))
     with run_server() as server:
         store = SqlStore.open(find_place(f"{server.url}#novels"))
@@ -324,6 +326,17 @@ def test_no_such_database_user_or_tome(database: str, make: Callable[..., SqlSto
         make("novels", create=False)
     with pytest.raises(StoreError, match="is not a tome"):
         make("information_schema")
+
+
+def test_a_wrong_password_is_named_and_not_shown() -> None:
+    with run_server() as server:
+        run_sql(server.url, "CREATE ROLE ada LOGIN PASSWORD 'right-word'")
+        (server.folder / "data" / "pg_hba.conf").write_text("local all ada scram-sha-256\nlocal all all trust\n")
+        server.run("pg_ctl", "reload", "-D", str(server.folder / "data"))
+        address = f"postgresql://ada:wrong-word@/postgres?host={server.folder}#novels"
+        with pytest.raises(StoreError, match="did not let you in") as caught:
+            SqlStore.open(find_place(address))
+        assert "wrong-word" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ['no"vels', "a" * 64, "pg_temp", "1st", "a b", "é" * 32])
@@ -401,15 +414,15 @@ def test_a_lost_tome_is_named(make: Callable[..., SqlStore], database: str) -> N
 
 def test_too_many_connections(postgres_server: Server, make: Callable[..., SqlStore], database: str) -> None:
     make("busy").close()
-    held: list[psycopg.Connection] = []
+    taken: list[psycopg.Connection] = []
     try:
         for _ in range(70):
             with suppress(psycopg.OperationalError):
-                held.append(psycopg.connect(postgres_server.url))
+                taken.append(psycopg.connect(postgres_server.url))
         with pytest.raises(StoreError, match="too many connections"):
             make("busy")
     finally:
-        for connection in held:
+        for connection in taken:
             connection.close()
 
 

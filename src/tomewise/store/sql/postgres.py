@@ -122,7 +122,7 @@ class PostgresDialect:
 
     @classmethod
     def open(cls, place: DatabaseAddress, *, create: bool, read_only: bool) -> PostgresDialect:
-        """Open the tome; make it if needed. Raises Locked, and StoreError if there is no tome and none is made."""
+        """Open the tome; make it if needed. Raises Locked, and StoreError where neither is possible."""
         engine = postgres_server.make_engine(place)
         try:
             identity, may_only_read = postgres_server.prepare(engine, place, create=create and not read_only)

@@ -180,7 +180,7 @@ def read(engine: Engine) -> Iterator[Connection]:
 @contextmanager
 def write(engine: Engine, address: DatabaseAddress, *, wait: bool = True, alone: bool = True) -> Iterator[Connection]:
     """One write transaction; with `alone` the only one of its tome. Raises Locked if its turn does not come."""
-    # Each statement must see what the writer before has committed, so this is no one moment.
+    # Each statement must see what the writer before has committed: not those of one moment.
     with engine.connect().execution_options(isolation_level="READ COMMITTED") as connection, connection.begin():
         if alone:
             key = make_lock_key(address.tome, "transaction")
@@ -237,7 +237,7 @@ def translate_errors(address: DatabaseAddress) -> Iterator[None]:
 
 
 def _translate(address: DatabaseAddress, error: psycopg.Error) -> StoreError | None:
-    code = error.sqlstate or ""
+    code, is_operational = error.sqlstate or "", isinstance(error, psycopg.OperationalError)
     reason = hide_credentials(" ".join(str(error.diag.message_primary or error).split()))
     if code in ("55P03", "40P01"):
         return Locked(f"{address} is being written by another program: try again when it has finished")
@@ -254,15 +254,15 @@ def _translate(address: DatabaseAddress, error: psycopg.Error) -> StoreError | N
         return StoreError(f"{address} may only be read ({reason}): name the main server to write")
     if code in ("42P01", "3F000"):
         return StoreError(f"{address} is not there any more ({reason}): open a tome that is")
-    if code == "28P01" or "password" in reason:
+    if code == "28P01" or (is_operational and "password" in reason):
         return StoreError(
             f"{address} did not let you in ({reason}): check user and password, which PGPASSWORD may hold"
         )
-    if code == "3D000" or "does not exist" in reason:
+    if code == "3D000" or (is_operational and "does not exist" in reason):
         return StoreError(f"{address} was not found ({reason}): check the name of database and user")
     if "NUL" in reason:
         return StoreError(f"{address} takes no text with a NUL character: take it out")
-    if isinstance(error, psycopg.OperationalError):
+    if is_operational:
         return StoreError(f"{address} cannot be reached or was lost ({reason}): check that the server runs, then go on")
     return None
 
