@@ -512,7 +512,7 @@ def test_a_password_that_is_not_encoded_is_refused_and_not_shown(address: str) -
 
 
 def test_an_option_that_the_driver_does_not_know_is_named() -> None:
-    with pytest.raises(StoreError, match=r"no address that the driver reads .*nonsense"):
+    with pytest.raises(StoreError, match=r"the driver does not know this address, .*nonsense"):
         SqlStore.open(find_place("postgresql://localhost/db?nonsense=1#t"))
 
 
@@ -540,8 +540,8 @@ def test_a_damaged_file_of_words_is_made_again(make: Callable[..., SqlStore]) ->
     store.close()
     file = store.cache_folder / "words.sqlite"
     file.write_bytes(b"no database" * 1000)
-    other = make("words")
-    assert search_ids(other, "dog") == ["two"]
+    reopened = make("words")
+    assert search_ids(reopened, "dog") == ["two"]
     assert file.read_bytes().startswith(b"SQLite format 3")
 
 

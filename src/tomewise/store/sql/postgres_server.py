@@ -91,7 +91,7 @@ def make_engine(address: DatabaseAddress) -> Engine:
             )
         except psycopg.ProgrammingError as error:  # nothing was sent yet
             raise StoreError(
-                f"{address} is no address that the driver reads ({hide_credentials(str(error).strip())}): write it as "
+                f"the driver does not know this address, {address} ({hide_credentials(str(error).strip())}): write it as "
                 "postgresql://host:5432/database#novels"
             ) from None
         # Nothing but the tome: a table of this name in another schema must not be taken for one of its own.
