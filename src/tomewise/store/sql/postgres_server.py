@@ -91,8 +91,8 @@ def make_engine(address: DatabaseAddress) -> Engine:
             )
         except psycopg.ProgrammingError as error:  # nothing was sent yet
             raise StoreError(
-                f"the driver does not know this address, {address} ({hide_credentials(str(error).strip())}): write it as "
-                "postgresql://host:5432/database#novels"
+                f"the driver does not know this address, {address} ({hide_credentials(str(error).strip())}): "
+                "write it as postgresql://host:5432/database#novels"
             ) from None
         # Nothing but the tome: a table of this name in another schema must not be taken for one of its own.
         connection.execute(sql.SQL("SET search_path TO {}").format(sql.Identifier(address.tome or "pg_catalog")))
