@@ -7,14 +7,16 @@ from dataclasses import dataclass, field
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TypeAlias
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
 from tomewise.credentials import remember_credentials
 from tomewise.errors import UsageError
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 _POSTGRES = "postgresql", "postgres"
-_SECRET = "password", "sslpassword", "passfile", "sslkey"  # the parameters that no message shows
+# The parameters that no message shows.
+_SECRET = "password", "sslpassword", "passfile", "sslkey", "oauth_client_secret", "scram_client_key", "scram_server_key"
+_MISSPELT = re.compile(r"%(?![0-9A-Fa-f]{2})|%00|\s")  # the driver would refuse these, and show the password
 _NAME = re.compile(r"[^\W\d][\w-]*")
 _LONGEST = 63  # bytes of a name in PostgreSQL, which cuts a longer one in silence
 
@@ -79,10 +81,12 @@ def find_database(address: str | PathLike[str]) -> DatabaseAddress | None:
         parts = urlsplit(text)
         password, host = parts.password, parts.netloc.rpartition("@")[2]
         _ = parts.port
+        if _MISSPELT.search(text.partition("#")[0]) or _has_stray_at(parts):
+            raise ValueError
     except ValueError:
         raise UsageError(
-            "the address of the database cannot be read: write it as postgresql://user@host:5432/database#novels, "
-            "with %23, %2F and %40 for #, / and @ in a user or a password"
+            "the address of the database cannot be read: write it as postgresql://host:5432/database#novels, "
+            "with %23, %2F, %3F, %40, %25 and %20 for #, /, ?, @, % and a space in a user or a password"
         ) from None
     queries = parse_qsl(parts.query, keep_blank_values=True)
     for secret in (password, *(value for name, value in queries if name in _SECRET)):
@@ -94,6 +98,12 @@ def find_database(address: str | PathLike[str]) -> DatabaseAddress | None:
         check_name(tome)
     shown = _join(user + host, parts.path, query)
     return DatabaseAddress(_join(parts.netloc, parts.path, parts.query), tome, shown + (f"#{tome}" if tome else ""))
+
+
+def _has_stray_at(parts: SplitResult) -> bool:
+    """Whether there is an @ behind the host: a password with a bare /, ? or # ends the host, and would be shown."""
+    names = [pair.partition("=")[0] for pair in parts.query.split("&")]
+    return any("@" in each for each in (parts.path, parts.fragment, *names))
 
 
 def _join(host: str, path: str, query: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -497,3 +498,70 @@ async def test_two_servers_share_a_database(database: str, tmp_path: Path, monke
     assert second.names() == []
     await first.close()
     await second.close()
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["u:p%zzsecret@h/db#t", "u:p%00secret@h/db#t", "u:secret w@h/db#t", "u:12/secret@h/db#t", "u:12#secret@h/db#t",
+     "u:12?secret@h/db#t", "h/db?password=secret%zz#t"],
+)  # fmt: skip
+def test_a_password_that_is_not_encoded_is_refused_and_not_shown(address: str) -> None:
+    with pytest.raises(UsageError, match="cannot be read: write it as") as caught:
+        find_place(f"postgresql://{address}")
+    assert "secret" not in str(caught.value)
+
+
+def test_an_option_that_the_driver_does_not_know_is_named() -> None:
+    with pytest.raises(StoreError, match=r"the driver does not know this address, .*nonsense"):
+        SqlStore.open(find_place("postgresql://localhost/db?nonsense=1#t"))
+
+
+def search_ids(store: SqlStore, word: str) -> list[str]:
+    passages = store.passages()
+    return sorted(passages[key].document for key, _ in store.lexical(word, 9))
+
+
+def test_words_follow_a_database_that_gives_keys_again(make: Callable[..., SqlStore], database: str) -> None:
+    """As one that was restored from a backup: the key of a passage is that of another one by then."""
+    store = make("again")
+    fill(store)
+    [(key, _)] = store.lexical("dog", 9)
+    remove(store, "two")
+    run_sql(database, f"UPDATE again.nodes SET key = {key} WHERE layer = 'passages' AND text LIKE '%lamp%'")
+    assert search_ids(store, "lamp") == ["three"]
+    assert search_ids(store, "harbour") == ["one"]
+    assert search_ids(store, "dog") == []
+
+
+def test_a_damaged_file_of_words_is_made_again(make: Callable[..., SqlStore]) -> None:
+    store = make("words")
+    fill(store)
+    assert search_ids(store, "dog") == ["two"]
+    store.close()
+    file = store.cache_folder / "words.sqlite"
+    file.write_bytes(b"no database" * 1000)
+    reopened = make("words")
+    assert search_ids(reopened, "dog") == ["two"]
+    assert file.read_bytes().startswith(b"SQLite format 3")
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), 10**400, [1, 10**400]])
+def test_a_number_that_json_cannot_hold_is_refused(make: Callable[..., SqlStore], number: float) -> None:
+    store = make()
+    with pytest.raises(ReadingError, match="'odd' holds no finite number as its 'n'"):
+        add(store, Document(id="odd", text="fog", metadata={"n": number}))
+
+
+@pytest.mark.parametrize(
+    ("table", "field", "value"), [("nodes", "key", "x"), ("nodes", "level", 1.5), ("nodes", "text", 5)]
+)
+def test_lines_with_a_value_of_another_kind_are_refused(
+    make: Callable[..., SqlStore], database: str, table: str, field: str, value: object
+) -> None:
+    store = make("source")
+    fill(store)
+    rows = [json.loads(line) for line in store.dump()]
+    lines = [json.dumps(row | ({field: value} if row.get("table") == table else {})).encode() for row in rows]
+    with pytest.raises(StoreError, match="hold a row that cannot be written"):
+        SqlStore.restore(find_place(f"{database}#target"), lines)
+    assert not exists(find_place(f"{database}#target"))

@@ -1,7 +1,7 @@
 """The words of the passages of a database, in an SQLite file of this machine: BM25 as in a file, and nothing is sent.
 
-The file follows the database: its mark says which passages it holds. A passage keeps its text as long as its key, so
-what differs is found by the keys alone.
+The file follows the database: its mark says which passages it holds, and each has a stamp of what its text depends on.
+Keys alone would not do: a database that was restored from a backup gives keys again, to other passages.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -25,15 +25,17 @@ FILE = "words.sqlite"
 FILE_NAMES = r"words\.sqlite(?:-journal)?"
 _MAKE = (
     "CREATE VIRTUAL TABLE IF NOT EXISTS lexical USING fts5(text, tokenize='porter unicode61 remove_diacritics 2')",
+    "CREATE TABLE IF NOT EXISTS stamps (key INTEGER PRIMARY KEY, stamp INTEGER NOT NULL)",
     "CREATE TABLE IF NOT EXISTS mark (words INTEGER NOT NULL)",
 )
 _BATCH = 5_000
+_DAMAGE = sqlite3.DatabaseError, sqlite3.IntegrityError  # a lock or a full disk is another
 T = TypeVar("T")
-Source = tuple[int, Callable[[], set[int]], Callable[[list[int]], Iterable[tuple[int, str]]]]
+Source = tuple[int, Callable[[], dict[int, int]], Callable[[list[int]], Iterable[tuple[int, str]]]]
 
 
 class LocalWords:
-    """The index of one tome. What the database holds comes as a `Source`: its mark, its keys, the texts of keys."""
+    """The index of one tome. What the database holds comes as a `Source`: its mark, stamps by key, texts of keys."""
 
     def __init__(self, folder: FolderBeside) -> None:
         self._folder = folder
@@ -51,39 +53,61 @@ class LocalWords:
     def close(self) -> None:
         """Close the file."""
         with self._guard:
-            if self._engine is not None:
-                self._engine.dispose()
-                self._engine = None
+            self._forget()
 
     def _ask(self, source: Source, ask: Callable[[Connection], T]) -> T:
         """What the file answers once it holds what the database holds; without a usable file, memory."""
         with self._guard:
-            try:
-                with self._begin() as connection:
-                    _bring_up(connection, source)
-                    return ask(connection)
-            except (DBAPIError, sqlite3.Error, OSError) as error:  # damaged, on a full disk, or not to be written
-                if isinstance(error, DBAPIError) and not isinstance(error.orig, sqlite3.Error):
-                    raise
-            self._engine = _make_engine(":memory:")
-            with self._begin() as connection:
-                _bring_up(connection, source)
-                return ask(connection)
+            for path in (FILE, FILE, None):
+                try:
+                    return self._ask_file(path, source, ask)
+                except (DBAPIError, sqlite3.Error, OSError) as error:  # damaged, on a full disk, or not to be written
+                    cause = error.orig if isinstance(error, DBAPIError) else error
+                    if not isinstance(cause, sqlite3.Error | OSError) or path is None:
+                        raise
+                    self._forget()
+                    if type(cause) in _DAMAGE:
+                        self._delete()
+            raise AssertionError("memory answers or raises")
 
-    @contextmanager
-    def _begin(self) -> Iterator[Connection]:
+    def _ask_file(self, name: str | None, source: Source, ask: Callable[[Connection], T]) -> T:
         if self._engine is None:
-            self._folder.make()
-            self._engine = _make_engine(str(Path(self._folder.path) / FILE))
-        with self._engine.connect() as connection:
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-            driver = connection.connection.driver_connection
-            assert isinstance(driver, sqlite3.Connection)
-            try:
-                yield connection
-                driver.commit()
-            finally:
-                driver.rollback()
+            self._engine = self._open(name)
+        with _begin(self._engine, "BEGIN") as connection:  # searches of several processes wait for no other
+            if _read_mark(connection) == source[0]:
+                return ask(connection)
+        with _begin(self._engine, "BEGIN IMMEDIATE") as connection:
+            _bring_up(connection, source)
+            return ask(connection)
+
+    def _open(self, name: str | None) -> Engine:
+        if name is None:
+            return _make_engine(":memory:")
+        self._folder.make()
+        return _make_engine(str(Path(self._folder.path) / name))
+
+    def _forget(self) -> None:
+        if self._engine is not None:
+            self._engine.dispose()
+            self._engine = None
+
+    def _delete(self) -> None:
+        for name in (f"{FILE}-journal", FILE):
+            with suppress(OSError):
+                self._folder.delete(name)
+
+
+@contextmanager
+def _begin(engine: Engine, how: str) -> Iterator[Connection]:
+    with engine.connect() as connection:
+        connection.exec_driver_sql(how)
+        driver = connection.connection.driver_connection
+        assert isinstance(driver, sqlite3.Connection)
+        try:
+            yield connection
+            driver.commit()
+        finally:
+            driver.rollback()
 
 
 def _make_engine(path: str) -> Engine:
@@ -94,19 +118,30 @@ def _make_engine(path: str) -> Engine:
     return create_engine(f"sqlite+pysqlite:///{path}", creator=connect, poolclass=StaticPool)
 
 
+def _read_mark(connection: Connection) -> int | None:
+    """Which state of the database the file holds; None for a new file."""
+    if connection.exec_driver_sql("SELECT 1 FROM sqlite_master WHERE name = 'mark'").scalar() is None:
+        return None
+    found: int | None = connection.exec_driver_sql("SELECT words FROM mark").scalar()
+    return found
+
+
 def _bring_up(connection: Connection, source: Source) -> None:
-    mark, read_keys, read_texts = source
+    mark, read_stamps, read_texts = source
     for statement in _MAKE:
         connection.exec_driver_sql(statement)
-    if connection.exec_driver_sql("SELECT words FROM mark").scalar() == mark:
+    if _read_mark(connection) == mark:  # another process was faster
         return
-    wanted = read_keys()
-    known = {key for (key,) in connection.exec_driver_sql("SELECT id FROM lexical_docsize")}
-    gone = [(key,) for key in known - wanted]
+    wanted = read_stamps()
+    known = dict(map(tuple, connection.exec_driver_sql("SELECT key, stamp FROM stamps")))
+    gone = [(key,) for key, stamp in known.items() if wanted.get(key) != stamp]
     if gone:
         connection.exec_driver_sql("DELETE FROM lexical WHERE rowid = ?", gone)
-    missing = sorted(wanted - known)
+        connection.exec_driver_sql("DELETE FROM stamps WHERE key = ?", gone)
+    missing = sorted(key for key, stamp in wanted.items() if known.get(key) != stamp)
     for start in range(0, len(missing), _BATCH):
-        SqliteDialect.index_words(connection, list(read_texts(missing[start : start + _BATCH])))
+        keys = missing[start : start + _BATCH]
+        SqliteDialect.index_words(connection, list(read_texts(keys)))
+        connection.exec_driver_sql("INSERT INTO stamps VALUES (?, ?)", [(key, wanted[key]) for key in keys])
     connection.exec_driver_sql("DELETE FROM mark")
     connection.exec_driver_sql("INSERT INTO mark (words) VALUES (?)", (mark,))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import secrets
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ from tomewise.store.sql.local_words import FILE_NAMES as WORDS_NAMES
 from tomewise.store.sql.local_words import LocalWords, Source
 from tomewise.store.sql.mirror import FILE_NAMES, Keys, Rows
 from tomewise.store.sql.node_rows import join_indexed_text
-from tomewise.store.sql.row_values import RESTORE, Misfit, RowNumber, RowVector, RowWhole, encode_json
+from tomewise.store.sql.row_values import RESTORE, STREAMED, Misfit, RowNumber, RowVector, RowWhole, encode_json
 from tomewise.store.sql.schema import LATEST, TABLES, documents, nodes
 from tomewise.types import Condition, Document
 
@@ -82,6 +83,12 @@ ELSE jsonb_build_object('title', documents.title) || documents.metadata::jsonb E
 LATERAL jsonb_array_elements(CASE jsonb_typeof(field.value) WHEN 'array' THEN field.value
 ELSE jsonb_build_array(field.value) END) AS item WHERE field.key = :field"""
 _LARGEST = 2**63 - 1
+_LARGEST_FLOAT = sys.float_info.max
+# What the indexed text of a passage depends on, as a number; its id is a digest of its own text.
+_STAMPS = """
+SELECT nodes.key, hashtextextended(concat_ws(chr(31), nodes.id, nodes.data, documents.title), 0)
+FROM nodes JOIN documents ON documents.key = nodes.document WHERE layer = {}
+"""
 _TEXTS = (
     select(nodes.c.key, documents.c.title, nodes.c.data, nodes.c.text)
     .join(documents, documents.c.key == nodes.c.document)
@@ -113,7 +120,8 @@ class PostgresDialect:
         self.read_only = read_only
         folder = find_cache_folder() / "databases"
         self.cache = FolderBeside(folder / identity, "-cache", f"{FILE_NAMES}|{WORDS_NAMES}|{_LOCK}")
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with suppress(OSError):  # where nothing can be written, the arrays and words are read anew
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._place = place
         self._engine = engine
         self._words = LocalWords(self.cache)
@@ -243,7 +251,7 @@ class PostgresDialect:
         """The first row with a value that does not fit its column, with its remedy; empty if all fit."""
         for table in TABLES.tables.values():
             listed = ", ".join(f'"{column.name}"' for column in table.c)
-            rows = connection.exec_driver_sql(f'SELECT {listed} FROM "{table.name}"')
+            rows = connection.exec_driver_sql(f'SELECT {listed} FROM "{table.name}"', execution_options=STREAMED)
             if found := find_misfit_row(table, rows):
                 return found
         return ""
@@ -356,6 +364,10 @@ class PostgresDialect:
             raise ReadingError(
                 f"{document.id!r} holds a NUL character, which PostgreSQL does not take: take it out of the file"
             )
+        for name, value in document.metadata.items():
+            items = [value] if isinstance(value, str | int | float) else value
+            if not all(isinstance(item, str) or abs(item) <= _LARGEST_FLOAT for item in items):  # NaN is not either
+                raise ReadingError(f"{document.id!r} holds no finite number as its {name!a}: take it out of the file")
 
     @staticmethod
     def upsert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -398,7 +410,7 @@ class PostgresDialect:
                 copy.set_types([_TYPES[table, name] for name in names])
                 for row in rows:
                     copy.write_row(row)
-        except (psycopg.DataError, psycopg.IntegrityError) as error:
+        except (psycopg.DataError, psycopg.IntegrityError, TypeError) as error:  # TypeError: from the driver
             if "NUL" in str(error):
                 raise StoreError("a text holds a NUL character, which PostgreSQL does not take: take it out") from None
             raise ValueError(str(error)) from error
@@ -474,16 +486,14 @@ class PostgresDialect:
     def _find_source(connection: Connection) -> Source:
         mark = int(connection.exec_driver_sql("SELECT words FROM tomewise").scalar_one())
 
-        def read_keys() -> set[int]:
-            return {
-                key for (key,) in _stream(connection, "SELECT key FROM nodes WHERE layer = {}", (PASSAGES,), ["int8"])
-            }
+        def read_stamps() -> dict[int, int]:
+            return dict(_stream(connection, _STAMPS, (PASSAGES,), ["int8", "int8"]))
 
         def read_texts(keys: list[int]) -> Iterable[tuple[int, str]]:
             rows = connection.execute(_TEXTS, {"keys": keys})
             return ((key, join_indexed_text(title, data, text)) for key, title, data, text in rows)
 
-        return mark, read_keys, read_texts
+        return mark, read_stamps, read_texts
 
 
 def _find_driver(connection: Connection) -> psycopg.Connection:

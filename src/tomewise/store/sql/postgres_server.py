@@ -15,6 +15,7 @@ from sqlalchemy.exc import DBAPIError
 from tomewise.credentials import hide_credentials
 from tomewise.errors import Locked, StoreError
 from tomewise.store.address import DatabaseAddress
+from tomewise.store.sql.row_values import RESTORE
 from tomewise.store.sql.schema import LATEST
 
 _CONNECT_SECONDS = 10
@@ -84,9 +85,15 @@ def make_engine(address: DatabaseAddress) -> Engine:
     """Connections to the database in which the names of tables are those of the tome. Connects to nothing yet."""
 
     def connect() -> psycopg.Connection:
-        connection = psycopg.connect(
-            address.database, connect_timeout=_CONNECT_SECONDS, application_name="tomewise", autocommit=True
-        )
+        try:
+            connection = psycopg.connect(
+                address.database, connect_timeout=_CONNECT_SECONDS, application_name="tomewise", autocommit=True
+            )
+        except psycopg.ProgrammingError as error:  # nothing was sent yet
+            raise StoreError(
+                f"the driver does not know this address, {address} ({hide_credentials(str(error).strip())}): "
+                "write it as postgresql://host:5432/database#novels"
+            ) from None
         # Nothing but the tome: a table of this name in another schema must not be taken for one of its own.
         connection.execute(sql.SQL("SET search_path TO {}").format(sql.Identifier(address.tome or "pg_catalog")))
         connection.autocommit = False
@@ -262,6 +269,8 @@ def _translate(address: DatabaseAddress, error: psycopg.Error) -> StoreError | N
         return StoreError(f"{address} was not found ({reason}): check the name of database and user")
     if "NUL" in reason:
         return StoreError(f"{address} takes no text with a NUL character: take it out")
+    if code.startswith("22"):  # such as NaN in JSON, which a file may hold
+        return StoreError(f"{address} holds a value that PostgreSQL cannot read ({reason}): {RESTORE}")
     if is_operational:
         return StoreError(f"{address} cannot be reached or was lost ({reason}): check that the server runs, then go on")
     return None

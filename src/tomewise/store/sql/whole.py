@@ -21,7 +21,7 @@ from tomewise.errors import StoreError
 from tomewise.store.export import write_line
 from tomewise.store.sql.damage import find_contradiction
 from tomewise.store.sql.node_rows import join_indexed_text
-from tomewise.store.sql.row_values import Misfit, RowObject, RowVector, decode_object, encode_json
+from tomewise.store.sql.row_values import STREAMED, Misfit, RowObject, RowVector, decode_object, encode_json
 from tomewise.store.sql.schema import LATEST, TABLES, documents, meta, nodes, spaces
 
 if TYPE_CHECKING:
@@ -46,7 +46,9 @@ def write_lines(connection: Connection, dialect: Dialect) -> Iterator[str]:
     for table in TABLES.tables.values():
         if table is spaces:
             continue
-        for row in connection.execute(select(table).order_by(*table.primary_key)).mappings():
+        for row in connection.execute(
+            select(table).order_by(*table.primary_key), execution_options=STREAMED
+        ).mappings():
             if table.name == "meta" and row["key"] == _OWN:
                 continue
             yield _write_row(table.name, row)
@@ -178,7 +180,7 @@ def _renew_spaces(connection: Connection, dialect: Dialect) -> None:
 def _index_passages(connection: Connection, dialect: Dialect) -> None:
     columns = (nodes.c.key, documents.c.title, nodes.c.data, nodes.c.text)
     query = select(*columns).join(documents, documents.c.key == nodes.c.document).order_by(nodes.c.key)
-    for batch in connection.execute(query).partitions(_BATCH):
+    for batch in connection.execute(query, execution_options=STREAMED).partitions(_BATCH):
         dialect.index_words(
             connection, [(key, join_indexed_text(title, data, text)) for key, title, data, text in batch]
         )
