@@ -68,6 +68,12 @@ class ModelParts:
             short_answers=self.short_answers,
         )
 
+    def write_prompts(self, folder: Path) -> Path | None:
+        """Write the user's own prompts into a folder. Returns it, or None if there are none."""
+        for name, text in self.prompts.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        return folder if self.prompts else None
+
     def list_specs(self) -> list[ModelSpec]:
         """The chat models, each with its address. Raises UsageError."""
         home = find_provider(self.model, self.models)
@@ -236,9 +242,7 @@ class Worker:
                 raise UsageError(f"{error}: install the modules of all systems on every machine") from error
             parts, model = self._parts.model or ModelParts(), self._model
             with TemporaryDirectory(prefix="tomewise-") as folder:
-                for name, text in parts.prompts.items():
-                    Path(folder, name).write_text(text, encoding="utf-8")
-                prompts = Path(folder) if parts.prompts else None
+                prompts = parts.write_prompts(Path(folder))
                 place = Workplace(embedder=self._embedder, model=model, prompts=prompts, limit=parts.limit)
                 await function(place, desk, work)
         except Exception as error:  # noqa: BLE001 - the driver raises it
