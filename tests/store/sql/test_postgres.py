@@ -30,6 +30,7 @@ from tomewise.store.address import find_database, find_place
 from tomewise.store.export import export
 from tomewise.store.records import SETTINGS
 from tomewise.store.rights import hold_session, work_alone
+from tomewise.store.sql.postgres_server import make_lock_key
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.tome.open_store import copy_tome, delete_tome, exists, list_tomes, move_tome
 from tomewise.types import Condition, Document, Scope
@@ -207,6 +208,7 @@ WORKER = """
 import sys
 from tests.store.contract import add, remove
 from tomewise.store.address import find_place
+from tomewise.store.sql.postgres_server import make_lock_key
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.types import Document
 store, number = SqlStore.open(find_place(sys.argv[1])), sys.argv[2]
@@ -257,6 +259,7 @@ KILLED = """
 import sys
 from tests.store.contract import add
 from tomewise.store.address import find_place
+from tomewise.store.sql.postgres_server import make_lock_key
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.types import Document
 store = SqlStore.open(find_place(sys.argv[1]))
@@ -474,6 +477,21 @@ def test_a_file_needs_no_driver(tmp_path: Path) -> None:
         "sys.exit(any(name.partition('.')[0] in ('psycopg', 'pgvector') for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code, tmp_path / "a.tome"]).returncode == 0
+
+
+def test_a_right_that_was_lost_is_noticed_before_a_write(
+    make: Callable[..., SqlStore], postgres_server: Server
+) -> None:
+    store = make()
+    ended = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE ((classid::bigint << 32) | objid::bigint) = %s"
+    with work_alone(store, "add"), psycopg.connect(postgres_server.url, autocommit=True) as owner:
+        add(store, Document(id="one", text="Ada kept the light."))
+        tome = find_database(store.address).tome
+        assert owner.execute(ended, (make_lock_key(tome, "writer"),)).fetchall() == [(True,)]
+        with pytest.raises(StoreError, match="was lost that kept others from writing"):
+            add(store, Document(id="two", text="Bob had lit it."))
+    add(store, Document(id="two", text="Bob had lit it."))
+    assert [record.id for record in store.documents()] == ["one", "two"]
 
 
 async def test_two_servers_share_a_database(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -200,18 +200,31 @@ def write(engine: Engine, address: DatabaseAddress, *, wait: bool = True, alone:
 
 
 @contextmanager
-def hold(engine: Engine, address: DatabaseAddress, name: str, refusal: str) -> Iterator[None]:
-    """Hold a lock on a connection of its own: it is free when the process dies. Raises Locked at once."""
+def hold(engine: Engine, address: DatabaseAddress, name: str, refusal: str) -> Iterator[psycopg.Connection]:
+    """Hold a lock on a connection of its own, and give that. It is free when the process dies. Raises Locked."""
     key = make_lock_key(address.tome, name)
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         if not connection.exec_driver_sql("SELECT pg_try_advisory_lock(%s)", (key,)).scalar_one():
             raise Locked(refusal)
+        driver = connection.connection.driver_connection
+        assert isinstance(driver, psycopg.Connection)
         connection.detach()  # so that the store may be closed meanwhile
         try:
-            yield
+            yield driver
         finally:
             with suppress(DBAPIError):  # where the server has ended, the lock has too
                 connection.exec_driver_sql("SELECT pg_advisory_unlock(%s)", (key,))
+
+
+def check_held(held: psycopg.Connection, address: DatabaseAddress) -> None:
+    """Raise StoreError if the connection that holds a lock was lost: somebody else may have the lock by now."""
+    try:
+        held.execute("SELECT 1")
+    except psycopg.OperationalError:
+        raise StoreError(
+            f"{address}: the connection was lost that kept others from writing: nothing of this step was written; "
+            "repeat the command, which goes on from here"
+        ) from None
 
 
 def make_lock_key(tome: str, name: str) -> int:
