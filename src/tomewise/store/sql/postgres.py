@@ -125,7 +125,7 @@ class PostgresDialect:
         self._place = place
         self._engine = engine
         self._words = LocalWords(self.cache)
-        self._held: list[psycopg.Connection] = []  # the connections of the rights that this process has
+        self._rights: list[psycopg.Connection] = []  # the connections of the rights that this process has
 
     # ------------------------------------------------------------ the database, its transactions and rights
 
@@ -179,8 +179,8 @@ class PostgresDialect:
             postgres_server.write(self._engine, self._place, wait=wait) as connection,
             self._name_damage(),
         ):
-            for held in tuple(self._held):
-                postgres_server.check_held(held, self._place)
+            for right in tuple(self._rights):
+                postgres_server.check_right(right, self._place)
             yield connection
 
     @contextmanager
@@ -229,13 +229,13 @@ class PostgresDialect:
         """Take the exclusive right of this name, which ends with the process. Raises Locked if somebody has it."""
         with (
             postgres_server.translate_errors(self._place),
-            postgres_server.hold(self._engine, self._place, name, refusal) as held,
+            postgres_server.hold(self._engine, self._place, name, refusal) as right,
         ):
-            self._held.append(held)
+            self._rights.append(right)
             try:
                 yield
             finally:
-                self._held.remove(held)
+                self._rights.remove(right)
 
     @contextmanager
     def _name_damage(self) -> Iterator[None]:

@@ -216,10 +216,10 @@ def hold(engine: Engine, address: DatabaseAddress, name: str, refusal: str) -> I
                 connection.exec_driver_sql("SELECT pg_advisory_unlock(%s)", (key,))
 
 
-def check_held(held: psycopg.Connection, address: DatabaseAddress) -> None:
+def check_right(right: psycopg.Connection, address: DatabaseAddress) -> None:
     """Raise StoreError if the connection that holds a lock was lost: somebody else may have the lock by now."""
     try:
-        held.execute("SELECT 1")
+        right.execute("SELECT 1")
     except psycopg.OperationalError:
         raise StoreError(
             f"{address}: the connection was lost that kept others from writing: nothing of this step was written; "
