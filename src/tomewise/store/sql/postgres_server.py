@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from hashlib import sha256
 from uuid import uuid4
 
+import numpy as np
 import psycopg
 from psycopg import sql
 from sqlalchemy import Connection, Engine, create_engine
@@ -15,16 +16,41 @@ from sqlalchemy.exc import DBAPIError
 from tomewise.credentials import hide_credentials
 from tomewise.errors import Locked, StoreError
 from tomewise.store.address import DatabaseAddress
+from tomewise.store.sql.postgres_arrays import ArrayDumper
 from tomewise.store.sql.row_values import RESTORE
 from tomewise.store.sql.schema import LATEST
 
 _CONNECT_SECONDS = 10
-_TURN = "60s"  # longer than any transaction takes
 _LEAST_SERVER = 160000
 
-# The same tables as in a file, see `schema`. Texts are compared byte by byte, as SQLite does, whatever the locale.
+# A turn is longer than any transaction takes. A tome may belong to a stranger, whose policies and views would call
+# functions with the rights of whoever reads it: with these settings, reading them fails.
+_SETTINGS = """
+SELECT set_config('lock_timeout', '60s', false), set_config('row_security', 'off', false),
+  set_config('search_path', %s, false)
+"""
+_NO_VIEWS = """
+SELECT set_config('restrict_nonsystem_relation_kind', 'view, foreign-table', false)
+WHERE current_setting('restrict_nonsystem_relation_kind', true) IS NOT NULL
+"""
+# What runs functions when somebody writes, in a table that is not one's own: a trigger, a rule, another kind of
+# relation, a constraint, an index or a default (but for that of a step) with an expression.
+_TRAPS = """
+SELECT c.relname, pg_get_userbyid(c.relowner) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = current_schema() AND c.relkind <> 'i' AND c.relowner <> (SELECT oid FROM pg_roles
+  WHERE rolname = current_user) AND (c.relkind <> 'r' OR c.relhastriggers OR c.relhasrules OR c.relrowsecurity
+  OR EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = c.oid AND k.contype NOT IN ('p', 'u', 'n'))
+  OR EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND (i.indexprs IS NOT NULL
+    OR pg_get_expr(i.indpred, i.indrelid) <> '(document IS NOT NULL)'))
+  OR EXISTS (SELECT FROM pg_attrdef d WHERE d.adrelid = c.oid
+    AND pg_get_expr(d.adbin, d.adrelid) <> '(current_setting(''tomewise.step''::text))::bigint'))
+ORDER BY 1 LIMIT 1
+"""
+
+# The same tables as in a file, see `schema`, and for `step`, `versions` and `gone` see `postgres_arrays`. Texts are
+# compared byte by byte, as SQLite does, whatever the locale.
 _TABLES = """
-CREATE TABLE tomewise (format integer NOT NULL, words bigint NOT NULL);
+CREATE TABLE tomewise (format integer NOT NULL, words bigint NOT NULL, step bigint NOT NULL);
 CREATE TABLE last_keys (name text COLLATE "C" PRIMARY KEY, seq bigint NOT NULL);
 CREATE TABLE meta (key text COLLATE "C" PRIMARY KEY, value text COLLATE "C" NOT NULL);
 CREATE TABLE documents (key bigint PRIMARY KEY, id text COLLATE "C" NOT NULL UNIQUE, title text COLLATE "C" NOT NULL,
@@ -36,15 +62,19 @@ CREATE TABLE nodes (key bigint PRIMARY KEY, id text COLLATE "C" NOT NULL UNIQUE,
 CREATE INDEX nodes_layer ON nodes (layer);
 CREATE INDEX nodes_document ON nodes (document) WHERE document IS NOT NULL;
 CREATE TABLE edges (key bigint PRIMARY KEY, space text COLLATE "C" NOT NULL, a bigint NOT NULL, b bigint NOT NULL,
-  weight double precision NOT NULL);
+  weight double precision NOT NULL, step bigint NOT NULL DEFAULT current_setting('tomewise.step')::bigint);
 CREATE UNIQUE INDEX edges_forward ON edges (a, space, b);
 CREATE INDEX edges_backward ON edges (b, space);
-CREATE INDEX edges_space ON edges (space, key);
+CREATE INDEX edges_step ON edges (space, step, key);
 CREATE TABLE vectors (space text COLLATE "C" NOT NULL, key bigint NOT NULL, vector bytea NOT NULL,
-  PRIMARY KEY (space, key));
+  step bigint NOT NULL DEFAULT current_setting('tomewise.step')::bigint, PRIMARY KEY (key, space));
 ALTER TABLE vectors ALTER COLUMN vector SET STORAGE EXTERNAL;
-CREATE INDEX vectors_key ON vectors (key);
+CREATE INDEX vectors_step ON vectors (space, step, key);
 CREATE TABLE spaces (space text COLLATE "C" PRIMARY KEY, version bigint NOT NULL);
+CREATE TABLE versions (space text COLLATE "C" NOT NULL, version bigint NOT NULL, step bigint NOT NULL,
+  PRIMARY KEY (space, version));
+CREATE TABLE gone (space text COLLATE "C" NOT NULL, key bigint NOT NULL, step bigint NOT NULL);
+CREATE INDEX gone_step ON gone (space, step);
 CREATE TABLE intake (layer text COLLATE "C" NOT NULL, node bigint NOT NULL, failure text COLLATE "C" NOT NULL,
   PRIMARY KEY (layer, node));
 CREATE INDEX intake_node ON intake (node);
@@ -95,7 +125,9 @@ def make_engine(address: DatabaseAddress) -> Engine:
                 "write it as postgresql://host:5432/database#novels"
             ) from None
         # Nothing but the tome: a table of this name in another schema must not be taken for one of its own.
-        connection.execute(sql.SQL("SET search_path TO {}").format(sql.Identifier(address.tome or "pg_catalog")))
+        connection.execute(_SETTINGS, (sql.Identifier(address.tome or "pg_catalog").as_string(connection),))
+        connection.execute(_NO_VIEWS)
+        connection.adapters.register_dumper(np.ndarray, ArrayDumper)
         connection.autocommit = False
         return connection
 
@@ -141,7 +173,7 @@ def make_tables(connection: Connection) -> None:
     for statement in _TABLES.split(";\n"):
         if statement.strip():
             connection.exec_driver_sql(statement)
-    connection.exec_driver_sql("INSERT INTO tomewise (format, words) VALUES (%s, 0)", (LATEST,))
+    connection.exec_driver_sql("INSERT INTO tomewise (format, words, step) VALUES (%s, 0, 1)", (LATEST,))
     connection.exec_driver_sql("INSERT INTO meta (key, value) VALUES ('identity', %s)", (uuid4().hex,))
 
 
@@ -159,7 +191,19 @@ def _read_marks(connection: Connection, address: DatabaseAddress, is_read_only: 
     check_format(connection, address)
     identity = connection.exec_driver_sql("SELECT value FROM meta WHERE key = 'identity'").scalar()
     may_write = connection.exec_driver_sql("SELECT has_table_privilege('meta', 'INSERT, UPDATE')").scalar_one()
+    if may_write and not is_read_only:
+        refuse_traps(connection, address)
     return str(identity), is_read_only or not may_write
+
+
+def refuse_traps(connection: Connection, address: DatabaseAddress) -> None:
+    """Raise StoreError if writing to this tome would run functions of its owner, who is somebody else."""
+    if found := connection.exec_driver_sql(_TRAPS).first():
+        table, owner = found
+        raise StoreError(
+            f"{address} belongs to {owner}, and its {table} does more than hold rows (a trigger, rule, view, policy or "
+            "expression), which would run with your rights: ask its owner to take that away, or to let you only read"
+        )
 
 
 def find_sizes(address: DatabaseAddress) -> dict[str, int]:
@@ -192,7 +236,6 @@ def write(engine: Engine, address: DatabaseAddress, *, wait: bool = True, alone:
         if alone:
             key = make_lock_key(address.tome, "transaction")
             if wait:
-                connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{_TURN}'")
                 connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%s)", (key,))
             elif not connection.exec_driver_sql("SELECT pg_try_advisory_xact_lock(%s)", (key,)).scalar_one():
                 raise Locked(f"{address} is being written by another program: try again when it has finished")

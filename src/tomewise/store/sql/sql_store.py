@@ -136,7 +136,7 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
             with self.dialect.guard_files() as is_free:
                 if is_free:
                     self._arrays.apply_deltas(connection, deltas)
-            self.dialect.finish_write(connection, change.rows_written)
+            self.dialect.finish_write(connection, deltas, change.rows_written)
 
     @contextmanager
     def snapshot(self) -> Iterator[StoredSnapshot]:
