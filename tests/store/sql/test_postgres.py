@@ -30,6 +30,7 @@ from tomewise.store.address import find_database, find_place
 from tomewise.store.export import export
 from tomewise.store.records import SETTINGS
 from tomewise.store.rights import hold_session, work_alone
+from tomewise.store.sql import postgres_server
 from tomewise.store.sql.postgres_server import make_lock_key
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.tome.open_store import copy_tome, delete_tome, exists, list_tomes, move_tome
@@ -385,6 +386,91 @@ def test_rights(database: str, make: Callable[..., SqlStore]) -> None:
     fill(own)
     own.close()
     run_sql(database, "REVOKE CREATE ON DATABASE postgres FROM reader")
+
+
+TRAP = "CREATE FUNCTION theirs.spring() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'"
+TRAPS = {
+    "trigger": (TRAP, "CREATE TRIGGER t BEFORE INSERT ON theirs.nodes FOR EACH ROW EXECUTE FUNCTION theirs.spring()"),
+    "rule": ("CREATE RULE r AS ON UPDATE TO theirs.traces DO ALSO SELECT 1",),
+    "default": ("ALTER TABLE theirs.calls ALTER since SET DEFAULT upper('x')",),
+    "constraint": ("ALTER TABLE theirs.traces ADD CHECK (length(question) >= 0)",),
+    "index": ("CREATE INDEX ON theirs.documents (upper(id))",),
+    "part of an index": ("CREATE INDEX ON theirs.documents (id) WHERE upper(id) = 'X'",),
+}
+
+
+def give_to_reader(database: str, tome: str, *statements: str) -> str:
+    """Let another user read and write a tome. Returns the database as its address."""
+    with suppress(psycopg.errors.DuplicateObject):
+        run_sql(database, "CREATE ROLE reader LOGIN")
+    run_sql(
+        database,
+        *statements,
+        f"GRANT USAGE ON SCHEMA {tome} TO reader",
+        f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {tome} TO reader",
+    )
+    return database.replace("user=postgres", "user=reader")
+
+
+@pytest.mark.parametrize("kind", TRAPS)
+def test_a_tome_of_a_stranger_runs_nothing_of_his_when_it_is_written(
+    database: str, make: Callable[..., SqlStore], kind: str
+) -> None:
+    fill(make("theirs"))
+    as_reader = give_to_reader(database, "theirs")
+    open_before = SqlStore.open(find_place(f"{as_reader}#theirs"))
+    add(open_before, Document(id="mine", text="a lamp"))
+    run_sql(database, *TRAPS[kind])
+    with pytest.raises(StoreError, match=r"belongs to postgres, and its \w+ does more than hold rows"):
+        SqlStore.open(find_place(f"{as_reader}#theirs"))
+    with pytest.raises(StoreError, match="does more than hold rows"):
+        add(open_before, Document(id="more", text="a lamp"))
+    with pytest.raises(StoreError, match="does more than hold rows"):
+        open_before.save_trace(asked="now", question="Who?", record={})
+    assert len(open_before.documents()) == 4
+    open_before.close()
+    add(make("theirs"), Document(id="own", text="its owner may have what he wants"))
+
+
+def test_a_tome_of_a_stranger_runs_nothing_of_his_when_it_is_read(database: str, make: Callable[..., SqlStore]) -> None:
+    fill(make("theirs"))
+    as_reader = give_to_reader(
+        database,
+        "theirs",
+        "CREATE TABLE theirs.seen (who text)",
+        "GRANT INSERT ON theirs.seen TO PUBLIC",
+        "CREATE FUNCTION theirs.spy() RETURNS boolean LANGUAGE sql AS "
+        "'INSERT INTO theirs.seen VALUES (current_user) RETURNING true'",
+        "ALTER TABLE theirs.documents RENAME TO hidden",
+        "CREATE VIEW theirs.documents WITH (security_invoker = true) AS SELECT * FROM theirs.hidden WHERE theirs.spy()",
+        "ALTER TABLE theirs.nodes ENABLE ROW LEVEL SECURITY",
+        "CREATE POLICY p ON theirs.nodes USING (theirs.spy())",
+    )
+    run_sql(database, "REVOKE INSERT, UPDATE ON theirs.meta FROM reader")
+    store = SqlStore.open(find_place(f"{as_reader}#theirs"))
+    for read in (store.documents, lambda: store.nodes("words"), lambda: store.lexical("fog", 3)):
+        with pytest.raises(StoreError, match=r"refused this|access to non-system view"):
+            read()
+    store.close()
+    with psycopg.connect(database) as connection:
+        assert connection.execute("SELECT count(*) FROM theirs.seen").fetchone() == (0,)
+
+
+def test_replies_do_not_wait_for_ever(
+    make: Callable[..., SqlStore], database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import asyncio
+
+    monkeypatch.setattr(postgres_server, "_SETTINGS", postgres_server._SETTINGS.replace("60s", "200ms"))
+    store = make("slow")
+    asyncio.run(store.calls.keep("k", role="answer", model="m", reply="r"))
+    with psycopg.connect(database) as other:
+        other.execute("UPDATE slow.calls SET reply = 'held'")
+        with pytest.raises(Locked, match="is being written by another program"):
+            asyncio.run(store.calls.keep("k", role="answer", model="m", reply="new"))
+        other.rollback()
+    asyncio.run(store.calls.keep("k", role="answer", model="m", reply="new"))
+    assert asyncio.run(store.calls.get("k")) == "new"
 
 
 def test_other_schemas_and_newer_formats(database: str, make: Callable[..., SqlStore]) -> None:

@@ -52,7 +52,7 @@ class Arrays:
             if cached is not None and cached.version == version and cached.is_whole:
                 return cached
             found = self._make_mirror(space).read(version) or self._follow(space, version, connection)
-            is_checked = self._dialect.trusts_cache or self._checked.get(space) == version
+            is_checked = self._dialect.follows_steps or self._checked.get(space) == version
             missing = found is None or not (is_checked or self._fits(found, connection, space))
             if found is None or missing:
                 found = Columns(version, *load_rows(connection, self._dialect, space))
@@ -63,21 +63,24 @@ class Arrays:
 
     def _follow(self, space: str, version: int, connection: Connection) -> Columns | None:
         """The arrays at this version from earlier ones and what came and went since; None where that is not known."""
-        mirror = self._make_mirror(space)
-        former = mirror.read() or self._columns.get(space)
-        if former is None:
+        if not self._dialect.follows_steps:
             return None
-        kind, width = space.split("/", 1)[0], former.stored_rows.shape[1]
-        changes = self._dialect.load_changes(connection, space, former.version, width)
-        if changes is None:
-            return None
-        removed, came = changes
-        keys, rows = join_blocks(came, width, _NUMBERS[kind])
-        _check_rows(kind, rows, connection)
-        delta = Delta(keys, rows, removed)
-        with suppress(StoreError, OSError), self._begin_repair():
-            self._apply(space, former.version, version, delta)
-        return mirror.read(version) or former.change(version, delta)
+        kind, mirror = space.split("/", 1)[0], self._make_mirror(space)
+        for former in filter(None, (mirror.read(), self._columns.get(space))):
+            width = former.stored_rows.shape[1]
+            changes = self._dialect.load_changes(connection, space, former.version, width)
+            if changes is None:
+                continue
+            removed, came = changes
+            keys, rows = join_blocks(came, width, _NUMBERS[kind])
+            _check_rows(kind, rows, connection)
+            delta = Delta(keys, rows, removed)
+            with suppress(StoreError, OSError), self._begin_repair():
+                if not self._apply(space, former.version, version, delta):  # they are of a step that was rolled back
+                    changed = former.change(version, delta)
+                    mirror.write(version, changed.keys, changed.rows)
+            return mirror.read(version) or former.change(version, delta)
+        return None
 
     def find_packed(self, space: str, found: Columns) -> Columns | None:
         """The vectors `found` of a space packed, with the same keys; None if they are few, or cannot be written now."""
@@ -116,6 +119,8 @@ class Arrays:
                     if self._checked.get(space) == before:
                         self._checked[space] = after
                     continue
+                if before and self._dialect.follows_steps:
+                    continue  # the files are of an earlier version, or not there: a later reader brings them up to date
                 rows = load_rows(connection, self._dialect, space) if before else (delta.added_keys, delta.added_rows)
                 self._make_mirror(space).write(after, *rows)
             except OSError:

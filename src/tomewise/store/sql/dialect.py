@@ -110,7 +110,7 @@ _HOLDERS = (
 class SqliteDialect:
     """A tome in one SQLite file, with its caches and locks in a folder beside it."""
 
-    trusts_cache = False  # it lies beside the file, which may come with files of a stranger
+    follows_steps = False  # every writer changes the files of arrays, and these may come from a stranger
     remedy = "check the permissions of it and its folder, or copy it"
     own_contradictions = SEQUENCE_CONTRADICTIONS
 
@@ -377,7 +377,7 @@ class SqliteDialect:
 
     @staticmethod
     def load_changes(connection: Connection, space: str, version: int, width: int) -> None:
-        """Nothing is known of earlier versions: every writer of a file changes the arrays beside it."""
+        """Nothing is known of earlier versions."""
 
     @staticmethod
     def read_names(connection: Connection, names: Column[str]) -> list[str]:

@@ -97,7 +97,7 @@ _TEXTS = (
 class PostgresDialect:
     """A tome in a schema of PostgreSQL, with the caches of its arrays and words in the user's cache folder."""
 
-    trusts_cache = True  # it lies in the user's own folder, so files of the right version are right
+    follows_steps = True  # files of arrays may lag; they lie in the user's own folder, so their version says enough
     remedy = "ask its owner for the right to write, or name the main server"
     own_contradictions: Contradictions = (
         (
@@ -114,7 +114,9 @@ class PostgresDialect:
         ),
     )
 
-    def __init__(self, place: DatabaseAddress, engine: Engine, identity: str, *, read_only: bool) -> None:
+    def __init__(
+        self, place: DatabaseAddress, engine: Engine, identity: str, *, read_only: bool, is_strange: bool = False
+    ) -> None:
         self.address = str(place)
         self.read_only = read_only
         folder = find_cache_folder() / "databases"
@@ -123,6 +125,7 @@ class PostgresDialect:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._place = place
         self._engine = engine
+        self._is_strange = is_strange
         self._words = LocalWords(self.cache)
         self._rights: list[psycopg.Connection] = []  # the connections of the rights that this process has
 
@@ -133,8 +136,8 @@ class PostgresDialect:
         """Open the tome; make it if needed. Raises Locked, and StoreError where neither is possible."""
         engine = postgres_server.make_engine(place)
         try:
-            identity, may_only_read = postgres_server.prepare(engine, place, create=create and not read_only)
-            return cls(place, engine, identity, read_only=may_only_read)
+            marks = postgres_server.prepare(engine, place, create=create and not read_only)
+            return cls(place, engine, marks.identity, read_only=marks.read_only, is_strange=marks.is_strange)
         except BaseException:
             engine.dispose()
             raise
@@ -177,7 +180,7 @@ class PostgresDialect:
         """One write transaction, the only one of the tome: all inside is committed or nothing. Raises Locked."""
         with (
             postgres_server.translate_errors(self._place),
-            postgres_server.write(self._engine, self._place, wait=wait) as connection,
+            postgres_server.write(self._engine, self._place, wait=wait, is_strange=self._is_strange) as connection,
             self._name_damage(),
             take_turn(connection),
         ):
@@ -190,7 +193,7 @@ class PostgresDialect:
         """One write transaction for replies and traces, which waits for no writer."""
         with (
             postgres_server.translate_errors(self._place),
-            postgres_server.write(self._engine, self._place, alone=False) as connection,
+            postgres_server.write(self._engine, self._place, alone=False, is_strange=self._is_strange) as connection,
         ):
             yield connection
 

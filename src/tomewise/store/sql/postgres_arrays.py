@@ -27,7 +27,8 @@ from tomewise.store.sql.turn import find_driver, find_turn
 
 Deltas = Mapping[str, tuple[int, int, Delta]]
 
-_BLOCK_BYTES = 4 << 20  # that one statement reads or writes
+_PAGE_BYTES = 1 << 18  # that one statement reads: more take longer in all
+_WRITE_BYTES = 4 << 20  # that are sent at a time
 _MOST_VERSIONS = 256  # of a space that are known; what went before the oldest of them is forgotten
 _FORGET_EVERY = 64  # steps
 _SIGNATURE = b"PGCOPY\n\xff\r\n\0" + bytes(8)
@@ -99,7 +100,7 @@ def _read_pages(
     connection: Connection, table: str, space: str, row_bytes: int, after: int
 ) -> Iterator[tuple[Keys, bytes, bool]]:
     driver, place = find_driver(connection), (after, _LAST)
-    limit = max(1, _BLOCK_BYTES // (row_bytes + 8))
+    limit = max(1, _PAGE_BYTES // (row_bytes + 8))
     with driver.cursor(binary=True) as cursor:
         while True:
             found = cursor.execute(_PAGES[table].encode(), (row_bytes, space, *place, limit)).fetchone()
@@ -154,7 +155,7 @@ def write_columns(connection: Connection, table: str, columns: Mapping[str, str 
     layout = np.dtype(fields)
     names = sql.SQL(", ").join(map(sql.Identifier, columns))
     statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(sql.Identifier(table), names)
-    at_once = max(1, _BLOCK_BYTES // layout.itemsize)
+    at_once = max(1, _WRITE_BYTES // layout.itemsize)
     with find_driver(connection).cursor() as cursor, cursor.copy(statement) as copy:
         copy.write(_SIGNATURE)
         for start in range(0, length, at_once):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from hashlib import sha256
 from uuid import uuid4
 
@@ -37,8 +39,8 @@ WHERE current_setting('restrict_nonsystem_relation_kind', true) IS NOT NULL
 # relation, a constraint, an index or a default (but for that of a step) with an expression.
 _TRAPS = """
 SELECT c.relname, pg_get_userbyid(c.relowner) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE n.nspname = current_schema() AND c.relkind <> 'i' AND c.relowner <> (SELECT oid FROM pg_roles
-  WHERE rolname = current_user) AND (c.relkind <> 'r' OR c.relhastriggers OR c.relhasrules OR c.relrowsecurity
+WHERE n.nspname = current_schema() AND c.relname = ANY(%s) AND pg_get_userbyid(c.relowner) <> current_user
+  AND (c.relkind <> 'r' OR c.relhastriggers OR c.relhasrules OR c.relrowsecurity
   OR EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = c.oid AND k.contype NOT IN ('p', 'u', 'n'))
   OR EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND (i.indexprs IS NOT NULL
     OR pg_get_expr(i.indpred, i.indrelid) <> '(document IS NOT NULL)'))
@@ -87,6 +89,8 @@ CREATE TABLE traces (key bigint PRIMARY KEY, asked text COLLATE "C" NOT NULL, qu
 CREATE TABLE sessions (name text COLLATE "C" PRIMARY KEY, record text COLLATE "C" NOT NULL);
 INSERT INTO last_keys VALUES ('documents', 0), ('edges', 0), ('nodes', 0), ('traces', 0);
 """
+_NAMES = tuple(re.findall(r"CREATE TABLE (\w+)", _TABLES))
+_KEEP_TABLES = f"LOCK TABLE {', '.join(_NAMES)} IN ROW EXCLUSIVE MODE"  # as writing does: nobody can alter them then
 _FORMAT = 6  # of these tables, as `schema.MIGRATIONS` counts; a later one is reached by statements that are added here
 assert _FORMAT == LATEST, "tables in PostgreSQL need the change of the last migration too"
 
@@ -97,6 +101,11 @@ SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = %(tome)s),
     WHERE n.nspname = %(tome)s AND c.relname = 'tomewise' AND c.relkind = 'r'),
   pg_is_in_recovery() OR current_setting('default_transaction_read_only') = 'on',
   current_setting('server_version_num')::integer
+"""
+_RIGHTS = """
+SELECT has_table_privilege('meta', 'INSERT, UPDATE'), EXISTS (SELECT FROM pg_class c
+  JOIN pg_namespace n ON n.oid = c.relnamespace
+  WHERE n.nspname = current_schema() AND c.relkind = 'r' AND pg_get_userbyid(c.relowner) <> current_user)
 """
 _SIZES = """
 SELECT n.nspname, coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint
@@ -135,8 +144,17 @@ def make_engine(address: DatabaseAddress) -> Engine:
     return create_engine("postgresql+psycopg://", creator=connect, pool_pre_ping=True, max_overflow=-1)
 
 
-def prepare(engine: Engine, address: DatabaseAddress, *, create: bool) -> tuple[str, bool]:
-    """Find the tome, or make it. Returns its identity, and whether it may only be read. Raises StoreError, Locked."""
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What is known of a tome when it is opened. One that `is_strange` has another owner."""
+
+    identity: str
+    read_only: bool
+    is_strange: bool
+
+
+def prepare(engine: Engine, address: DatabaseAddress, *, create: bool) -> Marks:
+    """Find the tome, or make it. Raises StoreError, Locked."""
     with translate_errors(address), read(engine) as connection:
         exists, is_filled, is_tome, is_read_only, version = connection.exec_driver_sql(_STATE, _name(address)).one()
         if version < _LEAST_SERVER:
@@ -187,18 +205,19 @@ def check_format(connection: Connection, address: DatabaseAddress) -> None:
         )
 
 
-def _read_marks(connection: Connection, address: DatabaseAddress, is_read_only: bool) -> tuple[str, bool]:
+def _read_marks(connection: Connection, address: DatabaseAddress, is_read_only: bool) -> Marks:
     check_format(connection, address)
     identity = connection.exec_driver_sql("SELECT value FROM meta WHERE key = 'identity'").scalar()
-    may_write = connection.exec_driver_sql("SELECT has_table_privilege('meta', 'INSERT, UPDATE')").scalar_one()
-    if may_write and not is_read_only:
+    may_write, owner_is_other = connection.exec_driver_sql(_RIGHTS).one()
+    read_only = is_read_only or not may_write
+    if not read_only:
         refuse_traps(connection, address)
-    return str(identity), is_read_only or not may_write
+    return Marks(str(identity), read_only, owner_is_other)
 
 
 def refuse_traps(connection: Connection, address: DatabaseAddress) -> None:
     """Raise StoreError if writing to this tome would run functions of its owner, who is somebody else."""
-    if found := connection.exec_driver_sql(_TRAPS).first():
+    if found := connection.exec_driver_sql(_TRAPS, (list(_NAMES),)).first():
         table, owner = found
         raise StoreError(
             f"{address} belongs to {owner}, and its {table} does more than hold rows (a trigger, rule, view, policy or "
@@ -229,8 +248,13 @@ def read(engine: Engine) -> Iterator[Connection]:
 
 
 @contextmanager
-def write(engine: Engine, address: DatabaseAddress, *, wait: bool = True, alone: bool = True) -> Iterator[Connection]:
-    """One write transaction; with `alone` the only one of its tome. Raises Locked if its turn does not come."""
+def write(
+    engine: Engine, address: DatabaseAddress, *, wait: bool = True, alone: bool = True, is_strange: bool = False
+) -> Iterator[Connection]:
+    """One write transaction; with `alone` the only one of its tome. Raises Locked if its turn does not come.
+
+    A tome that `is_strange` has another owner, who may have set traps since it was opened.
+    """
     # Each statement must see what the writer before has committed: not those of one moment.
     with engine.connect().execution_options(isolation_level="READ COMMITTED") as connection, connection.begin():
         if alone:
@@ -239,6 +263,9 @@ def write(engine: Engine, address: DatabaseAddress, *, wait: bool = True, alone:
                 connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%s)", (key,))
             elif not connection.exec_driver_sql("SELECT pg_try_advisory_xact_lock(%s)", (key,)).scalar_one():
                 raise Locked(f"{address} is being written by another program: try again when it has finished")
+        if is_strange:
+            connection.exec_driver_sql(_KEEP_TABLES)
+            refuse_traps(connection, address)
         yield connection
 
 
