@@ -3,8 +3,8 @@
 `python bench/second_machine.py [share]`. Makes the tome of `bench/store.py` (40,000 passages, 300,000 entities and
 facts, 1.1 million edges, times `share`) in a database of a server that this script starts. A second machine is a
 process with a cache folder of its own. All that the server sends to it goes through a relay, which counts the bytes:
-when it reads all arrays for the first time, and after the first machine has added a document of four passages, three
-times.
+when it reads all arrays and makes its index of words, and after the first machine has added a document of four
+passages, three times.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def start_relay(server: Path) -> Iterator[tuple[Relay, str]]:
 
 
 def read_all(address: str, cache: str) -> None:
-    """Open the tome in a new process, as the second machine, and read all its arrays."""
+    """Open the tome in a new process, as the second machine, read all its arrays, and search for words."""
     environment = {**os.environ, "TOMEWISE_CACHE": cache}
     subprocess.run([sys.executable, __file__, "read", address], check=True, env=environment)
 
@@ -72,6 +72,7 @@ def main() -> None:
     if sys.argv[1:2] == ["read"]:
         opened = SqlStore.open(find_place(sys.argv[2]))
         store._map_arrays(opened)
+        opened.lexical(store.WORDS[3], 3)
         return opened.close()
     share = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
     rng = np.random.default_rng(3)
@@ -86,7 +87,7 @@ def main() -> None:
             store.make_tome(find_place(address), share)
             read_all(elsewhere, f"{caches}/second")
             whole = relay.received
-            print(f"all arrays: {whole:,} bytes")
+            print(f"all arrays, and the texts for the index of words: {whole:,} bytes")
             first = SqlStore.open(find_place(address))
             known = [node.id for node in first.nodes(store.ENTITIES).values()][:20]
             for turn in range(3):

@@ -333,6 +333,44 @@ def test_no_such_database_user_or_tome(database: str, make: Callable[..., SqlSto
         make("information_schema")
 
 
+def test_a_replica_answers_and_keeps_nothing(
+    database: str, make: Callable[..., SqlStore], postgres_server: Server, command: Callable[..., Ran]
+) -> None:
+    tome = postgres_server.url + "#novels"
+    Path("a.txt").write_text("Ada Marsh kept the lighthouse at Skerry.")
+    assert command("add", "a.txt", "-m", tome).code == 0
+    with postgres_server.start_replica() as replica:
+        there = f"{replica.url}#novels"
+        asked = command("ask", "Who kept the lighthouse?", "-m", there)
+        assert (asked.code, "Ada Marsh" in asked.out) == (0, True), asked
+        store = SqlStore.open(find_place(there))
+        assert store.read_only
+        assert store.trace_numbers() == []
+        store.close()
+        assert "may only be read" in command("add", "a.txt", "-m", there).err
+        refused = command("add", "a.txt", "-m", f"{replica.url}#another")
+        assert "may only be read" in refused.err, refused
+        assert command("export", "-m", there).out == command("export", "-m", tome).out
+
+
+def test_a_full_disk_is_named_and_loses_nothing(database: str, make: Callable[..., SqlStore]) -> None:
+    """The server says what it says when a table cannot grow."""
+    store = make("full")
+    fill(store)
+    run_sql(
+        database,
+        "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS "
+        """$$ BEGIN RAISE 'could not extend file: No space left on device' USING ERRCODE = '53100'; END $$""",
+        'CREATE TRIGGER full_disk BEFORE INSERT ON "full".vectors FOR EACH ROW EXECUTE FUNCTION full_disk()',
+    )
+    with pytest.raises(StoreError, match=r"has no space left .*make space on the disk of the server"):
+        add(store, Document(id="more", text="a lamp"))
+    run_sql(database, "DROP FUNCTION full_disk CASCADE")
+    assert len(store.documents()) == 3
+    assert_arrays_follow(store)
+    add(store, Document(id="more", text="a lamp"))
+
+
 def test_a_wrong_password_is_named_and_not_shown() -> None:
     with run_server() as server:
         run_sql(server.url, "CREATE ROLE ada LOGIN PASSWORD 'right-word'")

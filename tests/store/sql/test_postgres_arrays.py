@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.postgres_server import Server
 from tests.store.contract import DIMENSIONS, add, assert_arrays_follow, remove, vectors_of
 
 from tomewise.errors import StoreError
@@ -180,28 +181,24 @@ def test_a_version_that_is_not_known_is_read_anew(
     assert "vectors/passages" in loads
 
 
-def test_a_database_that_was_restored_is_read_anew(machines: Callable[..., SqlStore], database: str) -> None:
+def test_a_database_that_was_restored_is_read_anew(
+    machines: Callable[..., SqlStore], database: str, postgres_server: Server
+) -> None:
     """It gives the keys and steps of what was lost again, to other rows."""
     here, there = machines("here"), machines("there")
     fill(here)
-    with psycopg.connect(database) as connection:
-        tables = [row[0] for row in connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'shared'")]
-        kept = {
-            name: connection.execute(f"SELECT * FROM shared.{name}".encode(), binary=True).fetchall() for name in tables
-        }
+    backup, place = str(postgres_server.folder / "backup.sql"), ("-h", str(postgres_server.folder), "-U", "postgres")
+    postgres_server.run("pg_dump", *place, "-n", "shared", "-f", backup, "postgres")
     for number in range(3):
         add(here, Document(id=f"lost{number}", text=f"lost {number} in fog"))
         assert_arrays_follow(there)
-    with psycopg.connect(database) as connection:
-        connection.execute("SET tomewise.step = '0'")
-        for name, rows in kept.items():
-            connection.execute(f"TRUNCATE shared.{name}".encode())
-            for row in rows:
-                connection.execute(f"INSERT INTO shared.{name} VALUES ({', '.join(['%s'] * len(row))})".encode(), row)
+    run_sql(postgres_server.url, "DROP SCHEMA shared CASCADE")
+    postgres_server.run("psql", *place, "-q", "-v", "ON_ERROR_STOP=1", "-f", backup, "postgres")
     for number in range(3):
         add(here, Document(id=f"new{number}", text=f"another {number} in sun"))
-        assert_arrays_follow(here)
-        assert_arrays_follow(there)
+        for store in (here, there):
+            assert_arrays_follow(store)
+            assert len(store.lexical("sun", 9)) == number + 1
 
 
 def test_old_versions_are_forgotten(

@@ -168,6 +168,8 @@ def prepare(engine: Engine, address: DatabaseAddress, *, create: bool) -> Marks:
             f"found no tome at {address}: add something first, with `tome -m '{address}' add PATH`, or choose one that "
             "is there: `tome show -m` with the address before # lists them"
         )
+    if is_read_only:
+        raise StoreError(f"{address} may only be read, and has no such tome: name the main server to make one")
     with translate_errors(address), write(engine, address) as connection:
         if not connection.exec_driver_sql(_STATE, _name(address)).one()[2]:
             make_schema(connection, address)
