@@ -173,6 +173,8 @@ class PostgresDialect:
             postgres_server.read(self._engine) as connection,
             self._name_damage(),
         ):
+            if self._is_strange:
+                postgres_server.refuse_traps(connection, self._place)
             yield connection
 
     @contextmanager

@@ -35,18 +35,26 @@ _NO_VIEWS = """
 SELECT set_config('restrict_nonsystem_relation_kind', 'view, foreign-table', false)
 WHERE current_setting('restrict_nonsystem_relation_kind', true) IS NOT NULL
 """
-# What runs functions when somebody writes, in a table that is not one's own: a trigger, a rule, another kind of
-# relation, a constraint, an index or a default (but for that of a step) with an expression.
+# What runs functions of the owner of a tome when somebody else uses it: functions, operators and types beside the
+# tables, which statements would find; a trigger, a rule or another kind of relation; a constraint, an index or a default
+# (but for that of a step) with an expression; a column that is computed, or of a type that may be.
 _TRAPS = """
-SELECT c.relname, pg_get_userbyid(c.relowner) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE n.nspname = current_schema() AND c.relname = ANY(%s) AND pg_get_userbyid(c.relowner) <> current_user
-  AND (c.relkind <> 'r' OR c.relhastriggers OR c.relhasrules OR c.relrowsecurity
+SELECT c.relname, pg_get_userbyid(n.nspowner) FROM pg_namespace n JOIN pg_class c ON c.relnamespace = n.oid
+WHERE n.nspname = current_schema() AND c.relname = ANY(%s) AND (c.relkind <> 'r' OR c.relhastriggers OR c.relhasrules
   OR EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = c.oid AND k.contype NOT IN ('p', 'u', 'n'))
   OR EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND (i.indexprs IS NOT NULL
     OR pg_get_expr(i.indpred, i.indrelid) <> '(document IS NOT NULL)'))
   OR EXISTS (SELECT FROM pg_attrdef d WHERE d.adrelid = c.oid
-    AND pg_get_expr(d.adbin, d.adrelid) <> '(current_setting(''tomewise.step''::text))::bigint'))
-ORDER BY 1 LIMIT 1
+    AND pg_get_expr(d.adbin, d.adrelid) <> '(current_setting(''tomewise.step''::text))::bigint')
+  OR EXISTS (SELECT FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid WHERE a.attrelid = c.oid AND a.attnum > 0
+    AND (a.attgenerated <> '' OR t.typnamespace <> 'pg_catalog'::regnamespace)))
+UNION ALL SELECT p.proname, pg_get_userbyid(p.proowner) FROM pg_proc p
+WHERE p.pronamespace = to_regnamespace(quote_ident(current_schema()))
+UNION ALL SELECT o.oprname, pg_get_userbyid(o.oprowner) FROM pg_operator o
+WHERE o.oprnamespace = to_regnamespace(quote_ident(current_schema()))
+UNION ALL SELECT t.typname, pg_get_userbyid(t.typowner) FROM pg_type t
+WHERE t.typnamespace = to_regnamespace(quote_ident(current_schema())) AND t.typtype <> 'c' AND t.typelem = 0
+LIMIT 1
 """
 
 # The same tables as in a file, see `schema`, and for `step`, `versions` and `gone` see `postgres_arrays`. Texts are
@@ -105,7 +113,7 @@ SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = %(tome)s),
 _RIGHTS = """
 SELECT has_table_privilege('meta', 'INSERT, UPDATE'), EXISTS (SELECT FROM pg_class c
   JOIN pg_namespace n ON n.oid = c.relnamespace
-  WHERE n.nspname = current_schema() AND c.relkind = 'r' AND pg_get_userbyid(c.relowner) <> current_user)
+  WHERE n.nspname = current_schema() AND current_user NOT IN (pg_get_userbyid(c.relowner), pg_get_userbyid(n.nspowner)))
 """
 _SIZES = """
 SELECT n.nspname, coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint
@@ -211,19 +219,18 @@ def _read_marks(connection: Connection, address: DatabaseAddress, is_read_only: 
     check_format(connection, address)
     identity = connection.exec_driver_sql("SELECT value FROM meta WHERE key = 'identity'").scalar()
     may_write, owner_is_other = connection.exec_driver_sql(_RIGHTS).one()
-    read_only = is_read_only or not may_write
-    if not read_only:
+    if owner_is_other:
         refuse_traps(connection, address)
-    return Marks(str(identity), read_only, owner_is_other)
+    return Marks(str(identity), is_read_only or not may_write, owner_is_other)
 
 
 def refuse_traps(connection: Connection, address: DatabaseAddress) -> None:
-    """Raise StoreError if writing to this tome would run functions of its owner, who is somebody else."""
+    """Raise StoreError if using this tome, which has another owner, would run functions of his."""
     if found := connection.exec_driver_sql(_TRAPS, (list(_NAMES),)).first():
-        table, owner = found
+        name, owner = found
         raise StoreError(
-            f"{address} belongs to {owner}, and its {table} does more than hold rows (a trigger, rule, view, policy or "
-            "expression), which would run with your rights: ask its owner to take that away, or to let you only read"
+            f"{address} belongs to {owner}, and its {name} does more than hold rows (a function, trigger, rule, view "
+            "or expression), which would run with your rights: ask its owner to take that away"
         )
 
 
