@@ -36,8 +36,8 @@ SELECT set_config('restrict_nonsystem_relation_kind', 'view, foreign-table', fal
 WHERE current_setting('restrict_nonsystem_relation_kind', true) IS NOT NULL
 """
 # What runs functions of the owner of a tome when somebody else uses it: functions, operators and types beside the
-# tables, which statements would find; a trigger, a rule or another kind of relation; a constraint, an index or a default
-# (but for that of a step) with an expression; a column that is computed, or of a type that may be.
+# tables, which statements would find; a trigger, a rule or another kind of relation; a constraint, an index or a
+# default (but for that of a step) with an expression; a column that is computed, or of a type that may be.
 _TRAPS = """
 SELECT c.relname, pg_get_userbyid(n.nspowner) FROM pg_namespace n JOIN pg_class c ON c.relnamespace = n.oid
 WHERE n.nspname = current_schema() AND c.relname = ANY(%s) AND (c.relkind <> 'r' OR c.relhastriggers OR c.relhasrules
