@@ -162,7 +162,8 @@ class Tome:
         if store is None:
             place = find_place(path)
             unfilled = None if not create or read_only or exists(place) else place
-            store = open_store(place, create=create and not read_only, read_only=read_only)
+            is_made = create and not read_only
+            store = open_store(place, create=is_made, read_only=read_only, exact_rows=stated.exact_rows)
         try:
             embedder = find_embedder(store, embedder, stated.embedder_base_url)
             size = fix_settings(store, embedder, stated.passage_tokens, stated.overlap)

@@ -40,6 +40,7 @@ from tomewise.store.sql.lists import bind_keys
 from tomewise.store.sql.local_words import FILE_NAMES as WORDS_NAMES
 from tomewise.store.sql.local_words import LocalWords, Source
 from tomewise.store.sql.mirror import FILE_NAMES, Keys, Rows
+from tomewise.store.sql.near_rows import NearRows
 from tomewise.store.sql.node_rows import join_indexed_text
 from tomewise.store.sql.row_values import RESTORE, STREAMED, Misfit, RowNumber, RowVector, RowWhole, encode_json
 from tomewise.store.sql.schema import LATEST, TABLES, documents, nodes
@@ -115,13 +116,16 @@ class PostgresDialect:
         ),
     )
 
-    def __init__(self, place: DatabaseAddress, engine: Engine, identity: str, *, read_only: bool) -> None:
+    def __init__(
+        self, place: DatabaseAddress, engine: Engine, identity: str, *, read_only: bool, exact_rows: int
+    ) -> None:
         self.address = str(place)
         self.read_only = read_only
         folder = find_cache_folder() / "databases"
         self.cache = FolderBeside(folder / identity, "-cache", f"{FILE_NAMES}|{WORDS_NAMES}|{_LOCK}")
         with suppress(OSError):  # where nothing can be written, the arrays and words are read anew
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.near = NearRows(place.tome, exact_rows)
         self._place = place
         self._engine = engine
         self._words = LocalWords(self.cache)
@@ -130,19 +134,19 @@ class PostgresDialect:
     # ------------------------------------------------------------ the database, its transactions and rights
 
     @classmethod
-    def open(cls, place: DatabaseAddress, *, create: bool, read_only: bool) -> PostgresDialect:
+    def open(cls, place: DatabaseAddress, *, create: bool, read_only: bool, exact_rows: int) -> PostgresDialect:
         """Open the tome; make it if needed. Raises Locked, and StoreError where neither is possible."""
         engine = postgres_server.make_engine(place)
         try:
             identity, may_only_read = postgres_server.prepare(engine, place, create=create and not read_only)
-            return cls(place, engine, identity, read_only=may_only_read)
+            return cls(place, engine, identity, read_only=may_only_read, exact_rows=exact_rows)
         except BaseException:
             engine.dispose()
             raise
 
     @classmethod
     @contextmanager
-    def begin_new(cls, place: DatabaseAddress) -> Iterator[tuple[Connection, PostgresDialect]]:
+    def begin_new(cls, place: DatabaseAddress, exact_rows: int) -> Iterator[tuple[Connection, PostgresDialect]]:
         """One write transaction in a new tome, which is there once all is written. Raises StoreError."""
         engine = postgres_server.make_engine(place)
         try:
@@ -151,8 +155,10 @@ class PostgresDialect:
                 postgres_server.write(engine, place) as connection,
             ):
                 postgres_server.make_schema(connection, place, is_new=True)
-                yield connection, cls(place, engine, "new", read_only=False)
+                dialect = cls(place, engine, "new", read_only=False, exact_rows=exact_rows)
+                yield connection, dialect
                 connection.exec_driver_sql("ANALYZE documents, nodes, edges, vectors, intake")
+            dialect.tend_indexes()
         finally:
             engine.dispose()
 
@@ -296,6 +302,10 @@ class PostgresDialect:
         with self.read() as connection:
             return postgres_server.read_size(connection)
 
+    def tend_indexes(self) -> None:
+        """Make the indexes of vectors that are missing. What was written stays, and a failure is a warning."""
+        self.near.tend(self)
+
     def delete(self) -> None:
         """Delete the tome, which nobody here has open any more."""
         try:
@@ -413,7 +423,7 @@ class PostgresDialect:
         listed = sql.SQL(", ").join(map(sql.Identifier, names))
         statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(sql.Identifier(table), listed)
         try:
-            with _find_driver(connection).cursor() as cursor, cursor.copy(statement) as copy:
+            with postgres_server.find_driver(connection).cursor() as cursor, cursor.copy(statement) as copy:
                 copy.set_types([_TYPES[table, name] for name in names])
                 for row in rows:
                     copy.write_row(row)
@@ -503,19 +513,10 @@ class PostgresDialect:
         return mark, read_stamps, read_texts
 
 
-def _find_driver(connection: Connection) -> psycopg.Connection:
-    """The connection of the driver, in a transaction."""
-    if not connection.in_transaction():
-        connection.begin()
-    driver = connection.connection.driver_connection
-    assert isinstance(driver, psycopg.Connection)
-    return driver
-
-
 def _stream(connection: Connection, query: str, values: tuple[Any, ...], types: list[str]) -> Iterator[Any]:
     # COPY: the rows are read as they come, and are not held by the driver all at once.
     selected = sql.SQL(query).format(*map(sql.Literal, values))
     statement = sql.SQL("COPY ({}) TO STDOUT (FORMAT BINARY)").format(selected)
-    with _find_driver(connection).cursor() as cursor, cursor.copy(statement) as copy:
+    with postgres_server.find_driver(connection).cursor() as cursor, cursor.copy(statement) as copy:
         copy.set_types(types)
         yield from copy.rows()

@@ -234,9 +234,16 @@ def make_lock_key(tome: str, name: str) -> int:
 
 def run(connection: Connection, statement: sql.Composable) -> None:
     """Run a statement that holds names of schemas."""
+    connection.exec_driver_sql(statement.as_string(find_driver(connection)).replace("%", "%%"))
+
+
+def find_driver(connection: Connection) -> psycopg.Connection:
+    """The connection of the driver, in a transaction."""
+    if not connection.in_transaction():
+        connection.begin()
     driver = connection.connection.driver_connection
     assert isinstance(driver, psycopg.Connection)
-    connection.exec_driver_sql(statement.as_string(driver).replace("%", "%%"))
+    return driver
 
 
 def _name(address: DatabaseAddress) -> dict[str, str]:
