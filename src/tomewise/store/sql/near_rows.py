@@ -138,18 +138,19 @@ class NearRows:
         self, connection: Connection, space: str, queries: Rows, limit: int, among: Keys | None
     ) -> Nearest | None:
         """See `contract.Spaces.nearest`; None where the space is to be searched exactly."""
+        table = self.find_table(connection, space)
+        return None if table is None else table.search(connection, queries, limit, among)
+
+    def find_table(self, connection: Connection, space: str) -> NearTable | None:
+        """The table by which a space is searched; None where it is to be searched exactly."""
         if not self.exact_rows or not _have_states(connection):
             return None
-        states = _read_states(connection, [f"vectors/{space}"])
-        state = states[0] if states else None
-        if state is None or not state.is_searchable or state.rows <= self.exact_rows:
-            return None
-        halfvec = find_halfvec(connection)
-        if isinstance(halfvec, str) or queries.shape[-1] != state.width:
-            return None
-        assert state.name is not None
-        table = NearTable(state.name, space, state.rows, halfvec)
-        return table.search(connection, queries, limit, among)
+        for state in _read_states(connection, [f"vectors/{space}"]):
+            if state.is_searchable and state.rows > self.exact_rows and state.name is not None:
+                halfvec = find_halfvec(connection)
+                if isinstance(halfvec, Halfvec):
+                    return NearTable(state.name, space, state.rows, state.width, halfvec)
+        return None
 
     def describe(self, connection: Connection) -> SearchState:
         """How the spaces of the tome are searched."""
@@ -162,7 +163,7 @@ class NearRows:
         usable = {each.space for each in states if each.is_searchable and isinstance(halfvec, Halfvec)}
         approximate = {_get_name(space): count for space, count in large.items() if space in usable}
         exact = {_get_name(space): count for space, count in large.items() if space not in usable}
-        because = _explain(connection, states, halfvec) if exact else ""
+        because = _explain(connection, self._tome, states, halfvec) if exact else ""
         return SearchState(self.exact_rows, approximate, exact, because)
 
     # ------------------------------------------------------------ to keep what is there, in each write transaction
@@ -352,12 +353,14 @@ def _find_width(connection: Connection, space: str) -> int:
     return int(connection.exec_driver_sql(query, (_get_name(space),)).scalar_one())
 
 
-def _explain(connection: Connection, states: Iterable[_State], halfvec: Halfvec | str) -> str:
+def _explain(connection: Connection, tome: str, states: Iterable[_State], halfvec: Halfvec | str) -> str:
     """Why a large space is searched exactly."""
     if isinstance(halfvec, str):
         return halfvec
     if any(each.is_current and each.has_index and not each.may_read for each in states):
-        return "you may not read its index: its owner runs `GRANT SELECT ON ALL TABLES IN SCHEMA` again"
+        return (
+            f'you may not read its index: its owner runs `GRANT SELECT ON ALL TABLES IN SCHEMA "{tome}" TO` you again'
+        )
     if not connection.exec_driver_sql(_MAY_MAKE).scalar_one():
         return "you may not make an index: the next command of its owner that adds or removes makes it"
     return "there is no index of its vectors as they are: the next command that adds or removes makes it"

@@ -46,16 +46,17 @@ class NearTable:
     name: str
     space: str
     rows: int
+    width: int
     halfvec: Halfvec
 
     def search(self, connection: Connection, queries: Rows, limit: int, among: Keys | None) -> Nearest | None:
-        """See `contract.Spaces.nearest`; None where the table cannot hold the queries, or was made anew meanwhile.
+        """See `contract.Spaces.nearest`; None where float16 cannot hold the queries, or the table was just made anew.
 
         `lowest` is that of the rows least near to the mean of the queries, which is the true one for one query.
         """
         wanted = np.atleast_2d(queries)
         halves = round_to_half(np.vstack((wanted, -wanted.mean(axis=0, keepdims=True))))
-        if halves is None or limit < 1:
+        if halves is None or limit < 1 or halves.shape[1] != self.width:
             return None
         # The settings hold for these statements alone: they end with the savepoint.
         savepoint = connection.begin_nested()
