@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -236,7 +237,7 @@ def test_the_index_is_used(make: Callable[..., SqlStore], database: str) -> None
     assert half is not None
     with store.read() as connection:
         table._set(connection, 50)
-        query, values = table.write_query([write_literal(half)] * 2, 50, 8, by_index=True)
+        query, values = table.write_query([write_literal(half)] * 2, 50, by_index=True)
         plan = "\n".join(connection.exec_driver_sql(f"EXPLAIN {query}", tuple(values)).scalars())
     assert plan.count(f"Index Scan using {table.name}_index") == 2, plan
     found = store.nearest(SPACE, QUERY, 20)
@@ -354,6 +355,33 @@ def test_an_index_that_fails_loses_nothing(
     assert_follows(later)
 
 
+def test_a_full_disk_loses_nothing(
+    make: Callable[..., SqlStore], database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = make("a")
+    with monkeypatch.context() as patched:
+        patched.setattr(near_rows, "encode_rows", _fill_disk)
+        with pytest.warns(UserWarning, match=r"all was written, but tables .* could not be made .*no space left"):
+            put(store, ROWS[:100])
+        put(store, ROWS[100:101], 101)  # without a second line
+    assert_exact(store, "the next command that adds or removes makes it")
+    later = make("a")
+    put(later, ROWS[101:102], 102)
+    assert_follows(later)
+
+
+def _fill_disk(*_: object) -> bytes:
+    raise psycopg.errors.DiskFull("no space left on device")
+
+
+def test_threads_search_at_once(make: Callable[..., SqlStore], database: str) -> None:
+    store = make("a")
+    put(store, ROWS[:400])
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda place: store.nearest(SPACE, ROWS[place], 1).keys.tolist(), range(100)))
+    assert found == [[place + 1] for place in range(100)]
+
+
 def test_an_interruption_loses_nothing(
     make: Callable[..., SqlStore], database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -458,7 +486,7 @@ def test_the_command_says_how_it_searches(
 ) -> None:
     Path("a.txt").write_text(" ".join(f"In year {n} Ada Marsh kept the lighthouse." for n in range(90)))
     tome = f"{bare}#novels"
-    assert command("add", "a.txt", "-m", tome, "--embedder", "hash:32", "--passage-tokens", "32").code == 0
+    assert command("add", "a.txt", "-m", tome, "--passage-tokens", "32").code == 0
     assert "exactly" not in command("show", "-m", tome).out, "a small tome has no line"
     monkeypatch.setenv("TOMEWISE_EXACT_ROWS", "10")
     shown = " ".join(command("show", "-m", tome).out.split())
@@ -469,7 +497,8 @@ def test_the_command_says_how_it_searches(
     assert command("add", "b.txt", "-m", tome).code == 0
     assert "searched approximately, above 10 vectors: passages" in " ".join(command("show", "-m", tome).out.split())
     assert '"approximate":{"passages":' in command("show", "-m", tome, "--json").out.replace(" ", "")
-    assert "lighthouse" in command("ask", "Who kept the lighthouse?", "-m", tome).out
+    asked = command("ask", "Who kept the lighthouse?", "-m", tome)
+    assert "lighthouse" in asked.out
     assert command("copy", tome, f"{bare}#copy").code == 0
     assert "searched approximately" in command("show", "-m", f"{bare}#copy").out
 

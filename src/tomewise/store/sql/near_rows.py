@@ -10,7 +10,6 @@ writer makes it anew under another name. What it finds is compared again in floa
 from __future__ import annotations
 
 import secrets
-import threading
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from psycopg import sql
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from tomewise.errors import StoreError
+from tomewise.errors import Locked, StoreError
 from tomewise.store.sql.halfvec import (
     Halfvec,
     Keys,
@@ -122,8 +121,8 @@ class NearRows:
     def __init__(self, tome: str, exact_rows: int) -> None:
         self.exact_rows = exact_rows
         self._tome = tome
-        self._guard = threading.Lock()
         self._failed: set[str] = set()  # the spaces for which this process tried in vain
+        self._is_hopeless = False  # as the disk was full
 
     # ------------------------------------------------------------ to search
 
@@ -210,13 +209,17 @@ class NearRows:
             if needs_tables:
                 with dialect.write() as connection:
                     without_index = self._make_tables(connection)
-            for state in without_index:
-                self._attempt(dialect, state)
         except (StoreError, DBAPIError, psycopg.Error) as error:
-            self._warn(dialect, "tables for approximate search", error)
+            self._is_hopeless = not isinstance(error, Locked)
+            _warn(dialect, "tables for approximate search", error)
+            return
+        for state in without_index:
+            self._attempt(dialect, state)
 
     def _find_work(self, connection: Connection) -> tuple[bool, list[_State]]:
         """Whether tables have to be made or dropped, and the tables that only lack an index."""
+        if self._is_hopeless:
+            return False, []
         has_states = _have_states(connection)
         if not has_states and _find_bound(connection) <= self.exact_rows:
             return False, []
@@ -289,7 +292,7 @@ class NearRows:
             except (StoreError, DBAPIError, psycopg.Error) as error:
                 if not is_parallel:
                     self._failed.add(state.space)
-                    self._warn(dialect, f"the index of {_get_name(state.space)}", error)
+                    _warn(dialect, f"the index of {_get_name(state.space)}", error)
 
     def _make_index(self, connection: Connection, state: _State, *, is_parallel: bool) -> None:
         # Not as the writer of the tome: others may write all but vectors of this space meanwhile.
@@ -313,13 +316,14 @@ class NearRows:
             f"WITH (m = {_M}, ef_construction = {_EF})"
         )
 
-    def _warn(self, dialect: PostgresDialect, what: str, error: Exception) -> None:
-        reason = " ".join(str(error).split())
-        warnings.warn(
-            f"{dialect.address}: all was written, but {what} could not be made ({reason}): search is exact until a "
-            "later command makes it",
-            stacklevel=2,
-        )
+
+def _warn(dialect: PostgresDialect, what: str, error: Exception) -> None:
+    reason = " ".join(str(error).split())
+    warnings.warn(
+        f"{dialect.address}: all was written, but {what} could not be made ({reason}): search is exact until a later "
+        "command makes it",
+        stacklevel=2,
+    )
 
 
 def _have_states(connection: Connection, right: str = "SELECT") -> bool:

@@ -21,18 +21,20 @@ _EF_SEARCH = 200  # candidates that a search keeps on its way through the index
 _MOST_EF_SEARCH = 1_000  # of pgvector
 _MORE = 32  # candidates beyond the limit at first, for ties and for the rounding to float16
 _MOST = 8_000  # candidates by the index; where these do not suffice, each row is compared
-_LOWEST = 8  # candidates for the lowest cosine
+_LOWEST, _EF_LOWEST = 8, 40  # candidates for the lowest cosine, of which only the scale of others depends
 _FEW = 10_000  # rows of a scope that are compared one by one
 _ROUNDING = 2.0**-9  # by its root of the dimensions, the share of the lengths by which float16 may move a product
-_SETTINGS = """SELECT set_config('hnsw.iterative_scan', 'strict_order', true), set_config('hnsw.ef_search', %s, true),
-set_config('hnsw.max_scan_tuples', %s, true), set_config('enable_seqscan', 'off', true),
-set_config('jit', 'off', true)"""
+_SETTINGS = """
+SELECT set_config('hnsw.iterative_scan', 'strict_order', true), set_config('hnsw.ef_search', %s, true),
+  set_config('hnsw.max_scan_tuples', %s, true), set_config('hnsw.scan_mem_multiplier', '8', true),
+  set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)
+"""
 _VECTORS = "SELECT key, vector FROM vectors WHERE space = %s AND key = ANY(%s::bigint[]) ORDER BY key"
 
 
 @dataclass(frozen=True, slots=True)
 class _Scanned:
-    """Rows (n,) that were found, by the place of their query: the last place is that of the least near rows."""
+    """Rows (n,) that were found, each with the place of its query and its product with it."""
 
     places: NDArray[np.int64]
     keys: Keys
@@ -72,46 +74,44 @@ class NearTable:
     ) -> Nearest:
         share = 1.0 if among is None else len(among) / self.rows
         count = int((limit + _MORE) / share) + 1 if share else self.rows
-        is_few = among is not None and len(among) <= _FEW
-        while not is_few and count <= min(_MOST, self.rows):
-            self._set(connection, count)
-            least = min(count, int(_LOWEST / share) + 1)
-            scanned = self._scan(connection, literals, count, least, by_index=True)
-            found = self._compare(connection, queries, limit, among, scanned, count)
-            if found is not None:
-                return found
-            count *= 4
+        if among is None or len(among) > _FEW:
+            self._set(connection, _EF_LOWEST)
+            lowest = self._scan(connection, literals[-1:], int(_LOWEST / share) + 1, by_index=True)
+            while count <= min(_MOST, self.rows):
+                self._set(connection, max(_EF_SEARCH, count))
+                scanned = self._scan(connection, literals[:-1], count, by_index=True)
+                if found := self._compare(connection, queries, limit, among, scanned, lowest):
+                    return found
+                count *= 4
+        lowest = self._scan(connection, literals[-1:], _LOWEST, among=among)
         count = limit + _MORE
         while True:  # each row
-            scanned = self._scan(connection, literals, count, _LOWEST, among=among)
+            scanned = self._scan(connection, literals[:-1], count, among=among)
             is_last = count >= self.rows
-            found = self._compare(connection, queries, limit, None, scanned, count, is_last=is_last)
-            if found is not None:
+            if found := self._compare(connection, queries, limit, None, scanned, lowest, is_last=is_last):
                 return found
             count *= 4
 
-    def _set(self, connection: Connection, count: int) -> None:
-        ef_search = min(_MOST_EF_SEARCH, max(_EF_SEARCH, count))
-        connection.exec_driver_sql(_SETTINGS, (str(ef_search), str(4 * _MOST)))
+    def _set(self, connection: Connection, ef_search: int) -> None:
+        connection.exec_driver_sql(_SETTINGS, (str(min(_MOST_EF_SEARCH, ef_search)), str(4 * _MOST)))
 
     def _scan(
         self,
         connection: Connection,
         literals: list[str],
         count: int,
-        least: int,
         *,
         by_index: bool = False,
         among: Keys | None = None,
     ) -> _Scanned:
-        """The `count` rows nearest to each query, and the `least` nearest to the last of them."""
-        query, values = self.write_query(literals, count, least, by_index=by_index, among=among)
-        rows = _fetch(connection, query, values)
-        table = np.array(rows, np.dtype([("place", np.int64), ("key", np.int64), ("product", np.float64)]))
+        """The `count` rows nearest to each query."""
+        query, values = self.write_query(literals, count, by_index=by_index, among=among)
+        kinds = np.dtype([("place", np.int64), ("key", np.int64), ("product", np.float64)])
+        table = np.array(_fetch(connection, query, values), kinds)
         return _Scanned(table["place"], table["key"], -table["product"])
 
     def write_query(
-        self, literals: list[str], count: int, least: int, *, by_index: bool, among: Keys | None = None
+        self, literals: list[str], count: int, *, by_index: bool, among: Keys | None = None
     ) -> tuple[str, list[str]]:
         """The statement that `search` sends, and its values."""
         parts, values = [], []
@@ -119,8 +119,7 @@ class NearTable:
             product = f"vector {self.halfvec.product} %s::{self.halfvec.type}"
             order = product if by_index else f"({product}) + 0"  # a sum is not what the index is ordered by
             scope = "" if among is None else "WHERE key = ANY(%s::bigint[])"
-            wanted = least if place == len(literals) - 1 else count
-            parts.append(f"(SELECT {place}::bigint, key, {order} FROM {self.name} {scope} ORDER BY 3 LIMIT {wanted})")
+            parts.append(f"(SELECT {place}::bigint, key, {order} FROM {self.name} {scope} ORDER BY 3 LIMIT {count})")
             values += [literal] if among is None else [literal, _write_keys(among)]
         return " UNION ALL ".join(parts), values
 
@@ -131,7 +130,7 @@ class NearTable:
         limit: int,
         among: Keys | None,
         scanned: _Scanned,
-        count: int,
+        lowest: _Scanned,
         *,
         is_last: bool = False,
     ) -> Nearest | None:
@@ -139,7 +138,7 @@ class NearTable:
 
         This holds for what the index reaches: which rows it passes over, it cannot tell.
         """
-        keys = np.unique(scanned.keys)
+        keys = np.union1d(scanned.keys, lowest.keys)
         if among is not None:
             keys = keys[find_known_indices(keys, among)[1]]
         keys, rows = self._read_vectors(connection, keys)
@@ -148,11 +147,12 @@ class NearTable:
         cosines = multiply_exactly(rows, queries)
         best = find_top(cosines, limit)
         found = Nearest(keys[best], cosines[best], float(cosines.min()))
-        reached = np.array([scanned.products[scanned.places == place][-1] for place in range(len(queries))])
         if is_last:
             return found
-        if len(keys) < limit:
+        last = [scanned.products[scanned.places == place][-1:] for place in range(len(queries))]
+        if len(keys) < limit or not all(map(len, last)):
             return None
+        reached = np.concatenate(last)
         lengths = np.linalg.norm(rows, axis=1).max() * np.linalg.norm(queries, axis=1)
         margin = _ROUNDING / np.sqrt(queries.shape[1]) * lengths
         return found if (reached + margin < cosines[best].min()).all() else None
