@@ -71,10 +71,10 @@ def compare(server: Server, store: SqlStore, keys: np.ndarray, rows: np.ndarray,
     print_time("removing a tenth", [measure(lambda: remove(store, keys[~is_there]))])
     report("after a tenth was removed, before VACUUM", store, keys[is_there], rows[is_there], queries)
     with lend(f"{server.url}#second") as address:
-        other = load(address, keys, rows)
+        second = load(address, keys, rows)
         report("beside a second tome of as many", store, keys[is_there], rows[is_there], queries)
-        report("the second tome", other, keys, rows, queries)
-        other.close()
+        report("the second tome", second, keys, rows, queries)
+        second.close()
 
 
 def make_vectors() -> tuple[np.ndarray, np.ndarray]:
@@ -190,9 +190,9 @@ def report(label: str, store: SqlStore, keys: np.ndarray, rows: np.ndarray, quer
     recall, off = find_recall(store, keys, rows, queries)
     ours, scans = [], []
     for run in range(RUNS):
-        some = queries[(run * PER_RUN + np.arange(PER_RUN)) % len(queries)]
-        ours.append(measure(lambda some=some: [store.nearest(SPACE, query, LIMIT) for query in some]) / PER_RUN)
-        scans.append(measure(lambda some=some: [scan(store, table, query) for query in some]) / PER_RUN)
+        batch = queries[(run * PER_RUN + np.arange(PER_RUN)) % len(queries)]
+        ours.append(measure(lambda batch=batch: [store.nearest(SPACE, query, LIMIT) for query in batch]) / PER_RUN)
+        scans.append(measure(lambda batch=batch: [scan(store, table, query) for query in batch]) / PER_RUN)
     a, b = median(ours) * 1000, median(scans) * 1000
     print(
         f"{label}: recall@{LIMIT} {recall:.4f} ({len(queries)} queries); a search {a:.1f} ms, a scan {b:.1f} ms, "

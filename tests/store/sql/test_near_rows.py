@@ -422,7 +422,7 @@ def test_vectors_that_another_program_changed(make: Callable[..., SqlStore], dat
     put(store, ROWS[:100])
     before = list_tables(database)
     run_sql(database, "DELETE FROM a.vectors WHERE key = 5", "UPDATE a.spaces SET version = 1")
-    assert_exact(store, "no index of its vectors as they are")
+    assert_exact(store, "no index of what it holds now")
     put(store, ROWS[100:101], 101)
     assert_follows(store)
     assert list_tables(database) != before

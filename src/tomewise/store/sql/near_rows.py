@@ -12,8 +12,9 @@ from __future__ import annotations
 import secrets
 import warnings
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import psycopg
@@ -38,7 +39,6 @@ from tomewise.store.sql.postgres_server import find_driver, make_lock_key
 
 if TYPE_CHECKING:
     from tomewise.store.nearest import Nearest
-    from tomewise.store.sql.postgres import PostgresDialect
 
 _BATCH = 20_000  # rows copied at a time
 _BULK_SHARE = 1 / 4  # of the rows: with more new ones, an index that is made anew is quicker
@@ -74,6 +74,16 @@ SELECT coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)
 """
 # More rows than the table can have: each takes at least its numbers.
 _BOUND = "SELECT pg_table_size('vectors') / greatest(4, (SELECT length(vector) FROM vectors LIMIT 1))"
+
+
+class Transactions(Protocol):
+    """The transactions of a tome: `append` does not keep others from writing."""
+
+    @property
+    def address(self) -> str: ...
+    def read(self) -> AbstractContextManager[Connection]: ...
+    def write(self) -> AbstractContextManager[Connection]: ...
+    def append(self) -> AbstractContextManager[Connection]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +206,7 @@ class NearRows:
 
     # ------------------------------------------------------------ to make what is missing, after a commit
 
-    def tend(self, dialect: PostgresDialect) -> None:
+    def tend(self, tome: Transactions) -> None:
         """Make the tables and indexes that are missing, and drop those of spaces that became small.
 
         What was committed before stays, whatever happens. A failure is a warning, and the space is searched exactly.
@@ -204,17 +214,17 @@ class NearRows:
         if not self.exact_rows:
             return
         try:
-            with dialect.read() as connection:
+            with tome.read() as connection:
                 needs_tables, without_index = self._find_work(connection)
             if needs_tables:
-                with dialect.write() as connection:
+                with tome.write() as connection:
                     without_index = self._make_tables(connection)
         except (StoreError, DBAPIError, psycopg.Error) as error:
             self._is_hopeless = not isinstance(error, Locked)
-            _warn(dialect, "tables for approximate search", error)
+            _warn(tome, "tables for approximate search", error)
             return
         for state in without_index:
-            self._attempt(dialect, state)
+            self._attempt(tome, state)
 
     def _find_work(self, connection: Connection) -> tuple[bool, list[_State]]:
         """Whether tables have to be made or dropped, and the tables that only lack an index."""
@@ -282,17 +292,17 @@ class NearRows:
         connection.exec_driver_sql(f"ANALYZE {name}")
         return name, width
 
-    def _attempt(self, dialect: PostgresDialect, state: _State) -> None:
+    def _attempt(self, tome: Transactions, state: _State) -> None:
         """Make an index; without parallel workers where these lack shared memory."""
         for is_parallel in (True, False):
             try:
-                with dialect.append() as connection:
+                with tome.append() as connection:
                     self._make_index(connection, state, is_parallel=is_parallel)
                 return
             except (StoreError, DBAPIError, psycopg.Error) as error:
                 if not is_parallel:
                     self._failed.add(state.space)
-                    _warn(dialect, f"the index of {_get_name(state.space)}", error)
+                    _warn(tome, f"the index of {_get_name(state.space)}", error)
 
     def _make_index(self, connection: Connection, state: _State, *, is_parallel: bool) -> None:
         # Not as the writer of the tome: others may write all but vectors of this space meanwhile.
@@ -317,10 +327,10 @@ class NearRows:
         )
 
 
-def _warn(dialect: PostgresDialect, what: str, error: Exception) -> None:
+def _warn(tome: Transactions, what: str, error: Exception) -> None:
     reason = " ".join(str(error).split())
     warnings.warn(
-        f"{dialect.address}: all was written, but {what} could not be made ({reason}): search is exact until a later "
+        f"{tome.address}: all was written, but {what} could not be made ({reason}): search is exact until a later "
         "command makes it",
         stacklevel=2,
     )
@@ -367,7 +377,7 @@ def _explain(connection: Connection, tome: str, states: Iterable[_State], halfve
         )
     if not connection.exec_driver_sql(_MAY_MAKE).scalar_one():
         return "you may not make an index: the next command of its owner that adds or removes makes it"
-    return "there is no index of its vectors as they are: the next command that adds or removes makes it"
+    return "it has no index of what it holds now: the next command that adds or removes makes it"
 
 
 def _copy_out(connection: Connection, space: str, last: int, width: int) -> tuple[Keys, Rows] | None:
