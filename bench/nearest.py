@@ -66,6 +66,9 @@ def main() -> None:
 def compare(server: Server, store: SqlStore, keys: np.ndarray, rows: np.ndarray, queries: np.ndarray) -> None:
     print_time("adding 60 vectors with an index (median of 5)", [add_few(store, rows, n) for n in range(5, 10)])
     report("as loaded", store, keys, rows, queries)
+    for count in (5_000, 20_000, 100_000):
+        chosen = np.sort(np.random.default_rng(3).permutation(len(rows))[:count])
+        report_scope(store, keys[chosen], rows[chosen], queries[:40])
     is_there = np.ones(len(rows), np.bool_)
     is_there[np.random.default_rng(2).permutation(len(rows))[: len(rows) // 10]] = False
     print_time("removing a tenth", [measure(lambda: remove(store, keys[~is_there]))])
@@ -201,8 +204,19 @@ def report(label: str, store: SqlStore, keys: np.ndarray, rows: np.ndarray, quer
     )
 
 
+def report_scope(store: SqlStore, keys: np.ndarray, rows: np.ndarray, queries: np.ndarray) -> None:
+    shares, seconds = [], []
+    for query in queries:
+        best = set(keys[np.argsort(-(rows @ query))[:LIMIT]].tolist())
+        start = time.perf_counter()
+        found = store.nearest(SPACE, query, LIMIT, among=keys)
+        seconds.append(time.perf_counter() - start)
+        shares.append(len(best & set(found.keys.tolist())) / LIMIT)
+    print(f"a scope of {len(keys):,} rows: recall {np.mean(shares):.4f}, {median(seconds) * 1000:.1f} ms", flush=True)
+
+
 def tune(store: SqlStore, keys: np.ndarray, rows: np.ndarray, queries: np.ndarray) -> None:
-    for ef_search in (40, 80, 120, 200, 300, 400, 600):
+    for ef_search in (120, 160, 200, 240, 300):
         near_search._EF_SEARCH = ef_search
         report(f"ef_search {ef_search}", store, keys, rows, queries)
 

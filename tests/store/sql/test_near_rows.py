@@ -399,10 +399,14 @@ def _interrupt(*_: object) -> bytes:
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("rows", [ROWS[:100] * 1e6, np.ones((60, 4001), np.float32)], ids=["numbers", "width"])
+@pytest.mark.parametrize(
+    "rows",
+    [ROWS[:100] * 1e6, np.ones((60, 4001), np.float32), np.ones((51, 20_000), np.float32)],
+    ids=["numbers", "width", "great width"],
+)
 def test_vectors_that_float16_cannot_hold(make: Callable[..., SqlStore], database: str, rows: np.ndarray) -> None:
     store = make("a")
-    with pytest.warns(UserWarning, match="are searched exactly: pgvector cannot hold"):
+    with pytest.warns(UserWarning, match="are searched exactly: pgvector holds up to 4,000 numbers"):
         put(store, rows)
     assert find_table(store) is None
     assert len(store.nearest(SPACE, rows[3] / np.linalg.norm(rows[3]), 1).keys)
@@ -411,7 +415,7 @@ def test_vectors_that_float16_cannot_hold(make: Callable[..., SqlStore], databas
 def test_a_row_that_float16_cannot_hold_ends_the_search_by_index(make: Callable[..., SqlStore], database: str) -> None:
     store = make("a")
     put(store, ROWS[:100])
-    with pytest.warns(UserWarning, match="cannot hold"):
+    with pytest.warns(UserWarning, match="pgvector holds up to"):
         put(store, ROWS[100:101] * 1e6, 101)
     assert find_table(store) is None
     assert store.nearest(SPACE, ROWS[100], 1).keys.tolist() == [101]
@@ -426,6 +430,15 @@ def test_vectors_that_another_program_changed(make: Callable[..., SqlStore], dat
     put(store, ROWS[100:101], 101)
     assert_follows(store)
     assert list_tables(database) != before
+
+
+def test_a_hostile_name_of_a_table_is_not_used(make: Callable[..., SqlStore], database: str) -> None:
+    store = make("a")
+    put(store, ROWS[:100])
+    run_sql(database, "UPDATE a.near_spaces SET name = 'near_x; DROP TABLE vectors'")
+    assert_exact(store, "no index of what it holds now")
+    put(store, ROWS[100:101], 101)
+    assert_follows(store)
 
 
 def test_a_moment_before_the_table_was_made_anew(make: Callable[..., SqlStore], database: str) -> None:

@@ -25,6 +25,7 @@ from sqlalchemy.exc import DBAPIError
 
 from tomewise.errors import Locked, StoreError
 from tomewise.store.sql.halfvec import (
+    MOST_DIMENSIONS,
     Halfvec,
     Keys,
     Rows,
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 _BATCH = 20_000  # rows copied at a time
 _BULK_SHARE = 1 / 4  # of the rows: with more new ones, an index that is made anew is quicker
 _DROP_SHARE = 1 / 2  # of `exact_rows`: with fewer rows, a table goes
-_M, _EF = 16, 64  # neighbours of a row in the index, and candidates for them; the defaults of pgvector
+_M, _EF_CONSTRUCTION = 16, 200  # neighbours of a row in the index, and candidates for them; pgvector has 16 and 64
 _MEMORY = 1 << 30  # bytes that making an index may take, unless the server allows more
 _ROW_MEMORY = 800  # bytes of a row in the memory of a build, without its numbers
 _WAIT = "60s"
@@ -56,13 +57,16 @@ INSERT INTO near_spaces (space, version, rows, name, width) VALUES (%s, %s, %s, 
 DO UPDATE SET version = excluded.version, rows = excluded.rows, name = excluded.name, width = excluded.width
 """
 _HAS_STATES = "SELECT coalesce(has_table_privilege(to_regclass('near_spaces'), %s), false)"
+# A name comes from the database, which anybody may have filled, and stands in statements: it must be one of ours.
 _READ_STATES = """
 SELECT s.space, s.version, n.version, n.rows, n.name, n.width,
   EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = to_regclass(n.name) AND a.attname = 'vector'
     AND NOT a.attisdropped),
   to_regclass(n.name || '_index') IS NOT NULL, has_table_privilege(to_regclass(n.name), 'SELECT'),
   has_table_privilege(to_regclass(n.name), 'INSERT') AND has_table_privilege(to_regclass(n.name), 'DELETE')
-FROM spaces s LEFT JOIN near_spaces n ON n.space = s.space WHERE s.space LIKE 'vectors/%%'
+FROM spaces s LEFT JOIN (SELECT space, version, rows, width,
+  CASE WHEN name ~ '^near_[0-9a-f]{16}$' THEN name END AS name FROM near_spaces) n ON n.space = s.space
+WHERE s.space LIKE 'vectors/%%'
 """
 _READ_SPACES = """
 SELECT space, version, NULL, NULL, NULL, NULL, false, false, false, false FROM spaces WHERE space LIKE 'vectors/%%'
@@ -273,24 +277,29 @@ class NearRows:
     def _fill(self, connection: Connection, space: str, halfvec: Halfvec) -> tuple[str | None, int]:
         """Make a table with the vectors of a space. Returns its name and the width of the vectors."""
         name, last, width = f"near_{secrets.token_hex(8)}", -1, _find_width(connection, space)
+        if not 0 < width <= MOST_DIMENSIONS:
+            return self._give_up(space)
         connection.exec_driver_sql(
             f"CREATE TABLE {name} (key bigint PRIMARY KEY, vector {halfvec.type}({width}) NOT NULL)"
         )
         while (found := _copy_out(connection, space, last, width)) is None or len(found[0]):
             halves = None if found is None else round_to_half(found[1])
             if found is None or halves is None:
-                self._failed.add(space)
                 connection.exec_driver_sql(f"DROP TABLE {name}")
-                warnings.warn(
-                    f"the vectors of {_get_name(space)} are searched exactly: pgvector cannot hold numbers so large, "
-                    "or so many in a vector",
-                    stacklevel=2,
-                )
-                return None, 0
+                return self._give_up(space)
             _copy_in(connection, name, found[0], halves)
             last = int(found[0][-1])
         connection.exec_driver_sql(f"ANALYZE {name}")
         return name, width
+
+    def _give_up(self, space: str) -> tuple[None, int]:
+        self._failed.add(space)
+        warnings.warn(
+            f"the vectors of {_get_name(space)} are searched exactly: pgvector holds up to {MOST_DIMENSIONS:,} numbers "
+            "in each, of up to 65,504",
+            stacklevel=2,
+        )
+        return None, 0
 
     def _attempt(self, tome: Transactions, state: _State) -> None:
         """Make an index; without parallel workers where these lack shared memory."""
@@ -323,7 +332,7 @@ class NearRows:
             connection.exec_driver_sql("SET LOCAL max_parallel_maintenance_workers = 0")
         connection.exec_driver_sql(
             f"CREATE INDEX {state.name}_index ON {state.name} USING hnsw (vector {halfvec.index_class}) "
-            f"WITH (m = {_M}, ef_construction = {_EF})"
+            f"WITH (m = {_M}, ef_construction = {_EF_CONSTRUCTION})"
         )
 
 
