@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -212,6 +214,20 @@ def test_an_index_is_made_once_after_a_load(make: Callable[..., SqlStore], datab
             put(store, ROWS[start : start + 20], start + 1)
             assert_follows(store)
     assert list_tables(database) == [table], "rows were added to the same index"
+
+
+async def test_an_event_loop_does_not_wait_for_an_index(
+    make: Callable[..., SqlStore], database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, may_go = make("a"), threading.Event()
+    make_index = store.dialect.tend_indexes
+    monkeypatch.setattr(store.dialect, "tend_indexes", lambda: may_go.wait(60) and make_index())
+    with work_alone(store, "add"):
+        await asyncio.to_thread(put, store, ROWS[:100])
+    assert find_table(store) is None
+    may_go.set()
+    await asyncio.to_thread(store.close)  # waits for it
+    assert_follows(make("a"))
 
 
 def test_several_spaces_and_tomes_are_apart(make: Callable[..., SqlStore], database: str) -> None:

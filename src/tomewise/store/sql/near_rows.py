@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 _BATCH = 20_000  # rows copied at a time
 _BULK_SHARE = 1 / 4  # of the rows: with more new ones, an index that is made anew is quicker
 _DROP_SHARE = 1 / 2  # of `exact_rows`: with fewer rows, a table goes
-_M, _EF_CONSTRUCTION = 16, 200  # neighbours of a row in the index, and candidates for them; pgvector has 16 and 64
+_M, _EF_CONSTRUCTION = 24, 128  # neighbours of a row in the index, and candidates for them; pgvector has 16 and 64
 _MEMORY = 1 << 30  # bytes that making an index may take, unless the server allows more
-_ROW_MEMORY = 800  # bytes of a row in the memory of a build, without its numbers
+_ROW_MEMORY = 400 + 32 * _M  # bytes of a row in the memory of a build, without its numbers
 _WAIT = "60s"
 _MAKE_STATES = """
 CREATE TABLE IF NOT EXISTS near_spaces (space text COLLATE "C" PRIMARY KEY, version bigint NOT NULL,

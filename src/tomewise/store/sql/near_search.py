@@ -17,7 +17,7 @@ from tomewise.store.sql.halfvec import Halfvec, Keys, Rows, round_to_half, write
 from tomewise.store.sql.postgres_server import find_driver
 from tomewise.store.sql.row_values import stack_vectors
 
-_EF_SEARCH = 240  # candidates that a search keeps on its way through the index
+_EF_SEARCH = 200  # candidates that a search keeps on its way through the index
 _MOST_EF_SEARCH = 1_000  # of pgvector
 _MORE = 32  # candidates beyond the limit at first, for ties and for the rounding to float16
 _MOST = 8_000  # candidates by the index; where these do not suffice, each row is compared

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
@@ -79,6 +81,7 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
         self._scopes = ScopeKeys(dialect, self.read, self._arrays)
         self._writers = 0  # how many in this process hold the right to write
         self._changed_vectors = False  # since indexes were last looked after
+        self._tending: list[threading.Thread] = []
         self.calls = StoredCalls(dialect, self.read, None if self.read_only else self._begin_append)
 
     @classmethod
@@ -168,9 +171,16 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
             self._tend_indexes()
 
     def _tend_indexes(self) -> None:
-        if self._changed_vectors:
-            self._changed_vectors = False
+        """Make what indexes need since vectors changed: in a thread where an event loop would wait for it."""
+        if not self._changed_vectors:
+            return
+        self._changed_vectors = False
+        if not _is_in_event_loop():
             self.dialect.tend_indexes()
+            return
+        thread = threading.Thread(target=self.dialect.tend_indexes, name="indexes", daemon=True)
+        self._tending.append(thread)
+        thread.start()
 
     def describe_search(self) -> SearchState | None:
         """How the nearest vectors are searched in a database; None for a file, where search is exact."""
@@ -203,7 +213,18 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
         return f"{self.cache_folder} held arrays of something else, and they were deleted: try again"
 
     def _finish(self) -> None:
+        if not _is_in_event_loop():
+            for thread in self._tending:
+                thread.join()
         self.calls.close()
+
+
+def _is_in_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _read_identity(dialect: Dialect) -> str:
