@@ -153,6 +153,9 @@ class Settings:
     read_characters: int | None = _declare(None, "Characters of one file.", least=1, unset="50,000,000")
     trace_bytes: int = _declare(50_000, "Bytes of the trace that is kept of one answer.", least=4_000)
     session_limit: int = _declare(50, "Entries of its working memory that a session keeps, and turns.", least=1)
+    exact_rows: int = _declare(
+        200_000, "In PostgreSQL with pgvector, search more vectors than this approximately; 0: search all exactly."
+    )
 
     def __post_init__(self) -> None:
         for name, setting in SETTINGS.items():
@@ -195,6 +198,7 @@ class Stated(TypedDict, total=False):
     read_characters: int | None
     trace_bytes: int
     session_limit: int
+    exact_rows: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,15 @@ class Recommendation(Outgoing):
     because: str
 
 
+class VectorSearch(Outgoing):
+    """How the nearest vectors of a tome in a database are searched."""
+
+    exact_rows: int = Field(description="Above so many vectors a space may be searched approximately; 0: none is.")
+    approximate: dict[str, int] = Field(description="The spaces that are, with their vectors.")
+    exact: dict[str, int] = Field(description="Spaces above `exact_rows` that are searched exactly all the same.")
+    because: str = Field(description="Why they are, with the remedy; empty where none is.")
+
+
 class Contents(Outgoing):
     """What a tome holds: what `tome show --json` prints."""
 
@@ -84,6 +93,7 @@ class Contents(Outgoing):
     networks: dict[str, Any] = Field(description="By layer, what it says of its network.")
     failed: list[FailedPart]
     recommended: Recommendation | None = Field(None, description="The system that suits it as it is; null if empty.")
+    search: VectorSearch | None = Field(None, description="How vectors are searched in a database; null for a file.")
 
 
 class AddReport(Outgoing):

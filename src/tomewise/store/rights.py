@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _Work: TypeAlias = tuple[int, str]  # by process too: a forked one does none of its parent's work
 
+WRITER = "writer"  # the right to add, remove and build
 _GUARD = threading.Lock()
 _WORKS: dict[_Work, str] = {}  # what this process does alone: a right does not say who has it
 
@@ -33,7 +34,7 @@ def work_alone(store: Store, what: str) -> Iterator[None]:
         raise Locked(f"{store.address}: this program has another {current} under way: {what} when that has finished")
     refusal = f"{store.address} is being written by another program: try to {what} again when it has finished"
     try:
-        with store.hold("writer", refusal):
+        with store.hold(WRITER, refusal):
             yield
     finally:
         with _GUARD:

@@ -76,7 +76,7 @@ def copy(
 
     places = find_place(source), find_place(target)
     with show_work(f"copying {places[0].name}"):
-        copy_tome(*places)
+        copy_tome(*places, exact_rows=configuration.load().exact_rows)
     console().print(f"[bold]copied[/bold] {escape_text(str(places[0]))} to {escape_text(str(places[1]))}")
 
 

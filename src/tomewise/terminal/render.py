@@ -343,6 +343,8 @@ def print_contents(contents: report_models.Contents, out: Console) -> None:
         out.print(f"[dim]{escape(name)}: of the replies of the model {counts}[/dim]")
     for name, network in contents.networks.items():
         out.print(f"[dim]{escape(name)}: {describe_network([network])}[/dim]")
+    if contents.search:
+        _print_search(contents.search, out)
     for failed in contents.failed[:_FAILURES]:
         places = ", ".join(map(str, failed.passages))
         where = f"{escape(failed.layer)} lacks {escape(failed.document)}, passage {shorten(places, 60)}"
@@ -361,6 +363,18 @@ def print_contents(contents: report_models.Contents, out: Console) -> None:
     out.print(documents)
     if len(contents.documents) > 50:
         out.print(f"[dim]… and {len(contents.documents) - 50:,} more: tome show --json lists all[/dim]")
+
+
+def _print_search(search: report_models.VectorSearch, out: Console) -> None:
+    """How large spaces of vectors are searched; nothing where none is large."""
+    approximate, exact = (
+        ", ".join(f"{escape(name)} ({count:,})" for name, count in found.items())
+        for found in (search.approximate, search.exact)
+    )
+    if approximate:
+        out.print(f"[dim]searched approximately, above {search.exact_rows:,} vectors: {approximate}[/dim]")
+    if exact:
+        out.print(f"[dim]searched exactly: {exact}, because {escape(search.because)}[/dim]")
 
 
 def _shorten_path(path: str) -> str:

@@ -10,6 +10,7 @@ from tomewise.outgoing import report_models
 from tomewise.store.lookups import read_setting
 from tomewise.store.records import BUILDS
 from tomewise.systems.advice import recommend_system
+from tomewise.tome.open_store import describe_search
 
 if TYPE_CHECKING:
     from tomewise.outgoing.form import Naming
@@ -33,6 +34,7 @@ def describe_contents(store: Store, model: str, naming: Naming | None = None) ->
         "replies": _list_records(store, "replies"),
         "networks": _list_records(store, "network"),
         "failed": _list_failures(store),
+        "search": describe_search(store),
     }
     return report_models.Contents.of(values, naming)
 

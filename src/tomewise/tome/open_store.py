@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from tomewise.errors import Locked, StoreError
+from tomewise.settings import DEFAULTS
 from tomewise.store.address import DatabaseAddress, Place
 from tomewise.store.contract import Store
 from tomewise.store.rights import work_alone
@@ -17,15 +18,26 @@ from tomewise.store.sql.sql_store import SqlStore
 from tomewise.tome.embedder_address import find_embedder
 from tomewise.types import Embedder
 
+if TYPE_CHECKING:
+    from tomewise.store.sql.near_rows import SearchState
+
 _LONGEST_LINE = 1 << 30  # bytes; SQLite too stores no longer value
 
 
-def open_store(path: Place, *, create: bool = True, read_only: bool = False) -> Store:
+def open_store(
+    path: Place, *, create: bool = True, read_only: bool = False, exact_rows: int = DEFAULTS.exact_rows
+) -> Store:
     """Open the store at a path; if `create` is true, create it if it does not exist. Raises StoreError and Locked.
 
-    With `read_only` nothing is written to it: no trace and no reply is kept.
+    With `read_only` nothing is written to it: no trace and no reply is kept. A space of more vectors than `exact_rows`
+    is searched approximately where a database can do that.
     """
-    return SqlStore.open(path, create=create, read_only=read_only)
+    return SqlStore.open(path, create=create, read_only=read_only, exact_rows=exact_rows)
+
+
+def describe_search(store: Store) -> SearchState | None:
+    """How the nearest vectors of a tome in a database are searched; None for other stores."""
+    return store.describe_search() if isinstance(store, SqlStore) else None
 
 
 def exists(path: Place) -> bool:
@@ -38,14 +50,15 @@ def list_tomes(database: DatabaseAddress) -> dict[str, int]:
     return find_sizes(database)
 
 
-def copy_tome(source: Place, target: Place) -> None:
+def copy_tome(source: Place, target: Place, *, exact_rows: int = DEFAULTS.exact_rows) -> None:
     """Make a new tome with all that another one holds, keys, replies and traces too: whole, or not at all.
 
-    Raises StoreError, also where there is something at the target.
+    In a database, spaces of more vectors than `exact_rows` get an index. Raises StoreError, also where there is
+    something at the target.
     """
     store = SqlStore.open(source, create=False)
     try:
-        SqlStore.restore(target, (line.encode() for line in store.dump()))
+        SqlStore.restore(target, (line.encode() for line in store.dump()), exact_rows=exact_rows)
     finally:
         store.close()
 

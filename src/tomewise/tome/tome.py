@@ -140,8 +140,9 @@ class Tome:
         no trace and no reply is kept, and what would change it is refused. `prompts` is a folder whose prompts replace
         the packaged ones. `read_seconds`, `read_memory` (megabytes) and `read_characters` limit the reading of one
         file. A trace that is larger than `trace_bytes` is cut. A session keeps `session_limit` entries of its working
-        memory and as many turns. `system` names the system that is used where a method gets none. A build or a question
-        of which `max_failures` calls fail with no reply between them ends with KeepsFailing. `models` names other
+        memory and as many turns. In PostgreSQL with pgvector, more vectors of a layer than `exact_rows` are searched
+        approximately. `system` names the system that is used where a method gets none. A build or a question of which
+        `max_failures` calls fail with no reply between them ends with KeepsFailing. `models` names other
         models by role, such as `{"answer": "openai:gpt-4o"}`. `base_url`, `api_key`, `limit`, `timeout`, `window`, and
         `max_calls`, `max_tokens` and `max_cost`, which hold over all models together, go to the models.
         With `on="ray"`, `workers` embed texts and ask models, on the cluster that RAY_ADDRESS names (default: one for
@@ -162,7 +163,8 @@ class Tome:
         if store is None:
             place = find_place(path)
             unfilled = None if not create or read_only or exists(place) else place
-            store = open_store(place, create=create and not read_only, read_only=read_only)
+            is_made = create and not read_only
+            store = open_store(place, create=is_made, read_only=read_only, exact_rows=stated.exact_rows)
         try:
             embedder = find_embedder(store, embedder, stated.embedder_base_url)
             size = fix_settings(store, embedder, stated.passage_tokens, stated.overlap)

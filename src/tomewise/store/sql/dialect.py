@@ -113,6 +113,7 @@ class SqliteDialect:
     follows_steps = False  # every writer changes the files of arrays, and these may come from a stranger
     remedy = "check the permissions of it and its folder, or copy it"
     own_contradictions = SEQUENCE_CONTRADICTIONS
+    near = None  # vectors in a file are searched exactly
 
     def __init__(self, path: Path, engine: Engine) -> None:
         self.path = path
@@ -224,6 +225,9 @@ class SqliteDialect:
         with suppress(FileNotFoundError):  # a process that closes the tome deletes the log
             size += log.stat().st_size
         return size
+
+    def tend_indexes(self) -> None:
+        """A file has no indexes of vectors."""
 
     def delete(self) -> None:
         """Delete the file, which nobody here has open any more."""

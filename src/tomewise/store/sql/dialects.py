@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     Dialect: TypeAlias = SqliteDialect | PostgresDialect
 
 
-def open_dialect(address: Path | DatabaseAddress, *, create: bool, read_only: bool) -> Dialect:
+def open_dialect(address: Path | DatabaseAddress, *, create: bool, read_only: bool, exact_rows: int) -> Dialect:
     """Open what is at an address; create or migrate it if needed. Raises StoreError, Locked, MissingDependency."""
     if isinstance(address, DatabaseAddress):
-        return _import_postgres().open(address, create=create, read_only=read_only)
+        return _import_postgres().open(address, create=create, read_only=read_only, exact_rows=exact_rows)
     return SqliteDialect.open(Path(address).absolute(), create=create, read_only=read_only)
 
 
-def begin_new(address: Path | DatabaseAddress) -> AbstractContextManager[tuple[Connection, Dialect]]:
+def begin_new(address: Path | DatabaseAddress, exact_rows: int) -> AbstractContextManager[tuple[Connection, Dialect]]:
     """One write transaction in a new tome, which is at this address once all is written. Raises StoreError."""
     if isinstance(address, DatabaseAddress):
-        return _import_postgres().begin_new(address)
+        return _import_postgres().begin_new(address, exact_rows)
     return SqliteDialect.begin_new(Path(address).absolute())
 
 

@@ -40,6 +40,7 @@ from tomewise.store.sql.lists import bind_keys
 from tomewise.store.sql.local_words import FILE_NAMES as WORDS_NAMES
 from tomewise.store.sql.local_words import LocalWords, Source
 from tomewise.store.sql.mirror import FILE_NAMES, Keys, Rows
+from tomewise.store.sql.near_rows import NearRows
 from tomewise.store.sql.node_rows import join_indexed_text
 from tomewise.store.sql.postgres_arrays import (
     Deltas,
@@ -115,7 +116,14 @@ class PostgresDialect:
     )
 
     def __init__(
-        self, place: DatabaseAddress, engine: Engine, identity: str, *, read_only: bool, is_strange: bool = False
+        self,
+        place: DatabaseAddress,
+        engine: Engine,
+        identity: str,
+        *,
+        read_only: bool,
+        exact_rows: int,
+        is_strange: bool = False,
     ) -> None:
         self.address = str(place)
         self.read_only = read_only
@@ -123,6 +131,7 @@ class PostgresDialect:
         self.cache = FolderBeside(folder / identity, "-cache", f"{FILE_NAMES}|{WORDS_NAMES}|{_LOCK}")
         with suppress(OSError):  # where nothing can be written, the arrays and words are read anew
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.near = NearRows(place.tome, exact_rows)
         self._place = place
         self._engine = engine
         self._is_strange = is_strange
@@ -132,19 +141,20 @@ class PostgresDialect:
     # ------------------------------------------------------------ the database, its transactions and rights
 
     @classmethod
-    def open(cls, place: DatabaseAddress, *, create: bool, read_only: bool) -> PostgresDialect:
+    def open(cls, place: DatabaseAddress, *, create: bool, read_only: bool, exact_rows: int) -> PostgresDialect:
         """Open the tome; make it if needed. Raises Locked, and StoreError where neither is possible."""
         engine = postgres_server.make_engine(place)
         try:
             marks = postgres_server.prepare(engine, place, create=create and not read_only)
-            return cls(place, engine, marks.identity, read_only=marks.read_only, is_strange=marks.is_strange)
+            may = {"read_only": marks.read_only, "is_strange": marks.is_strange}
+            return cls(place, engine, marks.identity, exact_rows=exact_rows, **may)
         except BaseException:
             engine.dispose()
             raise
 
     @classmethod
     @contextmanager
-    def begin_new(cls, place: DatabaseAddress) -> Iterator[tuple[Connection, PostgresDialect]]:
+    def begin_new(cls, place: DatabaseAddress, exact_rows: int) -> Iterator[tuple[Connection, PostgresDialect]]:
         """One write transaction in a new tome, which is there once all is written. Raises StoreError."""
         engine = postgres_server.make_engine(place)
         try:
@@ -154,9 +164,11 @@ class PostgresDialect:
                 take_turn(connection, is_first=True),
             ):
                 postgres_server.make_schema(connection, place, is_new=True)
-                yield connection, cls(place, engine, "new", read_only=False)
+                dialect = cls(place, engine, "new", read_only=False, exact_rows=exact_rows)
+                yield connection, dialect
                 connection.exec_driver_sql("INSERT INTO versions SELECT space, version, 1 FROM spaces")
                 connection.exec_driver_sql("ANALYZE documents, nodes, edges, vectors, intake")
+            dialect.tend_indexes()
         finally:
             engine.dispose()
 
@@ -303,6 +315,10 @@ class PostgresDialect:
         """The size of the tables in bytes, with their indices."""
         with self.read() as connection:
             return postgres_server.read_size(connection)
+
+    def tend_indexes(self) -> None:
+        """Make the indexes of vectors that are missing. What was written stays, and a failure is a warning."""
+        self.near.tend(self)
 
     def delete(self) -> None:
         """Delete the tome, which nobody here has open any more."""

@@ -31,6 +31,7 @@ _PAGE_BYTES = 1 << 18  # that one statement reads: more take longer in all
 _WRITE_BYTES = 4 << 20  # that are sent at a time
 _MOST_VERSIONS = 256  # of a space that are known; what went before the oldest of them is forgotten
 _FORGET_EVERY = 64  # steps
+_LAST = 2**63 - 1  # of all keys
 _SIGNATURE = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 _TRAILER = b"\xff\xff"
 _ARRAYS = {"l": "int8[]", "d": "float8[]"}  # by the character of the type of numbers
@@ -143,15 +144,22 @@ def record_step(connection: Connection, deltas: Deltas) -> None:
 
 
 def write_columns(connection: Connection, table: str, columns: Mapping[str, str | NDArray[Any]]) -> None:
-    """Insert rows of which each column is one text, numbers (n,) of 64 bits, or vectors (n, d) of float32."""
+    """Insert rows of which each column is one text, numbers (n,) of 64 bits, or vectors (n, d).
+
+    Vectors of float32 are bytes. Those of float16 are the `halfvec` of pgvector: its dimensions, an unused number, and
+    the numbers, all of them big-endian.
+    """
     fields: list[tuple[Any, ...]] = [("count", ">i2")]
     values: dict[str, Any] = {"count": len(columns)}
     length = next(len(column) for column in columns.values() if not isinstance(column, str))
     for name, column in columns.items():
         value = np.bytes_(column.encode()) if isinstance(column, str) else column
-        kind = value.dtype if value.dtype.kind == "S" or value.ndim == 2 else value.dtype.newbyteorder(">")
-        fields += [(f"{name}_bytes", ">i4"), (name, kind, value.shape[1:])]
-        values |= {f"{name}_bytes": np.dtype((kind, value.shape[1:])).itemsize, name: value}
+        is_raw = value.dtype.kind == "S" or value.dtype == np.float32
+        kind = np.dtype((value.dtype if is_raw else value.dtype.newbyteorder(">"), value.shape[1:]))
+        head = [(f"{name}_width", ">i2", (2,))] if value.dtype == np.float16 else []
+        fields += [(f"{name}_bytes", ">i4"), *head, (name, kind)]
+        values |= {f"{name}_bytes": kind.itemsize + 4 * len(head), name: value}
+        values |= {field: (value.shape[1], 0) for field, *_ in head}
     layout = np.dtype(fields)
     names = sql.SQL(", ").join(map(sql.Identifier, columns))
     statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(sql.Identifier(table), names)
@@ -165,6 +173,3 @@ def write_columns(connection: Connection, table: str, columns: Mapping[str, str 
                 rows[name] = value[part] if isinstance(value, np.ndarray) and value.ndim else value
             copy.write(rows.tobytes())
         copy.write(_TRAILER)
-
-
-_LAST = 2**63 - 1

@@ -21,6 +21,7 @@ from tomewise.store.address import DatabaseAddress
 from tomewise.store.sql.postgres_arrays import ArrayDumper
 from tomewise.store.sql.row_values import RESTORE
 from tomewise.store.sql.schema import LATEST
+from tomewise.store.sql.turn import find_driver
 
 _CONNECT_SECONDS = 10
 _LEAST_SERVER = 160000
@@ -38,16 +39,18 @@ WHERE current_setting('restrict_nonsystem_relation_kind', true) IS NOT NULL
 # What runs functions of the owner of a tome when somebody else uses it: functions, operators and types beside the
 # tables, which statements would find; a trigger, a rule or another kind of relation; a constraint, an index or a
 # default (but for that of a step) with an expression; a column that is computed, or of a type that may be.
-_TRAPS = """
+_TRAPS = r"""
 SELECT c.relname, pg_get_userbyid(n.nspowner) FROM pg_namespace n JOIN pg_class c ON c.relnamespace = n.oid
-WHERE n.nspname = current_schema() AND c.relname = ANY(%s) AND (c.relkind <> 'r' OR c.relhastriggers OR c.relhasrules
+WHERE n.nspname = current_schema() AND (c.relname = ANY(%s) OR c.relname LIKE 'near\_%%' AND c.relkind <> 'i')
+  AND (c.relkind <> 'r' OR c.relhastriggers OR c.relhasrules
   OR EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = c.oid AND k.contype NOT IN ('p', 'u', 'n'))
   OR EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND (i.indexprs IS NOT NULL
     OR pg_get_expr(i.indpred, i.indrelid) <> '(document IS NOT NULL)'))
   OR EXISTS (SELECT FROM pg_attrdef d WHERE d.adrelid = c.oid
     AND pg_get_expr(d.adbin, d.adrelid) <> '(current_setting(''tomewise.step''::text))::bigint')
   OR EXISTS (SELECT FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid WHERE a.attrelid = c.oid AND a.attnum > 0
-    AND (a.attgenerated <> '' OR t.typnamespace <> 'pg_catalog'::regnamespace)))
+    AND (a.attgenerated <> '' OR t.typnamespace <> 'pg_catalog'::regnamespace AND NOT EXISTS (SELECT FROM pg_depend d
+      JOIN pg_extension e ON e.oid = d.refobjid AND e.extname = 'vector' WHERE d.objid = t.oid AND d.deptype = 'e'))))
 UNION ALL SELECT p.proname, pg_get_userbyid(p.proowner) FROM pg_proc p
 WHERE p.pronamespace = to_regnamespace(quote_ident(current_schema()))
 UNION ALL SELECT o.oprname, pg_get_userbyid(o.oprowner) FROM pg_operator o
@@ -55,6 +58,11 @@ WHERE o.oprnamespace = to_regnamespace(quote_ident(current_schema()))
 UNION ALL SELECT t.typname, pg_get_userbyid(t.typowner) FROM pg_type t
 WHERE t.typnamespace = to_regnamespace(quote_ident(current_schema())) AND t.typtype <> 'c' AND t.typelem = 0
 LIMIT 1
+"""
+
+_WRITABLE = """
+SELECT string_agg(quote_ident(c.relname), ', ') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = current_schema() AND c.relkind = 'r' AND has_table_privilege(c.oid, 'INSERT')
 """
 
 # The same tables as in a file, see `schema`, and for `step`, `versions` and `gone` see `postgres_arrays`. Texts are
@@ -98,7 +106,6 @@ CREATE TABLE sessions (name text COLLATE "C" PRIMARY KEY, record text COLLATE "C
 INSERT INTO last_keys VALUES ('documents', 0), ('edges', 0), ('nodes', 0), ('traces', 0);
 """
 _NAMES = tuple(re.findall(r"CREATE TABLE (\w+)", _TABLES))
-_KEEP_TABLES = f"LOCK TABLE {', '.join(_NAMES)} IN ROW EXCLUSIVE MODE"  # as writing does: nobody can alter them then
 _FORMAT = 6  # of these tables, as `schema.MIGRATIONS` counts; a later one is reached by statements that are added here
 assert _FORMAT == LATEST, "tables in PostgreSQL need the change of the last migration too"
 
@@ -273,7 +280,8 @@ def write(
             elif not connection.exec_driver_sql("SELECT pg_try_advisory_xact_lock(%s)", (key,)).scalar_one():
                 raise Locked(f"{address} is being written by another program: try again when it has finished")
         if is_strange:
-            connection.exec_driver_sql(_KEEP_TABLES)
+            if names := connection.exec_driver_sql(_WRITABLE).scalar():  # as writing does: nobody can alter them then
+                connection.exec_driver_sql(f"LOCK TABLE {names.replace('%', '%%')} IN ROW EXCLUSIVE MODE")
             refuse_traps(connection, address)
         yield connection
 
@@ -313,9 +321,7 @@ def make_lock_key(tome: str, name: str) -> int:
 
 def run(connection: Connection, statement: sql.Composable) -> None:
     """Run a statement that holds names of schemas."""
-    driver = connection.connection.driver_connection
-    assert isinstance(driver, psycopg.Connection)
-    connection.exec_driver_sql(statement.as_string(driver).replace("%", "%%"))
+    connection.exec_driver_sql(statement.as_string(find_driver(connection)).replace("%", "%%"))
 
 
 def _name(address: DatabaseAddress) -> dict[str, str]:

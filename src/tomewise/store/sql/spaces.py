@@ -57,7 +57,13 @@ class StoredSpaces(Reading):
         """The vectors nearest to any of the queries.
 
         In a large space the best are chosen by exact products, so that they are the same with packed rows and without.
+        In a database they may be those that an index finds, see `near_rows`.
         """
+        if (near := self.dialect.near) is not None and near.may_search(self._arrays.count_loaded(f"vectors/{space}")):
+            with self.read() as connection:
+                indexed = near.search(connection, space, queries, limit, among)
+            if indexed is not None:
+                return indexed
         columns = self._read_vectors(space)
         keys = columns.stored_keys
         is_large = are_many(len(keys)) and (among is None or len(among) > _PACKED_SHARE * len(keys))

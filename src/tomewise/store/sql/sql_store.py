@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
@@ -11,8 +13,9 @@ from uuid import uuid4
 from sqlalchemy import Connection, select
 
 from tomewise.errors import StoreError
+from tomewise.settings import DEFAULTS
 from tomewise.store.address import Place
-from tomewise.store.rights import work_alone
+from tomewise.store.rights import WRITER, work_alone
 from tomewise.store.sql.arrays import Arrays, load_rows, read_space_version
 from tomewise.store.sql.call_cache import StoredCalls
 from tomewise.store.sql.damage import describe_damage
@@ -30,6 +33,7 @@ from tomewise.store.sql.write import Write
 
 if TYPE_CHECKING:
     from tomewise.store.sql.dialects import Dialect
+    from tomewise.store.sql.near_rows import SearchState
 
 _NUMBER = re.compile("[0-9]{0,7}"), "a number"  # an empty one counts as none
 _FORMS = {
@@ -75,15 +79,21 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
             self.read_only, self._remedy = True, "it was opened with read_only, so open it without that to change it"
         self._arrays = Arrays(dialect, identity, self._begin_repair)
         self._scopes = ScopeKeys(dialect, self.read, self._arrays)
+        self._writers = 0  # how many in this process hold the right to write
+        self._changed_vectors = False  # since indexes were last looked after
+        self._tending: list[threading.Thread] = []
         self.calls = StoredCalls(dialect, self.read, None if self.read_only else self._begin_append)
 
     @classmethod
-    def open(cls, path: Place, *, create: bool = True, read_only: bool = False) -> SqlStore:
+    def open(
+        cls, path: Place, *, create: bool = True, read_only: bool = False, exact_rows: int = DEFAULTS.exact_rows
+    ) -> SqlStore:
         """Open a tome; if `create` is true, create it if it does not exist. Raises StoreError and Locked.
 
-        With `read_only` nothing is written to the file: no trace and no reply is stored.
+        With `read_only` nothing is written to the file: no trace and no reply is stored. A space of more vectors than
+        `exact_rows` is searched approximately where a database can do that.
         """
-        dialect = open_dialect(path, create=create, read_only=read_only)
+        dialect = open_dialect(path, create=create, read_only=read_only, exact_rows=exact_rows)
         try:
             return cls(dialect, _read_identity(dialect), read_only=read_only)
         except BaseException:
@@ -92,13 +102,17 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
 
     @classmethod
     def restore(
-        cls, path: Place, lines: Iterable[bytes], check: Callable[[Mapping[str, str]], None] | None = None
+        cls,
+        path: Place,
+        lines: Iterable[bytes],
+        check: Callable[[Mapping[str, str]], None] | None = None,
+        exact_rows: int = DEFAULTS.exact_rows,
     ) -> None:
         """Make a new tome of what `dump` wrote: whole, or not at all. Raises StoreError, also for hostile lines.
 
         `check` gets the rows of the table meta, and may raise.
         """
-        with begin_new(path) as (connection, dialect):
+        with begin_new(path, exact_rows) as (connection, dialect):
             fill(connection, dialect, lines)
             _check_settings(connection, dialect.address)
             if check:
@@ -128,7 +142,7 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
 
     @contextmanager
     def write(self) -> Iterator[Write]:
-        """One transaction; the cached arrays are updated with its changes."""
+        """One transaction; the cached arrays are updated with its changes, and so are indexes of vectors."""
         with self._begin_write() as connection:
             change = Write(connection, self.dialect)
             yield change
@@ -136,7 +150,44 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
             with self.dialect.guard_files() as is_free:
                 if is_free:
                     self._arrays.apply_deltas(connection, deltas)
+            if self.dialect.near is not None and self.dialect.near.keep(connection, deltas):
+                self._changed_vectors = True
             self.dialect.finish_write(connection, deltas, change.rows_written)
+        if not self._writers:
+            self._tend_indexes()
+
+    @contextmanager
+    def hold(self, name: str, refusal: str) -> Iterator[None]:
+        """See `contract.Store`. Indexes that its writes make necessary are made once, at the end of the work."""
+        with super().hold(name, refusal):
+            if name != WRITER:
+                yield
+                return
+            self._writers += 1
+            try:
+                yield
+            finally:
+                self._writers -= 1
+            self._tend_indexes()
+
+    def _tend_indexes(self) -> None:
+        """Make what indexes need since vectors changed: in a thread where an event loop would wait for it."""
+        if not self._changed_vectors:
+            return
+        self._changed_vectors = False
+        if not _is_in_event_loop():
+            self.dialect.tend_indexes()
+            return
+        thread = threading.Thread(target=self.dialect.tend_indexes, name="indexes", daemon=True)
+        self._tending.append(thread)
+        thread.start()
+
+    def describe_search(self) -> SearchState | None:
+        """How the nearest vectors are searched in a database; None for a file, where search is exact."""
+        if self.dialect.near is None:
+            return None
+        with self.read() as connection:
+            return self.dialect.near.describe(connection)
 
     @contextmanager
     def snapshot(self) -> Iterator[StoredSnapshot]:
@@ -162,7 +213,18 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
         return f"{self.cache_folder} held arrays of something else, and they were deleted: try again"
 
     def _finish(self) -> None:
+        if not _is_in_event_loop():
+            for thread in self._tending:
+                thread.join()
         self.calls.close()
+
+
+def _is_in_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _read_identity(dialect: Dialect) -> str:

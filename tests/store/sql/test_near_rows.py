@@ -1,0 +1,532 @@
+"""Search by pgvector finds what exact search finds, follows each commit, and never costs a build."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import numpy as np
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.conftest import Ran
+from tests.store.contract import CHECKS, MakeStore, add, remove
+
+from tomewise.store.address import find_place
+from tomewise.store.nearest import Nearest
+from tomewise.store.records import SETTINGS
+from tomewise.store.rights import work_alone
+from tomewise.store.sql import halfvec, near_rows, near_search
+from tomewise.store.sql.halfvec import round_to_half, write_literal
+from tomewise.store.sql.near_search import NearTable
+from tomewise.store.sql.sql_store import SqlStore
+from tomewise.tome.open_store import copy_tome, delete_tome, move_tome
+from tomewise.types import Document
+
+WIDTH = 16
+SPACE = "passages"
+RNG = np.random.default_rng(7)
+ROWS = RNG.standard_normal((4000, WIDTH)).astype(np.float32)
+ROWS /= np.linalg.norm(ROWS, axis=1, keepdims=True)
+QUERY, QUERIES = ROWS[0] * 0.5 + ROWS[1], ROWS[5:8] + ROWS[8:11]
+
+
+def run_sql(address: str, *statements: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(address, autocommit=True) as connection:
+        for statement in statements:
+            found = connection.execute(statement)
+        return found.fetchall() if found.description else []
+
+
+@pytest.fixture
+def bare(postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A database of one test: an extension is one of a database."""
+    monkeypatch.setenv("TOMEWISE_CACHE", str(tmp_path / "cache"))
+    if not run_sql(postgres, "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"):
+        pytest.skip("the server has no pgvector")
+    run_sql(postgres, "DROP DATABASE IF EXISTS near_rows WITH (FORCE)", "CREATE DATABASE near_rows")
+    yield urlunsplit(urlsplit(postgres)._replace(path="/near_rows")).replace("postgresql:/near", "postgresql:///near")
+    run_sql(postgres, "DROP DATABASE IF EXISTS near_rows WITH (FORCE)")
+
+
+@pytest.fixture
+def database(bare: str) -> str:
+    run_sql(bare, "CREATE EXTENSION vector")
+    return bare
+
+
+@pytest.fixture
+def make(bare: str) -> Iterator[Callable[..., SqlStore]]:
+    """A function that opens tomes by name; spaces of more than 50 vectors are searched by an index."""
+    stores: list[SqlStore] = []
+
+    def open_one(name: str | None = None, *, exact_rows: int = 50, **options: bool) -> SqlStore:
+        place = find_place(f"{bare}#{name or f't{len(stores)}'}")
+        stores.append(SqlStore.open(place, exact_rows=exact_rows, **options))
+        return stores[-1]
+
+    yield open_one
+    for store in stores:
+        store.close()
+
+
+def put(store: SqlStore, rows: np.ndarray, first: int = 1, *, space: str = SPACE, replace: bool = False) -> None:
+    with store.write() as change:
+        change.put_note(SETTINGS, "dimensions", str(rows.shape[1]))
+        change.put_vectors(space, np.arange(first, first + len(rows)), rows, replace=replace)
+
+
+def find_table(store: SqlStore, space: str = SPACE) -> NearTable | None:
+    near = store.dialect.near
+    assert near is not None
+    with store.read() as connection:
+        return near.find_table(connection, space)
+
+
+def assert_equal(found: Nearest, expected: Nearest) -> None:
+    order, wanted = np.argsort(found.keys), np.argsort(expected.keys)
+    assert found.keys[order].tolist() == expected.keys[wanted].tolist()
+    assert np.allclose(found.cosines[order], expected.cosines[wanted], atol=1e-6)
+    assert abs(found.lowest - expected.lowest) < 1e-5
+
+
+def assert_follows(store: SqlStore, space: str = SPACE) -> None:
+    """The table has the vectors of the space in float16, and is searched."""
+    table = find_table(store, space)
+    assert table is not None
+    with store.read() as connection:
+        query = "SELECT key, vector FROM vectors WHERE space = %s ORDER BY key"
+        stored = connection.exec_driver_sql(query, (space,)).all()
+        kept = connection.exec_driver_sql(f"SELECT key, vector::text FROM {table.name} ORDER BY key").all()
+    assert [key for key, _ in kept] == [key for key, _ in stored]
+    assert table.rows == len(stored)
+    halves = [round_to_half(np.frombuffer(vector, np.float32)) for _, vector in stored]
+    assert np.array_equal(np.array([np.fromstring(text[1:-1], sep=",") for _, text in kept], np.float16), halves)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_keeps(check: Callable[[MakeStore], None], make: Callable[..., SqlStore], database: str) -> None:
+    check(lambda: make(exact_rows=1))
+
+
+@pytest.mark.parametrize("limit", [1, 5, 40, 500])
+@pytest.mark.parametrize("queries", [QUERY, QUERIES], ids=["one", "several"])
+def test_finds_what_exact_search_finds(
+    make: Callable[..., SqlStore], database: str, queries: np.ndarray, limit: int
+) -> None:
+    store = make("a")
+    put(store, np.concatenate((ROWS[:300], ROWS[:40])))  # some twice: they tie
+    assert find_table(store) is not None
+    found, expected = (each.nearest(SPACE, queries, limit) for each in (store, make("a", exact_rows=0)))
+    assert_equal(found, expected) if queries.ndim == 1 else assert_equal(found, Nearest(
+        expected.keys, expected.cosines, found.lowest))  # fmt: skip
+    assert found.lowest - expected.lowest < 0.3
+
+
+@pytest.mark.parametrize("few", [0, 10_000], ids=["index", "each row"])
+def test_a_scope_is_searched_alone(
+    make: Callable[..., SqlStore], database: str, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(near_search, "_FEW", few)
+    store, exact = make("a"), make("a", exact_rows=0)
+    put(store, ROWS[:600])
+    far = np.argsort(ROWS[:600] @ QUERY)[:30] + 1  # the rows that the index reaches last
+    for among in (np.arange(1, 600, 3), np.sort(far), np.array([7]), np.array([9000]), np.empty(0, np.int64)):
+        assert_equal(store.nearest(SPACE, QUERY, 10, among=among), exact.nearest(SPACE, QUERY, 10, among=among))
+
+
+def test_more_ties_than_an_index_gives(make: Callable[..., SqlStore], database: str) -> None:
+    store = make("a")
+    put(store, np.concatenate((np.repeat(ROWS[:1], 300, axis=0), ROWS[1:100])))
+    assert len(store.nearest(SPACE, ROWS[0], 5).keys) == 300
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["add", "remove", "replace", "bulk"]), st.integers(1, 150), st.integers(1, 12)),
+    min_size=1, max_size=6,
+)  # fmt: skip
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=STEPS)
+def test_follows_any_changes(steps: list[tuple[str, int, int]], make: Callable[..., SqlStore], database: str) -> None:
+    store = make()
+    put(store, ROWS[:150])
+    first = 1000
+    for kind, at, count in steps:
+        with store.write() as change:
+            if kind == "remove":
+                change.remove_nodes([])
+                _drop(change, range(at, at + count))
+            elif kind == "replace":
+                change.put_vectors(SPACE, np.arange(at, at + count), ROWS[at + 7 : at + 7 + count], replace=True)
+            else:
+                size = count if kind == "add" else 100 * count
+                change.put_vectors(SPACE, np.arange(first, first + size), ROWS[:size])
+                first += size
+        assert_follows(store)
+
+
+def _drop(change: object, keys: range) -> None:
+    from tomewise.store.sql.schema import vectors
+
+    change._drop_vectors(vectors.c.key.in_(list(keys)))  # type: ignore[attr-defined]
+
+
+def test_tables_come_and_go_with_the_size(make: Callable[..., SqlStore], database: str) -> None:
+    store = make("a")
+    put(store, ROWS[:50])
+    assert find_table(store) is None
+    put(store, ROWS[50:60], 51)
+    assert_follows(store)
+    with store.write() as change:
+        _drop(change, range(1, 21))
+    assert find_table(store) is None, "40 vectors are compared exactly"
+    assert len(list_tables(database)) == 1
+    with store.write() as change:
+        _drop(change, range(21, 40))
+    assert list_tables(database) == []
+    put(store, ROWS[100:200], 101)
+    assert_follows(store)
+
+
+def list_tables(database: str) -> list[str]:
+    query = "SELECT relname FROM pg_class WHERE relname LIKE 'near\\_%' AND relkind = 'r' AND relname <> 'near_spaces'"
+    return [str(name) for (name,) in run_sql(database, query)]
+
+
+def test_an_index_is_made_once_after_a_load(make: Callable[..., SqlStore], database: str) -> None:
+    store = make("a")
+    with work_alone(store, "add"):
+        for start in range(0, 200, 40):
+            put(store, ROWS[start : start + 40], start + 1)
+            assert list_tables(database) == []
+    assert_follows(store)
+    (table,) = list_tables(database)
+    with work_alone(store, "add"):
+        for start in range(200, 400, 20):
+            put(store, ROWS[start : start + 20], start + 1)
+            assert_follows(store)
+    assert list_tables(database) == [table], "rows were added to the same index"
+
+
+async def test_an_event_loop_does_not_wait_for_an_index(
+    make: Callable[..., SqlStore], database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, may_go = make("a"), threading.Event()
+    make_index = store.dialect.tend_indexes
+    monkeypatch.setattr(store.dialect, "tend_indexes", lambda: may_go.wait(60) and make_index())
+    with work_alone(store, "add"):
+        await asyncio.to_thread(put, store, ROWS[:100])
+    assert find_table(store) is None
+    may_go.set()
+    await asyncio.to_thread(store.close)  # waits for it
+    assert_follows(make("a"))
+
+
+def test_several_spaces_and_tomes_are_apart(make: Callable[..., SqlStore], database: str) -> None:
+    first, second = make("a"), make("b")
+    put(first, ROWS[:100])
+    put(first, ROWS[200:300], space="o'dd %s \" space")
+    put(second, ROWS[100:200])
+    for store, space, rows in ((first, SPACE, ROWS[:100]), (first, "o'dd %s \" space", ROWS[200:300]),
+                               (second, SPACE, ROWS[100:200])):  # fmt: skip
+        assert_follows(store, space)
+        assert store.nearest(space, rows[3], 1).keys.tolist() == [4]
+    search = first.describe_search()
+    assert search is not None
+    assert search.approximate == {SPACE: 100, "o'dd %s \" space": 100}
+
+
+def test_the_index_is_used(make: Callable[..., SqlStore], database: str) -> None:
+    store = make("a")
+    put(store, ROWS)
+    table = find_table(store)
+    assert table is not None
+    half = round_to_half(QUERY)
+    assert half is not None
+    with store.read() as connection:
+        table._set(connection, 50)
+        query, values = table.write_query([write_literal(half)] * 2, 50, by_index=True)
+        plan = "\n".join(connection.exec_driver_sql(f"EXPLAIN {query}", tuple(values)).scalars())
+    assert plan.count(f"Index Scan using {table.name}_index") == 2, plan
+    found = store.nearest(SPACE, QUERY, 20)
+    expected = make("a", exact_rows=0).nearest(SPACE, QUERY, 20)
+    assert len(set(found.keys.tolist()) & set(expected.keys.tolist())) >= 19
+    with store.snapshot() as moment:
+        assert_equal(moment.nearest(SPACE, QUERY, 20), found)
+        setting = moment._connection.exec_driver_sql("SELECT current_setting('enable_seqscan')").scalar()  # type: ignore[attr-defined]
+    assert setting == "on", "settings end with the search"
+
+
+def test_arrays_are_not_read(make: Callable[..., SqlStore], database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = make("a")
+    put(store, ROWS[:100])
+    monkeypatch.setattr(store._arrays, "columns", pytest.fail)
+    assert store.nearest(SPACE, ROWS[3], 1).keys.tolist() == [4]
+
+
+# ---------------------------------------------------------------- what keeps search exact
+
+
+def assert_exact(store: SqlStore, reason: str) -> None:
+    assert find_table(store) is None
+    search = store.describe_search()
+    assert search is not None
+    assert (search.approximate, list(search.exact)) == ({}, [SPACE])
+    assert reason in search.because
+    assert store.nearest(SPACE, ROWS[3], 1).keys.tolist() == [4]
+
+
+def test_without_the_extension(make: Callable[..., SqlStore], bare: str) -> None:
+    store = make("a")
+    put(store, ROWS[:100])
+    assert_exact(store, "`CREATE EXTENSION vector`")
+    run_sql(bare, "CREATE EXTENSION vector")
+    assert_exact(store, "the next command that adds or removes makes it")
+    put(store, ROWS[100:101], 101)
+    assert_follows(store)
+    run_sql(bare, "DROP EXTENSION vector CASCADE")
+    assert_exact(store, "`CREATE EXTENSION vector`")
+    put(store, ROWS[101:102], 102)
+    run_sql(bare, "CREATE EXTENSION vector")
+    put(store, ROWS[102:103], 103)
+    assert_follows(store)
+
+
+def test_an_old_extension(make: Callable[..., SqlStore], database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(halfvec, "_LEAST", (0, 10))
+    store = make("a")
+    put(store, ROWS[:100])
+    assert_exact(store, "too old: its owner runs `ALTER EXTENSION vector UPDATE`")
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"), [("0.8.5", (0, 8, 5)), ("0.10.0", (0, 10, 0)), ("0.7.4", (0, 7, 4)), ("1.0-beta", (1, 0))]
+)
+def test_versions_are_compared_as_numbers(text: str, numbers: tuple[int, ...]) -> None:
+    assert halfvec._parse_version(text) == numbers
+
+
+def test_an_extension_in_a_schema_of_any_name(make: Callable[..., SqlStore], bare: str) -> None:
+    run_sql(bare, 'CREATE SCHEMA "o\'dd %s "" x"', 'CREATE EXTENSION vector SCHEMA "o\'dd %s "" x"')
+    store = make("a")
+    put(store, ROWS[:100])
+    assert_follows(store)
+    assert_equal(store.nearest(SPACE, QUERY, 9), make("a", exact_rows=0).nearest(SPACE, QUERY, 9))
+    run_sql(bare, "ALTER EXTENSION vector SET SCHEMA public")
+    assert_equal(store.nearest(SPACE, QUERY, 9), make("a", exact_rows=0).nearest(SPACE, QUERY, 9))
+
+
+def test_rights(make: Callable[..., SqlStore], bare: str) -> None:
+    run_sql(bare, "CREATE SCHEMA hidden", "CREATE EXTENSION vector SCHEMA hidden", "DROP ROLE IF EXISTS vera",
+            "CREATE ROLE vera LOGIN", "GRANT CREATE ON DATABASE near_rows TO vera")  # fmt: skip
+    as_vera = bare.replace("user=postgres", "user=vera")
+    if as_vera == bare:
+        pytest.skip("the address names no user")
+    own = SqlStore.open(find_place(f"{as_vera}#own"), exact_rows=50)
+    put(own, ROWS[:100])
+    assert_exact(own, '`GRANT USAGE ON SCHEMA "hidden" TO` you')
+    run_sql(bare, "GRANT USAGE ON SCHEMA hidden TO vera")
+    put(own, ROWS[100:101], 101)
+    assert_follows(own)
+    own.close()
+    owner = make("a")
+    put(owner, ROWS[:40])
+    grant = "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA a TO vera"
+    run_sql(bare, "GRANT USAGE ON SCHEMA a TO vera", grant)
+    put(owner, ROWS[40:100], 41)
+    guest = SqlStore.open(find_place(f"{as_vera}#a"), exact_rows=50)
+    assert_exact(guest, 'its owner runs `GRANT SELECT ON ALL TABLES IN SCHEMA "a" TO` you again')
+    put(guest, ROWS[100:101], 101)  # it may not change the table, which is then out of date
+    assert_exact(owner, "the next command that adds or removes makes it")
+    put(owner, ROWS[101:102], 102)
+    assert_follows(owner)
+    run_sql(bare, grant)
+    put(guest, ROWS[102:103], 103)
+    assert_follows(guest)
+    guest.close()
+    run_sql(bare, "DROP OWNED BY vera", "DROP ROLE vera")
+
+
+def test_an_index_that_fails_loses_nothing(
+    make: Callable[..., SqlStore], database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = make("a")
+    with monkeypatch.context() as patched:
+        patched.setattr(near_rows, "_M", 1)  # fewer than pgvector takes
+        with pytest.warns(UserWarning, match=r"all was written, but the index of passages could not be made"):
+            put(store, ROWS[:100])
+    assert_exact(store, "the next command that adds or removes makes it")
+    put(store, ROWS[100:110], 101)
+    assert find_table(store) is None, "one try in one process"
+    later = make("a")
+    put(later, ROWS[110:111], 111)
+    assert_follows(later)
+
+
+def test_a_full_disk_loses_nothing(
+    make: Callable[..., SqlStore], database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = make("a")
+    with monkeypatch.context() as patched:
+        patched.setattr(near_rows, "write_columns", _fill_disk)
+        with pytest.warns(UserWarning, match=r"all was written, but tables .* could not be made .*no space left"):
+            put(store, ROWS[:100])
+        put(store, ROWS[100:101], 101)  # without a second line
+    assert_exact(store, "the next command that adds or removes makes it")
+    later = make("a")
+    put(later, ROWS[101:102], 102)
+    assert_follows(later)
+
+
+def _fill_disk(*_: object) -> bytes:
+    raise psycopg.errors.DiskFull("no space left on device")
+
+
+def test_threads_search_at_once(make: Callable[..., SqlStore], database: str) -> None:
+    store = make("a")
+    put(store, ROWS[:400])
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda place: store.nearest(SPACE, ROWS[place], 1).keys.tolist(), range(100)))
+    assert found == [[place + 1] for place in range(100)]
+
+
+def test_an_interruption_loses_nothing(
+    make: Callable[..., SqlStore], database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = make("a")
+    with monkeypatch.context() as patched:
+        patched.setattr(near_rows, "write_columns", _interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            put(store, ROWS[:100])
+    assert_exact(store, "the next command that adds or removes makes it")
+    put(store, ROWS[100:101], 101)
+    assert_follows(store)
+
+
+def _interrupt(*_: object) -> bytes:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [ROWS[:100] * 1e6, np.ones((60, 4001), np.float32), np.ones((51, 20_000), np.float32)],
+    ids=["numbers", "width", "great width"],
+)
+def test_vectors_that_float16_cannot_hold(make: Callable[..., SqlStore], database: str, rows: np.ndarray) -> None:
+    store = make("a")
+    with pytest.warns(UserWarning, match="are searched exactly: pgvector holds up to 4,000 numbers"):
+        put(store, rows)
+    assert find_table(store) is None
+    assert len(store.nearest(SPACE, rows[3] / np.linalg.norm(rows[3]), 1).keys)
+
+
+def test_a_row_that_float16_cannot_hold_ends_the_search_by_index(make: Callable[..., SqlStore], database: str) -> None:
+    store = make("a")
+    put(store, ROWS[:100])
+    with pytest.warns(UserWarning, match="pgvector holds up to"):
+        put(store, ROWS[100:101] * 1e6, 101)
+    assert find_table(store) is None
+    assert store.nearest(SPACE, ROWS[100], 1).keys.tolist() == [101]
+
+
+def test_vectors_that_another_program_changed(make: Callable[..., SqlStore], database: str) -> None:
+    store = make("a")
+    put(store, ROWS[:100])
+    before = list_tables(database)
+    run_sql(database, "DELETE FROM a.vectors WHERE key = 5", "UPDATE a.spaces SET version = 1")
+    assert_exact(store, "no index of what it holds now")
+    put(store, ROWS[100:101], 101)
+    assert_follows(store)
+    assert list_tables(database) != before
+
+
+def test_a_hostile_name_of_a_table_is_not_used(make: Callable[..., SqlStore], database: str) -> None:
+    store = make("a")
+    put(store, ROWS[:100])
+    run_sql(database, "UPDATE a.near_spaces SET name = 'near_x; DROP TABLE vectors'")
+    assert_exact(store, "no index of what it holds now")
+    put(store, ROWS[100:101], 101)
+    assert_follows(store)
+
+
+def test_a_moment_before_the_table_was_made_anew(make: Callable[..., SqlStore], database: str) -> None:
+    store, writer = make("a"), make("a")
+    put(store, ROWS[:100])
+    with store.snapshot() as moment:
+        assert len(moment.layers()) == 0
+        put(writer, ROWS[100:200], 101)  # so many that the table is made anew
+        assert moment.nearest(SPACE, ROWS[3], 1).keys.tolist() == [4]
+        assert moment.nearest(SPACE, ROWS[150], 1).keys.tolist() != [151]
+    assert store.nearest(SPACE, ROWS[150], 1).keys.tolist() == [151]
+
+
+# ---------------------------------------------------------------- whole tomes
+
+
+def test_tomes_are_copied_renamed_and_deleted(make: Callable[..., SqlStore], database: str, tmp_path: Path) -> None:
+    store = make("a")
+    documents = [Document(id=f"d{n}", text=" ".join(f"{n} {word} fog" for word in range(9))) for n in range(12)]
+    add(store, *documents)
+    with store.write() as change:
+        for name, value in {"embedder": "hash", "passage_tokens": "64", "overlap": "0"}.items():
+            change.put_note(SETTINGS, name, value)
+    assert_follows(store)
+    lines = list(store.dump())
+    store.close()
+    copy_tome(find_place(f"{database}#a"), tmp_path / "a.tome")
+    copy_tome(tmp_path / "a.tome", find_place(f"{database}#b"), exact_rows=50)
+    copied = make("b")
+    assert_follows(copied)
+    assert list(copied.dump()) == lines
+    assert copied.find_damage() == ""
+    copied.close()
+    move_tome(find_place(f"{database}#b"), find_place(f"{database}#c"))
+    moved = make("c")
+    assert_follows(moved)
+    remove(moved, "d3")
+    assert_follows(moved)
+    moved.close()
+    delete_tome(find_place(f"{database}#c"))
+    delete_tome(find_place(f"{database}#a"))
+    assert list_tables(database) == []
+
+
+def test_a_file_is_searched_exactly(tmp_path: Path) -> None:
+    store = SqlStore.open(tmp_path / "a.tome", exact_rows=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        put(store, ROWS[:100])
+    assert store.dialect.near is None
+    assert store.describe_search() is None
+    assert store.nearest(SPACE, ROWS[3], 1).keys.tolist() == [4]
+    store.close()
+
+
+def test_the_command_says_how_it_searches(
+    command: Callable[..., Ran], bare: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("a.txt").write_text(" ".join(f"In year {n} Ada Marsh kept the lighthouse." for n in range(90)))
+    tome = f"{bare}#novels"
+    assert command("add", "a.txt", "-m", tome, "--passage-tokens", "32").code == 0
+    assert "exactly" not in command("show", "-m", tome).out, "a small tome has no line"
+    monkeypatch.setenv("TOMEWISE_EXACT_ROWS", "10")
+    shown = " ".join(command("show", "-m", tome).out.split())
+    assert "searched exactly: passages" in shown
+    assert "its owner adds it with `CREATE EXTENSION vector`" in shown
+    run_sql(bare, "CREATE EXTENSION vector")
+    Path("b.txt").write_text("Tom Hale sold the Heron in 1912.")
+    assert command("add", "b.txt", "-m", tome).code == 0
+    assert "searched approximately, above 10 vectors: passages" in " ".join(command("show", "-m", tome).out.split())
+    assert '"approximate":{"passages":' in command("show", "-m", tome, "--json").out.replace(" ", "")
+    asked = command("ask", "Who kept the lighthouse?", "-m", tome)
+    assert "lighthouse" in asked.out
+    assert command("copy", tome, f"{bare}#copy").code == 0
+    assert "searched approximately" in command("show", "-m", f"{bare}#copy").out
