@@ -57,7 +57,7 @@ def main() -> None:
             print_time("making table and index", [measure(store.dialect.tend_indexes)])
             print_sizes(store)
             if "--tune" in sys.argv:
-                tune(store, keys, rows, queries[::2])
+                tune(server, store, keys, rows, queries[::2])
             else:
                 compare(server, store, keys, rows, queries[1::2])
             store.close()
@@ -65,18 +65,18 @@ def main() -> None:
 
 def compare(server: Server, store: SqlStore, keys: np.ndarray, rows: np.ndarray, queries: np.ndarray) -> None:
     print_time("adding 60 vectors with an index (median of 5)", [add_few(store, rows, n) for n in range(5, 10)])
-    report("as loaded", store, keys, rows, queries)
+    report("as loaded", server, store, keys, rows, queries)
     for count in (5_000, 20_000, 100_000):
         chosen = np.sort(np.random.default_rng(3).permutation(len(rows))[:count])
         report_scope(store, keys[chosen], rows[chosen], queries[:40])
     is_there = np.ones(len(rows), np.bool_)
     is_there[np.random.default_rng(2).permutation(len(rows))[: len(rows) // 10]] = False
     print_time("removing a tenth", [measure(lambda: remove(store, keys[~is_there]))])
-    report("after a tenth was removed, before VACUUM", store, keys[is_there], rows[is_there], queries)
+    report("after a tenth was removed, before VACUUM", server, store, keys[is_there], rows[is_there], queries)
     with lend(f"{server.url}#second") as address:
         second = load(address, keys, rows)
-        report("beside a second tome of as many", store, keys[is_there], rows[is_there], queries)
-        report("the second tome", second, keys, rows, queries)
+        report("beside a second tome of as many", server, store, keys[is_there], rows[is_there], queries)
+        report("the second tome", server, second, keys, rows, queries)
         second.close()
 
 
@@ -154,6 +154,29 @@ def measure(work: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
+def measure_processor(server: Server, work: Callable[[], Any]) -> tuple[float, float]:
+    """The seconds of some work, and the processor time of this process and of the server, which others do not change."""
+    before = time.process_time() + read_processor_seconds(server)
+    seconds = measure(work)
+    return seconds, time.process_time() + read_processor_seconds(server) - before
+
+
+def read_processor_seconds(server: Server) -> float:
+    """The processor time of all processes of a server, those that have ended too."""
+    assert server._process is not None
+    parent, ticks = server._process.pid, 0
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = file.read_text().rpartition(")")[2].split()
+        except OSError:  # it has just ended
+            continue
+        if file.parent.name == str(parent):
+            ticks += sum(map(int, fields[11:15]))
+        elif fields[1] == str(parent):
+            ticks += sum(map(int, fields[11:13]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 def find_table(store: SqlStore) -> NearTable:
     near = store.dialect.near
     assert near is not None
@@ -188,18 +211,23 @@ def find_recall(store: SqlStore, keys: np.ndarray, rows: np.ndarray, queries: np
     return float(np.mean(shares)), off
 
 
-def report(label: str, store: SqlStore, keys: np.ndarray, rows: np.ndarray, queries: np.ndarray) -> None:
+def report(
+    label: str, server: Server, store: SqlStore, keys: np.ndarray, rows: np.ndarray, queries: np.ndarray
+) -> None:
     table = find_table(store)
     recall, off = find_recall(store, keys, rows, queries)
     ours, scans = [], []
     for run in range(RUNS):
         batch = queries[(run * PER_RUN + np.arange(PER_RUN)) % len(queries)]
-        ours.append(measure(lambda batch=batch: [store.nearest(SPACE, query, LIMIT) for query in batch]) / PER_RUN)
-        scans.append(measure(lambda batch=batch: [scan(store, table, query) for query in batch]) / PER_RUN)
-    a, b = median(ours) * 1000, median(scans) * 1000
+        ours.append(
+            measure_processor(server, lambda batch=batch: [store.nearest(SPACE, query, LIMIT) for query in batch])
+        )
+        scans.append(measure_processor(server, lambda batch=batch: [scan(store, table, query) for query in batch]))
+    (a, a_processor), (b, b_processor) = (1000 / PER_RUN * np.median(found, axis=0) for found in (ours, scans))
     print(
         f"{label}: recall@{LIMIT} {recall:.4f} ({len(queries)} queries); a search {a:.1f} ms, a scan {b:.1f} ms, "
-        f"1/{b / a:.1f}; the lowest cosine at most {off:.3f} too high",
+        f"1/{b / a:.1f}; processor {a_processor:.1f} and {b_processor:.1f} ms, 1/{b_processor / a_processor:.1f}; "
+        f"load {os.getloadavg()[0]:.1f}; the lowest cosine at most {off:.3f} too high",
         flush=True,
     )
 
@@ -215,10 +243,10 @@ def report_scope(store: SqlStore, keys: np.ndarray, rows: np.ndarray, queries: n
     print(f"a scope of {len(keys):,} rows: recall {np.mean(shares):.4f}, {median(seconds) * 1000:.1f} ms", flush=True)
 
 
-def tune(store: SqlStore, keys: np.ndarray, rows: np.ndarray, queries: np.ndarray) -> None:
+def tune(server: Server, store: SqlStore, keys: np.ndarray, rows: np.ndarray, queries: np.ndarray) -> None:
     for ef_search in (120, 160, 200, 240, 300):
         near_search._EF_SEARCH = ef_search
-        report(f"ef_search {ef_search}", store, keys, rows, queries)
+        report(f"ef_search {ef_search}", server, store, keys, rows, queries)
 
 
 def print_sizes(store: SqlStore) -> None:

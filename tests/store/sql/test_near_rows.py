@@ -25,6 +25,7 @@ from tomewise.store.rights import work_alone
 from tomewise.store.sql import halfvec, near_rows, near_search
 from tomewise.store.sql.halfvec import round_to_half, write_literal
 from tomewise.store.sql.near_search import NearTable
+from tomewise.store.sql.postgres_server import find_driver
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.tome.open_store import copy_tome, delete_tome, move_tome
 from tomewise.types import Document
@@ -252,7 +253,7 @@ def test_the_index_is_used(make: Callable[..., SqlStore], database: str) -> None
     half = round_to_half(QUERY)
     assert half is not None
     with store.read() as connection:
-        table._set(connection, 50)
+        near_search._set(find_driver(connection), 50)
         query, values = table.write_query([write_literal(half)] * 2, 50, by_index=True)
         plan = "\n".join(connection.exec_driver_sql(f"EXPLAIN {query}", tuple(values)).scalars())
     assert plan.count(f"Index Scan using {table.name}_index") == 2, plan

@@ -61,58 +61,71 @@ class NearTable:
         halves = round_to_half(np.vstack((wanted, -wanted.mean(axis=0, keepdims=True))))
         if halves is None or limit < 1 or halves.shape[1] != self.width:
             return None
-        # The settings hold for these statements alone: they end with the savepoint.
-        savepoint = connection.begin_nested()
-        try:
-            return self._search(connection, wanted, [write_literal(half) for half in halves], limit, among)
-        except psycopg.errors.UndefinedTable:
-            return None
-        finally:
-            savepoint.rollback()
+        driver = find_driver(connection)
+        # In a pipeline statements wait for no other's reply. The settings end with the savepoint.
+        with driver.pipeline() as pipeline:
+            _run(driver, "SAVEPOINT near")
+            try:
+                found = self._search(driver, wanted, [write_literal(half) for half in halves], limit, among)
+            except psycopg.errors.UndefinedTable:
+                pipeline.sync()
+                found = None
+            _run(driver, "ROLLBACK TO SAVEPOINT near")
+        return found
 
     def _search(
-        self, connection: Connection, queries: Rows, literals: list[str], limit: int, among: Keys | None
-    ) -> Nearest:
+        self, driver: psycopg.Connection, queries: Rows, literals: list[str], limit: int, among: Keys | None
+    ) -> Nearest | None:
         share = 1.0 if among is None else len(among) / self.rows
         count = int((limit + _MORE) / share) + 1 if share else self.rows
-        if among is None or len(among) > _FEW:
-            self._set(connection, _EF_LOWEST)
-            lowest = self._scan(connection, literals[-1:], int(_LOWEST / share) + 1, by_index=True)
-            while count <= min(_MOST, self.rows):
-                self._set(connection, max(_EF_SEARCH, count))
-                scanned = self._scan(connection, literals[:-1], count, by_index=True)
-                if found := self._compare(connection, queries, limit, among, scanned, lowest):
-                    return found
-                count *= 4
-        lowest = self._scan(connection, literals[-1:], _LOWEST, among=among)
-        count = limit + _MORE
-        while True:  # each row
-            scanned = self._scan(connection, literals[:-1], count, among=among)
-            is_last = count >= self.rows
-            if found := self._compare(connection, queries, limit, None, scanned, lowest, is_last=is_last):
-                return found
-            count *= 4
+        found = None
+        if count <= min(_MOST, self.rows) and (among is None or len(among) > _FEW):
+            lowest = int(_LOWEST / share) + 1
+            found = self._widen(driver, queries, literals, limit, among, count, lowest, by_index=True)
+        return found or self._widen(driver, queries, literals, limit, among, limit + _MORE, _LOWEST, by_index=False)
 
-    def _set(self, connection: Connection, ef_search: int) -> None:
-        connection.exec_driver_sql(_SETTINGS, (str(min(_MOST_EF_SEARCH, ef_search)), str(4 * _MOST)))
+    def _widen(
+        self,
+        driver: psycopg.Connection,
+        queries: Rows,
+        literals: list[str],
+        limit: int,
+        among: Keys | None,
+        count: int,
+        lowest: int,
+        *,
+        by_index: bool,
+    ) -> Nearest | None:
+        """Ask for more rows until the nearest are among them; None if these are too many for the index."""
+        if by_index:
+            _set(driver, _EF_LOWEST)
+        asked = self._scan(driver, literals[-1:], lowest, by_index=by_index, among=among)
+        least: _Scanned | None = None
+        while True:
+            if by_index:
+                _set(driver, max(_EF_SEARCH, count))
+            scanned = self._scan(driver, literals[:-1], count, by_index=by_index, among=among)
+            least = least or _decode(asked)
+            is_last = not by_index and count >= self.rows
+            found = self._compare(driver, queries, limit, among, _decode(scanned), least, is_last=is_last)
+            count *= 4
+            if found or (by_index and count > min(_MOST, self.rows)):
+                return found
 
     def _scan(
         self,
-        connection: Connection,
+        driver: psycopg.Connection,
         literals: list[str],
         count: int,
         *,
-        by_index: bool = False,
-        among: Keys | None = None,
-    ) -> _Scanned:
-        """The `count` rows nearest to each query."""
-        query, values = self.write_query(literals, count, by_index=by_index, among=among)
-        kinds = np.dtype([("place", np.int64), ("key", np.int64), ("product", np.float64)])
-        table = np.array(_fetch(connection, query, values), kinds)
-        return _Scanned(table["place"], table["key"], -table["product"])
+        by_index: bool,
+        among: Keys | None,
+    ) -> psycopg.Cursor[Any]:
+        """Ask for the `count` rows nearest to each query."""
+        return _run(driver, *self.write_query(literals, count, None if by_index else among, by_index=by_index))
 
     def write_query(
-        self, literals: list[str], count: int, *, by_index: bool, among: Keys | None = None
+        self, literals: list[str], count: int, among: Keys | None = None, *, by_index: bool
     ) -> tuple[str, list[str]]:
         """The statement that `search` sends, and its values."""
         parts, values = [], []
@@ -126,7 +139,7 @@ class NearTable:
 
     def _compare(
         self,
-        connection: Connection,
+        driver: psycopg.Connection,
         queries: Rows,
         limit: int,
         among: Keys | None,
@@ -142,7 +155,7 @@ class NearTable:
         keys = np.union1d(scanned.keys, lowest.keys)
         if among is not None:
             keys = keys[find_known_indices(keys, among)[1]]
-        keys, rows = self._read_vectors(connection, keys)
+        keys, rows = self._read_vectors(driver, keys)
         if not len(keys):
             return Nearest(keys, np.empty(0, np.float32), 0.0) if is_last else None
         cosines = multiply_exactly(rows, queries)
@@ -158,18 +171,27 @@ class NearTable:
         margin = _ROUNDING / np.sqrt(queries.shape[1]) * lengths
         return found if (reached + margin < cosines[best].min()).all() else None
 
-    def _read_vectors(self, connection: Connection, keys: Keys) -> tuple[Keys, Rows]:
-        rows = _fetch(connection, _VECTORS, [self.space, _write_keys(keys)])
+    def _read_vectors(self, driver: psycopg.Connection, keys: Keys) -> tuple[Keys, Rows]:
+        rows = _run(driver, _VECTORS, [self.space, _write_keys(keys)]).fetchall()
         if not rows:
             return np.empty(0, np.int64), np.empty((0, 0), np.float32)
         found, vectors = zip(*rows, strict=True)
         return np.array(found, np.int64), stack_vectors(vectors)
 
 
-def _fetch(connection: Connection, query: str, values: list[str]) -> list[Any]:
+def _set(driver: psycopg.Connection, ef_search: int) -> None:
+    _run(driver, _SETTINGS, [str(min(_MOST_EF_SEARCH, ef_search)), str(4 * _MOST)])
+
+
+def _run(driver: psycopg.Connection, query: str, values: list[str] | None = None) -> psycopg.Cursor[Any]:
     # Not prepared: a plan for any values would not know how many keys there are.
-    with find_driver(connection).cursor(binary=True) as cursor:
-        return cursor.execute(query, values, prepare=False).fetchall()
+    return driver.cursor(binary=True).execute(query, values, prepare=False)
+
+
+def _decode(cursor: psycopg.Cursor[Any]) -> _Scanned:
+    kinds = np.dtype([("place", np.int64), ("key", np.int64), ("product", np.float64)])
+    table = np.array(cursor.fetchall(), kinds)
+    return _Scanned(table["place"], table["key"], -table["product"])
 
 
 def _write_keys(keys: Keys) -> str:
