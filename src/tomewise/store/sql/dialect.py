@@ -1,6 +1,6 @@
 """What one database does otherwise than others. This one keeps a tome in an SQLite file.
 
-What only this file imports is of SQLite too (`sqlite_rows`, `database`, `damage`). All else in this folder is shared by databases.
+Of SQLite are also `sqlite_rows`, `database` and `damage`. What names no database in this folder is shared by all.
 """
 
 from __future__ import annotations
