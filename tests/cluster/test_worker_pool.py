@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -125,9 +126,9 @@ def test_lost_work_does_not_wait_for_the_next_worker(
 ) -> None:
     may_start, greet = threading.Event(), pool._greet
 
-    def greet_late(worker: object) -> object:
+    def greet_late(*worker: Any) -> Any:
         may_start.wait(30)
-        return greet(worker)
+        return greet(*worker)
 
     monkeypatch.setattr(pool, "_greet", greet_late)
     waiting = [pool.submit("embed", ["wait", str(number)]) for number in range(4)]

@@ -30,7 +30,7 @@ from tomewise.meter import ModelCall
 from tomewise.plugins import KINDS, list_names, list_plugins
 from tomewise.run import Request, change_run, meter
 from tomewise.settings import DEFAULTS
-from tomewise.types import Embedder, LanguageModel, Role, Spent
+from tomewise.types import Embedder, LanguageModel, Preparable, Role, Spent
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -152,6 +152,21 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """What a worker is asked: a role and its input. It travels as one argument, since Ray packs each one apart.
+
+    `number` names it for `Worker.give_up`. `size` is that of a batch for the role, 0 for a single input. At most `most`
+    requests are sent for it, as many as needed if it is 0.
+    """
+
+    number: int
+    role: Role[Any, Any]
+    size: int
+    given: Any
+    most: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
     """What came of an ask: the output as JSON, or the error; and what the meter of the worker saw meanwhile.
 
@@ -203,6 +218,7 @@ class Worker:
         os.environ["OMP_NUM_THREADS"] = str(threads)  # read by the embedder, Numba and the libraries below NumPy
         self._parts = parts
         self._turn = asyncio.Lock()  # two lists at a time would share the threads and end no earlier
+        self._asks: dict[int, asyncio.Task[Any]] = {}  # that are under way, by their number
 
     @cached_property
     def _embedder(self) -> Embedder:
@@ -213,13 +229,19 @@ class Worker:
         parts = self._parts.model or ModelParts()
         return parts.make_model(CachedEmbedder(self._embedder))
 
-    async def ask(self, role: Role[Any, Any], size: int, given: Any, most: int) -> Reply:
-        """Ask the model for a role, or with a `size` for a batch of it; sends at most `most` requests if not 0."""
-        asked = make_batch_role(role, size) if size else role
+    async def ask(self, ask: Ask) -> Reply:
+        """Ask the model. An ask that is given up ends at once, with an error."""
+        role = make_batch_role(ask.role, ask.size) if ask.size else ask.role
         begun, output, failed = perf_counter(), "", None
-        with meter() as seen, count_fallbacks() as fallbacks, change_run(permits=(_Bound(most),) if most else ()):
+        permits = (_Bound(ask.most),) if ask.most else ()
+        with meter() as seen, count_fallbacks() as fallbacks, change_run(permits=permits):
+            asking = self._asks[ask.number] = asyncio.create_task(self._model.ask(role, ask.given))
+            await asyncio.wait([asking])
+            del self._asks[ask.number]
             try:
-                output = (await self._model.ask(asked, given)).model_dump_json()
+                output = asking.result().model_dump_json()
+            except asyncio.CancelledError:
+                failed = Failed.of(TomewiseError("the ask was given up"))
             except Exception as error:  # noqa: BLE001 - the driver raises it
                 failed = Failed.of(error)
         return Reply(
@@ -232,6 +254,11 @@ class Worker:
             begun=begun,
             ended=perf_counter(),
         )
+
+    async def give_up(self, number: int) -> None:
+        """End the ask of this number, if it is still under way: what asks a server hangs up."""
+        if asking := self._asks.get(number):
+            asking.cancel()
 
     async def run_group(self, sent: bytes, desk: Any) -> Failed | None:
         """Run `function(place, desk, work)`, which was pickled with its work, and is imported here."""
@@ -250,10 +277,10 @@ class Worker:
         return None
 
     async def describe(self) -> WorkerFacts | Failed:
-        """What this worker is. The embedder is loaded, so that its file is made, and what is wrong shows at once."""
+        """What this worker is. The embedder is loaded and the model prepared, so that what is wrong shows at once."""
         try:
-            if self._parts.model:
-                _ = self._model
+            if self._parts.model and isinstance(self._model, Preparable):
+                await self._model.prepare()
             return await asyncio.to_thread(describe_here, self._parts, self._embedder)
         except Exception as error:  # noqa: BLE001 - the driver raises it
             return Failed.of(error)
