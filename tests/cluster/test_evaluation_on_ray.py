@@ -23,8 +23,8 @@ from typing import Any
 
 import pytest
 from tests.building import mark, play_role, role
-from tests.cluster.conftest import Nodes
 from tests.cluster.test_pooled_model import find_worker
+from tests.cluster.two_nodes import Nodes
 from tests.conftest import Ran
 from tests.language.openai_server import Behaviour, OpenAIServer, fail_with, reply_with
 from tests.texts import prose

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests.cluster.conftest import Nodes
+from tests.cluster.two_nodes import Nodes
 
 from tomewise.cluster.pool_worker import WorkerParts
 from tomewise.cluster.pooled_embedder import PooledEmbedder
