@@ -33,9 +33,11 @@ from tomewise.cluster import ray_cluster
 from tomewise.errors import MissingDependency, ModelUnavailable, TomewiseError, UsageError
 from tomewise.evaluate.experiment import Experiment
 from tomewise.evaluate.items import Dataset, Item
+from tomewise.evaluate.judges import Judge, Judgement
 from tomewise.evaluate.report import write_csv
 from tomewise.evaluate.results import find_journal
 from tomewise.evaluate.rows import make_row_record
+from tomewise.language.roles import ANSWER, AnswerIn
 from tomewise.recall.flat import Dense
 from tomewise.systems.kit import Kit, System, answer_once
 from tomewise.types import Document, Question
@@ -164,6 +166,41 @@ def test_what_is_killed_costs_no_row_and_no_kept_reply(nodes: Nodes, tmp_path: P
 
 
 @pytest.mark.cluster
+def test_one_budget_holds_over_all_workers_and_judges(nodes: object, tmp_path: Path) -> None:
+    """It ends as in one process: further questions fail, and the next run goes on where it was."""
+
+    async def ask_once(model: Any, embedder: Any, item: Item, answer: str) -> Judgement:
+        await model.ask(ANSWER, AnswerIn(question=f"Is it true of {item.id} that {answer}?"))
+        return Judgement(score=1.0)
+
+    found = []
+    for name, place in (("pooled", {"on": "ray", "workers": 2}), ("alone", {})):
+        with OpenAIServer(play) as server:
+            given: dict[str, Any] = {"judges": [Judge("once", ask_once)], **place}
+            results = make_killed(str(tmp_path / name), server.url, max_calls=20, **given).run()
+            errors = {str(row.error).partition(":")[0] for row in results.rows if row.error}
+            first, kept = len(server.requests), read_kept(tmp_path / name)
+            again = make_killed(str(tmp_path / name), server.url, **given).run(retry_failed=True)
+            repeated = kept & set(map(mark, server.requests[first:]))
+            found.append((first, len(results.rows), errors, repeated, [row.error for row in again.rows]))
+    assert found[0] == found[1]
+    assert found[0] == (20, 24, {"BudgetExceeded"}, set(), [None] * 24)
+
+
+@pytest.mark.cluster
+def test_a_killed_worker_gives_its_budget_back(nodes: object, tmp_path: Path) -> None:
+    """What it had asked counts; nobody waits for what it had reserved."""
+    with OpenAIServer(play) as server, ThreadPoolExecutor(1) as apart:
+        experiment = make_killed(str(tmp_path), server.url, on="ray", workers=2, max_calls=40)
+        running = apart.submit(experiment.run)
+        wait_for(server, 15)
+        os.kill(find_worker(), signal.SIGKILL)
+        results = running.result(120)
+        assert {str(row.error).partition(":")[0] for row in results.rows if row.error} == {"BudgetExceeded"}
+        assert 40 - 4 <= len(server.requests) <= 40
+
+
+@pytest.mark.cluster
 def test_without_the_desk_the_run_ends_and_the_next_one_goes_on(nodes: object, tmp_path: Path) -> None:
     with OpenAIServer(play) as server, ThreadPoolExecutor(1) as apart:
         running = apart.submit(make_killed(str(tmp_path), server.url, on="ray", workers=2).run)
@@ -248,7 +285,6 @@ def test_what_workers_cannot_do_is_one_line(tmp_path: Path) -> None:
     given: dict[str, Any] = {"embedder": "hash", "out": tmp_path}
     for systems, more, line in (
         ([inside], {"on": "ray"}, "is a function that workers cannot import"),
-        (["naive"], {"on": "ray", "max_calls": 3}, "max_calls cannot be kept over several workers"),
         (["naive"], {"on": "ray", "api_key": "k"}, "`api_key` is not sent to workers"),
         (["naive"], {"workers": 2}, "2 workers need a cluster"),
         (["naive"], {"on": "spark"}, "work cannot be done on 'spark'"),
