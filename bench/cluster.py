@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -24,6 +24,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent))
 os.environ["OMP_NUM_THREADS"] = "1"
 
+from tests.cluster.killing import find_processes
 from tests.cluster.two_nodes import start_nodes
 from tests.language.openai_server import OpenAIServer, reply_with
 from tests.texts import prose
@@ -44,23 +45,21 @@ from tomewise.tome.open_store import open_store
 TICK = os.sysconf("SC_CLK_TCK")
 
 
-def find_workers() -> dict[int, float]:
+def read_workers() -> dict[int, float]:
     """The processor seconds of each worker process."""
     found = {}
-    for path in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            if (path / "cmdline").read_bytes().startswith(b"ray::Worker"):
-                fields = (path / "stat").read_text().rpartition(")")[2].split()
-                found[int(path.name)] = (int(fields[11]) + int(fields[12])) / TICK
+    for process in find_processes("Worker"):
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        found[process] = (int(fields[11]) + int(fields[12])) / TICK
     return found
 
 
 def measure(work: Callable[[], object]) -> tuple[float, float]:
     """Processor seconds of this process and its workers together, and seconds by the clock."""
-    before, own, begun = find_workers(), time.process_time(), time.perf_counter()
+    before, own, begun = read_workers(), time.process_time(), time.perf_counter()
     work()
     clock = time.perf_counter() - begun
-    after = find_workers()
+    after = read_workers()
     return time.process_time() - own + sum(after[each] - before.get(each, 0.0) for each in after), clock
 
 

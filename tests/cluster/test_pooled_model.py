@@ -8,12 +8,12 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cluster.killing import find_worker
 from tests.language.openai_server import OpenAIServer, fail_with, in_turn, reply_with
 from tests.patience import wait_until
 
@@ -199,17 +199,6 @@ async def test_a_killed_worker_loses_no_ask(station: Station) -> None:
     assert {reply.cue for reply in await asking} == {"Mara hid it."}
     assert len(station.server.requests) <= 24 + 8
     assert station.server.most_at_once <= 16, "asks of the dead worker may still be under way at the server"
-
-
-def find_worker(kind: str = "Worker") -> int:
-    """A process of a worker, or of another actor: the one that started last."""
-    own = f"RAY_TMPDIR={os.environ['RAY_TMPDIR']}".encode()
-    for path in sorted(Path("/proc").glob("[0-9]*"), key=lambda path: -int(path.name)):
-        with suppress(OSError):
-            is_ours = own in (path / "environ").read_bytes().split(b"\0")
-            if is_ours and (path / "cmdline").read_bytes().startswith(f"ray::{kind}".encode()):
-                return int(path.name)
-    raise AssertionError("no worker runs")
 
 
 async def test_prompts_of_the_user_are_sent_as_text(nodes: object, tmp_path: Path) -> None:

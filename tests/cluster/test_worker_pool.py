@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,13 @@ import pytest
 from numpy.typing import NDArray
 from tests.cluster.two_nodes import Nodes
 
-from tomewise.cluster.pool_worker import WorkerParts
+from tomewise.cluster.pool_worker import ModelParts, WorkerParts
 from tomewise.cluster.pooled_embedder import PooledEmbedder
+from tomewise.cluster.ray_cluster import RayCluster
 from tomewise.cluster.worker_pool import WorkerPool
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import StoreError, TomewiseError, UnknownName, UsageError
+from tomewise.language.extractive import ExtractiveModel
 from tomewise.testing import check_embedder
 
 pytestmark = pytest.mark.cluster
@@ -231,6 +234,41 @@ def test_parts_that_workers_cannot_have_are_refused_before_any_work(nodes: objec
     locked.lock = threading.Lock()  # type: ignore[attr-defined]
     with pytest.raises(UsageError, match=r"cannot be sent to workers.*give its name"):
         WorkerPool(WorkerParts(embedder=locked), 1).open()
+    model = ExtractiveModel(locked)
+    with pytest.raises(UsageError, match=r"cannot be sent to workers.*give its name"):
+        WorkerPool(WorkerParts(embedder="hash", model=ModelParts(model=model)), 1).open()
+
+
+def test_workers_out_of_memory_and_a_pool_without_workers_say_so(
+    nodes: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ray ends the worker that takes most, and says so to whoever waits for it."""
+    from ray.exceptions import OutOfMemoryError
+
+    out_of_memory = OutOfMemoryError("Task was killed due to the node running low on memory.")
+
+    def call(cluster: RayCluster, worker: Any, verb: str, *given: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_exception(out_of_memory)
+        return future
+
+    made = WorkerPool(WorkerParts(embedder="hash"), 4)
+    made.open()
+    made._replacements = 0
+    try:
+        monkeypatch.setattr(RayCluster, "call", call)
+        with pytest.raises(
+            TomewiseError, match=r"3 workers ended with the same.*low on memory.*give the machines more"
+        ):
+            made.submit("embed", ["a"]).result(30)
+        assert made.size == 1
+        with pytest.raises(
+            TomewiseError, match=r"no worker of the pool is left \(the last one ended on \S+, OutOfMemoryError: .*"
+        ) as last:
+            made.submit("embed", ["a"]).result(30)
+        assert str(last.value).endswith("start workers again and repeat the command, which goes on from here")
+    finally:
+        made.close()
 
 
 def test_no_process_of_the_cluster_reports_to_anybody(nodes: object) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import pickle
 import platform
@@ -273,7 +274,7 @@ class Worker:
                 place = Workplace(embedder=self._embedder, model=model, prompts=prompts, limit=parts.limit)
                 await function(place, desk, work)
         except Exception as error:  # noqa: BLE001 - the driver raises it
-            return Failed.of(Failed.of(error).locate())
+            return Failed.of(Failed.of(_explain_full_disk(error)).locate())
         return None
 
     async def describe(self) -> WorkerFacts | Failed:
@@ -292,6 +293,13 @@ class Worker:
                 return await asyncio.to_thread(self._embedder.embed, texts)
         except Exception as error:  # noqa: BLE001 - the driver raises it
             return Failed.of(error)
+
+
+def _explain_full_disk(error: Exception) -> Exception:
+    """The error; one of Tomewise with the remedy in place of that of a full disk."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return TomewiseError(f"{error.strerror}: make room there, or set TMPDIR to another folder where workers start")
+    return error
 
 
 def describe_here(parts: WorkerParts, embedder: Embedder) -> WorkerFacts:
