@@ -29,9 +29,9 @@ from tests.cluster.two_nodes import start_nodes
 from tests.language.openai_server import OpenAIServer, reply_with
 from tests.texts import prose
 
-from tomewise.cluster.pool_worker import ModelParts, WorkerParts
 from tomewise.cluster.pooled_embedder import PooledEmbedder
 from tomewise.cluster.pooled_model import PooledModel
+from tomewise.cluster.worker_parts import ModelParts, WorkerParts
 from tomewise.cluster.worker_pool import WorkerPool
 from tomewise.embedding.bundled import BundledMiniLM
 from tomewise.embedding.cached_embedder import CachedEmbedder

@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +31,12 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.building import mark
 from tests.cluster.killing import check_rows, find_processes, make_killed, play, read_kept, wait_for
 from tests.cluster.two_nodes import Nodes, start_nodes
-from tests.language.openai_server import OpenAIServer
+from tests.language.openai_server import Behaviour, OpenAIServer
 
 from tomewise.sample import STORY
 from tomewise.tome.tome import Tome
 
-LATENCY = 0.3
+LATENCY = {"build": 0.3, "evaluation": 1.0}  # seconds, so that the work takes longer than its start
 VICTIMS = ("worker", "node", "driver")
 
 
@@ -76,6 +77,10 @@ def check_journals(path: str, whole: str, url: str) -> None:
 
 
 WORKS = (Work("build", build, "", check_export), Work("evaluation", evaluate, "calls.tome", check_journals))
+
+
+def play_late(delay: float, request: dict[str, Any]) -> Behaviour:
+    return replace(play(request), delay=delay)
 
 
 def start_driver(work: Work, path: Path, server: OpenAIServer, workers: int) -> subprocess.Popen[str]:
@@ -134,8 +139,42 @@ def check_kill(
     return f"| {work.name} | {victim} | {when} | {len(kept)} | {requests} | {took:.1f} s | {took / seconds:.2f} |"
 
 
+def run_undisturbed(work: Work, nodes: Nodes, server: OpenAIServer, place: Path, victim: str) -> tuple[float, float]:
+    """Run undisturbed. Returns the seconds on as many workers, and those from the first request on."""
+    server.requests.clear()
+    with add_node(nodes, victim) as node:
+        begun = time.perf_counter()
+        driver = start_driver(work, place / f"undisturbed-{victim}", server, 3 if node else 2)
+        wait_for(server, 1)
+        first = time.perf_counter()
+        finish(driver)
+        return time.perf_counter() - begun, time.perf_counter() - first
+
+
+def disturb(work: Work, nodes: Nodes, server: OpenAIServer, place: Path, times: int, dice: random.Random) -> None:
+    """Run the work undisturbed, then kill each victim so many times; print a line for each."""
+    place.mkdir()
+    server.handler = partial(play_late, LATENCY[work.name])
+    server.requests.clear()
+    finish(start_driver(work, place / "whole", server, 0))
+    print(f"{work.name}: {len(server.requests)} calls in one process; load {os.getloadavg()[0]:.1f}", flush=True)
+    on_two, on_three = (run_undisturbed(work, nodes, server, place, victim) for victim in ("worker", "node"))
+    for workers, (whole, asking) in ((2, on_two), (3, on_three)):
+        print(f"on {workers} workers: {whole:.1f} s, {asking:.1f} of these from the first request on")
+    print("| work | killed | after the first request | replies kept then | calls | time | ÷ undisturbed |")
+    print("| --- | --- | ---: | ---: | ---: | ---: | ---: |", flush=True)
+    for victim in VICTIMS:
+        seconds, asking = on_three if victim == "node" else on_two
+        for number in range(times):
+            apart = place / f"{victim}{number}"
+            apart.mkdir()
+            moment = dice.uniform(0, asking)
+            print(check_kill(work, victim, nodes, server, apart, seconds, moment, str(place / "whole")), flush=True)
+    print(f"load {os.getloadavg()[0]:.1f}", flush=True)
+
+
 def main() -> None:
-    """Kill, check and print the table."""
+    """Kill, check and print the tables."""
     if sys.argv[1:2] and sys.argv[1] in {work.name for work in WORKS}:
         name, path, url, workers = sys.argv[1:]
         place = {"on": "ray", "workers": int(workers)} if int(workers) else {}
@@ -147,42 +186,10 @@ def main() -> None:
     parser.add_argument("--only", default="build,evaluation", help="which works, with a comma between")
     options = parser.parse_args()
     dice = random.Random(options.seed)
-
-    def reply(request: dict[str, Any]) -> Any:
-        return replace(play(request), delay=LATENCY)
-
-    with start_nodes() as nodes, tempfile.TemporaryDirectory() as folder, OpenAIServer(reply) as server:
-        for work in (work for work in WORKS if work.name in options.only.split(",")):
-            place = Path(folder) / work.name
-            place.mkdir()
-            finish(start_driver(work, place / "whole", server, 0))
-            calls = len(server.requests)
-            print(f"{work.name}: {calls} calls in one process; load {os.getloadavg()[0]:.1f}", flush=True)
-            seconds, working = {}, {}
-            for victim in VICTIMS:
-                if victim != "driver":
-                    with add_node(nodes, victim) as node:
-                        server.requests.clear()
-                        begun = time.perf_counter()
-                        driver = start_driver(work, place / f"undisturbed-{victim}", server, 3 if node else 2)
-                        wait_for(server, 1)
-                        first = time.perf_counter()
-                        finish(driver)
-                        seconds[victim], working[victim] = time.perf_counter() - begun, time.perf_counter() - first
-                else:
-                    seconds[victim], working[victim] = seconds["worker"], working["worker"]
-            print(f"undisturbed on workers: {seconds}, of these with requests: {working}")
-            print("| work | killed | after the first request | replies kept then | calls | time | ÷ undisturbed |")
-            print("| --- | --- | ---: | ---: | ---: | ---: | ---: |", flush=True)
-            for victim in VICTIMS:
-                for number in range(options.times):
-                    apart = place / f"{victim}{number}"
-                    apart.mkdir()
-                    moment = dice.uniform(0, working[victim])
-                    whole = str(place / "whole")
-                    line = check_kill(work, victim, nodes, server, apart, seconds[victim], moment, whole)
-                    print(line, flush=True)
-            print(f"load {os.getloadavg()[0]:.1f}", flush=True)
+    with start_nodes() as nodes, tempfile.TemporaryDirectory() as folder, OpenAIServer(play) as server:
+        for work in WORKS:
+            if work.name in options.only.split(","):
+                disturb(work, nodes, server, Path(folder) / work.name, options.times, dice)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ import pytest
 DESCRIBE = """
 import asyncio
 import sys
-from tomewise.cluster.pool_worker import ModelParts, Worker, WorkerParts
+from tomewise.cluster.pool_worker import Worker
+from tomewise.cluster.worker_parts import ModelParts, WorkerParts
 
 parts = ModelParts(**{"model": sys.argv[1], "models": {"gist": sys.argv[2]}})
 worker = Worker(WorkerParts(embedder="hash", model=parts), 1)

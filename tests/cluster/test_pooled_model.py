@@ -17,8 +17,8 @@ from tests.cluster.killing import find_worker
 from tests.language.openai_server import OpenAIServer, fail_with, in_turn, reply_with
 from tests.patience import wait_until
 
-from tomewise.cluster.pool_worker import ModelParts, WorkerParts
 from tomewise.cluster.pooled_model import PooledModel, make_model_parts
+from tomewise.cluster.worker_parts import ModelParts, WorkerParts
 from tomewise.cluster.worker_pool import WorkerPool
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import BadReply, BudgetExceeded, ModelError, UsageError

@@ -19,9 +19,9 @@ import pytest
 from numpy.typing import NDArray
 from tests.cluster.two_nodes import Nodes
 
-from tomewise.cluster.pool_worker import ModelParts, WorkerParts
 from tomewise.cluster.pooled_embedder import PooledEmbedder
 from tomewise.cluster.ray_cluster import RayCluster
+from tomewise.cluster.worker_parts import ModelParts, WorkerParts
 from tomewise.cluster.worker_pool import WorkerPool
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import StoreError, TomewiseError, UnknownName, UsageError
@@ -194,7 +194,7 @@ CLOSE = """
 import sys
 from pathlib import Path
 from tests.cluster.test_worker_pool import Odd
-from tomewise.cluster.pool_worker import WorkerParts
+from tomewise.cluster.worker_parts import WorkerParts
 from tomewise.cluster.worker_pool import WorkerPool
 
 pool = WorkerPool(WorkerParts(embedder=Odd(Path(sys.argv[1]))), 1)

@@ -11,7 +11,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from tomewise.cluster.pool_worker import Ask, ModelParts, Reply
+from tomewise.cluster.pool_worker import Ask, Reply
+from tomewise.cluster.worker_parts import ModelParts
 from tomewise.cluster.worker_pool import WorkerPool
 from tomewise.concurrency import wait_through
 from tomewise.errors import UsageError

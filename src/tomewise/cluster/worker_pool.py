@@ -11,8 +11,9 @@ from threading import Lock, Thread
 from typing import Any
 
 from tomewise.cluster.agreement import check_agreement
-from tomewise.cluster.pool_worker import Failed, ModelParts, WorkerFacts, WorkerParts, describe_here
+from tomewise.cluster.pool_worker import Failed
 from tomewise.cluster.ray_cluster import RayCluster, join_cluster
+from tomewise.cluster.worker_parts import ModelParts, WorkerFacts, WorkerParts, describe_here
 from tomewise.embedding.openai import OpenAIEmbedder
 from tomewise.errors import TomewiseError, UsageError
 from tomewise.types import Embedder

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tomewise.brief import describe_object
-from tomewise.cluster.pool_worker import ModelParts
 from tomewise.cluster.pooled_model import make_model_parts
+from tomewise.cluster.worker_parts import ModelParts
 from tomewise.cluster.worker_pool import WorkerPool, open_pool
 from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.errors import MissingDependency, UsageError
