@@ -98,10 +98,11 @@ class Desk:
         reservation = self._reserved.pop((number, ticket), None)
         if reservation is None or self._budget is None:
             return
-        if reservation.granting.done():
+        granting = reservation.granting
+        if not granting.done():
+            granting.cancel()
+        elif granting.exception() is None:
             self._budget.settle(reservation.request, spent)
-        else:
-            reservation.granting.cancel()
 
     async def count(self, spent: Spent) -> None:
         """See `Account`."""
@@ -123,7 +124,7 @@ class Desk:
         try:
             return granting.result()
         except BudgetExceeded:
-            del self._reserved[place]
+            self._reserved.pop(place, None)
             raise
         except asyncio.CancelledError:
             raise BudgetExceeded("the request was given up while it waited") from None
