@@ -48,14 +48,14 @@ def import_(
     """Make a new tome of an export: its memory, sessions, replies and traces. Stopped on the way, it leaves none."""
     from tomewise.tome.open_store import import_all
 
-    path = find_tome(tome)
+    path, exact_rows = find_tome(tome), configuration.load().exact_rows
     with show_work(f"importing {path.name}"):
         if file == "-":
-            import_all(path, "standard input", sys.stdin.buffer)
+            import_all(path, "standard input", sys.stdin.buffer, exact_rows=exact_rows)
         else:
             try:
                 with open(file, "rb") as opened:
-                    import_all(path, file, opened)
+                    import_all(path, file, opened, exact_rows=exact_rows)
             except OSError as error:
                 raise UsageError(f"{file!r} cannot be read ({error.strerror}): check the path") from None
     console().print(f"[bold]imported[/bold] {escape_text(str(path))}")
@@ -111,9 +111,10 @@ def change_embedder(
     from tomewise.tome.open_store import open_store
     from tomewise.tome.reembedding import foresee_reembedding, replace_embedder
 
-    chosen = choose_embedder(embedder, base_url=configuration.load().embedder_base_url)
+    settings = configuration.load()
+    chosen = choose_embedder(embedder, base_url=settings.embedder_base_url)
     path = find_tome(tome)
-    store = open_store(path, create=False)
+    store = open_store(path, create=False, exact_rows=settings.exact_rows)
     try:
         if read_setting(store, "embedder") == chosen.name:
             raise UsageError(f"{path} was made with {chosen.name} already: name another embedder")

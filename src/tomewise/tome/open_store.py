@@ -73,7 +73,12 @@ def export_all(path: Place) -> Iterator[str]:
 
 
 def import_all(
-    path: Place, source: str, file: BinaryIO, check: Callable[[Mapping[str, str]], None] | None = None
+    path: Place,
+    source: str,
+    file: BinaryIO,
+    check: Callable[[Mapping[str, str]], None] | None = None,
+    *,
+    exact_rows: int = DEFAULTS.exact_rows,
 ) -> None:
     """Make a new tome of the lines that `export_all` gave: whole, or not at all.
 
@@ -82,7 +87,7 @@ def import_all(
     """
     lines = iter(lambda: file.readline(_LONGEST_LINE), b"")
     try:
-        SqlStore.restore(path, lines, check)
+        SqlStore.restore(path, lines, check, exact_rows=exact_rows)
     except StoreError as error:
         raise type(error)(f"{source} was not imported: {error}") from None
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,12 +24,12 @@ from tests.store.contract import CHECKS, MakeStore, add, remove
 from tomewise.store.address import find_place
 from tomewise.store.nearest import Nearest
 from tomewise.store.records import SETTINGS
-from tomewise.store.rights import work_alone
+from tomewise.store.rights import WRITER, work_alone
 from tomewise.store.sql import halfvec, near_rows, near_search
 from tomewise.store.sql.halfvec import round_to_half, write_literal
 from tomewise.store.sql.near_search import NearTable
-from tomewise.store.sql.postgres_server import find_driver
 from tomewise.store.sql.sql_store import SqlStore
+from tomewise.store.sql.turn import find_driver
 from tomewise.tome.open_store import copy_tome, delete_tome, move_tome
 from tomewise.types import Document
 
@@ -531,3 +534,74 @@ def test_the_command_says_how_it_searches(
     assert "lighthouse" in asked.out
     assert command("copy", tome, f"{bare}#copy").code == 0
     assert "searched approximately" in command("show", "-m", f"{bare}#copy").out
+
+
+def test_a_writer_does_not_wait_for_an_index_that_is_being_made(make: Callable[..., SqlStore], database: str) -> None:
+    store = make("a")
+    put(store, ROWS[:100])
+    table = find_table(store)
+    assert table is not None
+    with store.hold(WRITER, "somebody writes"), psycopg.connect(database) as making:
+        making.execute(f"LOCK TABLE a.{table.name} IN SHARE MODE".encode())  # as CREATE INDEX does
+        begun = time.perf_counter()
+        put(store, ROWS[100:101], 101)
+        assert time.perf_counter() - begun < 30, "it did not wait for the lock"
+    put(store, ROWS[101:102], 102)
+    assert_follows(store)
+
+
+def test_others_may_write_while_an_index_is_made(
+    make: Callable[..., SqlStore], database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, beside = make("a"), make("a")
+    seen: list[str] = []
+
+    def try_to_write(*_: object) -> None:
+        with beside.hold(WRITER, "somebody writes"):
+            seen.append("written")
+
+    monkeypatch.setattr(store.dialect, "tend_indexes", try_to_write)
+    with store.hold(WRITER, "somebody writes"):
+        put(store, ROWS[:100])
+    assert seen == ["written"]
+
+
+def test_a_passing_failure_is_tried_again(
+    make: Callable[..., SqlStore], database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lose_connection(*_: object) -> None:
+        raise psycopg.OperationalError("the connection was lost")
+
+    store = make("a")
+    with monkeypatch.context() as patched:
+        patched.setattr(near_rows, "write_columns", lose_connection)
+        with pytest.warns(UserWarning, match="could not be made .*the connection was lost"):
+            put(store, ROWS[:100])
+    put(store, ROWS[100:101], 101)
+    assert_follows(store)
+
+
+def test_what_pgvector_cannot_hold_is_said_once(make: Callable[..., SqlStore], database: str) -> None:
+    store = make("a")
+    with pytest.warns(UserWarning, match="pgvector holds up to 4,000 numbers"):
+        put(store, ROWS[:100] * 1e9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        put(store, ROWS[100:101] * 1e9, 101)
+        put(make("a"), ROWS[101:102] * 1e9, 102)
+    assert_exact(store, "pgvector holds up to 4,000 numbers in each, of up to 65,504")
+
+
+def test_indexes_of_a_script_that_does_not_close_are_made(make: Callable[..., SqlStore], database: str) -> None:
+    code = (
+        "import asyncio, sys, numpy as np; from tomewise.store.address import find_place; "
+        "from tomewise.store.sql.sql_store import SqlStore\n"
+        "store = SqlStore.open(find_place(sys.argv[1]), exact_rows=50)\n"
+        "async def put():\n"
+        "  with store.write() as change:\n"
+        "    rows = np.random.default_rng(1).normal(size=(100, 4)).astype(np.float32)\n"
+        "    change.put_note('settings', 'dimensions', '4'); change.put_vectors('passages', range(1, 101), rows)\n"
+        "asyncio.run(put())"
+    )
+    subprocess.run([sys.executable, "-c", code, f"{database}#script"], check=True)
+    assert_follows(make("script"), "passages")

@@ -13,7 +13,7 @@ import secrets
 import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 import psycopg
@@ -35,7 +35,8 @@ _DROP_SHARE = 1 / 2  # of `exact_rows`: with fewer rows, a table goes
 _M, _EF_CONSTRUCTION = 24, 128  # neighbours of a row in the index, and candidates for them; pgvector has 16 and 64
 _MEMORY = 1 << 30  # bytes that making an index may take, unless the server allows more
 _ROW_MEMORY = 400 + 32 * _M  # bytes of a row in the memory of a build, without its numbers
-_WAIT = "60s"
+_CANNOT = -1  # as the width of a space that pgvector cannot hold
+_TOO_LARGE = f"pgvector holds up to {MOST_DIMENSIONS:,} numbers in each, of up to 65,504"
 _MAKE_STATES = """
 CREATE TABLE IF NOT EXISTS near_spaces (space text COLLATE "C" PRIMARY KEY, version bigint NOT NULL,
   rows bigint NOT NULL, name text COLLATE "C", width integer NOT NULL)
@@ -101,7 +102,7 @@ class _State:
     recorded: int | None  # the version at which it had `rows` vectors, and the table held these
     rows: int
     name: str | None  # of the table
-    width: int
+    width: int  # of its vectors; `_CANNOT` if no table can hold them
     has_table: bool
     has_index: bool
     may_read: bool
@@ -189,6 +190,8 @@ class NearRows:
             is_bulk = len(delta.added_keys) > max(1, _BULK_SHARE * state.rows)
             if is_bulk or (len(delta.added_keys) and halves.shape[1] != state.width):
                 return
+            if not _lock_at_once(connection, name):  # its index is being made, and has no place for more rows
+                return
             if len(delta.removed):
                 query = f"DELETE FROM {name} WHERE key = ANY(%s::bigint[])"
                 connection.exec_driver_sql(query, (delta.removed.tolist(),))
@@ -212,7 +215,9 @@ class NearRows:
                 with tome.write() as connection:
                     without_index = self._make_tables(connection)
         except (StoreError, DBAPIError, psycopg.Error) as error:
-            self._is_hopeless = not isinstance(error, Locked)
+            cause = error.__cause__ if isinstance(error, StoreError) else error
+            cause = cause.orig if isinstance(cause, DBAPIError) else cause
+            self._is_hopeless = isinstance(cause, psycopg.errors.DiskFull | psycopg.errors.OutOfMemory)
             _warn(tome, "tables for approximate search", error)
             return
         for state in without_index:
@@ -234,7 +239,7 @@ class NearRows:
     def _needs_table(self, state: _State) -> bool:
         if not state.is_current or (state.name and not state.has_table):
             return True
-        return state.name is None and state.rows > self.exact_rows
+        return state.name is None and state.width != _CANNOT and state.rows > self.exact_rows
 
     def _is_to_drop(self, state: _State) -> bool:
         return state.name is not None and state.is_current and state.rows < _DROP_SHARE * self.exact_rows
@@ -250,42 +255,31 @@ class NearRows:
             rows = state.rows if state.is_current else _count(connection, state.space)
             name, width = state.name, state.width
             if self._needs_table(state) or self._is_to_drop(state):
-                if state.name:
-                    connection.exec_driver_sql(f"DROP TABLE IF EXISTS {state.name}")
                 name, width = None, 0
                 if rows > self.exact_rows:
                     name, width = self._fill(connection, state.space, halfvec)
+                if state.name:  # last, since whoever searches by it waits from now on
+                    connection.exec_driver_sql(f"DROP TABLE IF EXISTS {state.name}")
                 connection.exec_driver_sql(_SET_STATE, (state.space, state.version, rows, name, width))
             if name and not (name == state.name and state.has_index):
-                made.append(
-                    _State(state.space, state.version, state.version, rows, name, width, True, False, True, True)
-                )
+                made.append(replace(state, recorded=state.version, rows=rows, name=name, width=width, has_index=False))
         return made
 
     def _fill(self, connection: Connection, space: str, halfvec: Halfvec) -> tuple[str | None, int]:
         """Make a table with the vectors of a space. Returns its name and the width of the vectors."""
         name, width = f"near_{secrets.token_hex(8)}", _find_width(connection, space)
         if not 0 < width <= MOST_DIMENSIONS:
-            return self._give_up(space)
+            return _give_up(space)
         connection.exec_driver_sql(
             f"CREATE TABLE {name} (key bigint PRIMARY KEY, vector {halfvec.type}({width}) NOT NULL)"
         )
         for keys, rows in load_vectors(connection, _get_name(space), width):
             if (halves := round_to_half(rows)) is None:
                 connection.exec_driver_sql(f"DROP TABLE {name}")
-                return self._give_up(space)
+                return _give_up(space)
             write_columns(connection, name, {"key": keys, "vector": halves})
         connection.exec_driver_sql(f"ANALYZE {name}")
         return name, width
-
-    def _give_up(self, space: str) -> tuple[None, int]:
-        self._failed.add(space)
-        warnings.warn(
-            f"the vectors of {_get_name(space)} are searched exactly: pgvector holds up to {MOST_DIMENSIONS:,} numbers "
-            "in each, of up to 65,504",
-            stacklevel=2,
-        )
-        return None, 0
 
     def _attempt(self, tome: Transactions, state: _State) -> None:
         """Make an index; without parallel workers where these lack shared memory."""
@@ -296,7 +290,8 @@ class NearRows:
                 return
             except (StoreError, DBAPIError, psycopg.Error) as error:
                 if not is_parallel:
-                    self._failed.add(state.space)
+                    if not isinstance(error, Locked):
+                        self._failed.add(state.space)
                     _warn(tome, f"the index of {_get_name(state.space)}", error)
 
     def _make_index(self, connection: Connection, state: _State, *, is_parallel: bool) -> None:
@@ -311,8 +306,8 @@ class NearRows:
         memory = min(_MEMORY, state.rows * (2 * state.width + _ROW_MEMORY)) >> 10
         connection.exec_driver_sql(
             "SELECT set_config('maintenance_work_mem', greatest(%s, (SELECT setting::bigint FROM pg_settings "
-            "WHERE name = 'maintenance_work_mem'))::text, true), set_config('lock_timeout', %s, true)",
-            (memory, _WAIT),
+            "WHERE name = 'maintenance_work_mem'))::text, true)",
+            (memory,),
         )
         if not is_parallel:
             connection.exec_driver_sql("SET LOCAL max_parallel_maintenance_workers = 0")
@@ -320,6 +315,25 @@ class NearRows:
             f"CREATE INDEX {state.name}_index ON {state.name} USING hnsw (vector {halfvec.index_class}) "
             f"WITH (m = {_M}, ef_construction = {_EF_CONSTRUCTION})"
         )
+
+
+def _give_up(space: str) -> tuple[None, int]:
+    warnings.warn(f"the vectors of {_get_name(space)} are searched exactly: {_TOO_LARGE}", stacklevel=2)
+    return None, _CANNOT
+
+
+def _lock_at_once(connection: Connection, name: str) -> bool:
+    """Lock a table as writing does; False where one would have to wait."""
+    savepoint = connection.begin_nested()
+    try:
+        connection.exec_driver_sql(f"LOCK TABLE {name} IN ROW EXCLUSIVE MODE NOWAIT")
+    except DBAPIError as error:
+        savepoint.rollback()
+        if isinstance(error.orig, psycopg.errors.LockNotAvailable):
+            return False
+        raise
+    savepoint.commit()
+    return True
 
 
 def _warn(tome: Transactions, what: str, error: Exception) -> None:
@@ -370,6 +384,8 @@ def _explain(connection: Connection, tome: str, states: Iterable[_State], halfve
         return (
             f'you may not read its index: its owner runs `GRANT SELECT ON ALL TABLES IN SCHEMA "{tome}" TO` you again'
         )
+    if any(each.is_current and each.width == _CANNOT for each in states):
+        return _TOO_LARGE
     if not connection.exec_driver_sql(_MAY_MAKE).scalar_one():
         return "you may not make an index: the next command of its owner that adds or removes makes it"
     return "it has no index of what it holds now: the next command that adds or removes makes it"

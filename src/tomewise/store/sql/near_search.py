@@ -24,7 +24,7 @@ _MORE = 32  # candidates beyond the limit at first, for ties and for the roundin
 _MOST = 8_000  # candidates by the index; where these do not suffice, each row is compared
 _LOWEST, _EF_LOWEST = 8, 40  # candidates for the lowest cosine, of which only the scale of others depends
 _FEW = 10_000  # rows of a scope that are compared one by one
-_ROUNDING = 2.0**-9  # by its root of the dimensions, the share of the lengths by which float16 may move a product
+_ROUNDING = 2.0**-10  # the share of the lengths by which float16, of both vectors, may move a product
 _SETTINGS = """
 SELECT set_config('hnsw.iterative_scan', 'strict_order', true), set_config('hnsw.ef_search', %s, true),
   set_config('hnsw.max_scan_tuples', %s, true), set_config('hnsw.scan_mem_multiplier', '8', true),
@@ -130,7 +130,8 @@ class NearTable:
         """The statement that `search` sends, and its values."""
         parts, values = [], []
         for place, literal in enumerate(literals):
-            product = f"vector {self.halfvec.product} %s::{self.halfvec.type}"
+            # With its type: a table of a stranger may have another one, and an operator for it.
+            product = f"vector::{self.halfvec.type} {self.halfvec.product} %s::{self.halfvec.type}"
             order = product if by_index else f"({product}) + 0"  # a sum is not what the index is ordered by
             scope = "" if among is None else "WHERE key = ANY(%s::bigint[])"
             parts.append(f"(SELECT {place}::bigint, key, {order} FROM {self.name} {scope} ORDER BY 3 LIMIT {count})")
@@ -168,8 +169,7 @@ class NearTable:
             return None
         reached = np.concatenate(last)
         lengths = np.linalg.norm(rows, axis=1).max() * np.linalg.norm(queries, axis=1)
-        margin = _ROUNDING / np.sqrt(queries.shape[1]) * lengths
-        return found if (reached + margin < cosines[best].min()).all() else None
+        return found if (reached + _ROUNDING * lengths < cosines[best].min()).all() else None
 
     def _read_vectors(self, driver: psycopg.Connection, keys: Keys) -> tuple[Keys, Rows]:
         rows = _run(driver, _VECTORS, [self.space, _write_keys(keys)]).fetchall()

@@ -106,6 +106,7 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
         path: Place,
         lines: Iterable[bytes],
         check: Callable[[Mapping[str, str]], None] | None = None,
+        *,
         exact_rows: int = DEFAULTS.exact_rows,
     ) -> None:
         """Make a new tome of what `dump` wrote: whole, or not at all. Raises StoreError, also for hostile lines.
@@ -160,14 +161,12 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
     def hold(self, name: str, refusal: str) -> Iterator[None]:
         """See `contract.Store`. Indexes that its writes make necessary are made once, at the end of the work."""
         with super().hold(name, refusal):
-            if name != WRITER:
-                yield
-                return
-            self._writers += 1
+            self._writers += name == WRITER
             try:
                 yield
             finally:
-                self._writers -= 1
+                self._writers -= name == WRITER
+        if not self._writers:
             self._tend_indexes()
 
     def _tend_indexes(self) -> None:
@@ -178,8 +177,8 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
         if not _is_in_event_loop():
             self.dialect.tend_indexes()
             return
-        thread = threading.Thread(target=self.dialect.tend_indexes, name="indexes", daemon=True)
-        self._tending.append(thread)
+        thread = threading.Thread(target=self.dialect.tend_indexes, name="indexes")  # which an exit waits for
+        self._tending = [each for each in self._tending if each.is_alive()] + [thread]
         thread.start()
 
     def describe_search(self) -> SearchState | None:
