@@ -2,8 +2,8 @@
 
 `python bench/kill_postgres.py [--rounds 20] [--latency 0.1] [--seed 0]`. The tome is in a database of a server that
 this script starts, with fsync. Each round begins with an empty tome. A process adds the parts of the sample story and
-builds `hipporag2` with a model server. At a random moment either this process is killed or the process of PostgreSQL
-that serves it, after which the server starts anew by itself. Then the same work runs to its end.
+builds `hipporag2` with a model server. After a random one of these adds and calls either this process is killed or the
+process of PostgreSQL that serves it, after which the server starts anew by itself. Then the same work runs to its end.
 
 Checked in each round: each document whose add had returned is there, and at most one more; every passage is one of the
 export in the end; no reply that was kept is asked for again; this export is that of an undisturbed build in a file.
@@ -123,9 +123,9 @@ def main() -> None:
             assert export(address) == whole, "an undisturbed build differs from that in a file"
         print(f"undisturbed: {seconds:.1f} s, {len(every)} calls, {len(whole)} lines, equal in a file", flush=True)
         for number in range(options.rounds):
-            is_client = number % 2 == 0
+            is_client, moment = number % 2 == 0, dice.randint(0, _PARTS + len(every))
             with lend(f"{server.url}#round{number}") as address:
-                check_round(server.url, address, model, whole, is_client, dice.uniform(0, seconds))
+                check_round(server.url, address, model, whole, is_client, moment, dice.uniform(0, 2 * options.latency))
         print(
             "in each round all that was committed was there, no kept reply was asked for again, and the exports equal"
         )
@@ -133,21 +133,28 @@ def main() -> None:
 
 
 def check_round(
-    database: str, address: str, model: OpenAIServer, whole: list[str], is_client: bool, after: float
+    database: str, address: str, model: OpenAIServer, whole: list[str], is_client: bool, moment: int, later: float
 ) -> None:
+    """Kill when so many documents were added and calls made, or a little later, and look what is there."""
     model.requests, model.sent = [], []
     process = start_work(address, model)
     assert process.stdout is not None
-    process.stdout.readline()  # importing and connecting take longer than the work
-    time.sleep(after)
+    added: list[str] = []
+    while len(added) < min(moment, _PARTS) and (line := process.stdout.readline()):
+        added += line.split()
+        added = [name for name in added if name != "open"]
+    while len(model.requests) < moment - _PARTS and process.poll() is None:
+        time.sleep(0.002)
+    time.sleep(later)
     if is_client:
         process.kill()
     hit = is_client or kill_server_process(database)
     out, err = process.communicate()
+    added += [name for name in out.split() if name != "open"]
     assert is_client or not hit or process.returncode == 0 or "cannot be reached or was lost" in err, err
     if not is_client:
         wait_for(database)
-    added, before = out.split(), len(model.requests)
+    before = len(model.requests)
     kept = read_kept(database, address.rpartition("#")[2])
     if added:
         with Tome.open(address, embedder="hash") as tome:
@@ -162,7 +169,10 @@ def check_round(
     assert not repeated, "a kept reply was asked for again"
     assert export(address) == whole, "the export differs from that of an undisturbed build in a file"
     who = "client" if is_client else "server process" if hit else "nobody (no client was connected)"
-    print(f"{who} killed after {after:.2f} s: {len(added)} of {_PARTS} documents, {len(kept)} replies kept", flush=True)
+    print(
+        f"{who} killed at {moment} and {later:.2f} s: {len(added)} of {_PARTS} documents, {len(kept)} replies kept",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

@@ -57,6 +57,20 @@ class Server:
             self._process.wait()
             self._process = None
 
+    @contextmanager
+    def start_replica(self) -> Iterator[Server]:
+        """A second server that follows this one and may only be read."""
+        folder = self.folder / "r"
+        self.run("pg_basebackup", "-h", str(self.folder), "-U", "postgres", "-D", f"{folder}/data", "-R", "-c", "fast",
+                 "--no-sync")  # fmt: skip
+        replica = Server(folder, self._binaries, self._take_user)
+        replica.start()
+        try:
+            yield replica
+        finally:
+            replica.stop()
+            shutil.rmtree(folder)
+
     def _prepare(self) -> None:
         if self._take_user is not None:
             self._take_user()

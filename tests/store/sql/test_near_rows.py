@@ -23,7 +23,7 @@ from tomewise.store.nearest import Nearest
 from tomewise.store.records import SETTINGS
 from tomewise.store.rights import work_alone
 from tomewise.store.sql import halfvec, near_rows, near_search
-from tomewise.store.sql.halfvec import decode_rows, encode_rows, round_to_half, write_literal
+from tomewise.store.sql.halfvec import round_to_half, write_literal
 from tomewise.store.sql.near_search import NearTable
 from tomewise.store.sql.postgres_server import find_driver
 from tomewise.store.sql.sql_store import SqlStore
@@ -377,7 +377,7 @@ def test_a_full_disk_loses_nothing(
 ) -> None:
     store = make("a")
     with monkeypatch.context() as patched:
-        patched.setattr(near_rows, "encode_rows", _fill_disk)
+        patched.setattr(near_rows, "write_columns", _fill_disk)
         with pytest.warns(UserWarning, match=r"all was written, but tables .* could not be made .*no space left"):
             put(store, ROWS[:100])
         put(store, ROWS[100:101], 101)  # without a second line
@@ -404,7 +404,7 @@ def test_an_interruption_loses_nothing(
 ) -> None:
     store = make("a")
     with monkeypatch.context() as patched:
-        patched.setattr(near_rows, "encode_rows", _interrupt)
+        patched.setattr(near_rows, "write_columns", _interrupt)
         with pytest.raises(KeyboardInterrupt):
             put(store, ROWS[:100])
     assert_exact(store, "the next command that adds or removes makes it")
@@ -531,11 +531,3 @@ def test_the_command_says_how_it_searches(
     assert "lighthouse" in asked.out
     assert command("copy", tome, f"{bare}#copy").code == 0
     assert "searched approximately" in command("show", "-m", f"{bare}#copy").out
-
-
-def test_rows_go_to_copy_and_back() -> None:
-    halves = round_to_half(ROWS[:3])
-    assert halves is not None
-    written = encode_rows(np.arange(3), halves)
-    assert written.startswith(b"PGCOPY")
-    assert decode_rows([written], WIDTH) is None, "these are not vectors of float32"

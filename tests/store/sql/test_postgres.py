@@ -30,6 +30,7 @@ from tomewise.store.address import find_database, find_place
 from tomewise.store.export import export
 from tomewise.store.records import SETTINGS
 from tomewise.store.rights import hold_session, work_alone
+from tomewise.store.sql import postgres_server
 from tomewise.store.sql.postgres_server import make_lock_key
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.tome.open_store import copy_tome, delete_tome, exists, list_tomes, move_tome
@@ -332,6 +333,44 @@ def test_no_such_database_user_or_tome(database: str, make: Callable[..., SqlSto
         make("information_schema")
 
 
+def test_a_replica_answers_and_keeps_nothing(
+    database: str, make: Callable[..., SqlStore], postgres_server: Server, command: Callable[..., Ran]
+) -> None:
+    tome = postgres_server.url + "#novels"
+    Path("a.txt").write_text("Ada Marsh kept the lighthouse at Skerry.")
+    assert command("add", "a.txt", "-m", tome).code == 0
+    with postgres_server.start_replica() as replica:
+        there = f"{replica.url}#novels"
+        asked = command("ask", "Who kept the lighthouse?", "-m", there)
+        assert (asked.code, "Ada Marsh" in asked.out) == (0, True), asked
+        store = SqlStore.open(find_place(there))
+        assert store.read_only
+        assert store.trace_numbers() == []
+        store.close()
+        assert "may only be read" in command("add", "a.txt", "-m", there).err
+        refused = command("add", "a.txt", "-m", f"{replica.url}#another")
+        assert "may only be read" in refused.err, refused
+        assert command("export", "-m", there).out == command("export", "-m", tome).out
+
+
+def test_a_full_disk_is_named_and_loses_nothing(database: str, make: Callable[..., SqlStore]) -> None:
+    """The server says what it says when a table cannot grow."""
+    store = make("full")
+    fill(store)
+    run_sql(
+        database,
+        "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS "
+        """$$ BEGIN RAISE 'could not extend file: No space left on device' USING ERRCODE = '53100'; END $$""",
+        'CREATE TRIGGER full_disk BEFORE INSERT ON "full".vectors FOR EACH ROW EXECUTE FUNCTION full_disk()',
+    )
+    with pytest.raises(StoreError, match=r"has no space left .*make space on the disk of the server"):
+        add(store, Document(id="more", text="a lamp"))
+    run_sql(database, "DROP FUNCTION full_disk CASCADE")
+    assert len(store.documents()) == 3
+    assert_arrays_follow(store)
+    add(store, Document(id="more", text="a lamp"))
+
+
 def test_a_wrong_password_is_named_and_not_shown() -> None:
     with run_server() as server:
         run_sql(server.url, "CREATE ROLE ada LOGIN PASSWORD 'right-word'")
@@ -385,6 +424,23 @@ def test_rights(database: str, make: Callable[..., SqlStore]) -> None:
     fill(own)
     own.close()
     run_sql(database, "REVOKE CREATE ON DATABASE postgres FROM reader")
+
+
+def test_replies_do_not_wait_for_ever(
+    make: Callable[..., SqlStore], database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import asyncio
+
+    monkeypatch.setattr(postgres_server, "_SETTINGS", postgres_server._SETTINGS.replace("60s", "200ms"))
+    store = make("slow")
+    asyncio.run(store.calls.keep("k", role="answer", model="m", reply="r"))
+    with psycopg.connect(database) as other:
+        other.execute("UPDATE slow.calls SET reply = 'held'")
+        with pytest.raises(Locked, match="is being written by another program"):
+            asyncio.run(store.calls.keep("k", role="answer", model="m", reply="new"))
+        other.rollback()
+    asyncio.run(store.calls.keep("k", role="answer", model="m", reply="new"))
+    assert asyncio.run(store.calls.get("k")) == "new"
 
 
 def test_other_schemas_and_newer_formats(database: str, make: Callable[..., SqlStore]) -> None:

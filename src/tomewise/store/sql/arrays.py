@@ -15,14 +15,14 @@ from sqlalchemy import Connection, bindparam, func, select, text
 
 from tomewise.errors import Locked, StoreError
 from tomewise.store.int8_rows import are_packed, are_worth_packing, have_bounds, pack_rows
+from tomewise.store.sql.blocks import EDGE, join_blocks
 from tomewise.store.sql.mirror import Columns, Delta, Keys, Mirror, Rows
-from tomewise.store.sql.row_values import Misfit, decode_plain, decode_vector
+from tomewise.store.sql.row_values import Misfit, decode_plain
 from tomewise.store.sql.schema import meta, spaces, vectors
 
 if TYPE_CHECKING:
     from tomewise.store.sql.dialects import Dialect
 
-_EDGE = 3  # numbers of the row of an edge
 _NUMBERS = {"vectors": np.float32, "packed": np.int8, "kept": np.int8, "edges": np.float64}  # by kind of space
 Begin = Callable[[], AbstractContextManager[Connection]]
 _VERSION = select(spaces.c.version).where(spaces.c.space == bindparam("wanted"))
@@ -51,8 +51,8 @@ class Arrays:
             cached = self._columns.get(space)
             if cached is not None and cached.version == version and cached.is_whole:
                 return cached
-            found = self._make_mirror(space).read(version)
-            is_checked = self._checked.get(space) == version
+            found = self._make_mirror(space).read(version) or self._follow(space, version, connection)
+            is_checked = self._dialect.follows_steps or self._checked.get(space) == version
             missing = found is None or not (is_checked or self._fits(found, connection, space))
             if found is None or missing:
                 found = Columns(version, *load_rows(connection, self._dialect, space))
@@ -60,6 +60,27 @@ class Arrays:
                 found = self._repair(space, found)
             self._columns[space], self._checked[space] = found, version
             return found
+
+    def _follow(self, space: str, version: int, connection: Connection) -> Columns | None:
+        """The arrays at this version from earlier ones and what came and went since; None where that is not known."""
+        if not self._dialect.follows_steps:
+            return None
+        kind, mirror = space.split("/", 1)[0], self._make_mirror(space)
+        for former in filter(None, (mirror.read(), self._columns.get(space))):
+            width = former.stored_rows.shape[1]
+            changes = self._dialect.load_changes(connection, space, former.version, width)
+            if changes is None:
+                continue
+            removed, came = changes
+            keys, rows = join_blocks(came, width, _NUMBERS[kind])
+            _check_rows(kind, rows, connection)
+            delta = Delta(keys, rows, removed)
+            with suppress(StoreError, OSError), self._begin_repair():
+                if not self._apply(space, former.version, version, delta):  # they are of a step that was rolled back
+                    changed = former.change(version, delta)
+                    mirror.write(version, changed.keys, changed.rows)
+            return mirror.read(version) or former.change(version, delta)
+        return None
 
     def count_loaded(self, space: str) -> int:
         """How many rows of a space are in memory, be they those of now or of before; 0 if none are."""
@@ -98,16 +119,15 @@ class Arrays:
         If the transaction is rolled back, readers ignore the files, because their version was never committed.
         """
         for space, (before, after, delta) in deltas.items():
-            mirror = self._make_mirror(space)
-            if before and space.startswith("vectors/"):
-                self._apply_to_packed(space, before, after, delta)
             try:
-                if before and mirror.apply(delta, before, after):
+                if before and self._apply(space, before, after, delta):
                     if self._checked.get(space) == before:
                         self._checked[space] = after
                     continue
+                if before and self._dialect.follows_steps:
+                    continue  # the files are of an earlier version, or not there: a later reader brings them up to date
                 rows = load_rows(connection, self._dialect, space) if before else (delta.added_keys, delta.added_rows)
-                mirror.write(after, *rows)
+                self._make_mirror(space).write(after, *rows)
             except OSError:
                 continue  # for example a full disk: the files are out of date, and a later reader writes them again
 
@@ -150,7 +170,7 @@ class Arrays:
             return False
         if space.startswith("vectors/"):
             return not count or found.stored_rows.shape[1] == _find_dimensions(connection)
-        return found.stored_rows.shape[1] == _EDGE and _are_edges(found.rows, connection)
+        return found.stored_rows.shape[1] == EDGE and _are_edges(found.rows, connection)
 
     def _repair(self, space: str, found: Columns) -> Columns:
         mirror = self._make_mirror(space)
@@ -176,12 +196,14 @@ class Arrays:
             return Columns(found.version, np.empty(0, np.int64), np.empty((0, 0), np.int8))
         return mirror.read(found.version)
 
-    def _apply_to_packed(self, space: str, before: int, after: int, delta: Delta) -> None:
-        """Pack the change of a space, if it has a packed copy."""
-        mirror = self._make_mirror(_name_packed(space))
-        with suppress(OSError):  # the copy is out of date, and is made again
-            if mirror.has(before):
-                mirror.apply(Delta(delta.added_keys, pack_rows(delta.added_rows), delta.removed), before, after)
+    def _apply(self, space: str, before: int, after: int, delta: Delta) -> bool:
+        """Change the files of a space, and its packed copy if it has one; False if they have not the version before."""
+        if space.startswith("vectors/"):
+            packed = self._make_mirror(_name_packed(space))
+            with suppress(OSError):  # the copy is out of date, and is made again
+                if packed.has(before):
+                    packed.apply(Delta(delta.added_keys, pack_rows(delta.added_rows), delta.removed), before, after)
+        return self._make_mirror(space).apply(delta, before, after)
 
     def _make_mirror(self, space: str) -> Mirror:
         return Mirror(self._dialect.cache, space, self._tome, np.dtype(_NUMBERS[space.split("/", 1)[0]]))
@@ -196,33 +218,22 @@ def read_space_version(connection: Connection, dialect: Dialect, space: str) -> 
 def load_rows(connection: Connection, dialect: Dialect, space: str) -> tuple[Keys, Rows]:
     """The arrays of a space, read from the tables, keys ascending."""
     kind, name = space.split("/", 1)
-    return (_load_vectors if kind == "vectors" else load_edges)(connection, dialect, name)
-
-
-def load_edges(connection: Connection, dialect: Dialect, space: str, last: int = 0) -> tuple[Keys, Rows]:
-    """The edges of a space (`NAME` alone) with keys above `last`."""
-    with decode_plain("edges"):
-        table = np.fromiter(dialect.load_edges(connection, space, last), dtype=np.dtype((np.float64, 4)))
-    if not _are_edges(table[:, 1:], connection):
-        raise Misfit("edges", "an edge of nodes that are not there")
-    return table[:, 0].astype(np.int64), table[:, 1:]
-
-
-def _load_vectors(connection: Connection, dialect: Dialect, space: str) -> tuple[Keys, Rows]:
-    # Copy row by row into one array: a list of all rows would need the memory of two more arrays.
-    count, _ = _count_keys(connection, f"vectors/{space}")
-    width = _find_dimensions(connection)
-    keys, rows = np.empty(count, np.int64), np.empty((count, width), np.float32)
-    for index, (key, stored) in enumerate(dialect.load_vectors(connection, space)):
-        vector = decode_vector(stored)
-        if len(vector) != width or type(key) is not int:
-            raise Misfit("vectors", f"a vector of {len(vector)} numbers, not {width}")
-        keys[index] = key
-        rows[index] = vector
-    with np.errstate(invalid="ignore"):
-        if not np.isfinite(rows.sum(dtype=np.float64)):  # of all at once: a flag for each would need much memory
-            raise Misfit("vectors", "numbers that are not finite")
+    if kind == "vectors":
+        width = _find_dimensions(connection)
+        keys, rows = join_blocks(dialect.load_vectors(connection, name, width), width, np.float32)
+    else:
+        keys, rows = join_blocks(dialect.load_edges(connection, name), EDGE, np.float64)
+    _check_rows(kind, rows, connection)
     return keys, rows
+
+
+def _check_rows(kind: str, rows: Rows, connection: Connection) -> None:
+    """Raise Misfit for rows from the tables that can be no vectors, or no edges."""
+    if kind == "edges" and not _are_edges(rows, connection):
+        raise Misfit("edges", "an edge of nodes that are not there")
+    with np.errstate(invalid="ignore"):
+        if kind == "vectors" and not np.isfinite(rows.sum(dtype=np.float64)):  # a flag for each would need much memory
+            raise Misfit("vectors", "numbers that are not finite")
 
 
 def _count_keys(connection: Connection, space: str) -> tuple[int, int]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cache
 from hashlib import sha256
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ from sqlalchemy.dialects.sqlite import insert
 from tomewise.beside import FolderBeside, UnsafeFile
 from tomewise.errors import Locked, StoreError
 from tomewise.store.address import Place
+from tomewise.store.sql.blocks import EDGE, Block, join_blocks
 from tomewise.store.sql.damage import (
     SEQUENCE_CONTRADICTIONS,
     find_contradiction,
@@ -62,12 +64,13 @@ from tomewise.store.sql.database import (
     translate_errors,
 )
 from tomewise.store.sql.mirror import FILE_NAMES, Keys, Rows
-from tomewise.store.sql.row_values import Misfit
-from tomewise.store.sql.schema import LATEST, TABLES, edges, migrate
+from tomewise.store.sql.row_values import Misfit, decode_plain
+from tomewise.store.sql.schema import LATEST, TABLES, edges, migrate, vectors
 from tomewise.types import Condition, Document
 
 _LOCKS = r"writer\.lock|session-[0-9a-f]{16}\.lock"
 _LARGEST = 2**63 - 1  # of the integers of SQLite
+_BLOCK = 4096  # rows that are read at a time
 _OPERATORS = {sign: sign for sign in ("=", "<", "<=", ">", ">=")}
 
 # The title is a field too, where the metadata has none of that name.
@@ -107,6 +110,7 @@ _HOLDERS = (
 class SqliteDialect:
     """A tome in one SQLite file, with its caches and locks in a folder beside it."""
 
+    follows_steps = False  # every writer changes the files of arrays, and these may come from a stranger
     remedy = "check the permissions of it and its folder, or copy it"
     own_contradictions = SEQUENCE_CONTRADICTIONS
     near = None  # vectors in a file are searched exactly
@@ -154,7 +158,7 @@ class SqliteDialect:
         """Whether the files of the arrays may be changed now, in a write transaction: always."""
         return nullcontext(True)
 
-    def finish_write(self, connection: Connection, rows: int) -> None:
+    def finish_write(self, connection: Connection, deltas: Mapping[str, Any], rows: int) -> None:
         """Nothing is left to do before a transaction that wrote so many rows commits."""
 
     @contextmanager
@@ -323,11 +327,18 @@ class SqliteDialect:
             connection.exec_driver_sql(query, list(rows))
 
     @staticmethod
-    def insert_missing_edges(connection: Connection, rows: Sequence[tuple[str, int, int, float]]) -> int:
-        """Insert the edges (space, a, b, weight) that are missing. Returns the last key before them."""
+    def insert_vectors(connection: Connection, space: str, keys: Keys, rows: Rows) -> None:
+        """Insert vectors (n, d) of float32 under these keys."""
+        values = [(space, key, row.tobytes()) for key, row in zip(keys.tolist(), rows, strict=True)]
+        SqliteDialect.insert_rows(connection, vectors, values)
+
+    @staticmethod
+    def insert_missing_edges(connection: Connection, space: str, a: Keys, b: Keys, weights: Rows) -> tuple[Keys, Rows]:
+        """Insert the edges between these nodes that are missing; of equal ones the first counts. Returns these."""
         last = _read_last_key(connection, edges.name)
-        connection.exec_driver_sql(_EDGES, list(rows))
-        return last
+        rows = list(zip(repeat(space, len(a)), a.tolist(), b.tolist(), weights.tolist(), strict=True))
+        connection.exec_driver_sql(_EDGES, rows)
+        return join_blocks(SqliteDialect.load_edges(connection, space, last), EDGE, np.float64)
 
     @staticmethod
     def find_edges(connection: Connection, space: str, pairs: Keys) -> tuple[Keys, Keys]:
@@ -348,15 +359,29 @@ class SqliteDialect:
             connection.exec_driver_sql("UPDATE edges SET weight = ? WHERE key = ?", rows)
 
     @staticmethod
-    def load_edges(connection: Connection, space: str, last: int = 0) -> Iterator[Any]:
-        """Bare rows (key, a, b, weight) of a space with keys above `last`, keys ascending."""
+    def load_edges(connection: Connection, space: str, last: int = 0) -> Iterator[Block]:
+        """The edges of a space with keys above `last` in blocks: keys, and rows of a, b and weight. Raises Misfit."""
         query = "SELECT key, a, b, weight FROM edges WHERE space = ? AND key > ? ORDER BY key"
-        return _iterate(connection, query, (space, last))
+        for rows in _read_blocks(connection, query, (space, last)):
+            with decode_plain("edges"):
+                table = np.fromiter(rows, np.dtype((np.float64, 1 + EDGE)), len(rows))
+            yield table[:, 0].astype(np.int64), table[:, 1:]
 
     @staticmethod
-    def load_vectors(connection: Connection, space: str) -> Iterator[Any]:
-        """Bare rows (key, bytes of the vector) of a space, keys ascending."""
-        return _iterate(connection, "SELECT key, vector FROM vectors WHERE space = ? ORDER BY key", (space,))
+    def load_vectors(connection: Connection, space: str, width: int) -> Iterator[Block]:
+        """The vectors of a space in blocks: keys, and rows of float32. Raises Misfit for one of another width."""
+        query = "SELECT key, vector FROM vectors WHERE space = ? ORDER BY key"
+        for rows in _read_blocks(connection, query, (space,)):
+            keys, values = zip(*rows, strict=True)
+            if not all(type(key) is int for key in keys) or not all(type(value) is bytes for value in values):
+                raise Misfit("vectors", "a row without a key or a vector")
+            if any(len(value) != 4 * width for value in values):
+                raise Misfit("vectors", f"a vector that has not {width} numbers")
+            yield np.array(keys, np.int64), np.frombuffer(b"".join(values), np.float32).reshape(-1, width)
+
+    @staticmethod
+    def load_changes(connection: Connection, space: str, version: int, width: int) -> None:
+        """Nothing is known of earlier versions."""
 
     @staticmethod
     def read_names(connection: Connection, names: Column[str]) -> list[str]:
@@ -436,7 +461,8 @@ def _run(connection: Connection, query: Select[Any], values: Mapping[str, Any]) 
     return driver.execute(statement, [encoded.get(name, value) for name, value in parameters])
 
 
-def _iterate(connection: Connection, query: str, values: tuple[Any, ...]) -> Iterator[Any]:
+def _read_blocks(connection: Connection, query: str, values: tuple[Any, ...]) -> Iterator[list[Any]]:
     # Rows of the driver: for a million rows, those of SQLAlchemy take ten times as long.
     cursor: Any = connection.exec_driver_sql(query, values).cursor
-    return iter(cursor)
+    while rows := cursor.fetchmany(_BLOCK):
+        yield rows

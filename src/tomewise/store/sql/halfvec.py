@@ -1,24 +1,17 @@
-"""The `halfvec` of pgvector: whether the database of a tome has it, and its rows in the binary form of COPY.
-
-A `halfvec` is the number of its dimensions, int16, an unused int16, and numbers of float16, all of them big-endian.
-"""
+"""The `halfvec` of pgvector, a vector of float16: whether the database of a tome has it, and what it can hold."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-Keys = NDArray[np.int64]
 Rows = NDArray[np.float32]
 
 MOST_DIMENSIONS = 4_000  # of an index of this type
 _LEAST = (0, 8)  # the version from which a search goes on until it has found enough
-_HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
-_TRAILER = b"\xff\xff"
 _EXTENSION = """
 SELECT e.extversion, n.nspname, has_schema_privilege(n.oid, 'USAGE') FROM pg_extension e
 JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector'
@@ -69,29 +62,3 @@ def round_to_half(rows: Rows) -> NDArray[np.float16] | None:
 def write_literal(half: NDArray[np.float16]) -> str:
     """One vector (d,) as text."""
     return str(half.tolist())
-
-
-def encode_rows(keys: Keys, halves: NDArray[np.float16]) -> bytes:
-    """Rows (key bigint, vector halfvec) as COPY reads them."""
-    width = halves.shape[1]
-    row = np.dtype([("fields", ">i2"), ("key_size", ">i4"), ("key", ">i8"), ("size", ">i4"), ("width", ">i2"),
-                    ("unused", ">i2"), ("vector", ">f2", (width,))])  # fmt: skip
-    table = np.zeros(len(keys), row)
-    table["fields"], table["key_size"], table["key"] = 2, 8, keys
-    table["size"], table["width"], table["vector"] = 4 + 2 * width, width, halves
-    return _HEADER + table.tobytes() + _TRAILER
-
-
-def decode_rows(copied: Iterable[bytes | bytearray | memoryview], width: int) -> tuple[Keys, Rows] | None:
-    """Rows (key bigint, vector bytea) of float32 as COPY wrote them; None if one has another width."""
-    row = np.dtype(
-        [("fields", ">i2"), ("key_size", ">i4"), ("key", ">i8"), ("size", ">i4"), ("vector", "<f4", (width,))]
-    )
-    content = b"".join(copied)
-    count, rest = divmod(len(content) - len(_HEADER) - len(_TRAILER), row.itemsize)
-    if rest:
-        return None
-    table = np.frombuffer(content, row, count, len(_HEADER))
-    if (table["size"] != 4 * width).any():
-        return None
-    return table["key"].astype(np.int64), table["vector"]

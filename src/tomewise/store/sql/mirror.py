@@ -78,6 +78,12 @@ class Columns:
         except OSError:  # Windows does not truncate a mapped file
             return True
 
+    def change(self, version: int, delta: Delta) -> Columns:
+        """The arrays after a change, in memory."""
+        keys, rows, stays = self.keys, self.rows, ~np.isin(self.keys, delta.removed)
+        keys, rows = np.concatenate([keys[stays], delta.added_keys]), np.concatenate([rows[stays], delta.added_rows])
+        return Columns(version, keys, rows)
+
     def release_memory(self) -> None:
         """Release the memory of mapped rows; the next access reads them from the file again."""
         file = self._file
@@ -202,8 +208,8 @@ class Mirror:
         self._tome = tome
         self._dtype = dtype
 
-    def read(self, version: int) -> Columns | None:
-        """The arrays at that version, mapped from the files; None if these have another version or do not fit."""
+    def read(self, version: int | None = None) -> Columns | None:
+        """The arrays at that or any version, mapped from the files; None if these have another one or do not fit."""
         header = self._read_header(version)
         return None if header is None else self._read_columns(header)
 
@@ -277,13 +283,13 @@ class Mirror:
         with self._folder.open(name, to_change=True) as file:
             return _append(file, part, array)
 
-    def _read_header(self, version: int) -> _Header | None:
+    def _read_header(self, version: int | None) -> _Header | None:
         try:
             with self._folder.open(f"{self._stem}.json") as file:
                 header = _Header.decode(file.read(_HEADER), self._dtype.itemsize)
         except (OSError, ValueError):  # missing, refused, half-written, or not a file of ours
             return None
-        return header if (header.tome, header.version) == (self._tome, version) else None
+        return header if header.tome == self._tome and version in (header.version, None) else None
 
     def _map_rows(self, file: BinaryIO, shape: tuple[int, int]) -> Rows:
         if not shape[0] * shape[1]:

@@ -16,32 +16,20 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
 import psycopg
-from numpy.typing import NDArray
-from psycopg import sql
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from tomewise.errors import Locked, StoreError
-from tomewise.store.sql.halfvec import (
-    MOST_DIMENSIONS,
-    Halfvec,
-    Keys,
-    Rows,
-    decode_rows,
-    encode_rows,
-    find_halfvec,
-    round_to_half,
-)
-from tomewise.store.sql.mirror import Delta
+from tomewise.store.sql.halfvec import MOST_DIMENSIONS, Halfvec, Rows, find_halfvec, round_to_half
+from tomewise.store.sql.mirror import Delta, Keys
 from tomewise.store.sql.near_search import NearTable
-from tomewise.store.sql.postgres_server import find_driver, make_lock_key
+from tomewise.store.sql.postgres_arrays import load_vectors, write_columns
+from tomewise.store.sql.postgres_server import make_lock_key
 
 if TYPE_CHECKING:
     from tomewise.store.nearest import Nearest
 
-_BATCH = 20_000  # rows copied at a time
 _BULK_SHARE = 1 / 4  # of the rows: with more new ones, an index that is made anew is quicker
 _DROP_SHARE = 1 / 2  # of `exact_rows`: with fewer rows, a table goes
 _M, _EF_CONSTRUCTION = 24, 128  # neighbours of a row in the index, and candidates for them; pgvector has 16 and 64
@@ -205,7 +193,7 @@ class NearRows:
                 query = f"DELETE FROM {name} WHERE key = ANY(%s::bigint[])"
                 connection.exec_driver_sql(query, (delta.removed.tolist(),))
             if len(delta.added_keys):
-                _copy_in(connection, name, delta.added_keys, halves)
+                write_columns(connection, name, {"key": delta.added_keys, "vector": halves})
         connection.exec_driver_sql(_SET_STATE, (state.space, after, rows, name, state.width))
 
     # ------------------------------------------------------------ to make what is missing, after a commit
@@ -276,19 +264,17 @@ class NearRows:
 
     def _fill(self, connection: Connection, space: str, halfvec: Halfvec) -> tuple[str | None, int]:
         """Make a table with the vectors of a space. Returns its name and the width of the vectors."""
-        name, last, width = f"near_{secrets.token_hex(8)}", -1, _find_width(connection, space)
+        name, width = f"near_{secrets.token_hex(8)}", _find_width(connection, space)
         if not 0 < width <= MOST_DIMENSIONS:
             return self._give_up(space)
         connection.exec_driver_sql(
             f"CREATE TABLE {name} (key bigint PRIMARY KEY, vector {halfvec.type}({width}) NOT NULL)"
         )
-        while (found := _copy_out(connection, space, last, width)) is None or len(found[0]):
-            halves = None if found is None else round_to_half(found[1])
-            if found is None or halves is None:
+        for keys, rows in load_vectors(connection, _get_name(space), width):
+            if (halves := round_to_half(rows)) is None:
                 connection.exec_driver_sql(f"DROP TABLE {name}")
                 return self._give_up(space)
-            _copy_in(connection, name, found[0], halves)
-            last = int(found[0][-1])
+            write_columns(connection, name, {"key": keys, "vector": halves})
         connection.exec_driver_sql(f"ANALYZE {name}")
         return name, width
 
@@ -387,19 +373,3 @@ def _explain(connection: Connection, tome: str, states: Iterable[_State], halfve
     if not connection.exec_driver_sql(_MAY_MAKE).scalar_one():
         return "you may not make an index: the next command of its owner that adds or removes makes it"
     return "it has no index of what it holds now: the next command that adds or removes makes it"
-
-
-def _copy_out(connection: Connection, space: str, last: int, width: int) -> tuple[Keys, Rows] | None:
-    """The next vectors of a space with keys above `last`; None if one has another width."""
-    query = sql.SQL(
-        "COPY (SELECT key, vector FROM vectors WHERE space = {} AND key > {} ORDER BY key LIMIT {}) "
-        "TO STDOUT (FORMAT BINARY)"
-    ).format(_get_name(space), last, _BATCH)
-    with find_driver(connection).cursor() as cursor, cursor.copy(query) as copy:
-        return decode_rows(copy, width)
-
-
-def _copy_in(connection: Connection, name: str, keys: Keys, halves: NDArray[np.float16]) -> None:
-    query = sql.SQL("COPY {} (key, vector) FROM STDIN (FORMAT BINARY)").format(sql.Identifier(name))
-    with find_driver(connection).cursor() as cursor, cursor.copy(query) as copy:
-        copy.write(encode_rows(keys, halves))

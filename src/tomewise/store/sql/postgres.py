@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -35,6 +34,7 @@ from tomewise.settings import find_cache_folder
 from tomewise.store.address import DatabaseAddress, Place
 from tomewise.store.records import PASSAGES
 from tomewise.store.sql import postgres_server
+from tomewise.store.sql.blocks import Block
 from tomewise.store.sql.damage import Contradictions, describe_damage, find_contradiction, find_misfit_row
 from tomewise.store.sql.lists import bind_keys
 from tomewise.store.sql.local_words import FILE_NAMES as WORDS_NAMES
@@ -42,13 +42,22 @@ from tomewise.store.sql.local_words import LocalWords, Source
 from tomewise.store.sql.mirror import FILE_NAMES, Keys, Rows
 from tomewise.store.sql.near_rows import NearRows
 from tomewise.store.sql.node_rows import join_indexed_text
+from tomewise.store.sql.postgres_arrays import (
+    Deltas,
+    find_removed,
+    find_step,
+    load_edges,
+    load_vectors,
+    record_step,
+    write_columns,
+)
 from tomewise.store.sql.row_values import RESTORE, STREAMED, Misfit, RowNumber, RowVector, RowWhole, encode_json
-from tomewise.store.sql.schema import LATEST, TABLES, documents, nodes
+from tomewise.store.sql.schema import LATEST, TABLES, documents, nodes, traces
+from tomewise.store.sql.turn import find_driver, find_turn, take_turn
 from tomewise.types import Condition, Document
 
 _LOCK = "files.lock"
 _LOCK_SECONDS = 3.0
-_BATCH = 50_000  # edges in one statement
 _MANY = 5_000  # rows after which the planner must learn what the tables hold
 _OPERATORS = {sign: sign for sign in ("=", "<", "<=", ">", ">=")}
 _KINDS: tuple[tuple[type, str], ...] = ((RowWhole, "int8"), (RowNumber, "float8"), (RowVector, "bytea"))
@@ -57,25 +66,14 @@ _TYPES = {
     for table in TABLES.tables.values()
     for column in table.c
 }
-_MISSING_EDGES = """
-WITH given AS (
-  SELECT DISTINCT ON (space, a, b) space, a, b, weight, at
-  FROM unnest(%s::text[], %s::bigint[], %s::bigint[], %s::float8[]) WITH ORDINALITY AS row (space, a, b, weight, at)
-  ORDER BY space, a, b, at
-), missing AS (
-  SELECT *, row_number() OVER (ORDER BY at) AS number FROM given
-  WHERE NOT EXISTS (SELECT FROM edges WHERE edges.a = given.a AND edges.space = given.space AND edges.b = given.b)
-)
-INSERT INTO edges (key, space, a, b, weight)
-SELECT %s + number, space COLLATE "C", a, b, weight FROM missing ORDER BY number
-"""
 _PAIRS = """
-SELECT edges.key, pair.at - 1 FROM unnest(%s::bigint[], %s::bigint[]) WITH ORDINALITY AS pair (a, b, at)
+SELECT string_agg(int8send(edges.key) || int8send(pair.at - 1), '')
+FROM unnest(%s::bigint[], %s::bigint[]) WITH ORDINALITY AS pair (a, b, at)
 JOIN edges ON edges.a = pair.a AND edges.space = %s AND edges.b = pair.b
 """
 _WEIGHTS = """
-UPDATE edges SET weight = given.weight FROM unnest(%s::bigint[], %s::float8[]) AS given (key, weight)
-WHERE edges.key = given.key
+UPDATE edges SET weight = given.weight, step = current_setting('tomewise.step')::bigint
+FROM unnest(%s::bigint[], %s::float8[]) AS given (key, weight) WHERE edges.key = given.key
 """
 # Each value of each field as a row: a list has one row for each item. The title is a field too, where the metadata has
 # none of that name.
@@ -100,6 +98,7 @@ _TEXTS = (
 class PostgresDialect:
     """A tome in a schema of PostgreSQL, with the caches of its arrays and words in the user's cache folder."""
 
+    follows_steps = True  # files of arrays may lag; they lie in the user's own folder, so their version says enough
     remedy = "ask its owner for the right to write, or name the main server"
     own_contradictions: Contradictions = (
         (
@@ -117,7 +116,14 @@ class PostgresDialect:
     )
 
     def __init__(
-        self, place: DatabaseAddress, engine: Engine, identity: str, *, read_only: bool, exact_rows: int
+        self,
+        place: DatabaseAddress,
+        engine: Engine,
+        identity: str,
+        *,
+        read_only: bool,
+        exact_rows: int,
+        is_strange: bool = False,
     ) -> None:
         self.address = str(place)
         self.read_only = read_only
@@ -128,6 +134,7 @@ class PostgresDialect:
         self.near = NearRows(place.tome, exact_rows)
         self._place = place
         self._engine = engine
+        self._is_strange = is_strange
         self._words = LocalWords(self.cache)
         self._rights: list[psycopg.Connection] = []  # the connections of the rights that this process has
 
@@ -138,8 +145,9 @@ class PostgresDialect:
         """Open the tome; make it if needed. Raises Locked, and StoreError where neither is possible."""
         engine = postgres_server.make_engine(place)
         try:
-            identity, may_only_read = postgres_server.prepare(engine, place, create=create and not read_only)
-            return cls(place, engine, identity, read_only=may_only_read, exact_rows=exact_rows)
+            marks = postgres_server.prepare(engine, place, create=create and not read_only)
+            may = {"read_only": marks.read_only, "is_strange": marks.is_strange}
+            return cls(place, engine, marks.identity, exact_rows=exact_rows, **may)
         except BaseException:
             engine.dispose()
             raise
@@ -153,10 +161,12 @@ class PostgresDialect:
             with (
                 postgres_server.translate_errors(place),
                 postgres_server.write(engine, place) as connection,
+                take_turn(connection, is_first=True),
             ):
                 postgres_server.make_schema(connection, place, is_new=True)
                 dialect = cls(place, engine, "new", read_only=False, exact_rows=exact_rows)
                 yield connection, dialect
+                connection.exec_driver_sql("INSERT INTO versions SELECT space, version, 1 FROM spaces")
                 connection.exec_driver_sql("ANALYZE documents, nodes, edges, vectors, intake")
             dialect.tend_indexes()
         finally:
@@ -175,6 +185,8 @@ class PostgresDialect:
             postgres_server.read(self._engine) as connection,
             self._name_damage(),
         ):
+            if self._is_strange:
+                postgres_server.refuse_traps(connection, self._place)
             yield connection
 
     @contextmanager
@@ -182,8 +194,9 @@ class PostgresDialect:
         """One write transaction, the only one of the tome: all inside is committed or nothing. Raises Locked."""
         with (
             postgres_server.translate_errors(self._place),
-            postgres_server.write(self._engine, self._place, wait=wait) as connection,
+            postgres_server.write(self._engine, self._place, wait=wait, is_strange=self._is_strange) as connection,
             self._name_damage(),
+            take_turn(connection),
         ):
             for right in tuple(self._rights):
                 postgres_server.check_right(right, self._place)
@@ -194,7 +207,7 @@ class PostgresDialect:
         """One write transaction for replies and traces, which waits for no writer."""
         with (
             postgres_server.translate_errors(self._place),
-            postgres_server.write(self._engine, self._place, alone=False) as connection,
+            postgres_server.write(self._engine, self._place, alone=False, is_strange=self._is_strange) as connection,
         ):
             yield connection
 
@@ -225,8 +238,9 @@ class PostgresDialect:
         finally:
             lock.release()
 
-    def finish_write(self, connection: Connection, rows: int) -> None:
-        """Let the planner learn what many new rows changed, before the transaction commits."""
+    def finish_write(self, connection: Connection, deltas: Deltas, rows: int) -> None:
+        """Record the changes of the arrays, and let the planner learn what many new rows changed, before the commit."""
+        record_step(connection, deltas)
         if rows >= _MANY:
             connection.exec_driver_sql("ANALYZE documents, nodes, edges, vectors, intake")
 
@@ -404,6 +418,9 @@ class PostgresDialect:
     @staticmethod
     def find_new_keys(connection: Connection, table: Table, count: int) -> list[int]:
         """Ascending keys for so many rows, which no row ever had."""
+        if table is not traces:
+            return list(find_turn(connection).take_keys(connection, table.name, count))
+        # Traces are written by several at a time, each outside of a turn.
         query = "UPDATE last_keys SET seq = seq + %s WHERE name = %s RETURNING seq"
         last = int(connection.exec_driver_sql(query, (count, table.name)).scalar_one())
         return list(range(last - count + 1, last + 1))
@@ -423,7 +440,7 @@ class PostgresDialect:
         listed = sql.SQL(", ").join(map(sql.Identifier, names))
         statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(sql.Identifier(table), listed)
         try:
-            with postgres_server.find_driver(connection).cursor() as cursor, cursor.copy(statement) as copy:
+            with find_driver(connection).cursor() as cursor, cursor.copy(statement) as copy:
                 copy.set_types([_TYPES[table, name] for name in names])
                 for row in rows:
                     copy.write_row(row)
@@ -433,14 +450,23 @@ class PostgresDialect:
             raise ValueError(str(error)) from error
 
     @staticmethod
-    def insert_missing_edges(connection: Connection, rows: Sequence[tuple[str, int, int, float]]) -> int:
-        """Insert the edges (space, a, b, weight) that are missing. Returns the last key before them."""
-        first = last = int(connection.exec_driver_sql("SELECT seq FROM last_keys WHERE name = 'edges'").scalar_one())
-        for start in range(0, len(rows), _BATCH):
-            columns = [list(column) for column in zip(*rows[start : start + _BATCH], strict=True)]
-            last += connection.exec_driver_sql(_MISSING_EDGES, (*columns, last)).rowcount
-        connection.exec_driver_sql("UPDATE last_keys SET seq = %s WHERE name = 'edges'", (last,))
-        return first
+    def insert_vectors(connection: Connection, space: str, keys: Keys, rows: Rows) -> None:
+        """Insert vectors (n, d) of float32 under these keys."""
+        write_columns(connection, "vectors", {"space": space, "key": keys, "vector": rows})
+
+    @staticmethod
+    def insert_missing_edges(connection: Connection, space: str, a: Keys, b: Keys, weights: Rows) -> tuple[Keys, Rows]:
+        """Insert the edges between these nodes that are missing; of equal ones the first counts. Returns these."""
+        order = np.lexsort((b, a))  # which keeps equal ones in their order
+        is_again = np.zeros(len(order), bool)
+        is_again[order[1:]] = (a[order[1:]] == a[order[:-1]]) & (b[order[1:]] == b[order[:-1]])
+        _, known = PostgresDialect.find_edges(connection, space, np.column_stack((a, b)))
+        is_again[known] = True
+        a, b, weights = a[~is_again], b[~is_again], weights[~is_again].astype(np.float64)
+        keys = np.array(find_turn(connection).take_keys(connection, "edges", len(a)), np.int64)
+        if len(keys):
+            write_columns(connection, "edges", {"key": keys, "space": space, "a": a, "b": b, "weight": weights})
+        return keys, np.column_stack((a, b, weights))
 
     @staticmethod
     def find_edges(connection: Connection, space: str, pairs: Keys) -> tuple[Keys, Keys]:
@@ -449,27 +475,40 @@ class PostgresDialect:
         A pair without an edge is left out.
         """
         ends = np.asarray(pairs, np.int64).reshape(-1, 2)
-        found = connection.exec_driver_sql(_PAIRS, (ends[:, 0].tolist(), ends[:, 1].tolist(), space)).all()
-        table = np.array([tuple(row) for row in found], np.int64).reshape(-1, 2)
+        found = connection.exec_driver_sql(_PAIRS, (ends[:, 0], ends[:, 1], space)).scalar()
+        table = np.frombuffer(found or b"", ">i8").astype(np.int64).reshape(-1, 2)
         return table[:, 0], table[:, 1]
 
     @staticmethod
     def set_weights(connection: Connection, keys: Keys, weights: Rows) -> None:
         """Give the edges under these keys other weights."""
         if len(keys):
-            connection.exec_driver_sql(_WEIGHTS, (keys.tolist(), weights.tolist()))
+            connection.exec_driver_sql(_WEIGHTS, (keys, weights))
 
     @staticmethod
-    def load_edges(connection: Connection, space: str, last: int = 0) -> Iterator[Any]:
-        """Bare rows (key, a, b, weight) of a space with keys above `last`, keys ascending."""
-        query = "SELECT key, a, b, weight FROM edges WHERE space = {} AND key > {} ORDER BY key"
-        return _stream(connection, query, (space, last), ["int8", "int8", "int8", "float8"])
+    def load_edges(connection: Connection, space: str) -> Iterator[Block]:
+        """The edges of a space in blocks: keys, and rows of a, b and weight. Raises Misfit."""
+        return load_edges(connection, space)
 
     @staticmethod
-    def load_vectors(connection: Connection, space: str) -> Iterator[Any]:
-        """Bare rows (key, bytes of the vector) of a space, keys ascending."""
-        query = "SELECT key, vector FROM vectors WHERE space = {} ORDER BY key"
-        return _stream(connection, query, (space,), ["int8", "bytea"])
+    def load_vectors(connection: Connection, space: str, width: int) -> Iterator[Block]:
+        """The vectors of a space in blocks: keys, and rows of float32. Raises Misfit for one of another width."""
+        return load_vectors(connection, space, width)
+
+    @staticmethod
+    def load_changes(
+        connection: Connection, space: str, version: int, width: int
+    ) -> tuple[Keys, Iterator[Block]] | None:
+        """The keys of the rows of a space that went since this version, and those that came; None if it is not known.
+
+        `space` is `vectors/NAME` or `edges/NAME`, `width` that of the vectors.
+        """
+        step = find_step(connection, space, version)
+        if step is None:
+            return None
+        kind, name = space.split("/", 1)
+        came = load_vectors(connection, name, width, step) if kind == "vectors" else load_edges(connection, name, step)
+        return find_removed(connection, space, step), came
 
     @staticmethod
     def read_names(connection: Connection, names: Column[str]) -> list[str]:
@@ -481,8 +520,7 @@ class PostgresDialect:
     @staticmethod
     def index_words(connection: Connection, rows: Sequence[tuple[int, str]]) -> None:
         """Tell the machines that passages came; each reads their texts when it searches for words."""
-        if rows:
-            connection.exec_driver_sql("UPDATE tomewise SET words = %s", (secrets.randbits(62) + 1,))
+        find_turn(connection).changes_words |= bool(rows)
 
     @staticmethod
     def forget_words(connection: Connection, rows: Sequence[tuple[int, str]]) -> None:
@@ -517,6 +555,6 @@ def _stream(connection: Connection, query: str, values: tuple[Any, ...], types: 
     # COPY: the rows are read as they come, and are not held by the driver all at once.
     selected = sql.SQL(query).format(*map(sql.Literal, values))
     statement = sql.SQL("COPY ({}) TO STDOUT (FORMAT BINARY)").format(selected)
-    with postgres_server.find_driver(connection).cursor() as cursor, cursor.copy(statement) as copy:
+    with find_driver(connection).cursor() as cursor, cursor.copy(statement) as copy:
         copy.set_types(types)
         yield from copy.rows()

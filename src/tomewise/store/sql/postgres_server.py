@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from hashlib import sha256
 from uuid import uuid4
 
+import numpy as np
 import psycopg
 from psycopg import sql
 from sqlalchemy import Connection, Engine, create_engine
@@ -15,16 +18,57 @@ from sqlalchemy.exc import DBAPIError
 from tomewise.credentials import hide_credentials
 from tomewise.errors import Locked, StoreError
 from tomewise.store.address import DatabaseAddress
+from tomewise.store.sql.postgres_arrays import ArrayDumper
 from tomewise.store.sql.row_values import RESTORE
 from tomewise.store.sql.schema import LATEST
+from tomewise.store.sql.turn import find_driver
 
 _CONNECT_SECONDS = 10
-_TURN = "60s"  # longer than any transaction takes
 _LEAST_SERVER = 160000
 
-# The same tables as in a file, see `schema`. Texts are compared byte by byte, as SQLite does, whatever the locale.
+# A turn is longer than any transaction takes. A tome may belong to a stranger, whose policies and views would call
+# functions with the rights of whoever reads it: with these settings, reading them fails.
+_SETTINGS = """
+SELECT set_config('lock_timeout', '60s', false), set_config('row_security', 'off', false),
+  set_config('search_path', %s, false)
+"""
+_NO_VIEWS = """
+SELECT set_config('restrict_nonsystem_relation_kind', 'view, foreign-table', false)
+WHERE current_setting('restrict_nonsystem_relation_kind', true) IS NOT NULL
+"""
+# What runs functions of the owner of a tome when somebody else uses it: functions, operators and types beside the
+# tables, which statements would find; a trigger, a rule or another kind of relation; a constraint, an index or a
+# default (but for that of a step) with an expression; a column that is computed, or of a type that may be.
+_TRAPS = r"""
+SELECT c.relname, pg_get_userbyid(n.nspowner) FROM pg_namespace n JOIN pg_class c ON c.relnamespace = n.oid
+WHERE n.nspname = current_schema() AND (c.relname = ANY(%s) OR c.relname LIKE 'near\_%%' AND c.relkind <> 'i')
+  AND (c.relkind <> 'r' OR c.relhastriggers OR c.relhasrules
+  OR EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = c.oid AND k.contype NOT IN ('p', 'u', 'n'))
+  OR EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND (i.indexprs IS NOT NULL
+    OR pg_get_expr(i.indpred, i.indrelid) <> '(document IS NOT NULL)'))
+  OR EXISTS (SELECT FROM pg_attrdef d WHERE d.adrelid = c.oid
+    AND pg_get_expr(d.adbin, d.adrelid) <> '(current_setting(''tomewise.step''::text))::bigint')
+  OR EXISTS (SELECT FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid WHERE a.attrelid = c.oid AND a.attnum > 0
+    AND (a.attgenerated <> '' OR t.typnamespace <> 'pg_catalog'::regnamespace AND NOT EXISTS (SELECT FROM pg_depend d
+      JOIN pg_extension e ON e.oid = d.refobjid AND e.extname = 'vector' WHERE d.objid = t.oid AND d.deptype = 'e'))))
+UNION ALL SELECT p.proname, pg_get_userbyid(p.proowner) FROM pg_proc p
+WHERE p.pronamespace = to_regnamespace(quote_ident(current_schema()))
+UNION ALL SELECT o.oprname, pg_get_userbyid(o.oprowner) FROM pg_operator o
+WHERE o.oprnamespace = to_regnamespace(quote_ident(current_schema()))
+UNION ALL SELECT t.typname, pg_get_userbyid(t.typowner) FROM pg_type t
+WHERE t.typnamespace = to_regnamespace(quote_ident(current_schema())) AND t.typtype <> 'c' AND t.typelem = 0
+LIMIT 1
+"""
+
+_WRITABLE = """
+SELECT string_agg(quote_ident(c.relname), ', ') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = current_schema() AND c.relkind = 'r' AND has_table_privilege(c.oid, 'INSERT')
+"""
+
+# The same tables as in a file, see `schema`, and for `step`, `versions` and `gone` see `postgres_arrays`. Texts are
+# compared byte by byte, as SQLite does, whatever the locale.
 _TABLES = """
-CREATE TABLE tomewise (format integer NOT NULL, words bigint NOT NULL);
+CREATE TABLE tomewise (format integer NOT NULL, words bigint NOT NULL, step bigint NOT NULL);
 CREATE TABLE last_keys (name text COLLATE "C" PRIMARY KEY, seq bigint NOT NULL);
 CREATE TABLE meta (key text COLLATE "C" PRIMARY KEY, value text COLLATE "C" NOT NULL);
 CREATE TABLE documents (key bigint PRIMARY KEY, id text COLLATE "C" NOT NULL UNIQUE, title text COLLATE "C" NOT NULL,
@@ -36,15 +80,19 @@ CREATE TABLE nodes (key bigint PRIMARY KEY, id text COLLATE "C" NOT NULL UNIQUE,
 CREATE INDEX nodes_layer ON nodes (layer);
 CREATE INDEX nodes_document ON nodes (document) WHERE document IS NOT NULL;
 CREATE TABLE edges (key bigint PRIMARY KEY, space text COLLATE "C" NOT NULL, a bigint NOT NULL, b bigint NOT NULL,
-  weight double precision NOT NULL);
+  weight double precision NOT NULL, step bigint NOT NULL DEFAULT current_setting('tomewise.step')::bigint);
 CREATE UNIQUE INDEX edges_forward ON edges (a, space, b);
 CREATE INDEX edges_backward ON edges (b, space);
-CREATE INDEX edges_space ON edges (space, key);
+CREATE INDEX edges_step ON edges (space, step, key);
 CREATE TABLE vectors (space text COLLATE "C" NOT NULL, key bigint NOT NULL, vector bytea NOT NULL,
-  PRIMARY KEY (space, key));
+  step bigint NOT NULL DEFAULT current_setting('tomewise.step')::bigint, PRIMARY KEY (key, space));
 ALTER TABLE vectors ALTER COLUMN vector SET STORAGE EXTERNAL;
-CREATE INDEX vectors_key ON vectors (key);
+CREATE INDEX vectors_step ON vectors (space, step, key);
 CREATE TABLE spaces (space text COLLATE "C" PRIMARY KEY, version bigint NOT NULL);
+CREATE TABLE versions (space text COLLATE "C" NOT NULL, version bigint NOT NULL, step bigint NOT NULL,
+  PRIMARY KEY (space, version));
+CREATE TABLE gone (space text COLLATE "C" NOT NULL, key bigint NOT NULL, step bigint NOT NULL);
+CREATE INDEX gone_step ON gone (space, step);
 CREATE TABLE intake (layer text COLLATE "C" NOT NULL, node bigint NOT NULL, failure text COLLATE "C" NOT NULL,
   PRIMARY KEY (layer, node));
 CREATE INDEX intake_node ON intake (node);
@@ -57,6 +105,7 @@ CREATE TABLE traces (key bigint PRIMARY KEY, asked text COLLATE "C" NOT NULL, qu
 CREATE TABLE sessions (name text COLLATE "C" PRIMARY KEY, record text COLLATE "C" NOT NULL);
 INSERT INTO last_keys VALUES ('documents', 0), ('edges', 0), ('nodes', 0), ('traces', 0);
 """
+_NAMES = tuple(re.findall(r"CREATE TABLE (\w+)", _TABLES))
 _FORMAT = 6  # of these tables, as `schema.MIGRATIONS` counts; a later one is reached by statements that are added here
 assert _FORMAT == LATEST, "tables in PostgreSQL need the change of the last migration too"
 
@@ -67,6 +116,11 @@ SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = %(tome)s),
     WHERE n.nspname = %(tome)s AND c.relname = 'tomewise' AND c.relkind = 'r'),
   pg_is_in_recovery() OR current_setting('default_transaction_read_only') = 'on',
   current_setting('server_version_num')::integer
+"""
+_RIGHTS = """
+SELECT has_table_privilege('meta', 'INSERT, UPDATE'), EXISTS (SELECT FROM pg_class c
+  JOIN pg_namespace n ON n.oid = c.relnamespace
+  WHERE n.nspname = current_schema() AND current_user NOT IN (pg_get_userbyid(c.relowner), pg_get_userbyid(n.nspowner)))
 """
 _SIZES = """
 SELECT n.nspname, coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint
@@ -95,7 +149,9 @@ def make_engine(address: DatabaseAddress) -> Engine:
                 "write it as postgresql://host:5432/database#novels"
             ) from None
         # Nothing but the tome: a table of this name in another schema must not be taken for one of its own.
-        connection.execute(sql.SQL("SET search_path TO {}").format(sql.Identifier(address.tome or "pg_catalog")))
+        connection.execute(_SETTINGS, (sql.Identifier(address.tome or "pg_catalog").as_string(connection),))
+        connection.execute(_NO_VIEWS)
+        connection.adapters.register_dumper(np.ndarray, ArrayDumper)
         connection.autocommit = False
         return connection
 
@@ -103,8 +159,17 @@ def make_engine(address: DatabaseAddress) -> Engine:
     return create_engine("postgresql+psycopg://", creator=connect, pool_pre_ping=True, max_overflow=-1)
 
 
-def prepare(engine: Engine, address: DatabaseAddress, *, create: bool) -> tuple[str, bool]:
-    """Find the tome, or make it. Returns its identity, and whether it may only be read. Raises StoreError, Locked."""
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What is known of a tome when it is opened. One that `is_strange` has another owner."""
+
+    identity: str
+    read_only: bool
+    is_strange: bool
+
+
+def prepare(engine: Engine, address: DatabaseAddress, *, create: bool) -> Marks:
+    """Find the tome, or make it. Raises StoreError, Locked."""
     with translate_errors(address), read(engine) as connection:
         exists, is_filled, is_tome, is_read_only, version = connection.exec_driver_sql(_STATE, _name(address)).one()
         if version < _LEAST_SERVER:
@@ -118,6 +183,8 @@ def prepare(engine: Engine, address: DatabaseAddress, *, create: bool) -> tuple[
             f"found no tome at {address}: add something first, with `tome -m '{address}' add PATH`, or choose one that "
             "is there: `tome show -m` with the address before # lists them"
         )
+    if is_read_only:
+        raise StoreError(f"{address} may only be read, and has no such tome: name the main server to make one")
     with translate_errors(address), write(engine, address) as connection:
         if not connection.exec_driver_sql(_STATE, _name(address)).one()[2]:
             make_schema(connection, address)
@@ -141,7 +208,7 @@ def make_tables(connection: Connection) -> None:
     for statement in _TABLES.split(";\n"):
         if statement.strip():
             connection.exec_driver_sql(statement)
-    connection.exec_driver_sql("INSERT INTO tomewise (format, words) VALUES (%s, 0)", (LATEST,))
+    connection.exec_driver_sql("INSERT INTO tomewise (format, words, step) VALUES (%s, 0, 1)", (LATEST,))
     connection.exec_driver_sql("INSERT INTO meta (key, value) VALUES ('identity', %s)", (uuid4().hex,))
 
 
@@ -155,11 +222,23 @@ def check_format(connection: Connection, address: DatabaseAddress) -> None:
         )
 
 
-def _read_marks(connection: Connection, address: DatabaseAddress, is_read_only: bool) -> tuple[str, bool]:
+def _read_marks(connection: Connection, address: DatabaseAddress, is_read_only: bool) -> Marks:
     check_format(connection, address)
     identity = connection.exec_driver_sql("SELECT value FROM meta WHERE key = 'identity'").scalar()
-    may_write = connection.exec_driver_sql("SELECT has_table_privilege('meta', 'INSERT, UPDATE')").scalar_one()
-    return str(identity), is_read_only or not may_write
+    may_write, owner_is_other = connection.exec_driver_sql(_RIGHTS).one()
+    if owner_is_other:
+        refuse_traps(connection, address)
+    return Marks(str(identity), is_read_only or not may_write, owner_is_other)
+
+
+def refuse_traps(connection: Connection, address: DatabaseAddress) -> None:
+    """Raise StoreError if using this tome, which has another owner, would run functions of his."""
+    if found := connection.exec_driver_sql(_TRAPS, (list(_NAMES),)).first():
+        name, owner = found
+        raise StoreError(
+            f"{address} belongs to {owner}, and its {name} does more than hold rows (a function, trigger, rule, view "
+            "or expression), which would run with your rights: ask its owner to take that away"
+        )
 
 
 def find_sizes(address: DatabaseAddress) -> dict[str, int]:
@@ -185,17 +264,25 @@ def read(engine: Engine) -> Iterator[Connection]:
 
 
 @contextmanager
-def write(engine: Engine, address: DatabaseAddress, *, wait: bool = True, alone: bool = True) -> Iterator[Connection]:
-    """One write transaction; with `alone` the only one of its tome. Raises Locked if its turn does not come."""
+def write(
+    engine: Engine, address: DatabaseAddress, *, wait: bool = True, alone: bool = True, is_strange: bool = False
+) -> Iterator[Connection]:
+    """One write transaction; with `alone` the only one of its tome. Raises Locked if its turn does not come.
+
+    A tome that `is_strange` has another owner, who may have set traps since it was opened.
+    """
     # Each statement must see what the writer before has committed: not those of one moment.
     with engine.connect().execution_options(isolation_level="READ COMMITTED") as connection, connection.begin():
         if alone:
             key = make_lock_key(address.tome, "transaction")
             if wait:
-                connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{_TURN}'")
                 connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%s)", (key,))
             elif not connection.exec_driver_sql("SELECT pg_try_advisory_xact_lock(%s)", (key,)).scalar_one():
                 raise Locked(f"{address} is being written by another program: try again when it has finished")
+        if is_strange:
+            if names := connection.exec_driver_sql(_WRITABLE).scalar():  # as writing does: nobody can alter them then
+                connection.exec_driver_sql(f"LOCK TABLE {names.replace('%', '%%')} IN ROW EXCLUSIVE MODE")
+            refuse_traps(connection, address)
         yield connection
 
 
@@ -235,15 +322,6 @@ def make_lock_key(tome: str, name: str) -> int:
 def run(connection: Connection, statement: sql.Composable) -> None:
     """Run a statement that holds names of schemas."""
     connection.exec_driver_sql(statement.as_string(find_driver(connection)).replace("%", "%%"))
-
-
-def find_driver(connection: Connection) -> psycopg.Connection:
-    """The connection of the driver, in a transaction."""
-    if not connection.in_transaction():
-        connection.begin()
-    driver = connection.connection.driver_connection
-    assert isinstance(driver, psycopg.Connection)
-    return driver
 
 
 def _name(address: DatabaseAddress) -> dict[str, str]:

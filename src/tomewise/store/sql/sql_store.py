@@ -152,7 +152,7 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
                     self._arrays.apply_deltas(connection, deltas)
             if self.dialect.near is not None and self.dialect.near.keep(connection, deltas):
                 self._changed_vectors = True
-            self.dialect.finish_write(connection, change.rows_written)
+            self.dialect.finish_write(connection, deltas, change.rows_written)
         if not self._writers:
             self._tend_indexes()
 

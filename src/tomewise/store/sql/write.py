@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, selec
 from tomewise.place import write_places
 from tomewise.store.lifetimes import Lifetime, list_source_spaces, name_source_space
 from tomewise.store.records import PASSAGES
-from tomewise.store.sql.arrays import load_edges, read_space_version
+from tomewise.store.sql.arrays import read_space_version
 from tomewise.store.sql.dependants import find_dependants, find_orphans
 from tomewise.store.sql.lists import bind_names, list_keys
 from tomewise.store.sql.mirror import Changes, Delta, Keys, Rows
@@ -295,8 +295,7 @@ class Write(StoredNotes):
         at, table = at[order], np.ascontiguousarray(rows[order], dtype=np.float32)
         for start in range(0, len(at), _BATCH):  # so that the rows are not all in memory twice
             batch = slice(start, start + _BATCH)
-            values = [(space, key, row.tobytes()) for key, row in zip(at[batch].tolist(), table[batch], strict=True)]
-            self.dialect.insert_rows(self._connection, vectors, values)
+            self.dialect.insert_vectors(self._connection, space, at[batch], table[batch])
         self._changes[f"vectors/{space}"].add(at, table)
 
     def put_edges(self, space: str, a: Keys, b: Keys, weights: Rows, *, replace: bool = False) -> None:
@@ -304,22 +303,21 @@ class Write(StoredNotes):
 
         With `replace`, it gets the new weight; of a pair that is given twice, the last weight counts.
         """
-        rows = [(space, x, y, w) for x, y, w in zip(a.tolist(), b.tolist(), weights.tolist(), strict=True)]
         if replace:
-            wanted = {(x, y): w for _, x, y, w in rows}
-            rows = [(space, *ends, w) for ends, w in wanted.items()]
-            self._reweight_edges(space, wanted)
-        if rows:
-            self.rows_written += len(rows)
-            last = self.dialect.insert_missing_edges(self._connection, rows)
-            self._changes[f"edges/{space}"].add(*load_edges(self._connection, self.dialect, space, last))
+            wanted = dict(zip(zip(a.tolist(), b.tolist(), strict=True), weights.tolist(), strict=True))
+            pairs = np.array(list(wanted), np.int64).reshape(-1, 2)
+            (a, b), weights = pairs.T, np.array(list(wanted.values()), np.float64)
+            self._reweight_edges(space, pairs, weights)
+        if len(a):
+            self.rows_written += len(a)
+            fresh = self.dialect.insert_missing_edges(self._connection, space, a, b, weights)
+            self._changes[f"edges/{space}"].add(*fresh)
 
-    def _reweight_edges(self, space: str, wanted: Mapping[tuple[int, int], float]) -> None:
-        """Give the edges that exist between these pairs of node keys other weights."""
-        pairs = np.array(list(wanted), np.int64).reshape(-1, 2)
+    def _reweight_edges(self, space: str, pairs: Keys, weights: Rows) -> None:
+        """Give the edges that exist between these pairs of node keys (n, 2) other weights."""
         keys, at = self.dialect.find_edges(self._connection, space, pairs)
         order = np.argsort(keys)
-        keys, pairs, weights = keys[order], pairs[at[order]], np.array(list(wanted.values()), np.float64)[at[order]]
+        keys, pairs, weights = keys[order], pairs[at[order]], weights[at[order]]
         self.dialect.set_weights(self._connection, keys, weights)
         self._changes[f"edges/{space}"].remove(keys.tolist())
         self._changes[f"edges/{space}"].add(keys, np.column_stack((pairs, weights)))

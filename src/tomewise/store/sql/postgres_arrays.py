@@ -1,0 +1,175 @@
+"""The arrays of a tome in PostgreSQL, by step: which rows came and went since a mirror was written, and bulk transfer.
+
+Each write transaction that changes arrays is a step. A row carries the step at which it came, and a removed one leaves
+a mark in the table `gone`. The table `versions` says at which step a space got which random version: a mirror of a
+version that stands there needs only what came and went later. Any other one, such as that of a database before it was
+restored from a backup, is read anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import psycopg
+from numpy.typing import NDArray
+from psycopg import sql
+from psycopg.abc import AdaptContext
+from psycopg.adapt import Dumper
+from psycopg.pq import Format
+from sqlalchemy import Connection
+
+from tomewise.store.sql.blocks import EDGE, Block
+from tomewise.store.sql.mirror import Delta, Keys
+from tomewise.store.sql.row_values import Misfit
+from tomewise.store.sql.turn import find_driver, find_turn
+
+Deltas = Mapping[str, tuple[int, int, Delta]]
+
+_PAGE_BYTES = 1 << 18  # that one statement reads: more take longer in all
+_WRITE_BYTES = 4 << 20  # that are sent at a time
+_MOST_VERSIONS = 256  # of a space that are known; what went before the oldest of them is forgotten
+_FORGET_EVERY = 64  # steps
+_LAST = 2**63 - 1  # of all keys
+_SIGNATURE = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+_TRAILER = b"\xff\xff"
+_ARRAYS = {"l": "int8[]", "d": "float8[]"}  # by the character of the type of numbers
+
+# Pages of a space in the order of steps and keys. Numbers are sent as bytes, which PostgreSQL joins much faster than
+# the driver takes rows.
+_PAGE = """
+SELECT string_agg(int8send(key), ''), string_agg({values}, ''), {check}, max(step)
+FROM (SELECT * FROM {table} WHERE space = %s AND (step, key) > (%s, %s) ORDER BY step, key LIMIT %s) AS page
+"""
+_PAGES = {
+    "vectors": _PAGE.format(table="vectors", values="vector", check="bool_and(octet_length(vector) = %s)"),
+    "edges": _PAGE.format(
+        table="edges", values="int8send(a) || int8send(b) || float8send(weight)", check="count(*) >= %s"
+    ),
+}
+_STEP = "SELECT step FROM versions WHERE space = %s AND version = %s"
+_GONE = "SELECT string_agg(int8send(key), '') FROM gone WHERE space = %s AND step > %s"
+_FORGET = """
+WITH kept AS (
+  SELECT space, min(step) AS step FROM (
+    SELECT space, step, row_number() OVER (PARTITION BY space ORDER BY step DESC) AS age FROM versions
+  ) AS known WHERE age <= %s GROUP BY space
+), forgotten AS (DELETE FROM versions USING kept WHERE versions.space = kept.space AND versions.step < kept.step)
+DELETE FROM gone USING kept WHERE gone.space = kept.space AND gone.step <= kept.step
+"""
+
+
+class ArrayDumper(Dumper):
+    """Sends an array (n,) of whole numbers or floats of 64 bits as one of PostgreSQL, in its binary form."""
+
+    format = Format.BINARY
+
+    def __init__(self, cls: type, context: AdaptContext | None = None, code: str = "l") -> None:
+        super().__init__(cls, context)
+        element = psycopg.adapters.types[_ARRAYS[code].removesuffix("[]")]
+        self.oid, self._element = element.array_oid, element.oid
+
+    def get_key(self, obj: NDArray[Any], format: Any) -> Any:
+        return self.cls, obj.dtype.char
+
+    def upgrade(self, obj: NDArray[Any], format: Any) -> ArrayDumper:
+        return ArrayDumper(self.cls, None, obj.dtype.char)
+
+    def dump(self, obj: NDArray[Any]) -> bytes:
+        items = np.empty(len(obj), [("size", ">i4"), ("value", obj.dtype.newbyteorder(">"))])
+        items["size"], items["value"] = 8, obj
+        return np.array([1, 0, self._element, len(obj), 1], ">i4").tobytes() + items.tobytes()
+
+
+def load_vectors(connection: Connection, space: str, width: int, after: int = -1) -> Iterator[Block]:
+    """The vectors of a space that came after a step. Raises Misfit for one of another width."""
+    for keys, values, fits in _read_pages(connection, "vectors", space, 4 * width, after):
+        if not fits or len(values) != 4 * width * len(keys):
+            raise Misfit("vectors", f"a vector that has not {width} numbers")
+        yield keys, np.frombuffer(values, np.float32).reshape(-1, width)
+
+
+def load_edges(connection: Connection, space: str, after: int = -1) -> Iterator[Block]:
+    """The edges of a space that came after a step: rows of a, b and weight."""
+    for keys, values, _ in _read_pages(connection, "edges", space, 8 * EDGE, after):
+        table = np.frombuffer(values, [("a", ">i8"), ("b", ">i8"), ("weight", ">f8")])
+        yield keys, np.column_stack([table[name].astype(np.float64) for name in ("a", "b", "weight")])
+
+
+def _read_pages(
+    connection: Connection, table: str, space: str, row_bytes: int, after: int
+) -> Iterator[tuple[Keys, bytes, bool]]:
+    driver, place = find_driver(connection), (after, _LAST)
+    limit = max(1, _PAGE_BYTES // (row_bytes + 8))
+    with driver.cursor(binary=True) as cursor:
+        while True:
+            found = cursor.execute(_PAGES[table].encode(), (row_bytes, space, *place, limit)).fetchone()
+            assert found is not None  # of an aggregate
+            joined, values, fits, step = found
+            if joined is None:
+                return
+            keys = np.frombuffer(joined, ">i8").astype(np.int64)
+            yield keys, values, fits
+            if len(keys) < limit:
+                return
+            place = step, int(keys[-1])
+
+
+def find_step(connection: Connection, space: str, version: int) -> int | None:
+    """The step at which a space (`vectors/NAME` or `edges/NAME`) got this version; None if that is not known."""
+    step: int | None = connection.exec_driver_sql(_STEP, (space, version)).scalar()
+    return step
+
+
+def find_removed(connection: Connection, space: str, step: int) -> Keys:
+    """The keys of the rows that went out of a space (`vectors/NAME` or `edges/NAME`) after a step."""
+    found = connection.exec_driver_sql(_GONE, (space, step)).scalar()
+    return np.frombuffer(found or b"", ">i8").astype(np.int64)
+
+
+def record_step(connection: Connection, deltas: Deltas) -> None:
+    """Record what a transaction changes in the arrays, before it commits."""
+    if not deltas:
+        return
+    turn = find_turn(connection)
+    turn.changes_arrays = True
+    for space, (_, version, delta) in deltas.items():
+        connection.exec_driver_sql("INSERT INTO versions VALUES (%s, %s, %s)", (space, version, turn.step))
+        if len(delta.removed):
+            steps = np.full(len(delta.removed), turn.step, np.int64)
+            write_columns(connection, "gone", {"space": space, "key": delta.removed, "step": steps})
+    if turn.step % _FORGET_EVERY == 0:
+        connection.exec_driver_sql(_FORGET, (_MOST_VERSIONS,))
+
+
+def write_columns(connection: Connection, table: str, columns: Mapping[str, str | NDArray[Any]]) -> None:
+    """Insert rows of which each column is one text, numbers (n,) of 64 bits, or vectors (n, d).
+
+    Vectors of float32 are bytes. Those of float16 are the `halfvec` of pgvector: its dimensions, an unused number, and
+    the numbers, all of them big-endian.
+    """
+    fields: list[tuple[Any, ...]] = [("count", ">i2")]
+    values: dict[str, Any] = {"count": len(columns)}
+    length = next(len(column) for column in columns.values() if not isinstance(column, str))
+    for name, column in columns.items():
+        value = np.bytes_(column.encode()) if isinstance(column, str) else column
+        is_raw = value.dtype.kind == "S" or value.dtype == np.float32
+        kind = np.dtype((value.dtype if is_raw else value.dtype.newbyteorder(">"), value.shape[1:]))
+        head = [(f"{name}_width", ">i2", (2,))] if value.dtype == np.float16 else []
+        fields += [(f"{name}_bytes", ">i4"), *head, (name, kind)]
+        values |= {f"{name}_bytes": kind.itemsize + 4 * len(head), name: value}
+        values |= {field: (value.shape[1], 0) for field, *_ in head}
+    layout = np.dtype(fields)
+    names = sql.SQL(", ").join(map(sql.Identifier, columns))
+    statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(sql.Identifier(table), names)
+    at_once = max(1, _WRITE_BYTES // layout.itemsize)
+    with find_driver(connection).cursor() as cursor, cursor.copy(statement) as copy:
+        copy.write(_SIGNATURE)
+        for start in range(0, length, at_once):
+            part = slice(start, start + at_once)
+            rows = np.empty(min(at_once, length - start), layout)
+            for name, value in values.items():
+                rows[name] = value[part] if isinstance(value, np.ndarray) and value.ndim else value
+            copy.write(rows.tobytes())
+        copy.write(_TRAILER)
