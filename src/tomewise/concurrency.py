@@ -64,12 +64,12 @@ async def run_in_thread(function: Callable[..., A], *arguments: Any) -> A:
         result: Any = await asyncio.shield(future)
     except asyncio.CancelledError:
         cancelled.set()
-        await _wait_through(future)
+        await wait_through(future)
         raise
     return result  # type: ignore[no-any-return]
 
 
-async def _wait_through(future: asyncio.Future[Any]) -> None:
+async def wait_through(future: asyncio.Future[Any]) -> None:
     """Wait until the future is done, also if the caller is cancelled again meanwhile."""
     while not future.done():
         try:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tomewise.cluster.agreement import check_agreement
-from tomewise.cluster.pool_worker import ModelParts, WorkerFacts, WorkerParts, describe_here
+from tomewise.cluster.worker_parts import ModelParts, WorkerFacts, WorkerParts, describe_here
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import MissingDependency, ModelUnavailable, TomewiseError, UsageError
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
 import os
-import re
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -22,101 +19,50 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from tests.building import mark, play_role, role
-from tests.cluster.conftest import Nodes
-from tests.cluster.test_pooled_model import find_worker
+from tests.building import mark
+from tests.cluster.killing import (
+    check_rows,
+    drop_times,
+    find_worker,
+    list_rows,
+    make_dataset,
+    make_killed,
+    play,
+    read_kept,
+    wait_for,
+)
+from tests.cluster.two_nodes import Nodes
 from tests.conftest import Ran
-from tests.language.openai_server import Behaviour, OpenAIServer, fail_with, reply_with
-from tests.texts import prose
+from tests.language.openai_server import OpenAIServer, fail_with
 
 from tomewise.cluster import ray_cluster
-from tomewise.errors import MissingDependency, ModelUnavailable, TomewiseError, UsageError
+from tomewise.errors import Locked, MissingDependency, ModelUnavailable, TomewiseError, UsageError
 from tomewise.evaluate.experiment import Experiment
-from tomewise.evaluate.items import Dataset, Item
+from tomewise.evaluate.items import Item
+from tomewise.evaluate.judges import Judge, Judgement
 from tomewise.evaluate.report import write_csv
 from tomewise.evaluate.results import find_journal
-from tomewise.evaluate.rows import make_row_record
+from tomewise.language.roles import ANSWER, AnswerIn
 from tomewise.recall.flat import Dense
 from tomewise.systems.kit import Kit, System, answer_once
-from tomewise.types import Document, Question
 
 SYSTEMS = ("hybrid", "cogitorag", "raptor")
-TIMES = ("seconds", "asked", "reused")  # a reply that was kept is used again after something ended
-MARK = re.compile(r"mark[0-9a-f]{20}")
 RUN = """
 import sys
-from tests.cluster.test_evaluation_on_ray import make_killed
+from tests.cluster.killing import make_killed
 
 make_killed(sys.argv[1], sys.argv[2], on="ray", workers=2).run()
 """
 
 
+def fill_disk(kit: Kit) -> System:
+    """A recipe on a machine whose disk is full."""
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
 def own_recipe(kit: Kit) -> System:
     """Retrieve a few passages."""
     return answer_once(kit, Dense(kit.store, kit.embedder), 3, 500, selection="as found")
-
-
-def make_dataset(memories: int, words: int = 300) -> Dataset:
-    """Documents with two questions about each, asked over that document alone."""
-    documents = tuple(Document(id=f"d{number}", text=prose(number, words)) for number in range(memories))
-    items = tuple(
-        Item(
-            id=f"q{number}{turn}",
-            question=Question(text=f"What is said {turn} in the {number}th place?"),
-            answers=(document.text.split()[5],),
-            supporting=(document.id,),
-            documents=(document.id,),
-        )
-        for number, document in enumerate(documents)
-        for turn in ("first", "last")
-    )
-    return Dataset(name="town", documents=documents, items=items)
-
-
-def make_killed(out: str, url: str, **place: Any) -> Experiment:
-    """An evaluation of six memories that takes long enough for something to end meanwhile."""
-    given: dict[str, Any] = {"model": "openai:test", "base_url": url, "embedder": "hash", "passage_tokens": 64}
-    return Experiment(["raptor", "naive"], make_dataset(6), out=out, limit=4, **given, **place)
-
-
-def play(request: dict[str, Any]) -> Behaviour:
-    """Reply after a while; every reply has the mark of its request."""
-    if role(request):
-        return play_role(request, delay=0.1)
-    return reply_with(json.dumps({"answer": mark(request), "choice": None, "quotes": []}), delay=0.1)
-
-
-def read_kept(out: Path) -> set[str]:
-    """The marks of the replies that are kept."""
-    with closing(sqlite3.connect(out / "calls.tome")) as connection:
-        return {found for (reply,) in connection.execute("SELECT reply FROM calls") for found in MARK.findall(reply)}
-
-
-def wait_for(server: OpenAIServer, count: int) -> None:
-    deadline = time.monotonic() + 60
-    while len(server.requests) < count and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert len(server.requests) >= count
-
-
-def check_rows(experiment: Experiment, undisturbed: Experiment) -> None:
-    """Every row and every build stands once in the journal, and they are those of an undisturbed run."""
-    records = find_journal(experiment.out / experiment.design.name()).read()
-    counts = Counter((each["key"], each["system"]) for each in records if each["kind"] == "row")
-    assert set(counts.values()) == {1}
-    assert len(counts) == 24
-    assert list_rows(experiment) == list_rows(undisturbed)
-
-
-def drop_times(value: Any) -> Any:
-    """The value without what is measured by a clock."""
-    if isinstance(value, dict):
-        return {name: drop_times(each) for name, each in value.items() if not any(word in name for word in TIMES)}
-    return [drop_times(each) for each in value] if isinstance(value, list) else value
-
-
-def list_rows(experiment: Experiment) -> list[dict[str, Any]]:
-    return [drop_times(json.loads(json.dumps(make_row_record(row)))) for row in experiment.results.rows]
 
 
 def read_table(experiment: Experiment) -> list[dict[str, str]]:
@@ -148,7 +94,7 @@ def test_what_is_killed_costs_no_row_and_no_kept_reply(nodes: Nodes, tmp_path: P
         experiment = make_killed(str(tmp_path / "pooled"), server.url, on="ray", workers=3 if node else 2)
         running = apart.submit(experiment.run)
         wait_for(server, 30)
-        kept = read_kept(tmp_path / "pooled")
+        kept = read_kept(tmp_path / "pooled" / "calls.tome")
         if node:
             nodes.cluster.remove_node(node, allow_graceful=False)
         else:
@@ -164,6 +110,41 @@ def test_what_is_killed_costs_no_row_and_no_kept_reply(nodes: Nodes, tmp_path: P
 
 
 @pytest.mark.cluster
+def test_one_budget_holds_over_all_workers_and_judges(nodes: object, tmp_path: Path) -> None:
+    """It ends as in one process: further questions fail, and the next run goes on where it was."""
+
+    async def ask_once(model: Any, embedder: Any, item: Item, answer: str) -> Judgement:
+        await model.ask(ANSWER, AnswerIn(question=f"Is it true of {item.id} that {answer}?"))
+        return Judgement(score=1.0)
+
+    found = []
+    for name, place in (("pooled", {"on": "ray", "workers": 2}), ("alone", {})):
+        with OpenAIServer(play) as server:
+            given: dict[str, Any] = {"judges": [Judge("once", ask_once)], **place}
+            results = make_killed(str(tmp_path / name), server.url, max_calls=20, **given).run()
+            errors = {str(row.error).partition(":")[0] for row in results.rows if row.error}
+            first, kept = len(server.requests), read_kept(tmp_path / name / "calls.tome")
+            again = make_killed(str(tmp_path / name), server.url, **given).run(retry_failed=True)
+            repeated = kept & set(map(mark, server.requests[first:]))
+            found.append((first, len(results.rows), errors, repeated, [row.error for row in again.rows]))
+    assert found[0] == found[1]
+    assert found[0] == (20, 24, {"BudgetExceeded"}, set(), [None] * 24)
+
+
+@pytest.mark.cluster
+def test_a_killed_worker_gives_its_budget_back(nodes: object, tmp_path: Path) -> None:
+    """What it had asked counts; nobody waits for what it had reserved."""
+    with OpenAIServer(play) as server, ThreadPoolExecutor(1) as apart:
+        experiment = make_killed(str(tmp_path), server.url, on="ray", workers=2, max_calls=40)
+        running = apart.submit(experiment.run)
+        wait_for(server, 15)
+        os.kill(find_worker(), signal.SIGKILL)
+        results = running.result(120)
+        assert {str(row.error).partition(":")[0] for row in results.rows if row.error} == {"BudgetExceeded"}
+        assert 40 - 4 <= len(server.requests) <= 40
+
+
+@pytest.mark.cluster
 def test_without_the_desk_the_run_ends_and_the_next_one_goes_on(nodes: object, tmp_path: Path) -> None:
     with OpenAIServer(play) as server, ThreadPoolExecutor(1) as apart:
         running = apart.submit(make_killed(str(tmp_path), server.url, on="ray", workers=2).run)
@@ -171,7 +152,7 @@ def test_without_the_desk_the_run_ends_and_the_next_one_goes_on(nodes: object, t
         os.kill(find_worker("Desk"), signal.SIGKILL)
         with pytest.raises(TomewiseError, match=r"the process that keeps replies .* ended"):
             running.result(60)
-        before, kept = len(server.requests), read_kept(tmp_path)
+        before, kept = len(server.requests), read_kept(tmp_path / "calls.tome")
         assert len(make_killed(str(tmp_path), server.url).run().rows) == 24
         assert not kept & set(map(mark, server.requests[before:])), "a kept reply was asked for again"
 
@@ -188,7 +169,7 @@ def test_what_is_left_of_an_ended_evaluation_goes_on_without_ray(
         driver.send_signal(sign)
         driver.wait(20)
         time.sleep(3)
-        before, kept = len(server.requests), read_kept(out)
+        before, kept = len(server.requests), read_kept(out / "calls.tome")
         time.sleep(1)
         assert len(server.requests) == before, "the workers have ended"
         experiment, undisturbed = make_killed(str(out), server.url), make_killed(str(tmp_path / "alone"), server.url)
@@ -233,12 +214,26 @@ def test_what_ends_on_a_worker_is_one_line(nodes: object, tmp_path: Path, monkey
     monkeypatch.setitem(sys.modules, "elsewhere", elsewhere)
     with pytest.raises(UsageError, match=r"the worker on .*elsewhere.*install the modules of all systems"):
         Experiment([elsewhere.own], make_dataset(1), out=tmp_path / "elsewhere", **given).run()
+    with pytest.raises(TomewiseError, match=r"^the worker on \S+: No space left on device: make room there"):
+        Experiment([fill_disk], make_dataset(1), out=tmp_path / "full", **given).run()
     with OpenAIServer(lambda _: fail_with(401, "no such key")) as server:
         asked: dict[str, Any] = {"model": "openai:test", "base_url": server.url}
         failing = Experiment(["naive"], make_dataset(4), out=tmp_path / "failing", **asked, **given)
         with pytest.raises(ModelUnavailable, match="the first 5 questions all failed"):
             failing.run()
         assert not [each for each in find_journal(failing.out / failing.design.name()).read() if each["kind"] == "row"]
+
+
+@pytest.mark.cluster
+def test_a_second_run_in_one_folder_is_refused(nodes: object, tmp_path: Path) -> None:
+    with OpenAIServer(play) as server, ThreadPoolExecutor(1) as apart:
+        experiments = [make_killed(str(tmp_path), server.url, on="ray", workers=1) for _ in range(2)]
+        running = apart.submit(experiments[0].run)
+        wait_for(server, 1)
+        with pytest.raises(Locked):
+            experiments[1].run()
+        running.result(120)
+        assert len(experiments[0].results.rows) == 24
 
 
 def test_what_workers_cannot_do_is_one_line(tmp_path: Path) -> None:
@@ -248,7 +243,6 @@ def test_what_workers_cannot_do_is_one_line(tmp_path: Path) -> None:
     given: dict[str, Any] = {"embedder": "hash", "out": tmp_path}
     for systems, more, line in (
         ([inside], {"on": "ray"}, "is a function that workers cannot import"),
-        (["naive"], {"on": "ray", "max_calls": 3}, "max_calls cannot be kept over several workers"),
         (["naive"], {"on": "ray", "api_key": "k"}, "`api_key` is not sent to workers"),
         (["naive"], {"workers": 2}, "2 workers need a cluster"),
         (["naive"], {"on": "spark"}, "work cannot be done on 'spark'"),

@@ -17,15 +17,18 @@ from typing import Any
 
 import pytest
 from tests.building import mark, play_role, read_marks
-from tests.cluster.test_pooled_model import find_worker
+from tests.cluster.killing import find_processes, find_worker
 from tests.cluster.test_worker_pool import Odd, is_alive, list_workers
 from tests.conftest import Ran
 from tests.language.openai_server import OpenAIServer
+from tests.patience import wait_until
 from tests.texts import prose
 
 from tomewise import Document, Tome
 from tomewise.cluster import pooled_embedder, ray_cluster
-from tomewise.errors import MissingDependency, UsageError
+from tomewise.errors import Locked, MissingDependency, UsageError
+from tomewise.store.rights import work_alone
+from tomewise.terminal.program import INTERRUPTED
 
 SYSTEMS = ("comorag", "cogitorag", "cam", "raptor")
 QUESTION = "Who put out the light?"
@@ -107,6 +110,31 @@ def test_the_end_of_the_driver_ends_its_workers(nodes: object, tmp_path: Path, s
         tome.add(*make_library())
         whole.add(*make_library())
         assert list(tome.export()) == list(whole.export())
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("starting", [False, True], ids=["at once", "while workers start"])
+def test_ctrl_c_before_any_work_leaves_nothing(nodes: object, tmp_path: Path, starting: bool) -> None:
+    (tmp_path / "novel.txt").write_text(prose(3, 9000))
+    words = [sys.executable, "-m", "tomewise", "add", "novel.txt", "--on", "ray", "--workers", "2"]
+    command = subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: len(list_processes("-m tomewise add")) and (find_processes("Worker") or not starting))
+    time.sleep(0 if starting else 1.5)
+    command.send_signal(signal.SIGINT)
+    _, err = command.communicate(timeout=30)
+    assert command.returncode == INTERRUPTED
+    assert "Traceback" not in err
+    wait_until(lambda: not find_processes("Worker"))
+
+
+@pytest.mark.cluster
+def test_two_drivers_on_one_tome_are_refused(nodes: object, tmp_path: Path) -> None:
+    path = tmp_path / "a.tome"
+    with Tome.open(path, embedder="hash") as first, work_alone(first.store, "build"):
+        words = [sys.executable, "-m", "tomewise", "-m", str(path), "build", "--system", "raptor", "--on", "ray"]
+        ran = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert ran.returncode == Locked.exit_code
+    assert "is being written by another program: try to build again" in ran.stderr
 
 
 def test_what_cannot_be_asked_of_a_pool_is_one_line(command: Callable[..., Ran], here: Path) -> None:

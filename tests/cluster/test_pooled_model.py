@@ -8,16 +8,17 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cluster.killing import find_worker
 from tests.language.openai_server import OpenAIServer, fail_with, in_turn, reply_with
+from tests.patience import wait_until
 
-from tomewise.cluster.pool_worker import ModelParts, WorkerParts
 from tomewise.cluster.pooled_model import PooledModel, make_model_parts
+from tomewise.cluster.worker_parts import ModelParts, WorkerParts
 from tomewise.cluster.worker_pool import WorkerPool
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import BadReply, BudgetExceeded, ModelError, UsageError
@@ -26,6 +27,7 @@ from tomewise.language import roles
 from tomewise.language.budget import Budgeted
 from tomewise.language.chat import ChatModel
 from tomewise.language.extractive import ExtractiveModel
+from tomewise.language.forwarding import ModelPerRole
 from tomewise.language.prompts import Prompts
 from tomewise.language.together import make_batch, make_batch_role
 from tomewise.run import meter
@@ -64,11 +66,19 @@ def station(nodes: object) -> Iterator[Station]:
         pool.close()
 
 
+class Unhurried(ExtractiveModel):
+    """A model of a package that computes, and calls no role quick."""
+
+    def is_quick(self, role: Any) -> bool:
+        return False
+
+
 @pytest.fixture(scope="module")
 def extractor(nodes: object) -> Iterator[PooledModel]:
-    pool = WorkerPool(WorkerParts(embedder="hash", model=ModelParts()), 2)
+    own = Unhurried(HashEmbedder())
+    pool = WorkerPool(WorkerParts(embedder="hash", model=ModelParts(model=own)), 2)
     pool.open()
-    yield PooledModel(ExtractiveModel(HashEmbedder()), pool, 16)
+    yield PooledModel(own, pool, 16)
     pool.close()
 
 
@@ -93,6 +103,52 @@ async def test_batches_are_answered_as_here(extractor: PooledModel) -> None:
     own = ExtractiveModel(HashEmbedder())
     given = make_batch(PASSAGES, len(PASSAGES))
     assert await extractor.ask(batch, given) == await own.ask(batch, given)
+
+
+async def test_what_the_model_calls_quick_is_asked_here(
+    extractor: PooledModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[str] = []
+    pool, submit = extractor._pool, extractor._pool.submit
+    monkeypatch.setattr(pool, "submit", lambda verb, ask: sent.append(ask.role.name) or submit(verb, ask))
+    own = ExtractiveModel(HashEmbedder())
+    question = roles.AnswerIn(question="Who gave the key?", evidence=[roles.Shown(label="E1", text=PASSAGES[0].text)])
+    for model in (own, ModelPerRole(own, {"gist": own})):
+        pooled = PooledModel(model, pool, 16)
+        assert await pooled.ask(roles.FUSE, GIVEN) == await own.ask(roles.FUSE, GIVEN)
+        assert await pooled.ask(roles.ANSWER, question) == await own.ask(roles.ANSWER, question)
+    assert sent == ["answer", "answer"]
+
+
+async def test_an_ask_that_is_given_up_ends_on_its_worker(station: Station) -> None:
+    """And no later one begins before: the server never sees more requests than the limit."""
+    model = station.make_model(reply_with('{"cue": "Mara hid it."}', delay=20), limit=4)
+    with meter() as used:
+        asking = asyncio.create_task(ask_many(model, 12))
+        await asyncio.to_thread(wait_until, lambda: len(station.server.requests) == 4)
+        asking.cancel()
+        begun = time.monotonic()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+    assert time.monotonic() - begun < 10
+    await asyncio.to_thread(wait_until, lambda: station.server.at_once == 0)
+    assert len(station.server.requests) == 4, "what waited was never sent"
+    assert used.usage().total.calls == 4, "a request that was sent counts"
+    station.server.handler = in_turn(reply_with('{"cue": "Mara hid it."}', delay=0.2))
+    assert len(await ask_many(model, 8)) == 8
+    assert station.server.most_at_once == 4
+
+
+async def test_asks_are_replaced_under_the_limit(station: Station) -> None:
+    """Asks are given up and others come, over and over."""
+    model = station.make_model(reply_with('{"cue": "Mara hid it."}', delay=0.1), limit=4)
+    for _ in range(6):
+        asking = asyncio.create_task(ask_many(model, 12))
+        await asyncio.sleep(0.15)
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+    assert len(await ask_many(model, 8)) == 8
+    assert station.server.most_at_once <= 4
 
 
 async def test_the_limit_holds_over_all_workers(station: Station) -> None:
@@ -143,17 +199,6 @@ async def test_a_killed_worker_loses_no_ask(station: Station) -> None:
     assert {reply.cue for reply in await asking} == {"Mara hid it."}
     assert len(station.server.requests) <= 24 + 8
     assert station.server.most_at_once <= 16, "asks of the dead worker may still be under way at the server"
-
-
-def find_worker(kind: str = "Worker") -> int:
-    """A process of a worker, or of another actor: the one that started last."""
-    own = f"RAY_TMPDIR={os.environ['RAY_TMPDIR']}".encode()
-    for path in sorted(Path("/proc").glob("[0-9]*"), key=lambda path: -int(path.name)):
-        with suppress(OSError):
-            is_ours = own in (path / "environ").read_bytes().split(b"\0")
-            if is_ours and (path / "cmdline").read_bytes().startswith(f"ray::{kind}".encode()):
-                return int(path.name)
-    raise AssertionError("no worker runs")
 
 
 async def test_prompts_of_the_user_are_sent_as_text(nodes: object, tmp_path: Path) -> None:

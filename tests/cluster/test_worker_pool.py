@@ -9,19 +9,23 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests.cluster.conftest import Nodes
+from tests.cluster.two_nodes import Nodes
 
-from tomewise.cluster.pool_worker import WorkerParts
 from tomewise.cluster.pooled_embedder import PooledEmbedder
+from tomewise.cluster.ray_cluster import RayCluster
+from tomewise.cluster.worker_parts import ModelParts, WorkerParts
 from tomewise.cluster.worker_pool import WorkerPool
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import StoreError, TomewiseError, UnknownName, UsageError
+from tomewise.language.extractive import ExtractiveModel
 from tomewise.testing import check_embedder
 
 pytestmark = pytest.mark.cluster
@@ -125,9 +129,9 @@ def test_lost_work_does_not_wait_for_the_next_worker(
 ) -> None:
     may_start, greet = threading.Event(), pool._greet
 
-    def greet_late(worker: object) -> object:
+    def greet_late(*worker: Any) -> Any:
         may_start.wait(30)
-        return greet(worker)
+        return greet(*worker)
 
     monkeypatch.setattr(pool, "_greet", greet_late)
     waiting = [pool.submit("embed", ["wait", str(number)]) for number in range(4)]
@@ -190,7 +194,7 @@ CLOSE = """
 import sys
 from pathlib import Path
 from tests.cluster.test_worker_pool import Odd
-from tomewise.cluster.pool_worker import WorkerParts
+from tomewise.cluster.worker_parts import WorkerParts
 from tomewise.cluster.worker_pool import WorkerPool
 
 pool = WorkerPool(WorkerParts(embedder=Odd(Path(sys.argv[1]))), 1)
@@ -230,6 +234,41 @@ def test_parts_that_workers_cannot_have_are_refused_before_any_work(nodes: objec
     locked.lock = threading.Lock()  # type: ignore[attr-defined]
     with pytest.raises(UsageError, match=r"cannot be sent to workers.*give its name"):
         WorkerPool(WorkerParts(embedder=locked), 1).open()
+    model = ExtractiveModel(locked)
+    with pytest.raises(UsageError, match=r"cannot be sent to workers.*give its name"):
+        WorkerPool(WorkerParts(embedder="hash", model=ModelParts(model=model)), 1).open()
+
+
+def test_workers_out_of_memory_and_a_pool_without_workers_say_so(
+    nodes: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ray ends the worker that takes most, and says so to whoever waits for it."""
+    from ray.exceptions import OutOfMemoryError
+
+    out_of_memory = OutOfMemoryError("Task was killed due to the node running low on memory.")
+
+    def call(cluster: RayCluster, worker: Any, verb: str, *given: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_exception(out_of_memory)
+        return future
+
+    made = WorkerPool(WorkerParts(embedder="hash"), 4)
+    made.open()
+    made._replacements = 0
+    try:
+        monkeypatch.setattr(RayCluster, "call", call)
+        with pytest.raises(
+            TomewiseError, match=r"3 workers ended with the same.*low on memory.*give the machines more"
+        ):
+            made.submit("embed", ["a"]).result(30)
+        assert made.size == 1
+        with pytest.raises(
+            TomewiseError, match=r"no worker of the pool is left \(the last one ended on \S+, OutOfMemoryError: .*"
+        ) as last:
+            made.submit("embed", ["a"]).result(30)
+        assert str(last.value).endswith("start workers again and repeat the command, which goes on from here")
+    finally:
+        made.close()
 
 
 def test_no_process_of_the_cluster_reports_to_anybody(nodes: object) -> None:

@@ -42,6 +42,7 @@ TRAPS = {
     "constraint": ("ALTER TABLE theirs.traces ADD CHECK (length(question) >= 0)",),
     "index": ("CREATE INDEX ON theirs.documents (upper(id))",),
     "part of an index": ("CREATE INDEX ON theirs.documents (id) WHERE upper(id) = 'X'",),
+    "child": ("CREATE TABLE elsewhere.child () INHERITS (theirs.nodes)",),
     "computed column": ("ALTER TABLE theirs.nodes ADD c text GENERATED ALWAYS AS (upper(id)) STORED",),
     "type": ("CREATE DOMAIN theirs.word AS text CHECK (length(VALUE) > 0)",),
     "type of elsewhere": (
@@ -96,6 +97,19 @@ def test_a_tome_with_a_trap_is_not_used(database: str, kind: str) -> None:
     own = SqlStore.open(find_place(f"{database}#theirs"))
     add(own, Document(id="own", text="its owner may have what he wants"))
     own.close()
+
+
+@pytest.mark.usefixtures("elsewhere", "theirs")
+def test_nothing_is_read_before_the_tables_are_checked(database: str) -> None:
+    """A comparison with a column of this type would look for an operator of the stranger."""
+    run_sql(
+        database,
+        "CREATE TYPE elsewhere.name AS ENUM ('identity', 'dimensions')",
+        "ALTER TABLE theirs.meta ALTER key TYPE elsewhere.name USING key::elsewhere.name",
+    )
+    with pytest.raises(StoreError, match="meta does more than hold rows"):
+        open_as_reader(database)
+    run_sql(database, "DROP SCHEMA theirs CASCADE")
 
 
 @pytest.mark.usefixtures("theirs")

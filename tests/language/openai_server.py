@@ -117,11 +117,10 @@ class OpenAIServer:
         self.sent: list[dict[str, Any]] = []  # requests whose reply was sent whole
         self.keys: list[str] = []
         self.connections = 0
-        self.most_at_once = 0
+        self.at_once = self.most_at_once = 0
         self.arrived = threading.Event()  # set by the first request
         self.left = threading.Event()  # set when a client hangs up on a delayed reply, or on a stream
         self.url = ""
-        self._at_once = 0
         self._loop = asyncio.new_event_loop()
         self._writers: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -192,15 +191,15 @@ class OpenAIServer:
         self.requests.append(request)
         self.arrived.set()
         self.keys.append(headers.get("authorization", ""))
-        self._at_once += 1
-        self.most_at_once = max(self.most_at_once, self._at_once)
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
         try:
             behaviour = self.handler(request)
             if behaviour.delay and await self._leaves_within(behaviour, reader):
                 return False
             payload = behaviour.body if isinstance(behaviour.body, bytes) else json.dumps(behaviour.body).encode()
         finally:
-            self._at_once -= 1
+            self.at_once -= 1
         if behaviour.pieces is not None:
             return await self._stream(request, behaviour, behaviour.pieces, reader, writer)
         lines = [

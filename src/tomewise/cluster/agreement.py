@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from tomewise.addresses import find_loopback
-from tomewise.cluster.pool_worker import WorkerFacts, WorkerParts
+from tomewise.cluster.worker_parts import WorkerFacts, WorkerParts
 from tomewise.errors import MissingDependency, ModelUnavailable, UsageError
 
 _SAME = 0.999  # the least cosine of one text's vectors by one embedder on two machines

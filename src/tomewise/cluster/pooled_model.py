@@ -6,12 +6,15 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from time import perf_counter
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from tomewise.cluster.pool_worker import ModelParts, Reply
+from tomewise.cluster.pool_worker import Ask, Reply
+from tomewise.cluster.worker_parts import ModelParts
 from tomewise.cluster.worker_pool import WorkerPool
+from tomewise.concurrency import wait_through
 from tomewise.errors import UsageError
 from tomewise.fallbacks import record_fallback
 from tomewise.language.call_slots import CallSlots
@@ -21,7 +24,7 @@ from tomewise.language.price_list import find_price
 from tomewise.language.prompts import Prompts
 from tomewise.language.spec import PROVIDERS, ModelSpec
 from tomewise.language.together import split_batch_role
-from tomewise.language.usage import announce_request, count_replies, report_call
+from tomewise.language.usage import Bill, announce_request, count_replies, report_call
 from tomewise.run import Request
 from tomewise.types import Spent
 
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from tomewise.types import In, LanguageModel, Out, Role
 
 _REQUESTS = 2  # an ask and its repair
+_numbers = count()  # of asks in this process, so that one can be given up
 
 
 class PooledModel(Forwarding):
@@ -37,7 +41,8 @@ class PooledModel(Forwarding):
 
     At most `limit` asks of a model run at a time, over all workers; an ask is one request at a time. A budget reserves
     an ask together with its repair; further tries after failures of the network count when they come back. An answer
-    comes whole: it is not streamed.
+    comes whole: it is not streamed. Asks that `model` calls quick are asked in this process. An ask that is cancelled
+    has ended on its worker before the caller goes on.
     """
 
     def __init__(self, model: LanguageModel, pool: WorkerPool, limit: int) -> None:
@@ -48,6 +53,8 @@ class PooledModel(Forwarding):
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:
         """The role's output. Raises what the model of the worker raised, and TomewiseError where no worker is left."""
+        if self.is_quick(role):
+            return await self._model.ask(role, given)
         asked = perf_counter()
         name = self.name_for(role)
         single, size = split_batch_role(role)
@@ -56,12 +63,26 @@ class PooledModel(Forwarding):
             request = Request(tokens, role.output_tokens, partial(_find_price, name), most=_REQUESTS)
             async with announce_request(request) as bill:
                 strict = bill.most if bill.most < _REQUESTS else 0
-                reply: Reply = await asyncio.wrap_future(self._pool.submit("ask", single, size, given, strict))
-                bill.spent = sum((call.spent for call in reply.calls), Spent())
-        _report_calls(reply, asked)
+                ask = Ask(number=next(_numbers), role=single, size=size, given=given, most=strict)
+                reply = await self._send(ask, bill, asked)
         if reply.failed is not None:
             raise reply.failed.error
         return role.output.model_validate_json(reply.output)
+
+    async def _send(self, ask: Ask, bill: Bill, asked: float) -> Reply:
+        """The reply of a worker, whose calls are billed and reported, also where the caller was cancelled."""
+        result = self._pool.submit("ask", ask)
+        reply: asyncio.Future[Reply] = asyncio.wrap_future(result)
+        try:
+            return await asyncio.shield(reply)
+        except asyncio.CancelledError:
+            self._pool.give_up(result, "give_up", ask.number)
+            await wait_through(reply)
+            raise
+        finally:
+            if reply.exception() is None:
+                bill.spent = sum((call.spent for call in reply.result().calls), Spent())
+                _report_calls(reply.result(), asked)
 
     def _find_slots(self, name: str) -> CallSlots:
         """The slots of a model in the running event loop."""
@@ -82,8 +103,8 @@ def _report_calls(reply: Reply, asked: float) -> None:
         started = asked if call.started == first else max(asked, call.started + shift)
         report_call(replace(call, started=started, ended=max(started, call.ended + shift)))
     count_replies(repaired=reply.repaired, refused=reply.refused)
-    for kind, count in reply.fallbacks.items():
-        record_fallback(kind, count)
+    for kind, times in reply.fallbacks.items():
+        record_fallback(kind, times)
 
 
 def _find_price(name: str, input_tokens: int, output_tokens: int) -> float | None:

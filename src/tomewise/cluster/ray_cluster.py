@@ -13,7 +13,8 @@ from shutil import rmtree
 from threading import Lock
 from typing import Any
 
-from tomewise.cluster.pool_worker import Worker, WorkerParts
+from tomewise.cluster.pool_worker import Worker
+from tomewise.cluster.worker_parts import WorkerParts
 from tomewise.errors import MissingDependency, TomewiseError, UsageError
 from tomewise.settings import read_variable
 

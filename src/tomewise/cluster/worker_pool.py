@@ -11,8 +11,9 @@ from threading import Lock, Thread
 from typing import Any
 
 from tomewise.cluster.agreement import check_agreement
-from tomewise.cluster.pool_worker import Failed, ModelParts, WorkerFacts, WorkerParts, describe_here
+from tomewise.cluster.pool_worker import Failed
 from tomewise.cluster.ray_cluster import RayCluster, join_cluster
+from tomewise.cluster.worker_parts import ModelParts, WorkerFacts, WorkerParts, describe_here
 from tomewise.embedding.openai import OpenAIEmbedder
 from tomewise.errors import TomewiseError, UsageError
 from tomewise.types import Embedder
@@ -33,12 +34,17 @@ class _Seat:
 
 @dataclass(slots=True, eq=False)
 class _Piece:
-    """A piece of work: what to call with what, where its result goes, and how many workers died with it."""
+    """A piece of work: what to call with what, where its result goes, and how many workers died with it.
+
+    `seat` is that of the worker that has it. Work that is given up goes to no other one.
+    """
 
     verb: str
     given: tuple[Any, ...]
     result: Future[Any] = field(default_factory=Future)
     losses: int = 0
+    seat: _Seat | None = None
+    is_given_up: bool = False
 
 
 class WorkerPool:
@@ -98,9 +104,10 @@ class WorkerPool:
             self._threads = self._threads or max(1, cluster.cpus // count)
             for _ in range(count):
                 self._starting.append(cluster.start_worker(self._parts, self._threads))
+            described = [(worker, cluster.call(worker, "describe")) for worker in self._starting]  # side by side
             self._here = describe_here(self._parts, self._parts.make_embedder())
-            for worker in tuple(self._starting):
-                self._seats.append(self._greet(worker))
+            for worker, facts in described:
+                self._seats.append(self._greet(worker, facts))
                 self._starting.remove(worker)
         except BaseException:
             self.close()
@@ -114,6 +121,21 @@ class WorkerPool:
             self._pieces.add(piece)
         self._send(piece)
         return piece.result
+
+    def give_up(self, result: Future[Any], verb: str, *given: Any) -> None:
+        """Call this verb of the worker that has the work of a future, so that it ends; its result still comes."""
+        with self._lock:
+            piece = next((piece for piece in self._pieces if piece.result is result), None)
+            if piece is None:
+                return
+            piece.is_given_up = True
+            cluster, seat, waits = self._cluster, piece.seat, piece in self._waiting
+            if waits:
+                self._waiting.remove(piece)
+        if waits:
+            self._fail(piece, TomewiseError(_GIVEN_UP))
+        elif cluster is not None and seat is not None:
+            cluster.call(seat.worker, verb, *given)
 
     def start_beside(self, kind: type, *given: Any) -> Any:
         """Start an actor on the machine of this process, which ends with the pool. Raises UsageError, TomewiseError."""
@@ -144,9 +166,12 @@ class WorkerPool:
             if seat is None and self._starting:
                 self._waiting.append(piece)
                 return
-            if seat is not None:
+            if seat is not None and not piece.is_given_up:
                 seat.busy += 1
-        if cluster is None:
+                piece.seat = seat
+        if piece.is_given_up:
+            self._fail(piece, TomewiseError(_GIVEN_UP))
+        elif cluster is None:
             self._fail(piece, TomewiseError(_CLOSED))
         elif seat is None:
             self._fail(piece, TomewiseError(f"no worker of the pool is left ({self._last_loss}): {_GO_ON}"))
@@ -227,7 +252,7 @@ class WorkerPool:
             with self._lock:
                 if lost in self._starting:
                     self._starting[self._starting.index(lost)] = worker
-            seat = self._greet(worker)
+            seat = self._greet(worker, cluster.call(worker, "describe"))
         except Exception as error:  # noqa: BLE001 - work goes on with the workers that are there
             self._last_loss = f"{self._last_loss}; no other one could start: {error}"
         with self._lock:
@@ -241,13 +266,13 @@ class WorkerPool:
         for piece in waiting:
             self._send(piece)
 
-    def _greet(self, worker: Any) -> _Seat:
-        """The seat of a worker that has started. Raises TomewiseError if it does not start, or differs."""
+    def _greet(self, worker: Any, described: Future[Any]) -> _Seat:
+        """The seat of a worker that describes itself. Raises TomewiseError if it does not start, or differs."""
         cluster, here = self._cluster, self._here
         if cluster is None or here is None:
             raise TomewiseError(_CLOSED)
         try:
-            facts = cluster.call(worker, "describe").result(_START_SECONDS)
+            facts = described.result(_START_SECONDS)
         except Late:
             raise TomewiseError(
                 f"a worker did not start within {_START_SECONDS:g} s: look at `ray status`, or use fewer workers"
@@ -281,6 +306,7 @@ def open_pool(
     return pool
 
 
+_GIVEN_UP = "the work was given up"
 _CLOSED = "the pool of workers was closed: open the tome again"
 _GO_ON = "start workers again and repeat the command, which goes on from here"
 _INSTALL = "install the same Tomewise, with the same extras, on every machine of the cluster"

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tomewise.brief import describe_object
-from tomewise.cluster.pool_worker import ModelParts
 from tomewise.cluster.pooled_model import make_model_parts
+from tomewise.cluster.worker_parts import ModelParts
 from tomewise.cluster.worker_pool import WorkerPool, open_pool
 from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.errors import MissingDependency, UsageError
@@ -27,13 +27,14 @@ from tomewise.evaluate.on_workers import check_importable
 from tomewise.evaluate.parquet import list_records
 from tomewise.evaluate.results import Results, tabulate
 from tomewise.evaluate.table import Table
+from tomewise.language.budget import Budget
 from tomewise.language.choose_model import check_model_settings, choose_model
 from tomewise.language.prompts import Prompts
 from tomewise.notebook_display import show_bars
 from tomewise.plugins import name_faults
 from tomewise.settings import DEFAULTS, Settings
 from tomewise.systems.registry import Choice, choose_variant, choose_variants
-from tomewise.tome.arguments import check_pool
+from tomewise.tome.arguments import LIMITS, check_pool
 from tomewise.tome.sync import LoopThread
 from tomewise.types import Closable, Embedder, Progress
 
@@ -53,8 +54,9 @@ class Experiment:
     replies of models: a second run asks nothing twice. `model`, `models`, `max_failures` and `model_settings` are those
     of `Tome.open`; `limit` questions, and calls of a model, run side by side. With `short_answers` the extractive model
     cuts an answer out of a sentence, where it would else quote whole sentences; the report says so. With `on="ray"`,
-    `workers` build and ask, each one memory at a time (see `Tome.open`); they share `limit`, and this process
-    judges and writes. Raises UsageError, UnknownName, ReadingError.
+    `workers` build and ask, each one memory at a time (see `Tome.open`); they share `limit` and the budget
+    (`max_calls`, `max_tokens`, `max_cost`), and this process judges and writes. Raises UsageError, UnknownName,
+    ReadingError.
     """
 
     def __init__(
@@ -99,10 +101,12 @@ class Experiment:
         if isinstance(embedder, str):
             embedder = choose_embedder(embedder, base_url=embedder_base_url)
         shared: dict[str, Any] = {"embedder": embedder, "limit": limit, "prompts": Prompts(folder), **model_settings}
+        # On workers the budget of the model that answers is kept at the desk.
+        answering = {**shared, **dict.fromkeys(LIMITS)} if on else shared
         self.design = Design(
             dataset=replace(dataset, items=dataset.items[:questions]),
             variants=variants,
-            model=choose_model(model, models, short_answers=short_answers, **shared),
+            model=choose_model(model, models, short_answers=short_answers, **answering),
             embedder=embedder,
             metrics=chosen_metrics or _choose_default_metrics(dataset, retrieval_only),
             judges=chosen_judges,
@@ -117,12 +121,17 @@ class Experiment:
         )
         check_design(self.design)
         self._open_pool: Callable[[], WorkerPool] | None = None
+        self._make_budget: Callable[[], Budget] | None = None
         if on:
             check_importable(variants)
             parts = _make_parts(model, models, Prompts(folder), limit, short_answers, model_settings)
             self._open_pool = partial(
                 open_pool, self.design.embedder, parts, workers, by_name=by_name, share_limit=True
             )
+            calls, tokens, money = (model_settings.get(name) for name in LIMITS)
+            if not calls is tokens is money is None:
+                name = self.design.model.name
+                self._make_budget = partial(Budget, name=name, calls=calls, tokens=tokens, money=money)
         self.out = Path(out)
         self._results: Results | None = None
 
@@ -144,7 +153,12 @@ class Experiment:
             with show_bars(on_progress) as report, name_faults():
                 pool = await asyncio.to_thread(self._open_pool) if self._open_pool else None
                 self._results = await running.run(
-                    self.design, self.out, on_progress=report, retry_failed=retry_failed, pool=pool
+                    self.design,
+                    self.out,
+                    on_progress=report,
+                    retry_failed=retry_failed,
+                    pool=pool,
+                    make_budget=self._make_budget,
                 )
             return self._results
         finally:
@@ -193,10 +207,8 @@ def _make_parts(
     short_answers: bool,
     stated: Mapping[str, Any],
 ) -> ModelParts:
-    """What workers make their model of. Raises UsageError for a budget, and for a key that was given as an argument."""
+    """What workers make their model of. Raises UsageError for a key that was given as an argument."""
     stated = {name: value for name, value in stated.items() if value is not None}
-    if budgets := [name for name in ("max_calls", "max_tokens", "max_cost") if name in stated]:
-        raise UsageError(f"{budgets[0]} cannot be kept over several workers: leave it out, or leave --on ray out")
     api_key = stated.pop("api_key", None)
     parts = make_model_parts(model, models, prompts, api_key, Settings(limit=limit, **stated))
     return replace(parts, short_answers=short_answers)

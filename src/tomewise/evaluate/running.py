@@ -22,11 +22,13 @@ from tomewise.evaluate.items import Item
 from tomewise.evaluate.journal import Journal
 from tomewise.evaluate.judges import Judge
 from tomewise.evaluate.memories import Build, Memory, open_memory
-from tomewise.evaluate.on_workers import Desk, DeskCalls, GroupsOnWorkers, Message
+from tomewise.evaluate.on_workers import GroupsOnWorkers
 from tomewise.evaluate.replay import PaidOnce
 from tomewise.evaluate.results import Results, find_journal, read_results
 from tomewise.evaluate.rows import Row, make_judgement_record, make_row_record, read_latest_rows
+from tomewise.evaluate.shared_desk import HERE, BudgetedAtDesk, Desk, DeskCalls, Message
 from tomewise.evaluate.usages import sum_usages
+from tomewise.language.budget import Budget
 from tomewise.language.cached import CallCache
 from tomewise.language.failures import StopAtFailures
 from tomewise.language.prompts import Prompts
@@ -46,23 +48,27 @@ async def run(
     on_progress: OnProgress | None = None,
     retry_failed: bool = False,
     pool: WorkerPool | None = None,
+    make_budget: Callable[[], Budget] | None = None,
 ) -> Results:
     """Ask what was not asked yet, judge what was not judged yet, and return the rows of this experiment.
 
     `out` stores everything: tomes, rows as they come, every reply of a model. A question that fails is stored as failed
-    and asked again only with `retry_failed`. With a `pool`, its workers build and ask, each one memory at a time.
+    and asked again only with `retry_failed`. With a `pool`, its workers build and ask, each one memory at a time; what
+    `make_budget` makes bounds what they and this process ask of the model. Elsewhere the model has its own budget.
     Raises UsageError, StoreError, Locked (another run writes there), ModelUnavailable when the first questions all fail
     because the model is unavailable (these failures are not stored), and TomewiseError where no worker is left.
     """
     check_design(experiment)
     folder = out / experiment.name()
     journal = find_journal(folder)
-    with journal.open_to_append(), _open_calls(out / "calls.tome", pool) as (calls, desk):
+    with journal.open_to_append(), _open_calls(out / "calls.tome", pool, make_budget) as (calls, desk):
+        if make_budget:
+            experiment = replace(experiment, model=BudgetedAtDesk(experiment.model, desk, HERE))
         paid_once = _pay_once(experiment, calls)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         write_about(folder, describe_experiment(experiment, read_earlier_systems(folder), now))
         groups = _plan_groups(paid_once, journal, retry_failed)
-        workers = GroupsOnWorkers(experiment, pool, desk) if pool else None
+        workers = GroupsOnWorkers(experiment, pool, desk, has_budget=bool(make_budget)) if pool else None
         await _Run(paid_once, journal, out / "tomes", on_progress or (lambda _: None), workers).run_groups(groups)
     return _select_results(experiment, folder)
 
@@ -150,8 +156,10 @@ def _must_judge(judge: Judge, item: Item, row: Row | None, retry_failed: bool) -
 
 
 @contextmanager
-def _open_calls(path: Path, pool: WorkerPool | None) -> Iterator[tuple[CallCache, Any]]:
-    """The replies at a path, and the actor that alone keeps them there when a pool works."""
+def _open_calls(
+    path: Path, pool: WorkerPool | None, make_budget: Callable[[], Budget] | None
+) -> Iterator[tuple[CallCache, Any]]:
+    """The replies at a path, and the actor that alone keeps them, and the budget, when a pool works."""
     store = open_store(path)
     try:
         if pool is None:
@@ -159,7 +167,7 @@ def _open_calls(path: Path, pool: WorkerPool | None) -> Iterator[tuple[CallCache
             return
     finally:
         store.close()
-    desk = pool.start_beside(Desk, path.absolute())  # it works in another folder
+    desk = pool.start_beside(Desk, path.absolute(), make_budget)  # it works in another folder
     yield DeskCalls(desk), desk
 
 

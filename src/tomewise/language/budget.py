@@ -6,15 +6,37 @@ import asyncio
 import math
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tomewise.errors import BudgetExceeded
 from tomewise.language.forwarding import Forwarding
-from tomewise.run import Request, change_run, current_run, meter
+from tomewise.run import Permit, Request, change_run, current_run, meter
 from tomewise.types import LanguageModel, Spent
 
 if TYPE_CHECKING:
     from tomewise.types import In, Out, Role
+
+
+class Account(Permit, Protocol):
+    """Where the spending of a budget is kept: in this process (`Budget`), or in another one."""
+
+    async def check(self) -> None:
+        """Raise `BudgetExceeded` if not even the smallest request would fit."""
+
+    def count(self, spent: Spent) -> None:
+        """Count what an ask has spent that announced no request."""
+
+
+async def ask_within(account: Account, model: LanguageModel, role: Role[In, Out], given: In) -> Out:
+    """Ask the model. Raises `BudgetExceeded` before a request that would exceed a limit of the account."""
+    await account.check()
+    permit = _Ask(account)
+    with meter() as seen, change_run(permits=(*current_run().permits, permit)):
+        try:
+            return await model.ask(role, given)
+        finally:
+            if not permit.announced:
+                account.count(seen.total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +91,17 @@ class Budget:
 
     async def ask(self, model: LanguageModel, role: Role[In, Out], given: In) -> Out:
         """Ask the model. Raises `BudgetExceeded` before a request that would exceed a limit."""
+        return await ask_within(self, model, role, given)
+
+    async def check(self) -> None:
+        """Raise `BudgetExceeded` if not even the smallest request would fit beside what was spent."""
         if excess := self._find_excess(_Amount(calls=1, tokens=1), self._sum_spent()):
             raise BudgetExceeded(excess)
-        permit = _Ask(self)
-        with meter() as seen, change_run(permits=(*current_run().permits, permit)):
-            try:
-                return await model.ask(role, given)
-            finally:
-                if not permit.announced:
-                    with self._lock:
-                        self._spent += seen.total
+
+    def count(self, spent: Spent) -> None:
+        """Count what an ask has spent that announced no request."""
+        with self._lock:
+            self._spent += spent
 
     async def reserve(self, request: Request) -> int:
         """Wait until the request fits and reserve its amount. Raises `BudgetExceeded` if it can never fit.
@@ -193,16 +216,16 @@ class BudgetPerWork(Forwarding):
 class _Ask:
     """The permit of one ask. `announced` says whether the ask has announced a request."""
 
-    def __init__(self, budget: Budget) -> None:
-        self._budget = budget
+    def __init__(self, account: Account) -> None:
+        self._account = account
         self.announced = False
 
     async def reserve(self, request: Request) -> int:
         self.announced = True
-        return await self._budget.reserve(request)
+        return await self._account.reserve(request)
 
     def settle(self, request: Request, spent: Spent) -> None:
-        self._budget.settle(request, spent)
+        self._account.settle(request, spent)
 
 
 def _wake(turn: asyncio.Future[None]) -> None:

@@ -116,6 +116,10 @@ class ChatModel:
         """Whether the temperature is above 0. The default of the provider does not count."""
         return self._temperature is not None and self._temperature > 0
 
+    async def prepare(self) -> None:
+        """Import what asks need, and make the client of the running event loop. Raises ModelUnavailable."""
+        self._find_client()
+
     async def close(self) -> None:
         """Close the connections of the running event loop. A later call opens new ones."""
         client = self._clients.pop(asyncio.get_running_loop(), None)

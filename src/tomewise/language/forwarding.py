@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from tomewise.errors import UsageError
 from tomewise.language.per_role import find_name, find_window
 from tomewise.run import current_run
-from tomewise.types import Closable, LanguageModel, MeasuresReplies, Sampling
+from tomewise.types import Closable, ComputesHere, LanguageModel, MeasuresReplies, Preparable, Sampling
 
 if TYPE_CHECKING:
     from tomewise.types import In, Out, Role
@@ -59,6 +59,16 @@ class Forwarding:
         """As the model; False for a model that does not say."""
         model = self._find(role)
         return isinstance(model, Sampling) and model.samples(role)
+
+    def is_quick(self, role: Role[In, Out]) -> bool:
+        """As the model; False for a model that does not say."""
+        model = self._find(role)
+        return isinstance(model, ComputesHere) and model.is_quick(role)
+
+    async def prepare(self) -> None:
+        """Prepare the model, if it has something to prepare."""
+        if isinstance(self._model, Preparable):
+            await self._model.prepare()
 
     async def close(self) -> None:
         """Close the model, if it has something to close."""
@@ -121,8 +131,17 @@ class ModelPerRole(Forwarding):
         """As the role's model."""
         return await self._find(role).ask(role, given)
 
+    async def prepare(self) -> None:
+        """Prepare every model that has something to prepare, once."""
+        for model in self._list_models():
+            if isinstance(model, Preparable):
+                await model.prepare()
+
     async def close(self) -> None:
         """Close every model that has something to close, once."""
-        for model in {id(model): model for model in (self._model, *self._models.values())}.values():
+        for model in self._list_models():
             if isinstance(model, Closable):
                 await model.close()
+
+    def _list_models(self) -> Iterable[LanguageModel]:
+        return {id(model): model for model in (self._model, *self._models.values())}.values()

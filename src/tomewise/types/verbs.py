@@ -147,6 +147,24 @@ class Sampling(Protocol):
 
 
 @runtime_checkable
+class ComputesHere(Protocol):
+    """A language model that computes its replies in the process that asks. Optional."""
+
+    def is_quick(self, role: Role[In, Out]) -> bool:
+        """Whether an ask of this role is less work than its way to another process, which takes about 2 ms."""
+        ...
+
+
+@runtime_checkable
+class Preparable(Protocol):
+    """A language model that imports or makes much at its first ask. Optional."""
+
+    async def prepare(self) -> None:
+        """Do this now, in the running event loop. Asks nobody anything."""
+        ...
+
+
+@runtime_checkable
 class Closable(Protocol):
     """A language model that holds connections. Optional."""
 

@@ -434,11 +434,11 @@ def test_replies_do_not_wait_for_ever(
     monkeypatch.setattr(postgres_server, "_SETTINGS", postgres_server._SETTINGS.replace("60s", "200ms"))
     store = make("slow")
     asyncio.run(store.calls.keep("k", role="answer", model="m", reply="r"))
-    with psycopg.connect(database) as other:
-        other.execute("UPDATE slow.calls SET reply = 'held'")
+    with psycopg.connect(database) as connection:
+        connection.execute("UPDATE slow.calls SET reply = 'held'")
         with pytest.raises(Locked, match="is being written by another program"):
             asyncio.run(store.calls.keep("k", role="answer", model="m", reply="new"))
-        other.rollback()
+        connection.rollback()
     asyncio.run(store.calls.keep("k", role="answer", model="m", reply="new"))
     assert asyncio.run(store.calls.get("k")) == "new"
 

@@ -19,6 +19,7 @@ from tomewise.errors import StoreError
 from tomewise.store import int8_rows
 from tomewise.store.address import find_place
 from tomewise.store.lookups import read_edges, read_vectors
+from tomewise.store.records import SETTINGS
 from tomewise.store.sql import arrays, postgres, postgres_arrays
 from tomewise.store.sql.mirror import Mirror
 from tomewise.store.sql.row_values import Misfit
@@ -79,9 +80,9 @@ def change_weights(store: SqlStore, weight: float) -> None:
 
 
 def change_vectors(store: SqlStore, text: str) -> None:
-    keys = read_vectors(store, "passages").keys.tolist()
+    keys = read_vectors(store, "passages").keys.tolist()[:1]
     with store.write() as change:
-        change.put_vectors("passages", keys[:1], vectors_of([text]), replace=True)
+        change.put_vectors("passages", keys, vectors_of([text] * len(keys)), replace=True)
 
 
 CHANGES = st.lists(
@@ -224,6 +225,61 @@ def test_old_versions_are_forgotten(
     loads.clear()
     assert_arrays_follow(there)
     assert loads == []
+
+
+def test_a_large_change_leaves_no_marks_and_is_read_anew(
+    machines: Callable[..., SqlStore], database: str, loads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_arrays, "_MOST_MARKS", 9)
+    monkeypatch.setattr(postgres_arrays, "_FORGET_EVERY", 1)
+    here, there = machines("here"), machines("there")
+    fill(here)
+    assert_arrays_follow(there)
+    with psycopg.connect(database, autocommit=True) as connection:
+        for number in range(4):
+            change_weights(here, number / 10)
+            counts = connection.execute("SELECT count(*) FROM shared.gone WHERE space = 'edges/self:words'").fetchone()
+            assert counts == (0,)
+        for number in range(8):
+            change_vectors(here, str(number))
+            counts = connection.execute("SELECT count(*) FROM shared.gone WHERE space = 'vectors/passages'").fetchone()
+            assert counts is not None
+            assert counts[0] <= 9
+    loads.clear()
+    assert_arrays_follow(there)
+    assert loads == ["edges/self:words"]
+
+
+def test_vectors_of_another_width_are_read_anew(machines: Callable[..., SqlStore]) -> None:
+    here, there = machines("here"), machines("there")
+    fill(here)
+    assert_arrays_follow(there)
+    keys = read_vectors(here, "passages").keys.tolist()
+    with here.write() as change:
+        change.put_note(SETTINGS, "dimensions", "2")
+        change.put_vectors("passages", keys, vectors_of([str(key) for key in keys])[:, :2], replace=True)
+    for store in (here, there, machines("there")):
+        assert_arrays_follow(store)
+
+
+def test_two_processes_that_follow_write_the_files_once(
+    machines: Callable[..., SqlStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there, beside = machines("here"), machines("there"), machines("there")
+    fill(here)
+    for store in (there, beside):
+        assert_arrays_follow(store)
+    written: list[int] = []
+    write = Mirror.write
+    monkeypatch.setattr(Mirror, "write", lambda self, *given: (written.append(1), write(self, *given))[1])
+    with there.snapshot() as earlier:
+        assert len(earlier.documents()) == 4
+        add(here, Document(id="d0", text="another text in fog"))
+        for store in (there, beside):
+            assert_arrays_follow(store)
+        assert len(earlier.arrays(["vectors/passages"])["vectors/passages"].keys) == 8
+    assert not written
+    assert_arrays_follow(machines("there"))
 
 
 def test_packed_rows_follow(machines: Callable[..., SqlStore], monkeypatch: pytest.MonkeyPatch) -> None:

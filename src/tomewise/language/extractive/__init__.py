@@ -62,6 +62,16 @@ class ExtractiveModel:
         """Four characters of the input count as one token, whatever the role."""
         return len(given.model_dump_json()) // 4
 
+    def is_quick(self, role: Role[In, Out]) -> bool:
+        """Roles that compare meanings take 25 ms or more, all others at most 2 ms."""
+        from tomewise.language.extractive.plays import find_embedding_play
+
+        return find_embedding_play(role, short_answers=self._short_answers) is None
+
+    async def prepare(self) -> None:
+        """Import the algorithms of all roles."""
+        import tomewise.language.extractive.plays  # noqa: F401
+
     async def measure_reply(self, role: Role[In, Out], given: In) -> int:
         """Output tokens of the reply. Asking costs nothing, so an estimate may ask. Reported to no meter."""
         output = await self._play(role, given, len(given.model_dump_json()))

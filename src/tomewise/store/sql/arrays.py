@@ -66,18 +66,20 @@ class Arrays:
         if not self._dialect.follows_steps:
             return None
         kind, mirror = space.split("/", 1)[0], self._make_mirror(space)
+        width = EDGE if kind == "edges" else _find_dimensions(connection)
         for former in filter(None, (mirror.read(), self._columns.get(space))):
-            width = former.stored_rows.shape[1]
-            changes = self._dialect.load_changes(connection, space, former.version, width)
+            is_same_width = former.stored_rows.shape[1] == width
+            changes = self._dialect.load_changes(connection, space, former.version, width) if is_same_width else None
             if changes is None:
                 continue
             removed, came = changes
             keys, rows = join_blocks(came, width, _NUMBERS[kind])
             _check_rows(kind, rows, connection)
             delta = Delta(keys, rows, removed)
-            with suppress(StoreError, OSError), self._begin_repair():
-                if not self._apply(space, former.version, version, delta):  # they are of a step that was rolled back
-                    changed = former.change(version, delta)
+            with suppress(StoreError, OSError), self._begin_repair() as now:
+                is_done = mirror.has(version) or self._apply(space, former.version, version, delta)
+                if not is_done and read_space_version(now, self._dialect, space) == version:
+                    changed = former.change(version, delta)  # the files are of a step that was rolled back
                     mirror.write(version, changed.keys, changed.rows)
             return mirror.read(version) or former.change(version, delta)
         return None

@@ -1,50 +1,25 @@
 """What one database does otherwise than others. This one keeps a tome in an SQLite file.
 
-What only this file imports is of SQLite too (`database`, `damage`). All else in this folder is shared by databases.
+Of SQLite are also `sqlite_rows`, `database` and `damage`. What names no database in this folder is shared by all.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from functools import cache
 from hashlib import sha256
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from filelock import FileLock, Timeout
 from sqlalchemy import (
-    BindParameter,
-    Column,
-    ColumnElement,
     Connection,
     Engine,
-    Label,
-    LargeBinary,
-    Select,
-    Table,
-    TextClause,
-    bindparam,
-    case,
-    cast,
-    column,
-    desc,
-    func,
-    literal_column,
-    select,
-    table,
-    text,
 )
-from sqlalchemy.dialects.sqlite import dialect as language
-from sqlalchemy.dialects.sqlite import insert
 
 from tomewise.beside import FolderBeside, UnsafeFile
 from tomewise.errors import Locked, StoreError
 from tomewise.store.address import Place
-from tomewise.store.sql.blocks import EDGE, Block, join_blocks
 from tomewise.store.sql.damage import (
     SEQUENCE_CONTRADICTIONS,
     find_contradiction,
@@ -63,51 +38,14 @@ from tomewise.store.sql.database import (
     refuse_newer,
     translate_errors,
 )
-from tomewise.store.sql.mirror import FILE_NAMES, Keys, Rows
-from tomewise.store.sql.row_values import Misfit, decode_plain
-from tomewise.store.sql.schema import LATEST, TABLES, edges, migrate, vectors
-from tomewise.types import Condition, Document
+from tomewise.store.sql.mirror import FILE_NAMES
+from tomewise.store.sql.schema import LATEST, TABLES, migrate
+from tomewise.store.sql.sqlite_rows import SqliteRows
 
 _LOCKS = r"writer\.lock|session-[0-9a-f]{16}\.lock"
-_LARGEST = 2**63 - 1  # of the integers of SQLite
-_BLOCK = 4096  # rows that are read at a time
-_OPERATORS = {sign: sign for sign in ("=", "<", "<=", ">", ">=")}
-
-# The title is a field too, where the metadata has none of that name.
-_TITLED = """CASE documents.title WHEN '' THEN documents.metadata
-ELSE json_insert(documents.metadata, '$.title', documents.title) END"""
-
-# Each value of each field as a row: a list has one row for each item, and JSON keeps true apart from 1.
-_VALUES = f"""FROM json_each({_TITLED}) AS field, json_each(CASE field.type WHEN 'array' THEN field.value
-WHEN 'true' THEN '[true]' WHEN 'false' THEN '[false]' ELSE json_array(field.value) END) AS item
-WHERE field.key = :field"""
-
-_EDGES = "INSERT OR IGNORE INTO edges (space, a, b, weight) VALUES (?, ?, ?, ?)"
-# CROSS JOIN: the pairs come first, each with one look-up in the index. SQLite cannot know how few they are.
-_PAIRS = """
-SELECT edges.key, pair.key FROM json_each(?) AS pair
-CROSS JOIN edges INDEXED BY edges_forward ON edges.space = ? AND edges.a = json_extract(pair.value, '$[0]')
-  AND edges.b = json_extract(pair.value, '$[1]')
-"""
-_WORDS = table("lexical", column("rowid"))
-_SCORE: Label[float] = literal_column("-bm25(lexical)").label("score")
-_SEARCH = (
-    select(_WORDS.c.rowid, _SCORE)
-    .where(text("lexical MATCH :match"))
-    .order_by(desc("score"), _WORDS.c.rowid)
-    .limit(bindparam("most"))
-)
-# With the plus, SQLite tests the keys that match; without it, it would search once for each key within.
-_SEARCH_WITHIN = _SEARCH.where(
-    literal_column("+rowid").in_(select(func.json_each(bindparam("within")).table_valued("value").c.value))
-)
-_HOLDERS = (
-    "SELECT count(*), group_concat(CASE WHEN rowid IN (SELECT value FROM json_each(?)) THEN rowid END) "
-    "FROM lexical WHERE lexical MATCH ?"
-)
 
 
-class SqliteDialect:
+class SqliteDialect(SqliteRows):
     """A tome in one SQLite file, with its caches and locks in a folder beside it."""
 
     follows_steps = False  # every writer changes the files of arrays, and these may come from a stranger
@@ -242,227 +180,8 @@ class SqliteDialect:
         """Close all connections; in a fork, they belong to the parent process."""
         self._engine.dispose(close=not forked)
 
-    # ------------------------------------------------------------ expressions
-
-    @staticmethod
-    def field(fields: ColumnElement[Any], name: str) -> ColumnElement[Any]:
-        """One text of a JSON object; empty for an object without this field, and for no object."""
-        text = func.coalesce(func.json_extract(fields, f"$.{name}", type_=None), "")
-        return case((func.json_valid(fields) == 1, text), else_="")
-
-    @staticmethod
-    def count_bytes(text: ColumnElement[str]) -> ColumnElement[int]:
-        """How many bytes a text takes."""
-        return func.length(cast(text, LargeBinary))
-
-    @staticmethod
-    def passes(condition: Condition) -> TextClause:
-        """A test of one field of a document. Values of another kind are unequal, and neither less nor greater."""
-        value = condition.value
-        if isinstance(value, bool):
-            kinds = "('true', 'false')"
-        else:
-            kinds = "('text')" if isinstance(value, str) else "('integer', 'real')"
-        if isinstance(value, int) and abs(value) > _LARGEST:
-            value = float(value)
-        operator = _OPERATORS.get(condition.operator)  # so that nothing but an operator gets into the statement
-        test = f"item.type IN {kinds} AND item.value {operator or '='} :value"
-        query = f"EXISTS (SELECT 1 {_VALUES} AND {test if operator else f'NOT ({test})'})"
-        values = {"field": condition.field, "value": value}
-        bound: list[BindParameter[Any]] = [bindparam(name, each, unique=True) for name, each in values.items()]
-        return text(query).bindparams(*bound)
-
-    # ------------------------------------------------------------ rows
-
-    @staticmethod
-    def fetch(connection: Connection, query: Select[Any], **values: Any) -> Iterator[tuple[Any, ...]]:
-        """The rows of a query that a module keeps, with these values; a list is for `bind_list`. Raises Misfit.
-
-        They come from the driver: SQLAlchemy needs many times as long for a small query as the database does.
-        """
-        _, _, decoders = _compile(query)
-        for row in _run(connection, query, values):
-            yield tuple([decode(value, None) for decode, value in zip(decoders, row, strict=True)])
-
-    @staticmethod
-    def fetch_bare(connection: Connection, query: Select[Any], **values: Any) -> Iterator[Any]:
-        """As `fetch`, but no value is checked, and the rows are read one by one."""
-        return iter(_run(connection, query, values))
-
-    @staticmethod
-    def check_document(document: Document) -> None:
-        """Any document can be stored in SQLite."""
-
-    @staticmethod
-    def upsert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Insert rows, or give those that have the same primary key these values."""
-        statement = insert(table)
-        fresh = {each.name: statement.excluded[each.name] for each in table.c if not each.primary_key}
-        connection.execute(statement.on_conflict_do_update(index_elements=list(table.primary_key), set_=fresh), rows)
-
-    @staticmethod
-    def insert_new(connection: Connection, table: Table, query: Select[Any]) -> None:
-        """Insert the rows of a query, except for those that are there."""
-        connection.execute(insert(table).from_select(list(query.selected_columns), query).on_conflict_do_nothing())
-
-    @staticmethod
-    def find_new_keys(connection: Connection, table: Table, count: int) -> list[int]:
-        """Ascending keys for so many rows, which no row ever had."""
-        last = _read_last_key(connection, table.name)
-        return list(range(last + 1, last + 1 + count))
-
-    @staticmethod
-    def insert_rows(connection: Connection, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Insert many rows with all columns in their order."""
-        SqliteDialect.insert_values(connection, table.name, table.c.keys(), rows)
-
-    @staticmethod
-    def insert_values(
-        connection: Connection, table: str, names: Sequence[str], rows: Sequence[tuple[Any, ...]]
-    ) -> None:
-        """Insert many rows with these columns. Raises StoreError, ValueError for a value that no column can have."""
-        if rows:
-            listed = ", ".join(f'"{name}"' for name in names)
-            query = f'INSERT INTO "{table}" ({listed}) VALUES ({", ".join("?" * len(names))})'
-            connection.exec_driver_sql(query, list(rows))
-
-    @staticmethod
-    def insert_vectors(connection: Connection, space: str, keys: Keys, rows: Rows) -> None:
-        """Insert vectors (n, d) of float32 under these keys."""
-        values = [(space, key, row.tobytes()) for key, row in zip(keys.tolist(), rows, strict=True)]
-        SqliteDialect.insert_rows(connection, vectors, values)
-
-    @staticmethod
-    def insert_missing_edges(connection: Connection, space: str, a: Keys, b: Keys, weights: Rows) -> tuple[Keys, Rows]:
-        """Insert the edges between these nodes that are missing; of equal ones the first counts. Returns these."""
-        last = _read_last_key(connection, edges.name)
-        rows = list(zip(repeat(space, len(a)), a.tolist(), b.tolist(), weights.tolist(), strict=True))
-        connection.exec_driver_sql(_EDGES, rows)
-        return join_blocks(SqliteDialect.load_edges(connection, space, last), EDGE, np.float64)
-
-    @staticmethod
-    def find_edges(connection: Connection, space: str, pairs: Keys) -> tuple[Keys, Keys]:
-        """The keys of the edges between these pairs of node keys (n, 2), and for each of them the row of its pair.
-
-        A pair without an edge is left out.
-        """
-        values = json.dumps(np.asarray(pairs, np.int64).reshape(-1, 2).tolist())
-        found = connection.exec_driver_sql(_PAIRS, (values, space)).all()
-        table = np.array([tuple(row) for row in found], np.int64).reshape(-1, 2)
-        return table[:, 0], table[:, 1]
-
-    @staticmethod
-    def set_weights(connection: Connection, keys: Keys, weights: Rows) -> None:
-        """Give the edges under these keys other weights."""
-        rows = list(zip(weights.tolist(), keys.tolist(), strict=True))
-        if rows:
-            connection.exec_driver_sql("UPDATE edges SET weight = ? WHERE key = ?", rows)
-
-    @staticmethod
-    def load_edges(connection: Connection, space: str, last: int = 0) -> Iterator[Block]:
-        """The edges of a space with keys above `last` in blocks: keys, and rows of a, b and weight. Raises Misfit."""
-        query = "SELECT key, a, b, weight FROM edges WHERE space = ? AND key > ? ORDER BY key"
-        for rows in _read_blocks(connection, query, (space, last)):
-            with decode_plain("edges"):
-                table = np.fromiter(rows, np.dtype((np.float64, 1 + EDGE)), len(rows))
-            yield table[:, 0].astype(np.int64), table[:, 1:]
-
-    @staticmethod
-    def load_vectors(connection: Connection, space: str, width: int) -> Iterator[Block]:
-        """The vectors of a space in blocks: keys, and rows of float32. Raises Misfit for one of another width."""
-        query = "SELECT key, vector FROM vectors WHERE space = ? ORDER BY key"
-        for rows in _read_blocks(connection, query, (space,)):
-            keys, values = zip(*rows, strict=True)
-            if not all(type(key) is int for key in keys) or not all(type(value) is bytes for value in values):
-                raise Misfit("vectors", "a row without a key or a vector")
-            if any(len(value) != 4 * width for value in values):
-                raise Misfit("vectors", f"a vector that has not {width} numbers")
-            yield np.array(keys, np.int64), np.frombuffer(b"".join(values), np.float32).reshape(-1, width)
-
-    @staticmethod
-    def load_changes(connection: Connection, space: str, version: int, width: int) -> None:
-        """Nothing is known of earlier versions."""
-
-    @staticmethod
-    def read_names(connection: Connection, names: Column[str]) -> list[str]:
-        """All values of a column, sorted. What is not text is left out: nobody can ask for it."""
-        query = f"SELECT CAST({names.name} AS BLOB) FROM {names.table} WHERE typeof({names.name}) = 'text' ORDER BY 1"
-        found = [name for (name,) in connection.exec_driver_sql(query)]
-        return [text for name in found if (text := name.decode(errors="replace")).encode() == name]
-
-    # ------------------------------------------------------------ words
-
-    @staticmethod
-    def index_words(connection: Connection, rows: Sequence[tuple[int, str]]) -> None:
-        """Index texts under node keys."""
-        if rows:
-            connection.exec_driver_sql("INSERT INTO lexical (rowid, text) VALUES (?, ?)", list(rows))
-
-    @staticmethod
-    def forget_words(connection: Connection, rows: Sequence[tuple[int, str]]) -> None:
-        """Remove texts from the index. It does not store texts, so `rows` must be exactly what was indexed."""
-        if rows:
-            query = "INSERT INTO lexical (lexical, rowid, text) VALUES ('delete', ?, ?)"
-            connection.exec_driver_sql(query, list(rows))
-
-    @staticmethod
-    def search_words(
-        connection: Connection, words: Sequence[str], limit: int, within: Keys | None
-    ) -> list[tuple[int, float]]:
-        """The best node keys, all or those within, that hold one of the words, with BM25 scores; higher is better."""
-        query, keys = (_SEARCH, None) if within is None else (_SEARCH_WITHIN, within.tolist())
-        match = " OR ".join(f'"{word}"' for word in words)
-        found = SqliteDialect.fetch(connection, query, match=match, most=limit, within=keys)
-        return [(int(key), float(score)) for key, score in found]
-
-    @staticmethod
-    def find_holders(connection: Connection, phrase: str, among: Keys) -> tuple[int, Keys]:
-        """The number of texts that hold these words side by side, and those of `among` that do, ascending."""
-        keys = json.dumps(among.tolist())
-        count, holders = connection.exec_driver_sql(_HOLDERS, (keys, f'"{phrase}"')).one()
-        return int(count), np.sort(np.array(holders.split(",") if holders else [], np.int64))
-
 
 def _name_lock(name: str) -> str:
     """The file of a lock: `writer.lock`, and of a name with more words the first word and a digest of the others."""
     first, _, others = name.partition(" ")
     return f"{first}-{sha256(others.encode()).hexdigest()[:16]}.lock" if others else f"{first}.lock"
-
-
-def _read_last_key(connection: Connection, table: str) -> int:
-    # The sequence does not go back after deletions, so a key is never used twice.
-    query = f"SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = ?), 0), coalesce(max(key), 0) FROM {table}"
-    last, used = connection.exec_driver_sql(query, (table,)).one()
-    if type(last) is not int or last < used:
-        raise Misfit(table, "no last key in the table sqlite_sequence")
-    return last
-
-
-@cache
-def _compile(query: Select[Any]) -> tuple[str, list[tuple[str, Any]], list[Callable[[Any, Any], Any]]]:
-    """A query as text, the name and value of each of its parameters, and what decodes each column."""
-    compiled: Any = query.compile(dialect=language(paramstyle="qmark"), compile_kwargs={"render_postcompile": True})
-    values = compiled.params
-    types: list[Any] = [each.type for each in query.selected_columns]
-    decoders = [getattr(each, "process_result_value", _keep_value) for each in types]
-    return str(compiled), [(name, values[name]) for name in compiled.positiontup or ()], decoders
-
-
-def _keep_value(value: Any, _: Any) -> Any:
-    return value
-
-
-def _run(connection: Connection, query: Select[Any], values: Mapping[str, Any]) -> Any:
-    statement, parameters, _ = _compile(query)
-    encoded = {name: json.dumps(each, default=int) if type(each) is list else each for name, each in values.items()}
-    if not connection.in_transaction():
-        connection.begin()
-    driver: Any = connection.connection.driver_connection
-    return driver.execute(statement, [encoded.get(name, value) for name, value in parameters])
-
-
-def _read_blocks(connection: Connection, query: str, values: tuple[Any, ...]) -> Iterator[list[Any]]:
-    # Rows of the driver: for a million rows, those of SQLAlchemy take ten times as long.
-    cursor: Any = connection.exec_driver_sql(query, values).cursor
-    while rows := cursor.fetchmany(_BLOCK):
-        yield rows

@@ -18,8 +18,8 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import StaticPool
 
 from tomewise.beside import FolderBeside
-from tomewise.store.sql.dialect import SqliteDialect
 from tomewise.store.sql.mirror import Keys
+from tomewise.store.sql.sqlite_rows import SqliteRows
 
 FILE = "words.sqlite"
 FILE_NAMES = r"words\.sqlite(?:-journal)?"
@@ -44,11 +44,11 @@ class LocalWords:
 
     def search(self, source: Source, words: Sequence[str], limit: int, within: Keys | None) -> list[tuple[int, float]]:
         """The best keys that hold one of the words, with their BM25 scores over all passages."""
-        return self._ask(source, lambda connection: SqliteDialect.search_words(connection, words, limit, within))
+        return self._ask(source, lambda connection: SqliteRows.search_words(connection, words, limit, within))
 
     def find_holders(self, source: Source, phrase: str, among: Keys) -> tuple[int, Keys]:
         """How many passages hold these words side by side, and those of `among` that do."""
-        return self._ask(source, lambda connection: SqliteDialect.find_holders(connection, phrase, among))
+        return self._ask(source, lambda connection: SqliteRows.find_holders(connection, phrase, among))
 
     def close(self) -> None:
         """Close the file."""
@@ -141,7 +141,7 @@ def _bring_up(connection: Connection, source: Source) -> None:
     missing = sorted(key for key, stamp in wanted.items() if known.get(key) != stamp)
     for start in range(0, len(missing), _BATCH):
         keys = missing[start : start + _BATCH]
-        SqliteDialect.index_words(connection, list(read_texts(keys)))
+        SqliteRows.index_words(connection, list(read_texts(keys)))
         connection.exec_driver_sql("INSERT INTO stamps VALUES (?, ?)", [(key, wanted[key]) for key in keys])
     connection.exec_driver_sql("DELETE FROM mark")
     connection.exec_driver_sql("INSERT INTO mark (words) VALUES (?)", (mark,))

@@ -2,87 +2,44 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
-import numpy as np
 import psycopg
 from filelock import FileLock, Timeout
 from psycopg import sql
 from sqlalchemy import (
-    BindParameter,
-    Column,
-    ColumnElement,
     Connection,
     Engine,
-    Select,
-    Table,
-    TextClause,
-    bindparam,
-    cast,
-    func,
     select,
-    text,
 )
-from sqlalchemy.dialects.postgresql import JSONB, insert
 
 from tomewise.beside import FolderBeside
-from tomewise.errors import Locked, ReadingError, StoreError
+from tomewise.errors import Locked, StoreError
 from tomewise.settings import find_cache_folder
 from tomewise.store.address import DatabaseAddress, Place
 from tomewise.store.records import PASSAGES
 from tomewise.store.sql import postgres_server
-from tomewise.store.sql.blocks import Block
 from tomewise.store.sql.damage import Contradictions, describe_damage, find_contradiction, find_misfit_row
 from tomewise.store.sql.lists import bind_keys
 from tomewise.store.sql.local_words import FILE_NAMES as WORDS_NAMES
 from tomewise.store.sql.local_words import LocalWords, Source
-from tomewise.store.sql.mirror import FILE_NAMES, Keys, Rows
+from tomewise.store.sql.mirror import FILE_NAMES, Keys
 from tomewise.store.sql.near_rows import NearRows
 from tomewise.store.sql.node_rows import join_indexed_text
 from tomewise.store.sql.postgres_arrays import (
     Deltas,
-    find_removed,
-    find_step,
-    load_edges,
-    load_vectors,
     record_step,
-    write_columns,
 )
-from tomewise.store.sql.row_values import RESTORE, STREAMED, Misfit, RowNumber, RowVector, RowWhole, encode_json
-from tomewise.store.sql.schema import LATEST, TABLES, documents, nodes, traces
+from tomewise.store.sql.postgres_rows import PostgresRows
+from tomewise.store.sql.row_values import RESTORE, STREAMED, Misfit
+from tomewise.store.sql.schema import LATEST, TABLES, documents, nodes
 from tomewise.store.sql.turn import find_driver, find_turn, take_turn
-from tomewise.types import Condition, Document
 
 _LOCK = "files.lock"
 _LOCK_SECONDS = 3.0
 _MANY = 5_000  # rows after which the planner must learn what the tables hold
-_OPERATORS = {sign: sign for sign in ("=", "<", "<=", ">", ">=")}
-_KINDS: tuple[tuple[type, str], ...] = ((RowWhole, "int8"), (RowNumber, "float8"), (RowVector, "bytea"))
-_TYPES = {
-    (table.name, column.name): next((name for kind, name in _KINDS if isinstance(column.type, kind)), "text")
-    for table in TABLES.tables.values()
-    for column in table.c
-}
-_PAIRS = """
-SELECT string_agg(int8send(edges.key) || int8send(pair.at - 1), '')
-FROM unnest(%s::bigint[], %s::bigint[]) WITH ORDINALITY AS pair (a, b, at)
-JOIN edges ON edges.a = pair.a AND edges.space = %s AND edges.b = pair.b
-"""
-_WEIGHTS = """
-UPDATE edges SET weight = given.weight, step = current_setting('tomewise.step')::bigint
-FROM unnest(%s::bigint[], %s::float8[]) AS given (key, weight) WHERE edges.key = given.key
-"""
-# Each value of each field as a row: a list has one row for each item. The title is a field too, where the metadata has
-# none of that name.
-_VALUES = """FROM jsonb_each(CASE documents.title WHEN '' THEN documents.metadata::jsonb
-ELSE jsonb_build_object('title', documents.title) || documents.metadata::jsonb END) AS field,
-LATERAL jsonb_array_elements(CASE jsonb_typeof(field.value) WHEN 'array' THEN field.value
-ELSE jsonb_build_array(field.value) END) AS item WHERE field.key = :field"""
-_LARGEST = 2**63 - 1
-_LARGEST_FLOAT = sys.float_info.max
 # What the indexed text of a passage depends on, as a number; its id is a digest of its own text.
 _STAMPS = """
 SELECT nodes.key, hashtextextended(concat_ws(chr(31), nodes.id, nodes.data, documents.title), 0)
@@ -95,7 +52,7 @@ _TEXTS = (
 )
 
 
-class PostgresDialect:
+class PostgresDialect(PostgresRows):
     """A tome in a schema of PostgreSQL, with the caches of its arrays and words in the user's cache folder."""
 
     follows_steps = True  # files of arrays may lag; they lie in the user's own folder, so their version says enough
@@ -340,180 +297,6 @@ class PostgresDialect:
         self._engine.dispose(close=not forked)
         if not forked:
             self._words.close()
-
-    # ------------------------------------------------------------ expressions
-
-    @staticmethod
-    def field(fields: ColumnElement[Any], name: str) -> ColumnElement[Any]:
-        """One text of a JSON object; empty for an object without this field."""
-        return func.coalesce(func.jsonb_extract_path_text(cast(fields, JSONB), name), "")
-
-    @staticmethod
-    def count_bytes(text: ColumnElement[str]) -> ColumnElement[int]:
-        """How many bytes a text takes."""
-        return func.octet_length(text)
-
-    @staticmethod
-    def passes(condition: Condition) -> TextClause:
-        """A test of one field of a document. Values of another kind are unequal, and neither less nor greater."""
-        value = condition.value
-        if isinstance(value, int) and not isinstance(value, bool) and abs(value) > _LARGEST:
-            value = float(value)
-        if isinstance(value, bool):
-            kind, item, given = "boolean", "(item.value #>> '{}')::boolean", "CAST(:value AS boolean)"
-        elif isinstance(value, str):
-            kind, item, given = "string", "(item.value #>> '{}') COLLATE \"C\"", "CAST(:value AS text)"
-        else:
-            number = "numeric" if isinstance(value, int) else "float8"
-            kind, item, given = "number", f"(item.value #>> '{{}}')::{number}", f"CAST(:value AS {number})"
-        operator = _OPERATORS.get(condition.operator)  # so that nothing but an operator gets into the statement
-        # CASE, because AND may be tested in any order, and no other kind can be read as this one.
-        test = f"CASE jsonb_typeof(item.value) WHEN '{kind}' THEN {item} {operator or '='} {given} ELSE false END"
-        query = f"EXISTS (SELECT 1 {_VALUES} AND {test if operator else f'NOT {test}'})".replace("::", r"\:\:")
-        values = {"field": condition.field, "value": value}
-        bound: list[BindParameter[Any]] = [bindparam(name, each, unique=True) for name, each in values.items()]
-        return text(query).bindparams(*bound)
-
-    # ------------------------------------------------------------ rows
-
-    @staticmethod
-    def fetch(connection: Connection, query: Select[Any], **values: Any) -> Iterator[tuple[Any, ...]]:
-        """The rows of a query that a module keeps, with these values. Raises Misfit."""
-        return (tuple(row) for row in connection.execute(query, values))
-
-    @staticmethod
-    def fetch_bare(connection: Connection, query: Select[Any], **values: Any) -> Iterator[Any]:
-        """As `fetch`, but no value is checked."""
-        cursor: Any = connection.execute(query, values).cursor
-        return iter(cursor)
-
-    @staticmethod
-    def check_document(document: Document) -> None:
-        """Raise ReadingError for a document that PostgreSQL cannot store."""
-        stated = document.id, document.title, document.source, document.text
-        if any("\0" in each for each in stated) or "\\u0000" in encode_json(document.metadata):
-            raise ReadingError(
-                f"{document.id!r} holds a NUL character, which PostgreSQL does not take: take it out of the file"
-            )
-        for name, value in document.metadata.items():
-            items = [value] if isinstance(value, str | int | float) else value
-            if not all(isinstance(item, str) or abs(item) <= _LARGEST_FLOAT for item in items):  # NaN is not either
-                raise ReadingError(f"{document.id!r} holds no finite number as its {name!a}: take it out of the file")
-
-    @staticmethod
-    def upsert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Insert rows, or give those that have the same primary key these values."""
-        statement = insert(table)
-        fresh = {each.name: statement.excluded[each.name] for each in table.c if not each.primary_key}
-        keys = [each.name for each in table.primary_key]
-        # In one order everywhere, so that two transactions that write the same rows do not wait for each other.
-        ordered = sorted(rows, key=lambda row: [row[key] for key in keys])
-        connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=fresh), ordered)
-
-    @staticmethod
-    def insert_new(connection: Connection, table: Table, query: Select[Any]) -> None:
-        """Insert the rows of a query, except for those that are there."""
-        connection.execute(insert(table).from_select(list(query.selected_columns), query).on_conflict_do_nothing())
-
-    @staticmethod
-    def find_new_keys(connection: Connection, table: Table, count: int) -> list[int]:
-        """Ascending keys for so many rows, which no row ever had."""
-        if table is not traces:
-            return list(find_turn(connection).take_keys(connection, table.name, count))
-        # Traces are written by several at a time, each outside of a turn.
-        query = "UPDATE last_keys SET seq = seq + %s WHERE name = %s RETURNING seq"
-        last = int(connection.exec_driver_sql(query, (count, table.name)).scalar_one())
-        return list(range(last - count + 1, last + 1))
-
-    @staticmethod
-    def insert_rows(connection: Connection, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Insert many rows with all columns in their order."""
-        PostgresDialect.insert_values(connection, table.name, table.c.keys(), rows)
-
-    @staticmethod
-    def insert_values(
-        connection: Connection, table: str, names: Sequence[str], rows: Sequence[tuple[Any, ...]]
-    ) -> None:
-        """Insert many rows with these columns. Raises StoreError, ValueError for a value that no column can have."""
-        if not rows:
-            return
-        listed = sql.SQL(", ").join(map(sql.Identifier, names))
-        statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(sql.Identifier(table), listed)
-        try:
-            with find_driver(connection).cursor() as cursor, cursor.copy(statement) as copy:
-                copy.set_types([_TYPES[table, name] for name in names])
-                for row in rows:
-                    copy.write_row(row)
-        except (psycopg.DataError, psycopg.IntegrityError, TypeError) as error:  # TypeError: from the driver
-            if "NUL" in str(error):
-                raise StoreError("a text holds a NUL character, which PostgreSQL does not take: take it out") from None
-            raise ValueError(str(error)) from error
-
-    @staticmethod
-    def insert_vectors(connection: Connection, space: str, keys: Keys, rows: Rows) -> None:
-        """Insert vectors (n, d) of float32 under these keys."""
-        write_columns(connection, "vectors", {"space": space, "key": keys, "vector": rows})
-
-    @staticmethod
-    def insert_missing_edges(connection: Connection, space: str, a: Keys, b: Keys, weights: Rows) -> tuple[Keys, Rows]:
-        """Insert the edges between these nodes that are missing; of equal ones the first counts. Returns these."""
-        order = np.lexsort((b, a))  # which keeps equal ones in their order
-        is_again = np.zeros(len(order), bool)
-        is_again[order[1:]] = (a[order[1:]] == a[order[:-1]]) & (b[order[1:]] == b[order[:-1]])
-        _, known = PostgresDialect.find_edges(connection, space, np.column_stack((a, b)))
-        is_again[known] = True
-        a, b, weights = a[~is_again], b[~is_again], weights[~is_again].astype(np.float64)
-        keys = np.array(find_turn(connection).take_keys(connection, "edges", len(a)), np.int64)
-        if len(keys):
-            write_columns(connection, "edges", {"key": keys, "space": space, "a": a, "b": b, "weight": weights})
-        return keys, np.column_stack((a, b, weights))
-
-    @staticmethod
-    def find_edges(connection: Connection, space: str, pairs: Keys) -> tuple[Keys, Keys]:
-        """The keys of the edges between these pairs of node keys (n, 2), and for each of them the row of its pair.
-
-        A pair without an edge is left out.
-        """
-        ends = np.asarray(pairs, np.int64).reshape(-1, 2)
-        found = connection.exec_driver_sql(_PAIRS, (ends[:, 0], ends[:, 1], space)).scalar()
-        table = np.frombuffer(found or b"", ">i8").astype(np.int64).reshape(-1, 2)
-        return table[:, 0], table[:, 1]
-
-    @staticmethod
-    def set_weights(connection: Connection, keys: Keys, weights: Rows) -> None:
-        """Give the edges under these keys other weights."""
-        if len(keys):
-            connection.exec_driver_sql(_WEIGHTS, (keys, weights))
-
-    @staticmethod
-    def load_edges(connection: Connection, space: str) -> Iterator[Block]:
-        """The edges of a space in blocks: keys, and rows of a, b and weight. Raises Misfit."""
-        return load_edges(connection, space)
-
-    @staticmethod
-    def load_vectors(connection: Connection, space: str, width: int) -> Iterator[Block]:
-        """The vectors of a space in blocks: keys, and rows of float32. Raises Misfit for one of another width."""
-        return load_vectors(connection, space, width)
-
-    @staticmethod
-    def load_changes(
-        connection: Connection, space: str, version: int, width: int
-    ) -> tuple[Keys, Iterator[Block]] | None:
-        """The keys of the rows of a space that went since this version, and those that came; None if it is not known.
-
-        `space` is `vectors/NAME` or `edges/NAME`, `width` that of the vectors.
-        """
-        step = find_step(connection, space, version)
-        if step is None:
-            return None
-        kind, name = space.split("/", 1)
-        came = load_vectors(connection, name, width, step) if kind == "vectors" else load_edges(connection, name, step)
-        return find_removed(connection, space, step), came
-
-    @staticmethod
-    def read_names(connection: Connection, names: Column[str]) -> list[str]:
-        """All values of a column, sorted."""
-        return list(connection.scalars(select(names).order_by(names)))
 
     # ------------------------------------------------------------ words, which stay on this machine
 

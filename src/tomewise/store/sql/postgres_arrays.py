@@ -30,11 +30,12 @@ Deltas = Mapping[str, tuple[int, int, Delta]]
 _PAGE_BYTES = 1 << 18  # that one statement reads: more take longer in all
 _WRITE_BYTES = 4 << 20  # that are sent at a time
 _MOST_VERSIONS = 256  # of a space that are known; what went before the oldest of them is forgotten
+_MOST_MARKS = 100_000  # of a space: a mirror that would have to read more is read anew
 _FORGET_EVERY = 64  # steps
 _LAST = 2**63 - 1  # of all keys
 _SIGNATURE = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 _TRAILER = b"\xff\xff"
-_ARRAYS = {"l": "int8[]", "d": "float8[]"}  # by the character of the type of numbers
+_ELEMENTS = {"i": "int8", "f": "float8"}  # by the kind of numbers of 64 bits
 
 # Pages of a space in the order of steps and keys. Numbers are sent as bytes, which PostgreSQL joins much faster than
 # the driver takes rows.
@@ -49,13 +50,13 @@ _PAGES = {
     ),
 }
 _STEP = "SELECT step FROM versions WHERE space = %s AND version = %s"
-_GONE = "SELECT string_agg(int8send(key), '') FROM gone WHERE space = %s AND step > %s"
+_GONE = "SELECT string_agg(DISTINCT int8send(key), '') FROM gone WHERE space = %s AND step > %s"
 _FORGET = """
-WITH kept AS (
-  SELECT space, min(step) AS step FROM (
-    SELECT space, step, row_number() OVER (PARTITION BY space ORDER BY step DESC) AS age FROM versions
-  ) AS known WHERE age <= %s GROUP BY space
-), forgotten AS (DELETE FROM versions USING kept WHERE versions.space = kept.space AND versions.step < kept.step)
+WITH counted AS (SELECT space, step, count(*) AS marks FROM gone GROUP BY space, step), known AS (
+  SELECT space, step, row_number() OVER (PARTITION BY space ORDER BY step DESC) AS age, (SELECT coalesce(sum(marks), 0)
+    FROM counted WHERE counted.space = versions.space AND counted.step > versions.step) AS marks FROM versions
+), kept AS (SELECT space, min(step) AS step FROM known WHERE age <= %s AND marks <= %s GROUP BY space),
+forgotten AS (DELETE FROM versions USING kept WHERE versions.space = kept.space AND versions.step < kept.step)
 DELETE FROM gone USING kept WHERE gone.space = kept.space AND gone.step <= kept.step
 """
 
@@ -65,16 +66,16 @@ class ArrayDumper(Dumper):
 
     format = Format.BINARY
 
-    def __init__(self, cls: type, context: AdaptContext | None = None, code: str = "l") -> None:
+    def __init__(self, cls: type, context: AdaptContext | None = None, kind: str = "i") -> None:
         super().__init__(cls, context)
-        element = psycopg.adapters.types[_ARRAYS[code].removesuffix("[]")]
+        element = psycopg.adapters.types[_ELEMENTS[kind]]
         self.oid, self._element = element.array_oid, element.oid
 
     def get_key(self, obj: NDArray[Any], format: Any) -> Any:
-        return self.cls, obj.dtype.char
+        return self.cls, obj.dtype.kind
 
     def upgrade(self, obj: NDArray[Any], format: Any) -> ArrayDumper:
-        return ArrayDumper(self.cls, None, obj.dtype.char)
+        return ArrayDumper(self.cls, None, obj.dtype.kind)
 
     def dump(self, obj: NDArray[Any]) -> bytes:
         items = np.empty(len(obj), [("size", ">i4"), ("value", obj.dtype.newbyteorder(">"))])
@@ -135,12 +136,15 @@ def record_step(connection: Connection, deltas: Deltas) -> None:
     turn = find_turn(connection)
     turn.changes_arrays = True
     for space, (_, version, delta) in deltas.items():
-        connection.exec_driver_sql("INSERT INTO versions VALUES (%s, %s, %s)", (space, version, turn.step))
-        if len(delta.removed):
+        if len(delta.removed) > _MOST_MARKS:
+            for table in ("versions", "gone"):
+                connection.exec_driver_sql(f"DELETE FROM {table} WHERE space = %s", (space,))
+        elif len(delta.removed):
             steps = np.full(len(delta.removed), turn.step, np.int64)
             write_columns(connection, "gone", {"space": space, "key": delta.removed, "step": steps})
+        connection.exec_driver_sql("INSERT INTO versions VALUES (%s, %s, %s)", (space, version, turn.step))
     if turn.step % _FORGET_EVERY == 0:
-        connection.exec_driver_sql(_FORGET, (_MOST_VERSIONS,))
+        connection.exec_driver_sql(_FORGET, (_MOST_VERSIONS, _MOST_MARKS))
 
 
 def write_columns(connection: Connection, table: str, columns: Mapping[str, str | NDArray[Any]]) -> None:

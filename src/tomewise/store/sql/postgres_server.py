@@ -43,6 +43,7 @@ _TRAPS = r"""
 SELECT c.relname, pg_get_userbyid(n.nspowner) FROM pg_namespace n JOIN pg_class c ON c.relnamespace = n.oid
 WHERE n.nspname = current_schema() AND (c.relname = ANY(%s) OR c.relname LIKE 'near\_%%' AND c.relkind <> 'i')
   AND (c.relkind <> 'r' OR c.relhastriggers OR c.relhasrules
+  OR c.relhassubclass
   OR EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = c.oid AND k.contype NOT IN ('p', 'u', 'n'))
   OR EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND (i.indexprs IS NOT NULL
     OR pg_get_expr(i.indpred, i.indrelid) <> '(document IS NOT NULL)'))
@@ -60,10 +61,6 @@ WHERE t.typnamespace = to_regnamespace(quote_ident(current_schema())) AND t.typt
 LIMIT 1
 """
 
-_WRITABLE = """
-SELECT string_agg(quote_ident(c.relname), ', ') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE n.nspname = current_schema() AND c.relkind = 'r' AND has_table_privilege(c.oid, 'INSERT')
-"""
 
 # The same tables as in a file, see `schema`, and for `step`, `versions` and `gone` see `postgres_arrays`. Texts are
 # compared byte by byte, as SQLite does, whatever the locale.
@@ -106,6 +103,7 @@ CREATE TABLE sessions (name text COLLATE "C" PRIMARY KEY, record text COLLATE "C
 INSERT INTO last_keys VALUES ('documents', 0), ('edges', 0), ('nodes', 0), ('traces', 0);
 """
 _NAMES = tuple(re.findall(r"CREATE TABLE (\w+)", _TABLES))
+_APPENDED = "calls", "traces", "last_keys"  # beside any writer
 _FORMAT = 6  # of these tables, as `schema.MIGRATIONS` counts; a later one is reached by statements that are added here
 assert _FORMAT == LATEST, "tables in PostgreSQL need the change of the last migration too"
 
@@ -223,11 +221,11 @@ def check_format(connection: Connection, address: DatabaseAddress) -> None:
 
 
 def _read_marks(connection: Connection, address: DatabaseAddress, is_read_only: bool) -> Marks:
+    may_write, owner_is_other = connection.exec_driver_sql(_RIGHTS).one()
+    if owner_is_other:  # before anything is read from its tables
+        refuse_traps(connection, address)
     check_format(connection, address)
     identity = connection.exec_driver_sql("SELECT value FROM meta WHERE key = 'identity'").scalar()
-    may_write, owner_is_other = connection.exec_driver_sql(_RIGHTS).one()
-    if owner_is_other:
-        refuse_traps(connection, address)
     return Marks(str(identity), is_read_only or not may_write, owner_is_other)
 
 
@@ -280,8 +278,8 @@ def write(
             elif not connection.exec_driver_sql("SELECT pg_try_advisory_xact_lock(%s)", (key,)).scalar_one():
                 raise Locked(f"{address} is being written by another program: try again when it has finished")
         if is_strange:
-            if names := connection.exec_driver_sql(_WRITABLE).scalar():  # as writing does: nobody can alter them then
-                connection.exec_driver_sql(f"LOCK TABLE {names.replace('%', '%%')} IN ROW EXCLUSIVE MODE")
+            names = _NAMES if alone else _APPENDED  # locked as writing locks them: nobody can alter them then
+            connection.exec_driver_sql(f"LOCK TABLE {', '.join(names)} IN ROW EXCLUSIVE MODE")
             refuse_traps(connection, address)
         yield connection
 

@@ -1,0 +1,115 @@
+"""The budget at the desk: what a dead worker had reserved comes free, and what waits can be given up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tomewise.cluster.pool_worker import Failed
+from tomewise.errors import BudgetExceeded
+from tomewise.evaluate.shared_desk import BudgetedAtDesk, Desk
+from tomewise.language import roles
+from tomewise.language.budget import Budget
+from tomewise.language.extractive import ExtractiveModel
+from tomewise.language.usage import announce_request
+from tomewise.run import Request
+from tomewise.testing import HashEmbedder
+from tomewise.types import Spent
+
+REQUEST = Request(100, 50, lambda tokens_in, tokens_out: 0.0)
+SPENT = Spent(calls=1, input_tokens=100, output_tokens=20)
+GIVEN = roles.FuseIn(question="Who hid the letter?", cues=["Mara held it last."])
+
+
+class Method:
+    def __init__(self, call: Any) -> None:
+        self._call = call
+
+    def remote(self, *given: Any) -> asyncio.Task[Any]:
+        """Begin the call at once, whether somebody waits for it or not."""
+        return asyncio.ensure_future(self._call(*given))
+
+
+class Actor:
+    """A desk whose methods are called as those of an actor are."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def __getattr__(self, verb: str) -> Method:
+        return Method(getattr(self._desk, verb))
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    made = Desk(tmp_path / "calls.tome", partial(Budget, name="a model", calls=2, tokens=None, money=None))
+    yield made
+    made._store.close()
+
+
+async def wait_a_little(waiting: asyncio.Task[Any]) -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not waiting.done()
+
+
+async def test_a_request_waits_for_room_and_is_refused_when_all_is_spent(desk: Desk) -> None:
+    assert [await desk.reserve(number, "a", REQUEST) for number in (0, 1)] == [1, 1]
+    waiting = asyncio.create_task(desk.reserve(1, "b", REQUEST))
+    await wait_a_little(waiting)
+    await desk.settle(0, "a", Spent())  # it was never sent
+    assert await waiting == 1
+    await desk.settle(1, "a", SPENT)
+    await desk.settle(1, "b", SPENT)
+    refused = await desk.reserve(0, "c", REQUEST)
+    assert isinstance(refused, Failed)
+    assert isinstance(refused.error, BudgetExceeded)
+    assert isinstance(await desk.check(), Failed)
+
+
+async def test_what_a_dead_worker_had_sent_counts_and_is_waited_for_no_longer(desk: Desk) -> None:
+    await desk.begin(0)
+    assert await desk.reserve(0, "a", REQUEST) == 1
+    assert await desk.reserve(1, "a", REQUEST) == 1
+    orphan = asyncio.create_task(desk.reserve(0, "b", REQUEST))
+    waiting = asyncio.create_task(desk.reserve(1, "b", REQUEST))
+    await wait_a_little(waiting)
+    await desk.begin(0)  # on another worker
+    assert isinstance(await orphan, Failed)
+    await wait_a_little(waiting)  # for the request of group 1
+    await desk.settle(0, "a", SPENT)  # the dead worker was only out of reach: it is counted already
+    await desk.settle(1, "a", Spent())
+    assert await waiting == 1
+    assert desk._budget.spent.calls == 1  # type: ignore[union-attr]
+
+
+async def test_a_cancelled_ask_holds_nothing(desk: Desk) -> None:
+    class Announcing(ExtractiveModel):
+        async def ask(self, role: Any, given: Any) -> Any:
+            async with announce_request(REQUEST):
+                await asyncio.sleep(3600)
+
+    models = [BudgetedAtDesk(Announcing(HashEmbedder()), Actor(desk), number) for number in range(3)]
+    asks = [asyncio.create_task(model.ask(roles.FUSE, GIVEN)) for model in models]
+    await wait_a_little(asks[2])
+    for ask in reversed(asks):  # the last one waits for room
+        ask.cancel()
+        await asyncio.gather(ask, return_exceptions=True)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not desk._reserved
+    assert desk._budget.spent.calls == 2, "those that were sent count"  # type: ignore[union-attr]
+
+
+async def test_a_model_that_announces_nothing_is_counted_after(desk: Desk) -> None:
+    model = BudgetedAtDesk(ExtractiveModel(HashEmbedder()), Actor(desk), 0)
+    for _ in range(2):
+        await model.ask(roles.FUSE, GIVEN)
+        await asyncio.sleep(0)
+    with pytest.raises(BudgetExceeded, match="the limit of 2 calls of a model is used up"):
+        await model.ask(roles.FUSE, GIVEN)
