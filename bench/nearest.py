@@ -155,7 +155,7 @@ def measure(work: Callable[[], Any]) -> float:
 
 
 def measure_processor(server: Server, work: Callable[[], Any]) -> tuple[float, float]:
-    """The seconds of some work, and the processor time of this process and of the server, which others do not change."""
+    """The seconds of some work, and the processor time of this process and of the server: others hardly change that."""
     before = time.process_time() + read_processor_seconds(server)
     seconds = measure(work)
     return seconds, time.process_time() + read_processor_seconds(server) - before

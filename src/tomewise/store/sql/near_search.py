@@ -18,11 +18,11 @@ from tomewise.store.sql.mirror import Keys
 from tomewise.store.sql.row_values import stack_vectors
 from tomewise.store.sql.turn import find_driver
 
-_EF_SEARCH = 200  # candidates that a search keeps on its way through the index
+_EF_SEARCH = 160  # candidates that a search keeps on its way through the index
 _MOST_EF_SEARCH = 1_000  # of pgvector
 _MORE = 32  # candidates beyond the limit at first, for ties and for the rounding to float16
 _MOST = 8_000  # candidates by the index; where these do not suffice, each row is compared
-_LOWEST, _EF_LOWEST = 8, 40  # candidates for the lowest cosine, of which only the scale of others depends
+_LOWEST, _EF_LOWEST = 8, 20  # candidates for the lowest cosine, of which only the scale of others depends
 _FEW = 10_000  # rows of a scope that are compared one by one
 _ROUNDING = 2.0**-10  # the share of the lengths by which float16, of both vectors, may move a product
 _SETTINGS = """
@@ -80,9 +80,8 @@ class NearTable:
         count = int((limit + _MORE) / share) + 1 if share else self.rows
         found = None
         if count <= min(_MOST, self.rows) and (among is None or len(among) > _FEW):
-            lowest = int(_LOWEST / share) + 1
-            found = self._widen(driver, queries, literals, limit, among, count, lowest, by_index=True)
-        return found or self._widen(driver, queries, literals, limit, among, limit + _MORE, _LOWEST, by_index=False)
+            found = self._widen(driver, queries, literals, limit, among, count, share, by_index=True)
+        return found or self._widen(driver, queries, literals, limit, among, limit + _MORE, 1.0, by_index=False)
 
     def _widen(
         self,
@@ -92,18 +91,21 @@ class NearTable:
         limit: int,
         among: Keys | None,
         count: int,
-        lowest: int,
+        share: float,
         *,
         by_index: bool,
     ) -> Nearest | None:
-        """Ask for more rows until the nearest are among them; None if these are too many for the index."""
+        """Ask for more rows until the nearest are among them; None if these are too many for the index.
+
+        `share` is that of the rows that the index reaches and the scope has.
+        """
         if by_index:
             _set(driver, _EF_LOWEST)
-        asked = self._scan(driver, literals[-1:], lowest, by_index=by_index, among=among)
+        asked = self._scan(driver, literals[-1:], int(_LOWEST / share) + 1, by_index=by_index, among=among)
         least: _Scanned | None = None
         while True:
             if by_index:
-                _set(driver, max(_EF_SEARCH, count))
+                _set(driver, max(int(_EF_SEARCH / share), count))
             scanned = self._scan(driver, literals[:-1], count, by_index=by_index, among=among)
             least = least or _decode(asked)
             is_last = not by_index and count >= self.rows
