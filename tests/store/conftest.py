@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tomewise.store.sql import arrays
 from tomewise.store.sql.sql_store import SqlStore
 
 
@@ -27,3 +29,17 @@ def open_store(tmp_path: Path) -> Iterator[Callable[..., SqlStore]]:
 @pytest.fixture
 def store(open_store: Callable[..., SqlStore]) -> SqlStore:
     return open_store("test.tome")
+
+
+@pytest.fixture
+def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The spaces that were read whole from the tables."""
+    seen: list[str] = []
+    load = arrays.load_rows
+
+    def count_load(connection: Any, dialect: Any, space: str) -> Any:
+        seen.append(space)
+        return load(connection, dialect, space)
+
+    monkeypatch.setattr(arrays, "load_rows", count_load)
+    return seen

@@ -19,27 +19,13 @@ from tests.store.contract import DIMENSIONS, MakeStore, add, assert_arrays_follo
 from tomewise.beside import FolderBeside
 from tomewise.store.lookups import read_edges, read_vectors
 from tomewise.store.records import SETTINGS
-from tomewise.store.sql import arrays, mirror
+from tomewise.store.sql import mirror
 from tomewise.store.sql.mirror import Changes, Columns, Delta, Mirror
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.types import Document, Node
 
 ONE = Document(id="one", text="a cat sat on a mat and slept")
 TWO = Document(id="two", text="a dog sat on the cat")
-
-
-@pytest.fixture
-def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The spaces that were read from the tables."""
-    seen: list[str] = []
-    load = arrays.load_rows
-
-    def count_load(connection: Any, dialect: Any, space: str) -> Any:
-        seen.append(space)
-        return load(connection, dialect, space)
-
-    monkeypatch.setattr(arrays, "load_rows", count_load)
-    return seen
 
 
 def folder_in(place: Path) -> FolderBeside:

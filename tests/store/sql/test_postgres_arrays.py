@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import psycopg
@@ -20,27 +19,13 @@ from tomewise.store import int8_rows
 from tomewise.store.address import find_place
 from tomewise.store.lookups import read_edges, read_vectors
 from tomewise.store.records import SETTINGS
-from tomewise.store.sql import arrays, postgres, postgres_arrays
+from tomewise.store.sql import postgres, postgres_arrays
 from tomewise.store.sql.mirror import Mirror
 from tomewise.store.sql.row_values import Misfit
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.types import Document
 
 TEXTS = ["the harbour lay in fog", "a dog sat on the mat", "Ada sold the lamp 潮", "tide and rope"]
-
-
-@pytest.fixture
-def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The spaces that were read whole."""
-    seen: list[str] = []
-    load = arrays.load_rows
-
-    def count_load(connection: Any, dialect: Any, space: str) -> Any:
-        seen.append(space)
-        return load(connection, dialect, space)
-
-    monkeypatch.setattr(arrays, "load_rows", count_load)
-    return seen
 
 
 @pytest.fixture
