@@ -40,15 +40,10 @@ _ELEMENTS = {"i": "int8", "f": "float8"}  # by the kind of numbers of 64 bits
 # Pages of a space in the order of steps and keys. Numbers are sent as bytes, which PostgreSQL joins much faster than
 # the driver takes rows.
 _PAGE = """
-SELECT string_agg(int8send(key), ''), string_agg({values}, ''), {check}, max(step)
+SELECT string_agg(int8send(key), ''), string_agg({values}, ''), {fits}, max(step)
 FROM (SELECT * FROM {table} WHERE space = %s AND (step, key) > (%s, %s) ORDER BY step, key LIMIT %s) AS page
 """
-_PAGES = {
-    "vectors": _PAGE.format(table="vectors", values="vector", check="bool_and(octet_length(vector) = %s)"),
-    "edges": _PAGE.format(
-        table="edges", values="int8send(a) || int8send(b) || float8send(weight)", check="count(*) >= %s"
-    ),
-}
+_EDGES = _PAGE.format(table="edges", values="int8send(a) || int8send(b) || float8send(weight)", fits="true")
 _STEP = "SELECT step FROM versions WHERE space = %s AND version = %s"
 _GONE = "SELECT string_agg(DISTINCT int8send(key), '') FROM gone WHERE space = %s AND step > %s"
 _FORGET = """
@@ -85,27 +80,29 @@ class ArrayDumper(Dumper):
 
 def load_vectors(connection: Connection, space: str, width: int, after: int = -1) -> Iterator[Block]:
     """The vectors of a space that came after a step. Raises Misfit for one of another width."""
-    for keys, values, fits in _read_pages(connection, "vectors", space, 4 * width, after):
-        if not fits or len(values) != 4 * width * len(keys):
+    fits = f"bool_and(octet_length(vector) = {4 * width})"
+    query = _PAGE.format(table="vectors", values="vector", fits=fits)
+    for keys, values, are_equal in _read_pages(connection, query, space, 4 * width, after):
+        if not are_equal:
             raise Misfit("vectors", f"a vector that has not {width} numbers")
         yield keys, np.frombuffer(values, np.float32).reshape(-1, width)
 
 
 def load_edges(connection: Connection, space: str, after: int = -1) -> Iterator[Block]:
     """The edges of a space that came after a step: rows of a, b and weight."""
-    for keys, values, _ in _read_pages(connection, "edges", space, 8 * EDGE, after):
+    for keys, values, _ in _read_pages(connection, _EDGES, space, 8 * EDGE, after):
         table = np.frombuffer(values, [("a", ">i8"), ("b", ">i8"), ("weight", ">f8")])
         yield keys, np.column_stack([table[name].astype(np.float64) for name in ("a", "b", "weight")])
 
 
 def _read_pages(
-    connection: Connection, table: str, space: str, row_bytes: int, after: int
+    connection: Connection, query: str, space: str, row_bytes: int, after: int
 ) -> Iterator[tuple[Keys, bytes, bool]]:
     driver, place = find_driver(connection), (after, _LAST)
     limit = max(1, _PAGE_BYTES // (row_bytes + 8))
     with driver.cursor(binary=True) as cursor:
         while True:
-            found = cursor.execute(_PAGES[table].encode(), (row_bytes, space, *place, limit)).fetchone()
+            found = cursor.execute(query.encode(), (space, *place, limit)).fetchone()
             assert found is not None  # of an aggregate
             joined, values, fits, step = found
             if joined is None:
