@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -170,30 +171,31 @@ class BudgetedAtDesk(Forwarding):
 
 
 class _DeskAccount:
-    """The account of a desk, for one ask: its requests follow each other."""
+    """The account of a desk, for one ask, which may send several requests side by side."""
 
     def __init__(self, desk: Any, number: int) -> None:
         self._desk = desk
         self._number = number
-        self._ticket = ""
+        self._tickets: defaultdict[int, list[str]] = defaultdict(list)  # by the id of a request that was let pass
 
     async def check(self) -> None:
         if isinstance(failed := await reach(self._desk.check.remote()), Failed):
             raise failed.error
 
     async def reserve(self, request: Request) -> int:
-        self._ticket = token_hex(8)
+        ticket = token_hex(8)
         try:
-            granted = await reach(self._desk.reserve.remote(self._number, self._ticket, request))
+            granted = await reach(self._desk.reserve.remote(self._number, ticket, request))
         except asyncio.CancelledError:
-            self.settle(request, Spent())
+            self._desk.settle.remote(self._number, ticket, Spent())
             raise
         if isinstance(granted, Failed):
             raise granted.error
+        self._tickets[id(request)].append(ticket)  # a request may be announced again while it is under way
         return int(granted)
 
     def settle(self, request: Request, spent: Spent) -> None:
-        self._desk.settle.remote(self._number, self._ticket, spent)
+        self._desk.settle.remote(self._number, self._tickets[id(request)].pop(), spent)
 
     def count(self, spent: Spent) -> None:
         self._desk.count.remote(spent)
