@@ -139,14 +139,32 @@ async def test_an_ask_that_is_given_up_ends_on_its_worker(station: Station) -> N
     assert station.server.most_at_once == 4
 
 
+async def test_long_asks_that_are_given_up_on_their_way_end_too(station: Station) -> None:
+    """Ray keeps arguments of more than 100 KB apart, and later calls overtake theirs."""
+    model = station.make_model(reply_with('{"cue": "Mara hid it."}', delay=20))
+    given = GIVEN.model_copy(update={"cues": ["Mara held it last. " * 10_000]})
+    asks = [asyncio.create_task(model.ask(roles.FUSE, given)) for _ in range(12)]
+    await asyncio.sleep(0.02)
+    for ask in asks:
+        ask.cancel()
+    begun = time.monotonic()
+    await asyncio.gather(*asks, return_exceptions=True)
+    assert time.monotonic() - begun < 10
+
+
 async def test_asks_are_replaced_under_the_limit(station: Station) -> None:
-    """Asks are given up and others come, over and over."""
+    """Asks are given up and others come, over and over: some at the server, some on their way, some still waiting."""
     model = station.make_model(reply_with('{"cue": "Mara hid it."}', delay=0.1), limit=4)
-    for _ in range(6):
-        asking = asyncio.create_task(ask_many(model, 12))
-        await asyncio.sleep(0.15)
-        asking.cancel()
-        await asyncio.gather(asking, return_exceptions=True)
+    with meter() as used:
+        for turn in range(1, 7):
+            asking = asyncio.create_task(ask_many(model, 12))
+            least = len(station.server.requests) + turn
+            await asyncio.to_thread(wait_until, lambda least=least: len(station.server.requests) >= least)
+            asking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+    assert len(station.server.requests) < 6 * 12, "some were never sent"
+    assert used.usage().total.calls >= 1 + 2 + 3 + 4 + 5 + 6
     assert len(await ask_many(model, 8)) == 8
     assert station.server.most_at_once <= 4
 
