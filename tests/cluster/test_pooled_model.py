@@ -8,6 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,10 @@ async def ask_many(model: Any, count: int) -> list[Any]:
     return await asyncio.gather(*(model.ask(roles.FUSE, each) for each in given), return_exceptions=True)
 
 
+def wait_for_requests(server: OpenAIServer, least: int) -> None:
+    wait_until(lambda: len(server.requests) >= least)
+
+
 async def test_it_is_a_language_model(station: Station, extractor: PooledModel) -> None:
     await check_language_model(extractor, roles.FUSE, GIVEN)
     model = station.make_model(GOOD)
@@ -158,8 +163,7 @@ async def test_asks_are_replaced_under_the_limit(station: Station) -> None:
     with meter() as used:
         for turn in range(1, 7):
             asking = asyncio.create_task(ask_many(model, 12))
-            least = len(station.server.requests) + turn
-            await asyncio.to_thread(wait_until, lambda least=least: len(station.server.requests) >= least)
+            await asyncio.to_thread(wait_for_requests, station.server, len(station.server.requests) + turn)
             asking.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await asking
@@ -233,6 +237,17 @@ async def test_prompts_of_the_user_are_sent_as_text(nodes: object, tmp_path: Pat
         finally:
             pool.close()
         assert server.prompts == ["My own prompt: Who hid the letter?"]
+
+
+async def test_a_coroutine_that_is_closed_ends_without_a_reply() -> None:
+    class Silent:
+        def submit(self, verb: str, ask: Any) -> Future[Any]:
+            return Future()
+
+    silent: Any = Silent()
+    asking = PooledModel(ChatModel("ollama:a"), silent, 1).ask(roles.FUSE, GIVEN)
+    asking.send(None)
+    asking.close()
 
 
 def test_a_key_as_an_argument_is_refused() -> None:

@@ -80,7 +80,7 @@ class PooledModel(Forwarding):
             await wait_through(reply)
             raise
         finally:
-            if reply.exception() is None:
+            if reply.done() and reply.exception() is None:  # no reply yet: the caller's coroutine was closed
                 bill.spent = sum((call.spent for call in reply.result().calls), Spent())
                 _report_calls(reply.result(), asked)
 
