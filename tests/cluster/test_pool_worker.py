@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from tomewise.cluster.pool_worker import Ask, Worker
+from tomewise.cluster.pool_worker import Ask, Failed, Worker
 from tomewise.cluster.worker_parts import ModelParts, WorkerParts
+from tomewise.errors import UsageError
 from tomewise.language import roles
 from tomewise.language.extractive import ExtractiveModel
-from tomewise.testing import HashEmbedder
+from tomewise.testing import HashEmbedder, check_language_model
 
 GIVEN = roles.FuseIn(question="Who hid the letter?", cues=["Mara held it last."])
 
@@ -63,3 +64,28 @@ async def test_an_ask_that_was_given_up_before_it_came_asks_nobody() -> None:
 async def test_a_model_that_cancels_its_own_ask_is_named() -> None:
     reply = await make_worker(Stopping(HashEmbedder())).ask(Ask(number=7, role=roles.FUSE, size=0, given=GIVEN, most=0))
     assert str(reply.failed and reply.failed.error).startswith("the model extractive cancelled an ask of 'fuse' itself")
+
+
+class Renaming(ExtractiveModel):
+    """A model whose `prepare` is another method than ours."""
+
+    async def prepare(self, prompt: str) -> None:  # type: ignore[override]
+        pass
+
+
+class Writing(ExtractiveModel):
+    """A model whose `prepare` is not async."""
+
+    def prepare(self) -> None:  # type: ignore[override]
+        pass
+
+
+@pytest.mark.parametrize("model", [Renaming(HashEmbedder()), Writing(HashEmbedder())], ids=["prompt", "plain"])
+async def test_a_model_that_cannot_be_prepared_is_named(model: Any) -> None:
+    failed = await make_worker(model).describe()
+    assert isinstance(failed, Failed)
+    assert isinstance(failed.error, UsageError)
+    assert str(failed.error).startswith("the model extractive could not be prepared (TypeError: ")
+    assert "`prepare` takes no arguments and is async; correct it" in str(failed.error)
+    with pytest.raises((AssertionError, TypeError), match="prepare"):
+        await check_language_model(model, roles.FUSE, GIVEN)

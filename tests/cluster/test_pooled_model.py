@@ -70,7 +70,7 @@ def station(nodes: object) -> Iterator[Station]:
 class Unhurried(ExtractiveModel):
     """A model of a package that computes, and calls no role quick."""
 
-    def is_quick(self, role: Any) -> bool:
+    def is_quick(self, role: Any, given: Any) -> bool:
         return False
 
 
@@ -118,11 +118,13 @@ async def test_what_the_model_calls_quick_is_asked_here(
     monkeypatch.setattr(pool, "submit", lambda verb, ask: sent.append(ask.role.name) or submit(verb, ask))
     own = ExtractiveModel(HashEmbedder())
     question = roles.AnswerIn(question="Who gave the key?", evidence=[roles.Shown(label="E1", text=PASSAGES[0].text)])
+    long = GIVEN.model_copy(update={"cues": ["Mara held it last."] * 200})
     for model in (own, ModelPerRole(own, {"gist": own})):
         pooled = PooledModel(model, pool, 16)
         assert await pooled.ask(roles.FUSE, GIVEN) == await own.ask(roles.FUSE, GIVEN)
         assert await pooled.ask(roles.ANSWER, question) == await own.ask(roles.ANSWER, question)
-    assert sent == ["answer", "answer"]
+        assert await pooled.ask(roles.FUSE, long) == await own.ask(roles.FUSE, long)
+    assert sent == ["answer", "fuse"] * 2
 
 
 async def test_an_ask_that_is_given_up_ends_on_its_worker(station: Station) -> None:

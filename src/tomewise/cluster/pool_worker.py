@@ -196,7 +196,7 @@ class Worker:
         """What this worker is. The embedder is loaded and the model prepared, so that what is wrong shows at once."""
         try:
             if self._parts.model and isinstance(self._model, Preparable):
-                await self._model.prepare()
+                await _prepare(self._model)
             return await asyncio.to_thread(describe_here, self._parts, self._embedder)
         except Exception as error:  # noqa: BLE001 - the driver raises it
             return Failed.of(error)
@@ -208,6 +208,19 @@ class Worker:
                 return await asyncio.to_thread(self._embedder.embed, texts)
         except Exception as error:  # noqa: BLE001 - the driver raises it
             return Failed.of(error)
+
+
+async def _prepare(model: Preparable) -> None:
+    """Prepare a model. Raises UsageError for a method of this name that is another one, or fails."""
+    try:
+        await model.prepare()
+    except TomewiseError:
+        raise
+    except Exception as error:  # a method of a package may raise anything
+        raise UsageError(
+            f"the model {getattr(model, 'name', model)} could not be prepared ({type(error).__name__}: {error}): "
+            "`prepare` takes no arguments and is async; correct it, or rename a method that does something else"
+        ) from error
 
 
 def _explain_full_disk(error: Exception) -> Exception:
