@@ -163,7 +163,7 @@ class WorkerPool:
     def _send(self, piece: _Piece) -> None:
         with self._lock:
             cluster, seat = self._cluster, min(self._seats, key=lambda seat: seat.busy, default=None)
-            is_given_up = piece.is_given_up  # at the next moment it may be, and then its worker is told
+            is_given_up = piece.is_given_up  # read once: later its worker hears of it
             if seat is None and self._starting and not is_given_up:
                 self._waiting.append(piece)
                 return
