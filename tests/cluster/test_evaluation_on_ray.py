@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import errno
 import json
@@ -13,6 +14,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from types import ModuleType
@@ -33,18 +35,25 @@ from tests.cluster.killing import (
 )
 from tests.cluster.two_nodes import Nodes
 from tests.conftest import Ran
+from tests.evaluate.test_shared_desk import REQUEST
 from tests.language.openai_server import OpenAIServer, fail_with
 
 from tomewise.cluster import ray_cluster
+from tomewise.cluster.pool_worker import Failed
+from tomewise.cluster.worker_parts import WorkerParts
+from tomewise.cluster.worker_pool import WorkerPool
 from tomewise.errors import Locked, MissingDependency, ModelUnavailable, TomewiseError, UsageError
 from tomewise.evaluate.experiment import Experiment
 from tomewise.evaluate.items import Item
 from tomewise.evaluate.judges import Judge, Judgement
 from tomewise.evaluate.report import write_csv
 from tomewise.evaluate.results import find_journal
+from tomewise.evaluate.shared_desk import HERE, Desk
+from tomewise.language.budget import Budget
 from tomewise.language.roles import ANSWER, AnswerIn
 from tomewise.recall.flat import Dense
 from tomewise.systems.kit import Kit, System, answer_once
+from tomewise.types import Spent
 
 SYSTEMS = ("hybrid", "cogitorag", "raptor")
 RUN = """
@@ -129,6 +138,22 @@ def test_one_budget_holds_over_all_workers_and_judges(nodes: object, tmp_path: P
             found.append((first, len(results.rows), errors, repeated, [row.error for row in again.rows]))
     assert found[0] == found[1]
     assert found[0] == (20, 24, {"BudgetExceeded"}, set(), [None] * 24)
+
+
+@pytest.mark.cluster
+async def test_requests_that_wait_keep_out_none_that_ends(nodes: object, tmp_path: Path) -> None:
+    """Ray's own limit is 1,000 calls at a time."""
+    pool = WorkerPool(WorkerParts(embedder="hash"), 1)
+    pool.open()
+    try:
+        desk = pool.start_beside(Desk, tmp_path / "calls.tome", partial(Budget, name="a model", calls=1))
+        assert await desk.reserve.remote(HERE, "first", REQUEST) == 1
+        waiting = [desk.reserve.remote(HERE, str(number), REQUEST) for number in range(1100)]
+        desk.settle.remote(HERE, "first", Spent(calls=1))
+        found = await asyncio.wait_for(asyncio.gather(*waiting), 60)
+        assert all(isinstance(each, Failed) for each in found)
+    finally:
+        pool.close()
 
 
 @pytest.mark.cluster

@@ -8,6 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,7 +70,7 @@ def station(nodes: object) -> Iterator[Station]:
 class Unhurried(ExtractiveModel):
     """A model of a package that computes, and calls no role quick."""
 
-    def is_quick(self, role: Any) -> bool:
+    def is_quick(self, role: Any, given: Any) -> bool:
         return False
 
 
@@ -85,6 +86,10 @@ def extractor(nodes: object) -> Iterator[PooledModel]:
 async def ask_many(model: Any, count: int) -> list[Any]:
     given = [GIVEN.model_copy(update={"question": f"Who hid letter {number}?"}) for number in range(count)]
     return await asyncio.gather(*(model.ask(roles.FUSE, each) for each in given), return_exceptions=True)
+
+
+def wait_for_requests(server: OpenAIServer, least: int) -> None:
+    wait_until(lambda: len(server.requests) >= least)
 
 
 async def test_it_is_a_language_model(station: Station, extractor: PooledModel) -> None:
@@ -113,11 +118,13 @@ async def test_what_the_model_calls_quick_is_asked_here(
     monkeypatch.setattr(pool, "submit", lambda verb, ask: sent.append(ask.role.name) or submit(verb, ask))
     own = ExtractiveModel(HashEmbedder())
     question = roles.AnswerIn(question="Who gave the key?", evidence=[roles.Shown(label="E1", text=PASSAGES[0].text)])
+    long = GIVEN.model_copy(update={"cues": ["Mara held it last."] * 200})
     for model in (own, ModelPerRole(own, {"gist": own})):
         pooled = PooledModel(model, pool, 16)
         assert await pooled.ask(roles.FUSE, GIVEN) == await own.ask(roles.FUSE, GIVEN)
         assert await pooled.ask(roles.ANSWER, question) == await own.ask(roles.ANSWER, question)
-    assert sent == ["answer", "answer"]
+        assert await pooled.ask(roles.FUSE, long) == await own.ask(roles.FUSE, long)
+    assert sent == ["answer", "fuse"] * 2
 
 
 async def test_an_ask_that_is_given_up_ends_on_its_worker(station: Station) -> None:
@@ -139,14 +146,31 @@ async def test_an_ask_that_is_given_up_ends_on_its_worker(station: Station) -> N
     assert station.server.most_at_once == 4
 
 
+async def test_long_asks_that_are_given_up_on_their_way_end_too(station: Station) -> None:
+    """Ray keeps arguments of more than 100 KB apart, and later calls overtake theirs."""
+    model = station.make_model(reply_with('{"cue": "Mara hid it."}', delay=20))
+    given = GIVEN.model_copy(update={"cues": ["Mara held it last. " * 10_000]})
+    asks = [asyncio.create_task(model.ask(roles.FUSE, given)) for _ in range(12)]
+    await asyncio.sleep(0.02)
+    for ask in asks:
+        ask.cancel()
+    begun = time.monotonic()
+    await asyncio.gather(*asks, return_exceptions=True)
+    assert time.monotonic() - begun < 10
+
+
 async def test_asks_are_replaced_under_the_limit(station: Station) -> None:
-    """Asks are given up and others come, over and over."""
+    """Asks are given up and others come, over and over: some at the server, some on their way, some still waiting."""
     model = station.make_model(reply_with('{"cue": "Mara hid it."}', delay=0.1), limit=4)
-    for _ in range(6):
-        asking = asyncio.create_task(ask_many(model, 12))
-        await asyncio.sleep(0.15)
-        asking.cancel()
-        await asyncio.gather(asking, return_exceptions=True)
+    with meter() as used:
+        for turn in range(1, 7):
+            asking = asyncio.create_task(ask_many(model, 12))
+            await asyncio.to_thread(wait_for_requests, station.server, len(station.server.requests) + turn)
+            asking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+    assert len(station.server.requests) < 6 * 12, "some were never sent"
+    assert used.usage().total.calls >= 1 + 2 + 3 + 4 + 5 + 6
     assert len(await ask_many(model, 8)) == 8
     assert station.server.most_at_once <= 4
 
@@ -215,6 +239,17 @@ async def test_prompts_of_the_user_are_sent_as_text(nodes: object, tmp_path: Pat
         finally:
             pool.close()
         assert server.prompts == ["My own prompt: Who hid the letter?"]
+
+
+async def test_a_coroutine_that_is_closed_ends_without_a_reply() -> None:
+    class Silent:
+        def submit(self, verb: str, ask: Any) -> Future[Any]:
+            return Future()
+
+    silent: Any = Silent()
+    asking = PooledModel(ChatModel("ollama:a"), silent, 1).ask(roles.FUSE, GIVEN)
+    asking.send(None)
+    asking.close()
 
 
 def test_a_key_as_an_argument_is_refused() -> None:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,7 @@ from tests.cluster.two_nodes import Nodes
 from tomewise.cluster.pooled_embedder import PooledEmbedder
 from tomewise.cluster.ray_cluster import RayCluster
 from tomewise.cluster.worker_parts import ModelParts, WorkerParts
-from tomewise.cluster.worker_pool import WorkerPool
+from tomewise.cluster.worker_pool import WorkerPool, _Piece, _Seat
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import StoreError, TomewiseError, UnknownName, UsageError
 from tomewise.language.extractive import ExtractiveModel
@@ -269,6 +269,40 @@ def test_workers_out_of_memory_and_a_pool_without_workers_say_so(
         assert str(last.value).endswith("start workers again and repeat the command, which goes on from here")
     finally:
         made.close()
+
+
+class Handing:
+    """A lock that does something once, just after it was handed back."""
+
+    def __init__(self, then: Callable[[], None]) -> None:
+        self._then = [then]
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        if self._then:
+            self._then.pop()()
+
+
+def test_work_that_is_given_up_while_it_is_sent_frees_its_worker() -> None:
+    called: list[tuple[str, Future[Any]]] = []
+
+    class Cluster:
+        def call(self, worker: Any, verb: str, *given: Any) -> Future[Any]:
+            called.append((verb, Future()))
+            return called[-1][1]
+
+    made: Any = WorkerPool(WorkerParts(embedder="hash"), 1)
+    made._cluster, made._seats = Cluster(), [_Seat("a worker", "near")]
+    piece = _Piece("ask", (1,))
+    made._pieces[piece.result] = piece
+    made._lock = Handing(lambda: made.give_up(piece.result, "give_up", 1))
+    made._send(piece)
+    assert [verb for verb, _ in called] == ["give_up", "ask"], "the worker ends an ask that comes after its end"
+    called[1][1].set_result("the ask was given up")
+    assert piece.result.result(0) == "the ask was given up"
+    assert made._seats[0].busy == 0
 
 
 def test_no_process_of_the_cluster_reports_to_anybody(nodes: object) -> None:

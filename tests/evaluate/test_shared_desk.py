@@ -59,32 +59,33 @@ async def wait_a_little(waiting: asyncio.Task[Any]) -> None:
 
 
 async def test_a_request_waits_for_room_and_is_refused_when_all_is_spent(desk: Desk) -> None:
-    assert [await desk.reserve(number, "a", REQUEST) for number in (0, 1)] == [1, 1]
-    waiting = asyncio.create_task(desk.reserve(1, "b", REQUEST))
+    assert [await desk.reserve((number, 0), "a", REQUEST) for number in (0, 1)] == [1, 1]
+    waiting = asyncio.create_task(desk.reserve((1, 0), "b", REQUEST))
     await wait_a_little(waiting)
-    await desk.settle(0, "a", Spent())  # it was never sent
+    await desk.settle((0, 0), "a", Spent())  # it was never sent
     assert await waiting == 1
-    await desk.settle(1, "a", SPENT)
-    await desk.settle(1, "b", SPENT)
-    refused = await desk.reserve(0, "c", REQUEST)
+    await desk.settle((1, 0), "a", SPENT)
+    await desk.settle((1, 0), "b", SPENT)
+    refused = await desk.reserve((0, 0), "c", REQUEST)
     assert isinstance(refused, Failed)
     assert isinstance(refused.error, BudgetExceeded)
     assert isinstance(await desk.check(), Failed)
 
 
 async def test_what_a_dead_worker_had_sent_counts_and_is_waited_for_no_longer(desk: Desk) -> None:
-    await desk.begin(0)
-    assert await desk.reserve(0, "a", REQUEST) == 1
-    assert await desk.reserve(1, "a", REQUEST) == 1
-    orphan = asyncio.create_task(desk.reserve(0, "b", REQUEST))
-    waiting = asyncio.create_task(desk.reserve(1, "b", REQUEST))
+    place = await desk.begin(0)
+    assert await desk.reserve(place, "a", REQUEST) == 1
+    assert await desk.reserve((1, 0), "a", REQUEST) == 1
+    orphan = asyncio.create_task(desk.reserve(place, "b", REQUEST))
+    waiting = asyncio.create_task(desk.reserve((1, 0), "b", REQUEST))
     await wait_a_little(waiting)
     await desk.begin(0)  # on another worker
     assert isinstance(await orphan, Failed)
     await wait_a_little(waiting)  # for the request of group 1
-    await desk.settle(0, "a", SPENT)  # the dead worker was only out of reach: it is counted already
-    await desk.settle(1, "a", Spent())
+    await desk.settle(place, "a", SPENT)  # the dead worker was only out of reach: it is counted already
+    await desk.settle((1, 0), "a", Spent())
     assert await waiting == 1
+    assert isinstance(await desk.reserve(place, "c", REQUEST), Failed), "nobody would settle it"
     assert desk._budget.spent.calls == 1  # type: ignore[union-attr]
 
 
@@ -94,7 +95,7 @@ async def test_a_cancelled_ask_holds_nothing(desk: Desk) -> None:
             async with announce_request(REQUEST):
                 await asyncio.sleep(3600)
 
-    models = [BudgetedAtDesk(Announcing(HashEmbedder()), Actor(desk), number) for number in range(3)]
+    models = [BudgetedAtDesk(Announcing(HashEmbedder()), Actor(desk), (number, 0)) for number in range(3)]
     asks = [asyncio.create_task(model.ask(roles.FUSE, GIVEN)) for model in models]
     await wait_a_little(asks[2])
     for ask in reversed(asks):  # the last one waits for room
@@ -106,8 +107,26 @@ async def test_a_cancelled_ask_holds_nothing(desk: Desk) -> None:
     assert desk._budget.spent.calls == 2, "those that were sent count"  # type: ignore[union-attr]
 
 
+async def test_requests_of_one_ask_may_run_side_by_side(desk: Desk) -> None:
+    class Voting(ExtractiveModel):
+        async def ask(self, role: Any, given: Any) -> Any:
+            async def vote(seconds: float) -> None:
+                async with announce_request(REQUEST) as bill:
+                    await asyncio.sleep(seconds)
+                    bill.spent = SPENT
+
+            await asyncio.gather(vote(0.02), vote(0.01))
+            return await super().ask(role, given)
+
+    model = BudgetedAtDesk(Voting(HashEmbedder()), Actor(desk), (0, 0))
+    await asyncio.wait_for(model.ask(roles.FUSE, GIVEN), 10)
+    await asyncio.sleep(0)
+    assert not desk._reserved
+    assert desk._budget.spent.calls == 2  # type: ignore[union-attr]
+
+
 async def test_a_model_that_announces_nothing_is_counted_after(desk: Desk) -> None:
-    model = BudgetedAtDesk(ExtractiveModel(HashEmbedder()), Actor(desk), 0)
+    model = BudgetedAtDesk(ExtractiveModel(HashEmbedder()), Actor(desk), (0, 0))
     for _ in range(2):
         await model.ask(roles.FUSE, GIVEN)
         await asyncio.sleep(0)

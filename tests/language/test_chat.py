@@ -510,3 +510,12 @@ def test_a_server_at_an_own_address_is_asked_without_a_key(monkeypatch):
         connect_model._make_provider(ModelSpec.parse("anthropic:m", "http://h"), None, None).api_key
         == "a-key-of-the-user"
     )
+
+
+async def test_no_client_is_made_ahead_that_may_look_for_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of clouds ask the network who they are."""
+    made: list[str] = []
+    monkeypatch.setattr(connect_model, "connect_model", lambda spec, *_: (made.append(spec.provider), None))
+    for name in ("google-cloud:a", "bedrock:a", "ollama:a"):
+        await ChatModel(name).prepare()
+    assert made == ["ollama"]

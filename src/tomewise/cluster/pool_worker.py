@@ -7,6 +7,7 @@ import errno
 import os
 import pickle
 import socket
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -73,9 +74,8 @@ class Ask:
 class Reply:
     """What came of an ask: the output as JSON, or the error; and what the meter of the worker saw meanwhile.
 
-    `fallbacks` counts them by kind.
-
-    `calls` have times of the worker's own clock, and so have `begun` and `ended`, of the whole ask.
+    `fallbacks` counts them by kind. `calls` have times of the worker's own clock, and so have `begun` and `ended`, of
+    the whole ask.
     """
 
     output: str
@@ -114,6 +114,9 @@ class Workplace:
     limit: int
 
 
+_REMEMBERED = 1000  # asks that were given up; each may still be on its way
+
+
 class Worker:
     """One worker. A call returns its result, or `Failed`."""
 
@@ -122,6 +125,7 @@ class Worker:
         self._parts = parts
         self._turn = asyncio.Lock()  # two lists at a time would share the threads and end no earlier
         self._asks: dict[int, asyncio.Task[Any]] = {}  # that are under way, by their number
+        self._given_up: deque[int] = deque(maxlen=_REMEMBERED)  # numbers
 
     @cached_property
     def _embedder(self) -> Embedder:
@@ -139,12 +143,14 @@ class Worker:
         permits = (_Bound(ask.most),) if ask.most else ()
         with meter() as seen, count_fallbacks() as fallbacks, change_run(permits=permits):
             asking = self._asks[ask.number] = asyncio.create_task(self._model.ask(role, ask.given))
+            if ask.number in self._given_up:  # long input waits longer on its way, so the word of the end was sooner
+                asking.cancel()
             await asyncio.wait([asking])
             del self._asks[ask.number]
             try:
                 output = asking.result().model_dump_json()
             except asyncio.CancelledError:
-                failed = Failed.of(TomewiseError("the ask was given up"))
+                failed = Failed.of(TomewiseError(self._explain_end(ask)))
             except Exception as error:  # noqa: BLE001 - the driver raises it
                 failed = Failed.of(error)
         return Reply(
@@ -159,9 +165,16 @@ class Worker:
         )
 
     async def give_up(self, number: int) -> None:
-        """End the ask of this number, if it is still under way: what asks a server hangs up."""
+        """End the ask of this number, under way or still to come: what asks a server hangs up."""
+        self._given_up.append(number)
         if asking := self._asks.get(number):
             asking.cancel()
+
+    def _explain_end(self, ask: Ask) -> str:
+        """Why an ask was cancelled."""
+        if ask.number in self._given_up:
+            return "the ask was given up"
+        return f"the model {self._model.name} cancelled an ask of {ask.role.name!r} itself: ask again, or correct it"
 
     async def run_group(self, sent: bytes, desk: Any) -> Failed | None:
         """Run `function(place, desk, work)`, which was pickled with its work, and is imported here."""
@@ -183,7 +196,7 @@ class Worker:
         """What this worker is. The embedder is loaded and the model prepared, so that what is wrong shows at once."""
         try:
             if self._parts.model and isinstance(self._model, Preparable):
-                await self._model.prepare()
+                await _prepare(self._model)
             return await asyncio.to_thread(describe_here, self._parts, self._embedder)
         except Exception as error:  # noqa: BLE001 - the driver raises it
             return Failed.of(error)
@@ -195,6 +208,19 @@ class Worker:
                 return await asyncio.to_thread(self._embedder.embed, texts)
         except Exception as error:  # noqa: BLE001 - the driver raises it
             return Failed.of(error)
+
+
+async def _prepare(model: Preparable) -> None:
+    """Prepare a model. Raises UsageError for a method of this name that is another one, or fails."""
+    try:
+        await model.prepare()
+    except TomewiseError:
+        raise
+    except Exception as error:  # a method of a package may raise anything
+        raise UsageError(
+            f"the model {getattr(model, 'name', model)} could not be prepared ({type(error).__name__}: {error}): "
+            "`prepare` takes no arguments and is async; correct it, or rename a method that does something else"
+        ) from error
 
 
 def _explain_full_disk(error: Exception) -> Exception:

@@ -53,7 +53,7 @@ class PooledModel(Forwarding):
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:
         """The role's output. Raises what the model of the worker raised, and TomewiseError where no worker is left."""
-        if self.is_quick(role):
+        if self.is_quick(role, given):
             return await self._model.ask(role, given)
         asked = perf_counter()
         name = self.name_for(role)
@@ -80,7 +80,7 @@ class PooledModel(Forwarding):
             await wait_through(reply)
             raise
         finally:
-            if reply.exception() is None:
+            if reply.done() and reply.exception() is None:  # no reply yet: the caller's coroutine was closed
                 bill.spent = sum((call.spent for call in reply.result().calls), Spent())
                 _report_calls(reply.result(), asked)
 

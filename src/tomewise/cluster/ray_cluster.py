@@ -18,6 +18,8 @@ from tomewise.cluster.worker_parts import WorkerParts
 from tomewise.errors import MissingDependency, TomewiseError, UsageError
 from tomewise.settings import read_variable
 
+# Far above what can wait: calls past this number wait, also those that end others. Ray's own is 1,000.
+_CALLS_AT_ONCE = 10_000
 _SHARE = 0.01  # of a CPU: with whole ones the workers of a machine that died would wait for a place for ever
 _OBJECTS = 128 << 20  # bytes of shared memory in a cluster of our own; lists on their way need some megabytes
 _CPUS_PER_WORKER = 2
@@ -46,8 +48,7 @@ class RayCluster:
 
     def start_worker(self, parts: WorkerParts, threads: int) -> Any:
         """A new worker, on the machine that has the fewest."""
-        actor = self._ray.remote(Worker).options(num_cpus=_SHARE, max_restarts=0, scheduling_strategy="SPREAD")
-        return actor.remote(parts, threads)
+        return self._make_actor(Worker, "SPREAD").remote(parts, threads)
 
     def start_beside(self, kind: type, *given: Any) -> Any:
         """A new actor on the machine of this process. Raises UsageError where that is not one of the cluster."""
@@ -56,7 +57,11 @@ class RayCluster:
         if self._ray.util.client.ray.is_connected():
             raise UsageError("replies are kept on a machine of the cluster: start there, and set RAY_ADDRESS=HOST:PORT")
         here = NodeAffinitySchedulingStrategy(self._ray.get_runtime_context().get_node_id(), soft=False)
-        return self._ray.remote(kind).options(num_cpus=_SHARE, scheduling_strategy=here).remote(*given)
+        return self._make_actor(kind, here).remote(*given)
+
+    def _make_actor(self, kind: type, strategy: Any) -> Any:
+        options = {"num_cpus": _SHARE, "max_restarts": 0, "max_concurrency": _CALLS_AT_ONCE}
+        return self._ray.remote(kind).options(**options, scheduling_strategy=strategy)
 
     def check_parts(self, parts: WorkerParts) -> None:
         """Raise UsageError for an object among the parts that cannot be sent."""

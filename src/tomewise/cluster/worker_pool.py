@@ -73,7 +73,7 @@ class WorkerPool:
         self._threads = threads
         self._seats: list[_Seat] = []
         self._beside: list[Any] = []
-        self._pieces: set[_Piece] = set()  # that have no result yet
+        self._pieces: dict[Future[Any], _Piece] = {}  # that have no result yet
         self._waiting: list[_Piece] = []  # of these, while no worker is there, but one starts
         self._starting: list[Any] = []  # workers that have not answered yet
         self._replacements = 0
@@ -118,14 +118,14 @@ class WorkerPool:
         piece = _Piece(verb, given)
         piece.result.set_running_or_notify_cancel()
         with self._lock:
-            self._pieces.add(piece)
+            self._pieces[piece.result] = piece
         self._send(piece)
         return piece.result
 
     def give_up(self, result: Future[Any], verb: str, *given: Any) -> None:
         """Call this verb of the worker that has the work of a future, so that it ends; its result still comes."""
         with self._lock:
-            piece = next((piece for piece in self._pieces if piece.result is result), None)
+            piece = self._pieces.get(result)
             if piece is None:
                 return
             piece.is_given_up = True
@@ -149,11 +149,11 @@ class WorkerPool:
         with self._lock:
             self._is_closed = True
             workers = [*self._starting, *(seat.worker for seat in self._seats), *self._beside]
-            pieces, self._pieces = self._pieces, set()
+            unfinished, self._pieces = self._pieces, {}
             self._seats, self._waiting, self._starting = [], [], []
             cluster, self._cluster = self._cluster, None
-        for piece in pieces:  # Ray may never say what came of them: it ends too
-            piece.result.set_exception(TomewiseError(_CLOSED))
+        for result in unfinished:  # Ray may never say what came of them: it ends too
+            result.set_exception(TomewiseError(_CLOSED))
         self._sender.shutdown(wait=False, cancel_futures=True)
         if cluster is not None:
             for worker in workers:
@@ -163,13 +163,14 @@ class WorkerPool:
     def _send(self, piece: _Piece) -> None:
         with self._lock:
             cluster, seat = self._cluster, min(self._seats, key=lambda seat: seat.busy, default=None)
-            if seat is None and self._starting:
+            is_given_up = piece.is_given_up  # read once: later its worker hears of it
+            if seat is None and self._starting and not is_given_up:
                 self._waiting.append(piece)
                 return
-            if seat is not None and not piece.is_given_up:
+            if seat is not None and not is_given_up:
                 seat.busy += 1
                 piece.seat = seat
-        if piece.is_given_up:
+        if is_given_up:
             self._fail(piece, TomewiseError(_GIVEN_UP))
         elif cluster is None:
             self._fail(piece, TomewiseError(_CLOSED))
@@ -219,9 +220,7 @@ class WorkerPool:
     def _take(self, piece: _Piece) -> bool:
         """Whether the piece still waits for its result: it does not after `close`, which has failed it."""
         with self._lock:
-            waits = piece in self._pieces
-            self._pieces.discard(piece)
-        return waits
+            return self._pieces.pop(piece.result, None) is not None
 
     def _fail(self, piece: _Piece, error: BaseException) -> None:
         if self._take(piece):

@@ -129,7 +129,7 @@ class Experiment:
                 open_pool, self.design.embedder, parts, workers, by_name=by_name, share_limit=True
             )
             calls, tokens, money = (model_settings.get(name) for name in LIMITS)
-            if not calls is tokens is money is None:
+            if calls is not None or tokens is not None or money is not None:
                 name = self.design.model.name
                 self._make_budget = partial(Budget, name=name, calls=calls, tokens=tokens, money=money)
         self.out = Path(out)

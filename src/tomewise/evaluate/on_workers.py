@@ -104,8 +104,7 @@ async def ask_group(place: Workplace, desk: Any, work: GroupWork) -> None:
     """Build a memory in a folder of its own and ask all questions over it. Runs on a worker."""
     model = place.model
     if work.has_budget:
-        await reach(desk.begin.remote(work.number))
-        model = BudgetedAtDesk(model, desk, work.number)
+        model = BudgetedAtDesk(model, desk, await reach(desk.begin.remote(work.number)))
     model = StopAtFailures(model, work.fields["max_failures"])
     variants = {variant.name: variant for variant in work.variants}
     builds: dict[str, Build] = {}

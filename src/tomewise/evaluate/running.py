@@ -160,7 +160,7 @@ def _open_calls(
     path: Path, pool: WorkerPool | None, make_budget: Callable[[], Budget] | None
 ) -> Iterator[tuple[CallCache, Any]]:
     """The replies at a path, and the actor that alone keeps them, and the budget, when a pool works."""
-    store = open_store(path)
+    store = open_store(path)  # with a pool too: an error here names what is wrong, but a desk would only end
     try:
         if pool is None:
             yield store.calls, None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,8 @@ from tomewise.types import LanguageModel, Spent
 if TYPE_CHECKING:
     from tomewise.types import In, Out, Role
 
-HERE = -1  # the number under which the process of the evaluation reserves; groups have 0, 1, ...
+Place: TypeAlias = tuple[int, int]  # who reserves: the number of a group, and how often that group has begun
+HERE: Place = (-1, 0)  # the process of the evaluation; groups have 0, 1, ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +55,8 @@ class Desk:
     def __init__(self, path: Path, make_budget: Callable[[], Budget] | None) -> None:
         self._store = open_store(path)
         self._budget = make_budget() if make_budget else None
-        self._reserved: dict[tuple[int, str], _Reservation] = {}  # by the number of a group, and a ticket
+        self._reserved: dict[tuple[Place, str], _Reservation] = {}  # by place and ticket
+        self._begun: Counter[int] = Counter()  # how often each group has begun
         self._messages: list[tuple[int, Message]] = []
         self._arrived = asyncio.Event()
 
@@ -76,26 +79,31 @@ class Desk:
         taken, self._messages = self._messages, []
         return taken
 
-    async def begin(self, number: int) -> None:
-        """A group begins, perhaps again: requests that a dead worker had sent for it count as sent, without a reply."""
-        for place in [place for place in self._reserved if place[0] == number]:
-            request = self._reserved[place].request
+    async def begin(self, number: int) -> Place:
+        """A group begins, perhaps again: requests that a dead worker had sent for it count as sent, without a reply.
+
+        Returns the place where it reserves from now on. A worker that was only out of reach reserves nothing any more.
+        """
+        for place, ticket in [key for key in self._reserved if key[0][0] == number]:
+            request = self._reserved[place, ticket].request
             cost = request.price(request.input_tokens, 0)
-            await self.settle(*place, Spent(calls=1, input_tokens=request.input_tokens, cost=cost))
+            await self.settle(place, ticket, Spent(calls=1, input_tokens=request.input_tokens, cost=cost))
+        self._begun[number] += 1
+        return number, self._begun[number]
 
     async def check(self) -> Failed | None:
         """See `Account`."""
         failed: Failed | None = await self._use_budget(lambda budget: budget.check())
         return failed
 
-    async def reserve(self, number: int, ticket: str, request: Request) -> int | Failed:
-        """See `Permit`; `settle` with the same number and ticket ends it, also while it waits."""
-        result: int | Failed = await self._use_budget(lambda budget: self._reserve(budget, (number, ticket), request))
+    async def reserve(self, place: Place, ticket: str, request: Request) -> int | Failed:
+        """See `Permit`; `settle` with the same place and ticket ends it, also while it waits."""
+        result: int | Failed = await self._use_budget(lambda budget: self._reserve(budget, place, ticket, request))
         return result
 
-    async def settle(self, number: int, ticket: str, spent: Spent) -> None:
+    async def settle(self, place: Place, ticket: str, spent: Spent) -> None:
         """See `Permit`. A reservation that is unknown has been settled: its worker was given up."""
-        reservation = self._reserved.pop((number, ticket), None)
+        reservation = self._reserved.pop((place, ticket), None)
         if reservation is None or self._budget is None:
             return
         granting = reservation.granting
@@ -117,14 +125,17 @@ class Desk:
         except BudgetExceeded as error:
             return Failed.of(error)
 
-    async def _reserve(self, budget: Budget, place: tuple[int, str], request: Request) -> int:
+    async def _reserve(self, budget: Budget, place: Place, ticket: str, request: Request) -> int:
+        number, times = place
+        if times != self._begun[number]:
+            raise BudgetExceeded("the request was given up: its work goes on with another worker")
         granting = asyncio.create_task(budget.reserve(request))
-        self._reserved[place] = _Reservation(request, granting)
+        self._reserved[place, ticket] = _Reservation(request, granting)
         await asyncio.wait([granting])
         try:
             return granting.result()
         except BudgetExceeded:
-            self._reserved.pop(place, None)
+            self._reserved.pop((place, ticket), None)
             raise
         except asyncio.CancelledError:
             raise BudgetExceeded("the request was given up while it waited") from None
@@ -159,41 +170,42 @@ class DeskCalls:
 class BudgetedAtDesk(Forwarding):
     """A model within the budget of a desk, which all workers and the process of the evaluation share."""
 
-    def __init__(self, model: LanguageModel, desk: Any, number: int) -> None:
+    def __init__(self, model: LanguageModel, desk: Any, place: Place) -> None:
         super().__init__(model)
         self._desk = desk
-        self._number = number
+        self._place = place
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:
         """As the model. Raises `BudgetExceeded` before a request that would exceed a limit."""
-        return await ask_within(_DeskAccount(self._desk, self._number), self._model, role, given)
+        return await ask_within(_DeskAccount(self._desk, self._place), self._model, role, given)
 
 
 class _DeskAccount:
-    """The account of a desk, for one ask: its requests follow each other."""
+    """The account of a desk, for one ask, which may send several requests side by side."""
 
-    def __init__(self, desk: Any, number: int) -> None:
+    def __init__(self, desk: Any, place: Place) -> None:
         self._desk = desk
-        self._number = number
-        self._ticket = ""
+        self._place = place
+        self._tickets: defaultdict[int, list[str]] = defaultdict(list)  # by the id of a request that was let pass
 
     async def check(self) -> None:
         if isinstance(failed := await reach(self._desk.check.remote()), Failed):
             raise failed.error
 
     async def reserve(self, request: Request) -> int:
-        self._ticket = token_hex(8)
+        ticket = token_hex(8)
         try:
-            granted = await reach(self._desk.reserve.remote(self._number, self._ticket, request))
+            granted = await reach(self._desk.reserve.remote(self._place, ticket, request))
         except asyncio.CancelledError:
-            self.settle(request, Spent())
+            self._desk.settle.remote(self._place, ticket, Spent())
             raise
         if isinstance(granted, Failed):
             raise granted.error
+        self._tickets[id(request)].append(ticket)  # a request may be announced again while it is under way
         return int(granted)
 
     def settle(self, request: Request, spent: Spent) -> None:
-        self._desk.settle.remote(self._number, self._ticket, spent)
+        self._desk.settle.remote(self._place, self._tickets[id(request)].pop(), spent)
 
     def count(self, spent: Spent) -> None:
         self._desk.count.remote(spent)

@@ -16,7 +16,7 @@ from tomewise.language.fences import fence
 from tomewise.language.prompts import Prompts
 from tomewise.language.reply import THINKING_ROOM, Reply, decode_reply, write_schema
 from tomewise.language.retry import PATIENT, Backoff
-from tomewise.language.spec import ModelSpec
+from tomewise.language.spec import OPENAI_PROTOCOL, PROVIDERS, ModelSpec
 from tomewise.language.usage import count_replies, estimate_tokens
 from tomewise.meter import Clock
 from tomewise.run import current_run
@@ -117,8 +117,18 @@ class ChatModel:
         return self._temperature is not None and self._temperature > 0
 
     async def prepare(self) -> None:
-        """Import what asks need, and make the client of the running event loop. Raises ModelUnavailable."""
-        self._find_client()
+        """Import what asks need, and make the client of the running event loop. Raises ModelUnavailable.
+
+        A provider with other credentials than a key of ours is only imported: its client may look for them on the
+        network, as those of clouds do.
+        """
+        if self._spec.provider in {*PROVIDERS, *OPENAI_PROTOCOL}:
+            self._find_client()
+            return
+        import tomewise.language.client  # noqa: F401
+        from tomewise.language.connect_model import import_provider
+
+        import_provider(self._spec.provider)
 
     async def close(self) -> None:
         """Close the connections of the running event loop. A later call opens new ones."""

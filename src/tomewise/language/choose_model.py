@@ -76,7 +76,7 @@ def limit_spending(
     model: LanguageModel, *, max_calls: int | None, max_tokens: int | None, max_cost: float | None
 ) -> LanguageModel:
     """The model within these limits; the model itself where there are none."""
-    if max_calls is max_tokens is max_cost is None:
+    if max_calls is None and max_tokens is None and max_cost is None:
         return model
     from tomewise.language.budget import Budgeted
 

@@ -60,10 +60,10 @@ class Forwarding:
         model = self._find(role)
         return isinstance(model, Sampling) and model.samples(role)
 
-    def is_quick(self, role: Role[In, Out]) -> bool:
+    def is_quick(self, role: Role[In, Out], given: In) -> bool:
         """As the model; False for a model that does not say."""
         model = self._find(role)
-        return isinstance(model, ComputesHere) and model.is_quick(role)
+        return isinstance(model, ComputesHere) and model.is_quick(role, given)
 
     async def prepare(self) -> None:
         """Prepare the model, if it has something to prepare."""

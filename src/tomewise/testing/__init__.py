@@ -10,6 +10,7 @@ rule that is broken. `ScriptedModel` and `HashEmbedder` replace a model and an e
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 from collections.abc import Sequence
 
@@ -35,6 +36,7 @@ from tomewise.testing.store_checks import (
 )
 from tomewise.types import (
     Answer,
+    ComputesHere,
     Embedder,
     Event,
     Evidence,
@@ -42,6 +44,7 @@ from tomewise.types import (
     LanguageModel,
     Loop,
     Out,
+    Preparable,
     Question,
     Retriever,
     Role,
@@ -98,10 +101,19 @@ def check_embedder(embedder: Embedder) -> None:
 
 
 async def check_language_model(model: LanguageModel, role: Role[In, Out], given: In) -> None:
-    """Check that a reply has the role's type and its cost reaches the meters, and that an unknown role raises."""
+    """Check that a reply has the role's type and its cost reaches the meters, and that an unknown role raises.
+
+    Also checks `prepare` and `is_quick` of a model that has them.
+    """
     assert model.name, "a model needs a name"
     assert model.window > 0, "a model needs a window"
     assert model.count_input_tokens(role, given) > 0, "a call takes tokens"
+    if isinstance(model, Preparable):
+        preparing = model.prepare()
+        assert inspect.isawaitable(preparing), "`prepare` must be async"
+        await preparing
+    if isinstance(model, ComputesHere):
+        assert isinstance(model.is_quick(role, given), bool), "`is_quick` must return True or False"
     with meter() as used:
         reply = await model.ask(role, given)
     assert isinstance(reply, role.output), f"{type(reply).__name__} is not {role.output.__name__}"

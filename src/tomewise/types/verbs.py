@@ -150,8 +150,8 @@ class Sampling(Protocol):
 class ComputesHere(Protocol):
     """A language model that computes its replies in the process that asks. Optional."""
 
-    def is_quick(self, role: Role[In, Out]) -> bool:
-        """Whether an ask of this role is less work than its way to another process, which takes about 2 ms."""
+    def is_quick(self, role: Role[In, Out], given: In) -> bool:
+        """Whether this ask is less work than its way to another process, which takes about 2 ms."""
         ...
 
 

@@ -16,6 +16,7 @@ from tomewise.types import Embedder, In, Out, Role
 __all__ = ["ExtractiveModel"]
 
 _ANSWER = "answer"  # the role that can be played with short answers
+_SHORT = 3_000  # characters of input; longer input takes more than the 2 ms of its way to another process
 _LONG = 20_000  # characters of input; longer input may take 10 ms even without embedding
 
 
@@ -62,11 +63,12 @@ class ExtractiveModel:
         """Four characters of the input count as one token, whatever the role."""
         return len(given.model_dump_json()) // 4
 
-    def is_quick(self, role: Role[In, Out]) -> bool:
-        """Roles that compare meanings take 25 ms or more, all others at most 2 ms."""
+    def is_quick(self, role: Role[In, Out], given: In) -> bool:
+        """Roles that compare meanings take 25 ms or more, others about 2 ms for each 3,000 characters of input."""
         from tomewise.language.extractive.plays import find_embedding_play
 
-        return find_embedding_play(role, short_answers=self._short_answers) is None
+        compares = find_embedding_play(role, short_answers=self._short_answers) is not None
+        return not compares and len(given.model_dump_json()) <= _SHORT
 
     async def prepare(self) -> None:
         """Import the algorithms of all roles."""
