@@ -28,8 +28,8 @@ from tomewise.store.rights import WRITER, work_alone
 from tomewise.store.sql import halfvec, near_rows, near_search
 from tomewise.store.sql.halfvec import round_to_half, write_literal
 from tomewise.store.sql.near_search import NearTable
+from tomewise.store.sql.postgres_arrays import find_driver
 from tomewise.store.sql.sql_store import SqlStore
-from tomewise.store.sql.turn import find_driver
 from tomewise.tome.open_store import copy_tome, delete_tome, move_tome
 from tomewise.types import Document
 

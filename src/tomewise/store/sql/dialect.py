@@ -12,10 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
-from sqlalchemy import (
-    Connection,
-    Engine,
-)
+from sqlalchemy import Connection, Engine
 
 from tomewise.beside import FolderBeside, UnsafeFile
 from tomewise.errors import Locked, StoreError

@@ -124,6 +124,7 @@ class NearRows:
     def __init__(self, tome: str, exact_rows: int) -> None:
         self.exact_rows = exact_rows
         self._tome = tome
+        self.has_work = False  # vectors were changed since somebody last let `tend` look after them
         self._failed: set[str] = set()  # the spaces for which this process tried in vain
         self._is_hopeless = False  # as the disk was full
 
@@ -170,15 +171,15 @@ class NearRows:
 
     # ------------------------------------------------------------ to keep what is there, in each write transaction
 
-    def keep(self, connection: Connection, deltas: Mapping[str, tuple[int, int, Delta]]) -> bool:
-        """Apply the changes of a write transaction to the tables. Returns whether vectors changed."""
+    def keep(self, connection: Connection, deltas: Mapping[str, tuple[int, int, Delta]]) -> None:
+        """Apply the changes of a write transaction to the tables."""
         changed = [space for space in deltas if space.startswith("vectors/")]
         if changed and _have_states(connection, "UPDATE"):
             for state in _read_states(connection, changed):
                 before, after, delta = deltas[state.space]
                 if state.recorded == before:
                     self._apply(connection, state, after, delta)
-        return bool(changed)
+        self.has_work |= bool(changed)
 
     def _apply(self, connection: Connection, state: _State, after: int, delta: Delta) -> None:
         rows = state.rows + len(delta.added_keys) - len(delta.removed)

@@ -15,8 +15,8 @@ from tomewise.store.key_indices import find_known_indices
 from tomewise.store.nearest import Nearest, find_top
 from tomewise.store.sql.halfvec import Halfvec, Rows, round_to_half, write_literal
 from tomewise.store.sql.mirror import Keys
+from tomewise.store.sql.postgres_arrays import find_driver
 from tomewise.store.sql.row_values import stack_vectors
-from tomewise.store.sql.turn import find_driver
 
 _EF_SEARCH = 160  # candidates that a search keeps on its way through the index
 _MOST_EF_SEARCH = 1_000  # of pgvector

@@ -9,11 +9,7 @@ from typing import Any
 import psycopg
 from filelock import FileLock, Timeout
 from psycopg import sql
-from sqlalchemy import (
-    Connection,
-    Engine,
-    select,
-)
+from sqlalchemy import Connection, Engine, select
 
 from tomewise.beside import FolderBeside
 from tomewise.errors import Locked, StoreError
@@ -28,14 +24,11 @@ from tomewise.store.sql.local_words import LocalWords, Source
 from tomewise.store.sql.mirror import FILE_NAMES, Keys
 from tomewise.store.sql.near_rows import NearRows
 from tomewise.store.sql.node_rows import join_indexed_text
-from tomewise.store.sql.postgres_arrays import (
-    Deltas,
-    record_step,
-)
+from tomewise.store.sql.postgres_arrays import Deltas, find_driver, record_step
 from tomewise.store.sql.postgres_rows import PostgresRows
 from tomewise.store.sql.row_values import RESTORE, STREAMED, Misfit
 from tomewise.store.sql.schema import LATEST, TABLES, documents, nodes
-from tomewise.store.sql.turn import find_driver, find_turn, take_turn
+from tomewise.store.sql.turn import find_turn, take_turn
 
 _LOCK = "files.lock"
 _LOCK_SECONDS = 3.0
@@ -197,6 +190,7 @@ class PostgresDialect(PostgresRows):
 
     def finish_write(self, connection: Connection, deltas: Deltas, rows: int) -> None:
         """Record the changes of the arrays, and let the planner learn what many new rows changed, before the commit."""
+        self.near.keep(connection, deltas)
         record_step(connection, deltas)
         if rows >= _MANY:
             connection.exec_driver_sql("ANALYZE documents, nodes, edges, vectors, intake")

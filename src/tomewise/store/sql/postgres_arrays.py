@@ -23,7 +23,7 @@ from sqlalchemy import Connection
 from tomewise.store.sql.blocks import EDGE, Block
 from tomewise.store.sql.mirror import Delta, Keys
 from tomewise.store.sql.row_values import Misfit
-from tomewise.store.sql.turn import find_driver, find_turn
+from tomewise.store.sql.turn import find_turn
 
 Deltas = Mapping[str, tuple[int, int, Delta]]
 
@@ -114,16 +114,18 @@ def _read_pages(
             place = step, int(keys[-1])
 
 
-def find_step(connection: Connection, space: str, version: int) -> int | None:
-    """The step at which a space (`vectors/NAME` or `edges/NAME`) got this version; None if that is not known."""
-    step: int | None = connection.exec_driver_sql(_STEP, (space, version)).scalar()
-    return step
+def load_changes(connection: Connection, space: str, version: int, width: int) -> tuple[Keys, Iterator[Block]] | None:
+    """The keys of the rows of a space that went since this version, and those that came; None if it is not known.
 
-
-def find_removed(connection: Connection, space: str, step: int) -> Keys:
-    """The keys of the rows that went out of a space (`vectors/NAME` or `edges/NAME`) after a step."""
-    found = connection.exec_driver_sql(_GONE, (space, step)).scalar()
-    return np.frombuffer(found or b"", ">i8").astype(np.int64)
+    `space` is `vectors/NAME` or `edges/NAME`, `width` that of the vectors.
+    """
+    step = connection.exec_driver_sql(_STEP, (space, version)).scalar()
+    if step is None:
+        return None
+    gone = connection.exec_driver_sql(_GONE, (space, step)).scalar()
+    kind, name = space.split("/", 1)
+    came = load_vectors(connection, name, width, step) if kind == "vectors" else load_edges(connection, name, step)
+    return np.frombuffer(gone or b"", ">i8").astype(np.int64), came
 
 
 def record_step(connection: Connection, deltas: Deltas) -> None:
@@ -174,3 +176,12 @@ def write_columns(connection: Connection, table: str, columns: Mapping[str, str 
                 rows[name] = value[part] if isinstance(value, np.ndarray) and value.ndim else value
             copy.write(rows.tobytes())
         copy.write(_TRAILER)
+
+
+def find_driver(connection: Connection) -> psycopg.Connection:
+    """The connection of the driver, in a transaction."""
+    if not connection.in_transaction():
+        connection.begin()
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, psycopg.Connection)
+    return driver

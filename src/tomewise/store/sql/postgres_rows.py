@@ -28,10 +28,10 @@ from sqlalchemy.dialects.postgresql import JSONB, insert
 from tomewise.errors import ReadingError, StoreError
 from tomewise.store.sql.blocks import Block
 from tomewise.store.sql.mirror import Keys, Rows
-from tomewise.store.sql.postgres_arrays import find_removed, find_step, load_edges, load_vectors, write_columns
+from tomewise.store.sql.postgres_arrays import find_driver, load_changes, load_edges, load_vectors, write_columns
 from tomewise.store.sql.row_values import RowNumber, RowVector, RowWhole, encode_json
 from tomewise.store.sql.schema import TABLES, traces
-from tomewise.store.sql.turn import find_driver, find_turn
+from tomewise.store.sql.turn import find_turn
 from tomewise.types import Condition, Document
 
 _OPERATORS = {sign: sign for sign in ("=", "<", "<=", ">", ">=")}
@@ -225,12 +225,7 @@ class PostgresRows:
 
         `space` is `vectors/NAME` or `edges/NAME`, `width` that of the vectors.
         """
-        step = find_step(connection, space, version)
-        if step is None:
-            return None
-        kind, name = space.split("/", 1)
-        came = load_vectors(connection, name, width, step) if kind == "vectors" else load_edges(connection, name, step)
-        return find_removed(connection, space, step), came
+        return load_changes(connection, space, version, width)
 
     @staticmethod
     def read_names(connection: Connection, names: Column[str]) -> list[str]:

@@ -18,10 +18,9 @@ from sqlalchemy.exc import DBAPIError
 from tomewise.credentials import hide_credentials
 from tomewise.errors import Locked, StoreError
 from tomewise.store.address import DatabaseAddress
-from tomewise.store.sql.postgres_arrays import ArrayDumper
+from tomewise.store.sql.postgres_arrays import ArrayDumper, find_driver
 from tomewise.store.sql.row_values import RESTORE
 from tomewise.store.sql.schema import LATEST
-from tomewise.store.sql.turn import find_driver
 
 _CONNECT_SECONDS = 10
 _LEAST_SERVER = 160000

@@ -80,7 +80,6 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
         self._arrays = Arrays(dialect, identity, self._begin_repair)
         self._scopes = ScopeKeys(dialect, self.read, self._arrays)
         self._writers = 0  # how many in this process hold the right to write
-        self._changed_vectors = False  # since indexes were last looked after
         self._tending: list[threading.Thread] = []
         self.calls = StoredCalls(dialect, self.read, None if self.read_only else self._begin_append)
 
@@ -151,8 +150,6 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
             with self.dialect.guard_files() as is_free:
                 if is_free:
                     self._arrays.apply_deltas(connection, deltas)
-            if self.dialect.near is not None and self.dialect.near.keep(connection, deltas):
-                self._changed_vectors = True
             self.dialect.finish_write(connection, deltas, change.rows_written)
         if not self._writers:
             self._tend_indexes()
@@ -171,9 +168,10 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
 
     def _tend_indexes(self) -> None:
         """Make what indexes need since vectors changed: in a thread where an event loop would wait for it."""
-        if not self._changed_vectors:
+        near = self.dialect.near
+        if near is None or not near.has_work:
             return
-        self._changed_vectors = False
+        near.has_work = False
         if not _is_in_event_loop():
             self.dialect.tend_indexes()
             return

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-import psycopg
 from sqlalchemy import Connection
 
 _TURN = "tomewise turn"
@@ -60,12 +59,3 @@ def find_turn(connection: Connection) -> Turn:
     """The turn of a write transaction."""
     turn: Turn = connection.info[_TURN]
     return turn
-
-
-def find_driver(connection: Connection) -> psycopg.Connection:
-    """The connection of the driver, in a transaction."""
-    if not connection.in_transaction():
-        connection.begin()
-    driver = connection.connection.driver_connection
-    assert isinstance(driver, psycopg.Connection)
-    return driver
