@@ -54,15 +54,14 @@ def postgres(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def database(postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The same for one test: what it makes there goes at its end, and its caches are in its own folder."""
-    from tomewise.store.address import find_database
-    from tomewise.tome.open_store import delete_tome, list_tomes
+    import psycopg
 
     monkeypatch.setenv("TOMEWISE_CACHE", str(tmp_path / "cache"))
     yield postgres
-    whole = find_database(postgres)
-    assert whole is not None
-    for name in list_tomes(whole):
-        delete_tome(whole.find_tome(name))
+    with psycopg.connect(postgres, autocommit=True) as owner:
+        made = "SELECT format('DROP SCHEMA %I CASCADE', nspname) FROM pg_namespace WHERE oid >= 16384 AND nspname !~ '^pg_'"
+        for (statement,) in owner.execute(made).fetchall():
+            owner.execute(statement)
 
 
 @pytest.fixture

@@ -48,6 +48,10 @@ class Locked(StoreError):
     """Another process is writing to this tome: wait, then try again."""
 
 
+class ConnectionLost(StoreError):
+    """The database ended the connection: try again."""
+
+
 class NotBuilt(StoreError):
     """A memory layer that this system needs is missing or not up to date: run `tome build`."""
 

@@ -190,6 +190,7 @@ class PassagesLayer:
         keys: list[int] = []
         vectors = np.concatenate(rows) if rows else np.empty((0, self._embedder.dimensions), np.float32)
         stays = {document.id for document in batch.described}  # lost here, but found elsewhere
+        known = {record.id for record in self._store.documents([document.id for document, _ in split])}
         with self._store.write() as change:
             for document_id in batch.lost:
                 if document_id not in stays:
@@ -198,7 +199,7 @@ class PassagesLayer:
                 change.move_document(document.id, document, digest_document(document))
                 outcomes.append(DocumentOutcome(document.id, "replaced"))
             for document, passages in split:
-                outcome: Outcome = "replaced" if self._store.documents([document.id]) else "added"
+                outcome: Outcome = "replaced" if document.id in known else "added"
                 keys += change.put_document(document, digest_document(document), passages)
                 outcomes.append(DocumentOutcome(document.id, outcome, len(passages)))
             change.put_vectors(SPACE, keys, vectors)

@@ -292,10 +292,12 @@ class Store(Snapshot, Traces, Protocol):
         """One transaction: all its changes are committed together, or none if an error leaves the context."""
         ...
 
-    def hold(self, name: str, refusal: str) -> AbstractContextManager[None]:
+    def hold(self, name: str, refusal: str, *, is_long: bool = False) -> AbstractContextManager[None]:
         """Take the exclusive right of this name. Raises Locked with this refusal at once if somebody else has it.
 
-        Parts of a name are words with a space between them. A right ends with the process that has it.
+        Parts of a name are words with a space between them. A right ends with the process that has it. Where a store
+        can keep none from one transaction to the next, one that `is_long` is refused with StoreError, and of the others
+        a writer's is taken by each transaction.
         """
         ...
 

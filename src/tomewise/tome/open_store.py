@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from tomewise.errors import Locked, StoreError
+from tomewise.errors import StoreError
 from tomewise.settings import DEFAULTS
 from tomewise.store.address import DatabaseAddress, Place
 from tomewise.store.contract import Store
@@ -119,8 +119,8 @@ def delete_empty_store(path: Place) -> None:
                 return
             store.close()
             store.dialect.delete()
-    except Locked:
-        return  # somebody else fills it
+    except StoreError:
+        return  # somebody else fills it, or keeps something of his own in its schema
     finally:
         store.close()
     with suppress(OSError):

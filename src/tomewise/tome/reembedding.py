@@ -92,7 +92,7 @@ def replace_embedder(store: Store, embedder: Embedder, report: Report) -> None:
                 change.put_note(SETTINGS, name, value)
             for space, found in texts.items():
                 change.put_vectors(space, list(found), rows[space], replace=True)
-            for layer in store.notes(BUILDS):
+            for layer in change.note_names(BUILDS):
                 if layer.partition(":")[0] == SCHEMATA:  # the next build makes all lists of the new vectors
                     change.remove_edges(SchemataNames(layer).lists)
             for space, pairs in synonyms.items():

@@ -141,5 +141,5 @@ def delete_session(name: str, store: Store) -> None:
     check_type("name", name, str, "a text")
     with hold_session(store, name), store.write() as change:
         if not change.remove_note(SESSIONS, name):
-            known = suggest(name, store.note_names(SESSIONS))
+            known = suggest(name, change.note_names(SESSIONS))
             raise UnknownName(f"{store.address} holds no session {name!a}: {known}`tome sessions` lists them")

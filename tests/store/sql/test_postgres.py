@@ -154,7 +154,7 @@ def test_copies_go_both_ways_with_replies_and_traces(
     assert asyncio.run(back.calls.get("k")) == '{"text": "潮"}'
     assert list(export(back)) == list(export(there))
     back.close()
-    with pytest.raises(StoreError, match="holds something already"):
+    with pytest.raises(StoreError, match="exists already"):
         copy_tome(tmp_path / "a.tome", find_place(f"{database}#copy"))
 
 
@@ -177,7 +177,7 @@ def test_tomes_are_listed_renamed_and_deleted(make: Callable[..., SqlStore], dat
     assert whole is not None
     assert list(list_tomes(whole)) == ["maps", "novels"]
     move_tome(find_place(f"{database}#maps"), find_place(f"{database}#charts"))
-    with pytest.raises(StoreError, match="holds something already"):
+    with pytest.raises(StoreError, match="exists already"):
         move_tome(find_place(f"{database}#charts"), find_place(f"{database}#novels"))
     delete_tome(find_place(f"{database}#novels"))
     assert list(list_tomes(whole)) == ["charts"]
@@ -329,7 +329,7 @@ def test_no_such_database_user_or_tome(database: str, make: Callable[..., SqlSto
         SqlStore.open(find_place(f"{missing}#novels"))
     with pytest.raises(StoreError, match="found no tome at"):
         make("novels", create=False)
-    with pytest.raises(StoreError, match="is not a tome"):
+    with pytest.raises(StoreError, match="exists already"):
         make("information_schema")
 
 
@@ -445,9 +445,12 @@ def test_replies_do_not_wait_for_ever(
 
 def test_other_schemas_and_newer_formats(database: str, make: Callable[..., SqlStore]) -> None:
     run_sql(database, "CREATE SCHEMA IF NOT EXISTS theirs", "CREATE TABLE IF NOT EXISTS theirs.things (x int)")
-    with pytest.raises(StoreError, match="is not a tome"):
+    with pytest.raises(StoreError, match="exists already, and a tome is made in a new one alone"):
         make("theirs")
-    run_sql(database, "DROP SCHEMA theirs CASCADE")
+    run_sql(database, "DROP TABLE theirs.things")
+    with pytest.raises(StoreError, match="exists already"):
+        make("theirs")
+    run_sql(database, "DROP SCHEMA theirs")
     store = make("newer")
     run_sql(database, "UPDATE newer.tomewise SET format = 99")
     with pytest.raises(StoreError, match="written by a newer Tomewise"):

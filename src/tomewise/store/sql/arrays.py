@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tomewise.store.sql.dialects import Dialect
 
 _NUMBERS = {"vectors": np.float32, "packed": np.int8, "kept": np.int8, "edges": np.float64}  # by kind of space
-Begin = Callable[[], AbstractContextManager[Connection]]
+Begin = Callable[[Connection | None], AbstractContextManager[Connection]]
 _VERSION = select(spaces.c.version).where(spaces.c.space == bindparam("wanted"))
 
 
@@ -32,7 +32,7 @@ class Arrays:
     """The arrays of one tome by space (`vectors/NAME` or `edges/NAME`).
 
     `begin_repair` begins a write transaction, or raises Locked if it would have to wait: the files may only be changed
-    inside a write transaction.
+    inside a write transaction. It gets the connection that reads meanwhile, if one does.
     """
 
     def __init__(self, dialect: Dialect, tome: str, begin_repair: Begin) -> None:
@@ -57,7 +57,7 @@ class Arrays:
             if found is None or missing:
                 found = Columns(version, *load_rows(connection, self._dialect, space))
             if missing and len(found.stored_keys):
-                found = self._repair(space, found)
+                found = self._repair(space, found, connection)
             self._columns[space], self._checked[space] = found, version
             return found
 
@@ -76,7 +76,7 @@ class Arrays:
             keys, rows = join_blocks(came, width, _NUMBERS[kind])
             _check_rows(kind, rows, connection)
             delta = Delta(keys, rows, removed)
-            with suppress(StoreError, OSError), self._begin_repair() as now:
+            with suppress(StoreError, OSError), self._begin_repair(connection) as now:
                 is_done = mirror.has(version) or self._apply(space, former.version, version, delta)
                 if not is_done and read_space_version(now, self._dialect, space) == version:
                     changed = former.change(version, delta)  # the files are of a step that was rolled back
@@ -112,7 +112,7 @@ class Arrays:
     def keep(self, name: str, versions: Mapping[str, int], content: NDArray[np.int8]) -> None:
         """See `contract.Spaces`."""
         mirror = self._make_mirror(f"kept/{name}")
-        with suppress(StoreError, OSError), self._begin_repair():
+        with suppress(StoreError, OSError), self._begin_repair(None):
             mirror.write(_join_versions(versions), np.zeros(1, np.int64), content[None])
 
     def apply_deltas(self, connection: Connection, deltas: Mapping[str, tuple[int, int, Delta]]) -> None:
@@ -149,7 +149,7 @@ class Arrays:
 
     def delete_kept(self) -> None:
         """Delete what was kept with `keep`, if that can be done now: nothing here can tell whether it is right."""
-        with suppress(StoreError, OSError), self._begin_repair():
+        with suppress(StoreError, OSError), self._begin_repair(None):
             for name in self._dialect.cache.list_names():
                 if name.startswith("kept%2F"):
                     self._dialect.cache.delete(name)
@@ -174,11 +174,11 @@ class Arrays:
             return not count or found.stored_rows.shape[1] == _find_dimensions(connection)
         return found.stored_rows.shape[1] == EDGE and _are_edges(found.rows, connection)
 
-    def _repair(self, space: str, found: Columns) -> Columns:
+    def _repair(self, space: str, found: Columns, connection: Connection) -> Columns:
         mirror = self._make_mirror(space)
         try:
-            with self._begin_repair() as connection:
-                if read_space_version(connection, self._dialect, space) == found.version:
+            with self._begin_repair(connection) as now:
+                if read_space_version(now, self._dialect, space) == found.version:
                     mirror.write(found.version, found.stored_keys, found.stored_rows)
         except (StoreError, OSError):  # another writer is active, or writing is not allowed: a later reader repairs
             return found
@@ -188,7 +188,7 @@ class Arrays:
         """Pack vectors and write them; without keys where nothing can be written, None if another writer is active."""
         mirror = self._make_mirror(_name_packed(space))
         try:
-            with self._begin_repair() as connection:
+            with self._begin_repair(None) as connection:
                 if read_space_version(connection, self._dialect, space) == found.version:
                     packed = pack_rows(found.stored_rows, found.indices, found.release_memory)
                     mirror.write(found.version, found.keys, packed)

@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from tomewise.beside import UnsafeFile
 from tomewise.errors import Locked, StoreError
 from tomewise.store.sql.dialect import SqliteDialect
-from tomewise.store.sql.stored_notes import Reading
+from tomewise.store.sql.stored_notes import Reading, reads
 
 if TYPE_CHECKING:
     from tomewise.store.sql.dialects import Dialect
@@ -88,10 +88,10 @@ class Session(Reading):
             self._finish()
         self.dialect.close(forked=forked)
 
-    def check(self) -> None:
+    @reads
+    def check(self, connection: Connection) -> None:
         """Raise StoreError if the store cannot be used any more: it is closed, or a newer Tomewise changed the file."""
-        with self.read() as connection:
-            self.dialect.check(connection)
+        self.dialect.check(connection)
 
     def _check_open(self) -> None:
         """Raise StoreError if the store is closed, or if another process opened it and forked this one."""
@@ -106,10 +106,10 @@ class Session(Reading):
         self._check_open()
         return self.dialect.read()
 
-    def hold(self, name: str, refusal: str) -> AbstractContextManager[None]:
+    def hold(self, name: str, refusal: str, *, is_long: bool = False) -> AbstractContextManager[None]:
         """Take the exclusive right of this name. Raises Locked at once if somebody else has it."""
         self._check_writable()
-        return self.dialect.hold(name, refusal)
+        return self.dialect.hold(name, refusal, is_long=is_long)
 
     def _finish(self) -> None:
         """Write what is pending, before the connections are closed."""
@@ -119,10 +119,10 @@ class Session(Reading):
         self._check_writable()
         return self.dialect.append() or self._begin_write()
 
-    def _begin_repair(self) -> AbstractContextManager[Connection]:
+    def _begin_repair(self, reading: Connection | None = None) -> AbstractContextManager[Connection]:
         """A transaction in which the cached arrays may be changed. Raises Locked if it would have to wait."""
         self._check_open()
-        return self.dialect.repair() or self._begin_write(wait=False)
+        return self.dialect.repair(reading) or self._begin_write(wait=False)
 
     @contextmanager
     def _begin_write(self, *, wait: bool = True) -> Iterator[Connection]:

@@ -86,7 +86,7 @@ class SqliteDialect(SqliteRows):
     def append(self) -> None:
         """No transaction of its own for replies and traces: SQLite has one writer."""
 
-    def repair(self) -> None:
+    def repair(self, reading: Connection | None) -> None:
         """No transaction of its own for the files of the arrays: a write transaction guards them."""
 
     def guard_files(self) -> AbstractContextManager[bool]:
@@ -97,8 +97,11 @@ class SqliteDialect(SqliteRows):
         """Nothing is left to do before a transaction that wrote so many rows commits."""
 
     @contextmanager
-    def hold(self, name: str, refusal: str) -> Iterator[None]:
-        """Take the exclusive right of this name, which ends with the process. Raises Locked if somebody has it."""
+    def hold(self, name: str, refusal: str, *, is_long: bool) -> Iterator[None]:
+        """Take the exclusive right of this name, which ends with the process. Raises Locked if somebody has it.
+
+        A file keeps every right, those that are long too.
+        """
         try:
             lock = FileLock(str(self.cache.prepare_lock(_name_lock(name))), timeout=0, thread_local=False)
             lock.acquire()

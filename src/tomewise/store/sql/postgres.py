@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any
 
-import psycopg
 from filelock import FileLock, Timeout
 from psycopg import sql
 from sqlalchemy import Connection, Engine, select
@@ -16,6 +15,7 @@ from tomewise.errors import Locked, StoreError
 from tomewise.settings import find_cache_folder
 from tomewise.store.address import DatabaseAddress, Place
 from tomewise.store.records import PASSAGES
+from tomewise.store.rights import WRITER
 from tomewise.store.sql import postgres_server
 from tomewise.store.sql.damage import Contradictions, describe_damage, find_contradiction, find_misfit_row
 from tomewise.store.sql.lists import bind_keys
@@ -26,6 +26,7 @@ from tomewise.store.sql.near_rows import NearRows
 from tomewise.store.sql.node_rows import join_indexed_text
 from tomewise.store.sql.postgres_arrays import Deltas, find_driver, record_step
 from tomewise.store.sql.postgres_rows import PostgresRows
+from tomewise.store.sql.postgres_server import Marks, Right
 from tomewise.store.sql.row_values import RESTORE, STREAMED, Misfit
 from tomewise.store.sql.schema import LATEST, TABLES, documents, nodes
 from tomewise.store.sql.turn import find_turn, take_turn
@@ -69,24 +70,24 @@ class PostgresDialect(PostgresRows):
         self,
         place: DatabaseAddress,
         engine: Engine,
-        identity: str,
-        *,
-        read_only: bool,
+        marks: Marks | None,
         exact_rows: int,
-        is_strange: bool = False,
     ) -> None:
         self.address = str(place)
-        self.read_only = read_only
+        self.read_only = marks is not None and marks.read_only
         folder = find_cache_folder() / "databases"
-        self.cache = FolderBeside(folder / identity, "-cache", f"{FILE_NAMES}|{WORDS_NAMES}|{_LOCK}")
+        name = marks.place if marks else "new"
+        self.cache = FolderBeside(folder / name, "-cache", f"{FILE_NAMES}|{WORDS_NAMES}|{_LOCK}")
         with suppress(OSError):  # where nothing can be written, the arrays and words are read anew
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.near = NearRows(place.tome, exact_rows)
         self._place = place
         self._engine = engine
-        self._is_strange = is_strange
+        self._marks = marks  # None while the tome is made
+        self._is_pooled = marks is not None and marks.is_pooled
         self._words = LocalWords(self.cache)
-        self._rights: list[psycopg.Connection] = []  # the connections of the rights that this process has
+        self._rights: list[Right] = []  # that this process holds
+        self._taken: tuple[str, ...] = ()  # the rights that each write transaction takes, as none can be held
 
     # ------------------------------------------------------------ the database, its transactions and rights
 
@@ -96,8 +97,7 @@ class PostgresDialect(PostgresRows):
         engine = postgres_server.make_engine(place)
         try:
             marks = postgres_server.prepare(engine, place, create=create and not read_only)
-            may = {"read_only": marks.read_only, "is_strange": marks.is_strange}
-            return cls(place, engine, marks.identity, exact_rows=exact_rows, **may)
+            return cls(place, engine, marks, exact_rows)
         except BaseException:
             engine.dispose()
             raise
@@ -113,8 +113,8 @@ class PostgresDialect(PostgresRows):
                 postgres_server.write(engine, place) as connection,
                 take_turn(connection, is_first=True),
             ):
-                postgres_server.make_schema(connection, place, is_new=True)
-                dialect = cls(place, engine, "new", read_only=False, exact_rows=exact_rows)
+                postgres_server.make_schema(connection, place)
+                dialect = cls(place, engine, None, exact_rows)
                 yield connection, dialect
                 connection.exec_driver_sql("INSERT INTO versions SELECT space, version, 1 FROM spaces")
                 connection.exec_driver_sql("ANALYZE documents, nodes, edges, vectors, intake")
@@ -132,11 +132,9 @@ class PostgresDialect(PostgresRows):
         """One moment of the tome. Raises StoreError."""
         with (
             postgres_server.translate_errors(self._place),
-            postgres_server.read(self._engine) as connection,
+            postgres_server.read(self._engine, self._place, self._marks) as connection,
             self._name_damage(),
         ):
-            if self._is_strange:
-                postgres_server.refuse_traps(connection, self._place)
             yield connection
 
     @contextmanager
@@ -144,7 +142,7 @@ class PostgresDialect(PostgresRows):
         """One write transaction, the only one of the tome: all inside is committed or nothing. Raises Locked."""
         with (
             postgres_server.translate_errors(self._place),
-            postgres_server.write(self._engine, self._place, wait=wait, is_strange=self._is_strange) as connection,
+            postgres_server.write(self._engine, self._place, self._marks, wait=wait, rights=self._taken) as connection,
             self._name_damage(),
             take_turn(connection),
         ):
@@ -157,17 +155,20 @@ class PostgresDialect(PostgresRows):
         """One write transaction for replies and traces, which waits for no writer."""
         with (
             postgres_server.translate_errors(self._place),
-            postgres_server.write(self._engine, self._place, alone=False, is_strange=self._is_strange) as connection,
+            postgres_server.write(self._engine, self._place, self._marks, alone=False) as connection,
         ):
             yield connection
 
     @contextmanager
-    def repair(self) -> Iterator[Connection]:
-        """Read while the files of the arrays may be changed. Raises Locked if somebody else here changes them."""
+    def repair(self, reading: Connection | None) -> Iterator[Connection]:
+        """Read while the files of the arrays may be changed. Raises Locked if somebody else here changes them.
+
+        Who is `reading` goes on with that connection where a pool may have no second one.
+        """
         with self._lock_files(0) as is_free:
             if not is_free:
                 raise Locked(f"{self.cache.path} is being written by another program")
-            with self.read() as connection:
+            with nullcontext(reading) if reading is not None and self._is_pooled else self.read() as connection:
                 yield connection
 
     def guard_files(self) -> AbstractContextManager[bool]:
@@ -196,8 +197,19 @@ class PostgresDialect(PostgresRows):
             connection.exec_driver_sql("ANALYZE documents, nodes, edges, vectors, intake")
 
     @contextmanager
-    def hold(self, name: str, refusal: str) -> Iterator[None]:
-        """Take the exclusive right of this name, which ends with the process. Raises Locked if somebody has it."""
+    def hold(self, name: str, refusal: str, *, is_long: bool) -> Iterator[None]:
+        """Take the exclusive right of this name, which ends with the process. Raises Locked if somebody has it.
+
+        Behind a pooler no lock is sure to outlive a transaction: there each one that writes takes the right of a
+        writer, and one that `is_long` needs a pooler that gives every client a connection of its own.
+        """
+        if self._is_pooled and not is_long:
+            self._taken += (name,) if name == WRITER else ()
+            try:
+                yield
+            finally:
+                self._taken = () if name == WRITER else self._taken
+            return
         with (
             postgres_server.translate_errors(self._place),
             postgres_server.hold(self._engine, self._place, name, refusal) as right,
@@ -272,17 +284,19 @@ class PostgresDialect(PostgresRows):
         self.near.tend(self)
 
     def delete(self) -> None:
-        """Delete the tome, which nobody here has open any more."""
+        """Delete the tome, which nobody here has open any more. Raises StoreError where others use its schema."""
+        assert self._marks is not None
         try:
-            postgres_server.drop(self._engine, self._place)
+            postgres_server.drop(self._engine, self._place, self._marks)
         finally:
             self._engine.dispose()
 
     def move(self, place: Place) -> None:
         """Give the tome, which nobody here has open any more, another name. Raises Locked, StoreError."""
         assert isinstance(place, DatabaseAddress)
+        assert self._marks is not None
         try:
-            postgres_server.rename(self._engine, self._place, place)
+            postgres_server.rename(self._engine, self._place, self._marks, place)
         finally:
             self._engine.dispose()
 

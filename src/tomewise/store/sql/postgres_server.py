@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -16,25 +17,30 @@ from sqlalchemy import Connection, Engine, create_engine
 from sqlalchemy.exc import DBAPIError
 
 from tomewise.credentials import hide_credentials
-from tomewise.errors import Locked, StoreError
+from tomewise.errors import ConnectionLost, Locked, StoreError
 from tomewise.store.address import DatabaseAddress
 from tomewise.store.sql.postgres_arrays import ArrayDumper, find_driver
 from tomewise.store.sql.row_values import RESTORE
 from tomewise.store.sql.schema import LATEST
 
 _CONNECT_SECONDS = 10
+_TRIALS = 20  # of a pooler
+_MOST_NAMED = 5  # objects of others in a message
 _LEAST_SERVER = 160000
 
-# A turn is longer than any transaction takes. A tome may belong to a stranger, whose policies and views would call
-# functions with the rights of whoever reads it: with these settings, reading them fails.
+# Of one transaction, since behind a pooler the next one may run on a connection that others have used. A turn is longer
+# than any transaction takes. Names are those of the tome alone: temporary tables that others left come last. A tome may
+# belong to a stranger, whose policies and views would call functions with the rights of whoever reads it: with these
+# settings, reading them fails.
 _SETTINGS = """
-SELECT set_config('lock_timeout', '60s', false), set_config('row_security', 'off', false),
-  set_config('search_path', %s, false)
+SELECT set_config('lock_timeout', '60s', true), set_config('row_security', 'off', true),
+  set_config('search_path', %s, true),
+  CASE WHEN current_setting('restrict_nonsystem_relation_kind', true) IS NOT NULL
+    THEN set_config('restrict_nonsystem_relation_kind', 'view, foreign-table', true) END
 """
-_NO_VIEWS = """
-SELECT set_config('restrict_nonsystem_relation_kind', 'view, foreign-table', false)
-WHERE current_setting('restrict_nonsystem_relation_kind', true) IS NOT NULL
-"""
+_SCHEMA = "to_regnamespace(quote_ident(current_schema()))::oid"
+_PID = "SELECT pg_backend_pid()"
+_PATIENCE = "3s"  # for a writer behind a pooler: as long as SQLite waits
 # What runs functions of the owner of a tome when somebody else uses it: functions, operators and types beside the
 # tables, which statements would find; a trigger, a rule or another kind of relation; a constraint, an index or a
 # default (but for that of a step) with an expression; a column that is computed, or of a type that may be.
@@ -62,9 +68,9 @@ LIMIT 1
 
 
 # The same tables as in a file, see `schema`, and for `step`, `versions` and `gone` see `postgres_arrays`. Texts are
-# compared byte by byte, as SQLite does, whatever the locale.
+# compared byte by byte, as SQLite does, whatever the locale. `made_in` is the schema that this program made for them.
 _TABLES = """
-CREATE TABLE tomewise (format integer NOT NULL, words bigint NOT NULL, step bigint NOT NULL);
+CREATE TABLE tomewise (format integer NOT NULL, words bigint NOT NULL, step bigint NOT NULL, made_in oid NOT NULL);
 CREATE TABLE last_keys (name text COLLATE "C" PRIMARY KEY, seq bigint NOT NULL);
 CREATE TABLE meta (key text COLLATE "C" PRIMARY KEY, value text COLLATE "C" NOT NULL);
 CREATE TABLE documents (key bigint PRIMARY KEY, id text COLLATE "C" NOT NULL UNIQUE, title text COLLATE "C" NOT NULL,
@@ -108,7 +114,6 @@ assert _FORMAT == LATEST, "tables in PostgreSQL need the change of the last migr
 
 _STATE = """
 SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = %(tome)s),
-  EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %(tome)s),
   EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE n.nspname = %(tome)s AND c.relname = 'tomewise' AND c.relkind = 'r'),
   pg_is_in_recovery() OR current_setting('default_transaction_read_only') = 'on',
@@ -119,6 +124,21 @@ SELECT has_table_privilege('meta', 'INSERT, UPDATE'), EXISTS (SELECT FROM pg_cla
   JOIN pg_namespace n ON n.oid = c.relnamespace
   WHERE n.nspname = current_schema() AND current_user NOT IN (pg_get_userbyid(c.relowner), pg_get_userbyid(n.nspowner)))
 """
+_IDENTITY = "SELECT value FROM meta WHERE key = 'identity'"
+# What nobody can copy into another schema: this names the caches of a tome on a machine.
+_PLACE = f"""
+SELECT CASE WHEN has_function_privilege('pg_control_system()', 'EXECUTE')
+    THEN (SELECT system_identifier::text FROM pg_control_system()) END,
+  (SELECT oid FROM pg_database WHERE datname = current_database()), {_SCHEMA}
+"""
+# All that depends on the schema but the tables of the tome: whatever kind it is, others made it.
+_FOREIGN = f"""
+SELECT pg_describe_object(d.classid, d.objid, 0) FROM pg_depend d
+LEFT JOIN pg_class c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relkind = 'r'
+WHERE d.refclassid = 'pg_namespace'::regclass AND d.refobjid = {_SCHEMA} AND d.deptype = 'n'
+  AND NOT coalesce(c.relname = ANY(%s), false) ORDER BY 1
+"""
+_NEAR = r"SELECT name FROM near_spaces WHERE name ~ '^near_[0-9a-f]{16}$' AND to_regclass(name) IS NOT NULL"
 _SIZES = """
 SELECT n.nspname, coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint
 FROM pg_namespace n JOIN pg_class c ON c.relnamespace = n.oid AND c.relkind = 'r'
@@ -133,7 +153,7 @@ JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = current_schema()
 
 
 def make_engine(address: DatabaseAddress) -> Engine:
-    """Connections to the database in which the names of tables are those of the tome. Connects to nothing yet."""
+    """Connections to the database. Connects to nothing yet; all but locks go through `read` and `write`."""
 
     def connect() -> psycopg.Connection:
         try:
@@ -145,9 +165,8 @@ def make_engine(address: DatabaseAddress) -> Engine:
                 f"the driver does not know this address, {address} ({hide_credentials(str(error).strip())}): "
                 "write it as postgresql://host:5432/database#novels"
             ) from None
-        # Nothing but the tome: a table of this name in another schema must not be taken for one of its own.
-        connection.execute(_SETTINGS, (sql.Identifier(address.tome or "pg_catalog").as_string(connection),))
-        connection.execute(_NO_VIEWS)
+        if _is_pooled(connection):
+            connection.prepare_threshold = None  # the next transaction may run where nothing was prepared
         connection.adapters.register_dumper(np.ndarray, ArrayDumper)
         connection.autocommit = False
         return connection
@@ -156,25 +175,39 @@ def make_engine(address: DatabaseAddress) -> Engine:
     return create_engine("postgresql+psycopg://", creator=connect, pool_pre_ping=True, max_overflow=-1)
 
 
+def _is_pooled(connection: psycopg.Connection) -> bool:
+    """Whether a pooler stands before the server: then another process answers than the one that let us in."""
+    return _read_pid(connection) != connection.info.backend_pid
+
+
+def _read_pid(connection: psycopg.Connection) -> int:
+    """The number of the server's process that answers."""
+    row = connection.execute(_PID).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What is known of a tome when it is opened. One that `is_strange` has another owner."""
+    """What is known of a tome when it is opened. One that `is_strange` has another owner; `place` names its caches."""
 
     identity: str
+    place: str
     read_only: bool
     is_strange: bool
+    is_pooled: bool
 
 
 def prepare(engine: Engine, address: DatabaseAddress, *, create: bool) -> Marks:
     """Find the tome, or make it. Raises StoreError, Locked."""
-    with translate_errors(address), read(engine) as connection:
-        exists, is_filled, is_tome, is_read_only, version = connection.exec_driver_sql(_STATE, _name(address)).one()
+    with translate_errors(address), read(engine, address) as connection:
+        exists, is_tome, is_read_only, version = connection.exec_driver_sql(_STATE, _name(address)).one()
         if version < _LEAST_SERVER:
             raise StoreError(f"{address} is served by PostgreSQL {version // 10000}: Tomewise needs 16 or later")
         if is_tome:
             return _read_marks(connection, address, is_read_only)
-    if exists and is_filled:
-        raise StoreError(f"the schema {address.tome} of {address} is not a tome: choose another name behind #")
+    if exists:
+        raise _refuse_schema(address)
     if not create:
         raise StoreError(
             f"found no tome at {address}: add something first, with `tome -m '{address}' add PATH`, or choose one that "
@@ -183,21 +216,24 @@ def prepare(engine: Engine, address: DatabaseAddress, *, create: bool) -> Marks:
     if is_read_only:
         raise StoreError(f"{address} may only be read, and has no such tome: name the main server to make one")
     with translate_errors(address), write(engine, address) as connection:
-        if not connection.exec_driver_sql(_STATE, _name(address)).one()[2]:
+        if not connection.exec_driver_sql(_STATE, _name(address)).one()[1]:
             make_schema(connection, address)
             make_tables(connection)
         return _read_marks(connection, address, False)
 
 
-def make_schema(connection: Connection, address: DatabaseAddress, *, is_new: bool = False) -> None:
-    """Make the schema of a tome, which may exist if it is blank, and not if it `is_new`. Raises StoreError."""
-    exists, is_filled, *_ = connection.exec_driver_sql(_STATE, _name(address)).one()
-    if is_new and exists:
-        raise StoreError(f"{address} holds something already: choose another name behind #")
-    if is_filled:
-        raise StoreError(f"the schema {address.tome} of {address} is not a tome: choose another name behind #")
-    if not exists:
-        run(connection, sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(address.tome)))
+def make_schema(connection: Connection, address: DatabaseAddress) -> None:
+    """Make the schema of a tome. Raises StoreError if there is one: others may use it, even while it is empty."""
+    if connection.exec_driver_sql(_STATE, _name(address)).one()[0]:
+        raise _refuse_schema(address)
+    run(connection, sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(address.tome)))
+
+
+def _refuse_schema(address: DatabaseAddress) -> StoreError:
+    return StoreError(
+        f"the schema {address.tome} of {address} exists already, and a tome is made in a new one alone: choose another "
+        "name behind #"
+    )
 
 
 def make_tables(connection: Connection) -> None:
@@ -205,7 +241,7 @@ def make_tables(connection: Connection) -> None:
     for statement in _TABLES.split(";\n"):
         if statement.strip():
             connection.exec_driver_sql(statement)
-    connection.exec_driver_sql("INSERT INTO tomewise (format, words, step) VALUES (%s, 0, 1)", (LATEST,))
+    connection.exec_driver_sql(f"INSERT INTO tomewise VALUES ({LATEST}, 0, 1, {_SCHEMA})")
     connection.exec_driver_sql("INSERT INTO meta (key, value) VALUES ('identity', %s)", (uuid4().hex,))
 
 
@@ -224,8 +260,16 @@ def _read_marks(connection: Connection, address: DatabaseAddress, is_read_only: 
     if owner_is_other:  # before anything is read from its tables
         refuse_traps(connection, address)
     check_format(connection, address)
-    identity = connection.exec_driver_sql("SELECT value FROM meta WHERE key = 'identity'").scalar()
-    return Marks(str(identity), is_read_only or not may_write, owner_is_other)
+    identity = str(connection.exec_driver_sql(_IDENTITY).scalar())
+    server, *place = connection.exec_driver_sql(_PLACE).one()
+    named = json.dumps([server or address.find_tome("").shown, *place, identity])
+    return Marks(
+        identity,
+        place=sha256(named.encode()).hexdigest()[:32],
+        read_only=is_read_only or not may_write,
+        is_strange=owner_is_other,
+        is_pooled=_is_pooled(find_driver(connection)),
+    )
 
 
 def refuse_traps(connection: Connection, address: DatabaseAddress) -> None:
@@ -242,7 +286,7 @@ def find_sizes(address: DatabaseAddress) -> dict[str, int]:
     """The tomes of a database that may be read, sorted by name, each with its bytes. Raises StoreError."""
     engine = make_engine(address)
     try:
-        with translate_errors(address), read(engine) as connection:
+        with translate_errors(address), read(engine, address) as connection:
             return {row[0]: row[1] for row in connection.exec_driver_sql(_SIZES)}
     finally:
         engine.dispose()
@@ -254,61 +298,119 @@ def read_size(connection: Connection) -> int:
 
 
 @contextmanager
-def read(engine: Engine) -> Iterator[Connection]:
-    """One moment of the database."""
+def read(engine: Engine, address: DatabaseAddress, marks: Marks | None = None) -> Iterator[Connection]:
+    """One moment of the database. Raises StoreError if the tome that was opened with these marks is not there."""
     with engine.connect().execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True) as connection:
+        _set_up(connection, address)
+        if marks is not None:
+            if marks.is_strange:
+                refuse_traps(connection, address)
+            _check_identity(connection, address, marks)
         yield connection
 
 
 @contextmanager
 def write(
-    engine: Engine, address: DatabaseAddress, *, wait: bool = True, alone: bool = True, is_strange: bool = False
+    engine: Engine,
+    address: DatabaseAddress,
+    marks: Marks | None = None,
+    *,
+    wait: bool = True,
+    alone: bool = True,
+    rights: Iterable[str] = (),
 ) -> Iterator[Connection]:
     """One write transaction; with `alone` the only one of its tome. Raises Locked if its turn does not come.
 
-    A tome that `is_strange` has another owner, who may have set traps since it was opened.
+    It takes these `rights` too, which nobody may hold meanwhile. Raises StoreError as `read` does.
     """
     # Each statement must see what the writer before has committed: not those of one moment.
     with engine.connect().execution_options(isolation_level="READ COMMITTED") as connection, connection.begin():
+        _set_up(connection, address)
         if alone:
             key = make_lock_key(address.tome, "transaction")
             if wait:
                 connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%s)", (key,))
             elif not connection.exec_driver_sql("SELECT pg_try_advisory_xact_lock(%s)", (key,)).scalar_one():
                 raise Locked(f"{address} is being written by another program: try again when it has finished")
-        if is_strange:
-            names = _NAMES if alone else _APPENDED  # locked as writing locks them: nobody can alter them then
-            connection.exec_driver_sql(f"LOCK TABLE {', '.join(names)} IN ROW EXCLUSIVE MODE")
-            refuse_traps(connection, address)
+        for name in rights:
+            connection.exec_driver_sql("SELECT set_config('lock_timeout', %s, true)", (_PATIENCE,))
+            connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%s)", (make_lock_key(address.tome, name),))
+        if marks is not None:
+            if marks.is_strange:  # its owner may have set traps since it was opened
+                names = _NAMES if alone else _APPENDED  # locked as writing locks them: nobody can alter them then
+                connection.exec_driver_sql(f"LOCK TABLE {', '.join(names)} IN ROW EXCLUSIVE MODE")
+                refuse_traps(connection, address)
+            _check_identity(connection, address, marks)
         yield connection
 
 
+def _set_up(connection: Connection, address: DatabaseAddress) -> None:
+    """Give a transaction its settings. Names are those of the tome, or of the system alone."""
+    path = sql.SQL("{}, pg_temp").format(sql.Identifier(address.tome or "pg_catalog"))
+    connection.exec_driver_sql(_SETTINGS, (path.as_string(find_driver(connection)),))
+
+
+def _check_identity(connection: Connection, address: DatabaseAddress, marks: Marks) -> None:
+    if connection.exec_driver_sql(_IDENTITY).scalar() != marks.identity:
+        raise StoreError(f"{address} is another tome by now than the one that was opened: open it again")
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """A lock that a connection of its own holds, in this process of the server."""
+
+    connection: psycopg.Connection
+    pid: int
+
+
 @contextmanager
-def hold(engine: Engine, address: DatabaseAddress, name: str, refusal: str) -> Iterator[psycopg.Connection]:
-    """Hold a lock on a connection of its own, and give that. It is free when the process dies. Raises Locked."""
+def hold(engine: Engine, address: DatabaseAddress, name: str, refusal: str) -> Iterator[Right]:
+    """Hold a lock on a connection of its own. It is free when the process dies.
+
+    Raises Locked, and StoreError behind a pooler that gives each transaction any connection of the server.
+    """
     key = make_lock_key(address.tome, name)
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        if not connection.exec_driver_sql("SELECT pg_try_advisory_lock(%s)", (key,)).scalar_one():
-            raise Locked(refusal)
         driver = connection.connection.driver_connection
         assert isinstance(driver, psycopg.Connection)
+        pid = _read_pid(driver)
+        if pid != driver.info.backend_pid and _is_shared(engine, address, driver, pid):
+            raise StoreError(
+                f"{address} is behind a pooler in transaction mode, which keeps no right between two steps: name the "
+                "server itself for this, or a pool in session mode"
+            )
+        if not connection.exec_driver_sql("SELECT pg_try_advisory_lock(%s)", (key,)).scalar_one():
+            raise Locked(refusal)
         connection.detach()  # so that the store may be closed meanwhile
         try:
-            yield driver
+            yield Right(driver, pid)
         finally:
             with suppress(DBAPIError):  # where the server has ended, the lock has too
                 connection.exec_driver_sql("SELECT pg_advisory_unlock(%s)", (key,))
 
 
-def check_right(right: psycopg.Connection, address: DatabaseAddress) -> None:
+def _is_shared(engine: Engine, address: DatabaseAddress, first: psycopg.Connection, pid: int) -> bool:
+    """Whether a pooler gives the server's connection of an idle client to another one.
+
+    Poolers take either the one that was used last, which the second client gets then, or each in its turn. Where other
+    clients come between, both may get what they had by chance, but not each time.
+    """
+    for _ in range(_TRIALS):
+        with read(engine, address) as second:
+            if second.exec_driver_sql(_PID).scalar() == pid or _read_pid(first) != pid:
+                return True
+    return False
+
+
+def check_right(right: Right, address: DatabaseAddress) -> None:
     """Raise StoreError if the connection that holds a lock was lost: somebody else may have the lock by now."""
-    try:
-        right.execute("SELECT 1")
-    except psycopg.OperationalError:
-        raise StoreError(
-            f"{address}: the connection was lost that kept others from writing: nothing of this step was written; "
-            "repeat the command, which goes on from here"
-        ) from None
+    with suppress(psycopg.OperationalError):
+        if _read_pid(right.connection) == right.pid:
+            return
+    raise StoreError(
+        f"{address}: the connection was lost that kept others from writing: nothing of this step was written; "
+        "repeat the command, which goes on from here"
+    )
 
 
 def make_lock_key(tome: str, name: str) -> int:
@@ -332,19 +434,25 @@ def translate_errors(address: DatabaseAddress) -> Iterator[None]:
         yield
     except (DBAPIError, psycopg.Error) as error:
         cause = error.orig if isinstance(error, DBAPIError) else error
-        translated = _translate(address, cause) if isinstance(cause, psycopg.Error) else None
+        is_lost = isinstance(error, DBAPIError) and error.connection_invalidated
+        translated = _translate(address, cause, is_lost=is_lost) if isinstance(cause, psycopg.Error) else None
         if translated is None:
             raise
         raise translated from error
 
 
-def _translate(address: DatabaseAddress, error: psycopg.Error) -> StoreError | None:
+def _translate(address: DatabaseAddress, error: psycopg.Error, *, is_lost: bool) -> StoreError | None:
     code, is_operational = error.sqlstate or "", isinstance(error, psycopg.OperationalError)
     reason = hide_credentials(" ".join(str(error.diag.message_primary or error).split()))
     if code in ("55P03", "40P01"):
         return Locked(f"{address} is being written by another program: try again when it has finished")
     if code == "53300" or "too many clients" in reason or "remaining connection slots" in reason:
         return StoreError(f"{address} has too many connections ({reason}): end other programs, or raise its limit")
+    if code == "2BP01":  # of DROP .. RESTRICT
+        detail = " ".join(str(error.diag.message_detail or "").split())
+        return StoreError(f"{address} is not deleted: others use it ({detail}); take that away first")
+    if code == "42P06":
+        return _refuse_schema(address)
     if code in ("53100", "53200"):
         return StoreError(f"{address} has no space left ({reason}): make space on the disk of the server")
     if code == "42501":
@@ -354,6 +462,10 @@ def _translate(address: DatabaseAddress, error: psycopg.Error) -> StoreError | N
         )
     if code == "25006":
         return StoreError(f"{address} may only be read ({reason}): name the main server to write")
+    if code == "42703":
+        return StoreError(
+            f"{address} was written by another Tomewise ({reason}): export it with that one, then import it with this"
+        )
     if code in ("42P01", "3F000"):
         return StoreError(f"{address} is not there any more ({reason}): open a tome that is")
     if code == "28P01" or (is_operational and "password" in reason):
@@ -367,20 +479,56 @@ def _translate(address: DatabaseAddress, error: psycopg.Error) -> StoreError | N
     if code.startswith("22"):  # such as NaN in JSON, which a file may hold
         return StoreError(f"{address} holds a value that PostgreSQL cannot read ({reason}): {RESTORE}")
     if is_operational:
-        return StoreError(f"{address} cannot be reached or was lost ({reason}): check that the server runs, then go on")
+        kind = ConnectionLost if is_lost or code.startswith("57P") else StoreError
+        return kind(f"{address} cannot be reached or was lost ({reason}): check that the server runs, then go on")
     return None
 
 
-def drop(engine: Engine, address: DatabaseAddress) -> None:
-    """Delete the tome with all that it holds."""
-    with translate_errors(address), write(engine, address) as connection:
-        run(connection, sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(address.tome)))
+def drop(engine: Engine, address: DatabaseAddress, marks: Marks) -> None:
+    """Delete the tome with all that it holds. Raises StoreError if others have made anything in its schema."""
+    with translate_errors(address), write(engine, address, marks) as connection:
+        tables = _find_tables(connection)
+        _refuse_foreign(connection, address, tables, "deleted")
+        is_own = _is_made_here(connection)
+        listed = sql.SQL(", ").join(map(sql.Identifier, tables))
+        run(connection, sql.SQL("DROP TABLE {} RESTRICT").format(listed))
+        if is_own:
+            run(connection, sql.SQL("DROP SCHEMA {} RESTRICT").format(sql.Identifier(address.tome)))
 
 
-def rename(engine: Engine, address: DatabaseAddress, new: DatabaseAddress) -> None:
-    """Give the tome another name. Raises StoreError if there is a schema of that name."""
-    with translate_errors(address), write(engine, address) as connection:
+def rename(engine: Engine, address: DatabaseAddress, marks: Marks, new: DatabaseAddress) -> None:
+    """Give the tome another name. Raises StoreError if there is a schema of that name, and as `drop` does."""
+    with translate_errors(address), write(engine, address, marks) as connection:
         if connection.exec_driver_sql(_STATE, _name(new)).one()[0]:
-            raise StoreError(f"{new} holds something already: choose another name")
+            raise _refuse_schema(new)
+        _refuse_foreign(connection, address, _find_tables(connection), "renamed")
+        if not _is_made_here(connection):
+            raise StoreError(
+                f"{address} is in a schema that another program made, which is not renamed: use `tome copy`, then "
+                "`tome drop`"
+            )
         names = sql.Identifier(address.tome), sql.Identifier(new.tome)
         run(connection, sql.SQL("ALTER SCHEMA {} RENAME TO {}").format(*names))
+
+
+def _find_tables(connection: Connection) -> list[str]:
+    """The tables of the tome, with those by which it is searched approximately, see `near_rows`."""
+    near = ["near_spaces"] if connection.exec_driver_sql("SELECT to_regclass('near_spaces')").scalar() else []
+    return [*_NAMES, *near, *(connection.exec_driver_sql(_NEAR).scalars() if near else ())]
+
+
+def _refuse_foreign(connection: Connection, address: DatabaseAddress, tables: list[str], verb: str) -> None:
+    """Raise StoreError if anything stands in the schema of the tome but these tables."""
+    found = connection.exec_driver_sql(_FOREIGN, (tables,)).scalars().all()
+    if found:
+        more = f" and {len(found) - _MOST_NAMED:,} more" if len(found) > _MOST_NAMED else ""
+        raise StoreError(
+            f"{address} is not {verb}: others keep {', '.join(found[:_MOST_NAMED])}{more} in its schema; take that "
+            "away first"
+        )
+
+
+def _is_made_here(connection: Connection) -> bool:
+    """Whether this program made the schema of the tome; not where a backup was restored into another one."""
+    query = f"SELECT made_in = {_SCHEMA} FROM tomewise"
+    return bool(connection.exec_driver_sql(query).scalar())

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from tomewise.store.sql.dialects import Dialect
 
 Keys = NDArray[np.int64]
-Begin = Callable[[], AbstractContextManager[Connection]]
 
 _MOST_CACHED = 32  # scopes and layers whose keys are cached in memory
 # Whatever decides about a scope changes one of these; `documents` changes with the metadata.
@@ -38,19 +36,14 @@ _VERSIONS = select(spaces.c.space, spaces.c.version).where(
 class ScopeKeys:
     """Finds the keys of the nodes of a layer within a scope. They are cached until their spaces change."""
 
-    def __init__(self, dialect: Dialect, begin_read: Begin, arrays: Arrays) -> None:
+    def __init__(self, dialect: Dialect, arrays: Arrays) -> None:
         self._dialect = dialect
-        self._begin_read = begin_read
         self._arrays = arrays
         self._guard = threading.Lock()
         self._cache: OrderedDict[tuple[Scope, str], tuple[dict[str, int], Keys]] = OrderedDict()
 
-    def find(self, scope: Scope, layer: str) -> Keys:
+    def find(self, scope: Scope, layer: str, connection: Connection) -> Keys:
         """The keys, ascending. See `store.contract.Texts`."""
-        with self._begin_read() as connection:
-            return self._find(scope, layer, connection)
-
-    def _find(self, scope: Scope, layer: str, connection: Connection) -> Keys:
         versions: dict[str, int] = dict(self._dialect.fetch(connection, _VERSIONS))
         cached = self._look_up(scope, layer, versions)
         if cached is not None:
@@ -60,7 +53,7 @@ class ScopeKeys:
             cursor: Any = connection.execute(query).cursor
             keys = np.fromiter((row[0] for row in cursor), np.int64)
         else:
-            below = [self._find(scope, name, connection) for name in _list_layers_below(connection, layer)]
+            below = [self.find(scope, name, connection) for name in _list_layers_below(connection, layer)]
             keys = self._find_derived(layer, below, connection)
         keys.setflags(write=False)  # callers share it
         with self._guard:

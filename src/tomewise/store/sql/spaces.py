@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Column, Select, select
+from sqlalchemy import Column, Connection, Select, select
 
 from tomewise.store.close_rows import DECIMALS, Pairs, find_close_rows, measure_pairs
 from tomewise.store.contract import End
@@ -27,7 +27,7 @@ from tomewise.store.sql.mirror import Columns, Keys
 from tomewise.store.sql.row_values import decode_plain
 from tomewise.store.sql.schema import documents, edges, nodes
 from tomewise.store.sql.schema import spaces as versions_table
-from tomewise.store.sql.stored_notes import Reading
+from tomewise.store.sql.stored_notes import Reading, reads
 
 _BLOCK = 1024  # rows that several queries share while they are in the processor's cache
 _PACKED_SHARE = 1 / 8  # of the rows: a smaller scope is searched by itself
@@ -60,8 +60,7 @@ class StoredSpaces(Reading):
         In a database they may be those that an index finds, see `near_rows`.
         """
         if (near := self.dialect.near) is not None and near.may_search(self._arrays.count_loaded(f"vectors/{space}")):
-            with self.read() as connection:
-                indexed = near.search(connection, space, queries, limit, among)
+            indexed = self._search_indexed(space, queries, limit, among)
             if indexed is not None:
                 return indexed
         columns = self._read_vectors(space)
@@ -121,25 +120,28 @@ class StoredSpaces(Reading):
             pairs = pairs.select(columns.live[pairs.neighbours])
         return Pairs(pairs.new, columns.stored_keys[pairs.neighbours], pairs.cosines)
 
-    def edges_at(self, spaces: Iterable[str], keys: Iterable[int], end: End) -> NDArray[np.float64]:
+    @reads
+    def edges_at(
+        self, connection: Connection, spaces: Iterable[str], keys: Iterable[int], end: End
+    ) -> NDArray[np.float64]:
         """The edges with one of these nodes at this end, in the document order of the nodes at the other end."""
         near, query = _ENDS[end]
         query = query.where(near.in_(list_keys(keys)), edges.c.space.in_(list(spaces)))
-        with self.read() as connection, decode_plain("edges"):
+        with decode_plain("edges"):
             cursor: Any = connection.execute(query).cursor
             return np.fromiter(cursor, dtype=np.dtype((np.float64, 3)))
 
-    def arrays(self, spaces: Iterable[str]) -> dict[str, Columns]:
+    @reads
+    def arrays(self, connection: Connection, spaces: Iterable[str]) -> dict[str, Columns]:
         """Several spaces at one moment."""
-        with self.read() as connection:
-            return {space: self._arrays.columns(space, connection) for space in spaces}
+        return {space: self._arrays.columns(space, connection) for space in spaces}
 
-    def versions(self, spaces: Iterable[str] | None = None) -> dict[str, int]:
+    @reads
+    def versions(self, connection: Connection, spaces: Iterable[str] | None = None) -> dict[str, int]:
         """The versions of the spaces: random numbers, new with each change."""
         names = None if spaces is None else list(spaces)
-        with self.read() as connection:
-            rows = self.dialect.fetch(connection, _VERSIONS if names is None else _VERSIONS_OF, names=names)
-            return dict.fromkeys(names or (), 0) | dict(rows)
+        rows = self.dialect.fetch(connection, _VERSIONS if names is None else _VERSIONS_OF, names=names)
+        return dict.fromkeys(names or (), 0) | dict(rows)
 
     def find_kept(self, name: str, versions: Mapping[str, int]) -> NDArray[np.int8] | None:
         """The bytes kept under a name at these versions of spaces, or None."""
@@ -149,9 +151,16 @@ class StoredSpaces(Reading):
         """Keep bytes that follow from these versions of spaces, if that can be done now, in place of earlier ones."""
         self._arrays.keep(name, versions, content)
 
-    def _read_vectors(self, space: str) -> Columns:
-        with self.read() as connection:
-            return self._arrays.columns(f"vectors/{space}", connection)
+    @reads
+    def _search_indexed(
+        self, connection: Connection, space: str, queries: NDArray[np.float32], limit: int, among: Keys | None
+    ) -> Nearest | None:
+        near = self.dialect.near
+        return None if near is None else near.search(connection, space, queries, limit, among)
+
+    @reads
+    def _read_vectors(self, connection: Connection, space: str) -> Columns:
+        return self._arrays.columns(f"vectors/{space}", connection)
 
 
 def _search_packed(

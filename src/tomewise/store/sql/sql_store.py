@@ -25,6 +25,7 @@ from tomewise.store.sql.row_values import RESTORE, describe_value
 from tomewise.store.sql.schema import meta
 from tomewise.store.sql.scope import ScopeKeys
 from tomewise.store.sql.spaces import StoredSpaces
+from tomewise.store.sql.stored_notes import reads
 from tomewise.store.sql.stored_records import StoredRecords, StoredTraces
 from tomewise.store.sql.stored_words import StoredWords
 from tomewise.store.sql.texts import StoredTexts
@@ -51,7 +52,7 @@ class StoredSnapshot(StoredTexts, StoredSpaces, StoredWords, StoredRecords):
         self.dialect = dialect
         self._connection = connection
         self._arrays = arrays
-        self._scopes = ScopeKeys(dialect, self.read, arrays)
+        self._scopes = ScopeKeys(dialect, arrays)
 
     def read(self) -> AbstractContextManager[Connection]:
         """The transaction."""
@@ -78,7 +79,7 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
         if read_only:
             self.read_only, self._remedy = True, "it was opened with read_only, so open it without that to change it"
         self._arrays = Arrays(dialect, identity, self._begin_repair)
-        self._scopes = ScopeKeys(dialect, self.read, self._arrays)
+        self._scopes = ScopeKeys(dialect, self._arrays)
         self._writers = 0  # how many in this process hold the right to write
         self._tending: list[threading.Thread] = []
         self.calls = StoredCalls(dialect, self.read, None if self.read_only else self._begin_append)
@@ -155,9 +156,9 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
             self._tend_indexes()
 
     @contextmanager
-    def hold(self, name: str, refusal: str) -> Iterator[None]:
+    def hold(self, name: str, refusal: str, *, is_long: bool = False) -> Iterator[None]:
         """See `contract.Store`. Indexes that its writes make necessary are made once, at the end of the work."""
-        with super().hold(name, refusal):
+        with super().hold(name, refusal, is_long=is_long):
             self._writers += name == WRITER
             try:
                 yield
@@ -179,12 +180,12 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
         self._tending = [each for each in self._tending if each.is_alive()] + [thread]
         thread.start()
 
-    def describe_search(self) -> SearchState | None:
+    @reads
+    def describe_search(self, connection: Connection) -> SearchState | None:
         """How the nearest vectors are searched in a database; None for a file, where search is exact."""
         if self.dialect.near is None:
             return None
-        with self.read() as connection:
-            return self.dialect.near.describe(connection)
+        return self.dialect.near.describe(connection)
 
     @contextmanager
     def snapshot(self) -> Iterator[StoredSnapshot]:

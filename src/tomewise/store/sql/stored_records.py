@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any
 
-from sqlalchemy import delete, func, literal_column, select
+from sqlalchemy import Connection, delete, func, literal_column, select
 
 from tomewise.store.records import Intake
 from tomewise.store.sql.connections import Session
 from tomewise.store.sql.lists import list_keys
 from tomewise.store.sql.row_values import Misfit
 from tomewise.store.sql.schema import documents, intake, nodes, removals, traces
-from tomewise.store.sql.stored_notes import StoredNotes
+from tomewise.store.sql.stored_notes import StoredNotes, reads
 from tomewise.types import NodeId
 
 _TAKEN = select(intake.c.node).where(intake.c.failure == "")
@@ -23,35 +23,36 @@ _TAKEN = select(intake.c.node).where(intake.c.failure == "")
 class StoredRecords(StoredNotes):
     """See `store.contract.Records`."""
 
-    def intake(self, layer: str, among: Iterable[int] | None = None) -> Intake:
+    @reads
+    def intake(self, connection: Connection, layer: str, among: Iterable[int] | None = None) -> Intake:
         """What a layer has processed so far, of these nodes or of all."""
         tests = [intake.c.layer == layer]
         if among is not None:
             tests.append(intake.c.node.in_(list_keys(among)))
-        with self.read() as connection:
-            # Bare rows: a tome may have many nodes.
-            cursor: Any = connection.execute(_TAKEN.where(*tests)).cursor
-            done = frozenset(chain.from_iterable(cursor))
-            query = select(intake.c.node, intake.c.failure).where(*tests, intake.c.failure != "")
-            cursor = connection.execute(query).cursor
-            failed = dict(cursor.fetchall())
-            if not {*map(type, done), *map(type, failed)} <= {int} or not {*map(type, failed.values())} <= {str}:
-                raise Misfit("intake", "a value of another type")
+        # Bare rows: a tome may have many nodes.
+        cursor: Any = connection.execute(_TAKEN.where(*tests)).cursor
+        done = frozenset(chain.from_iterable(cursor))
+        query = select(intake.c.node, intake.c.failure).where(*tests, intake.c.failure != "")
+        cursor = connection.execute(query).cursor
+        failed = dict(cursor.fetchall())
+        if not {*map(type, done), *map(type, failed)} <= {int} or not {*map(type, failed.values())} <= {str}:
+            raise Misfit("intake", "a value of another type")
         return Intake(done=done, failed=failed)
 
-    def count_taken(self, layer: str) -> int:
+    @reads
+    def count_taken(self, connection: Connection, layer: str) -> int:
         """How many nodes a layer has processed, failures not included."""
-        with self.read() as connection:
-            query = select(func.count()).select_from(_TAKEN.where(intake.c.layer == layer).subquery())
-            return connection.scalar(query) or 0
+        query = select(func.count()).select_from(_TAKEN.where(intake.c.layer == layer).subquery())
+        return connection.scalar(query) or 0
 
-    def find_removed_ids(self, layer: str) -> tuple[NodeId, ...]:
+    @reads
+    def find_removed_ids(self, connection: Connection, layer: str) -> tuple[NodeId, ...]:
         """Ids of the nodes removed since the last build of a layer that it had processed, failures included, sorted."""
         query = select(removals.c.node).where(removals.c.layer == layer).order_by(removals.c.node)
-        with self.read() as connection:
-            return tuple(connection.scalars(query))
+        return tuple(connection.scalars(query))
 
-    def find_pending_keys(self, layer: str, below: Iterable[str]) -> list[int]:
+    @reads
+    def find_pending_keys(self, connection: Connection, layer: str, below: Iterable[str]) -> list[int]:
         """Keys of the nodes of the layers `below` that this layer has yet to process, failures included.
 
         They are in document order.
@@ -65,17 +66,16 @@ class StoredRecords(StoredNotes):
             .where(nodes.c.key.in_(pending))
             .order_by(documents.c.id.nulls_first(), nodes.c.layer, nodes.c.level, nodes.c.position, nodes.c.id)
         )
-        with self.read() as connection:
-            return list(connection.scalars(query))
+        return list(connection.scalars(query))
 
-    def layers(self) -> dict[str, dict[str, int]]:
+    @reads
+    def layers(self, connection: Connection) -> dict[str, dict[str, int]]:
         """For each layer, the number of its nodes, and the number of nodes that it failed to process."""
-        with self.read() as connection:
-            sizes = select(nodes.c.layer, func.count()).group_by(nodes.c.layer).order_by(nodes.c.layer)
-            counts = {layer: {"nodes": count, "failed": 0} for layer, count in connection.execute(sizes)}
-            failures = select(intake.c.layer, func.count()).where(intake.c.failure != "").group_by(intake.c.layer)
-            for layer, count in connection.execute(failures):
-                counts.setdefault(layer, {"nodes": 0, "failed": 0})["failed"] = count
+        sizes = select(nodes.c.layer, func.count()).group_by(nodes.c.layer).order_by(nodes.c.layer)
+        counts = {layer: {"nodes": count, "failed": 0} for layer, count in connection.execute(sizes)}
+        failures = select(intake.c.layer, func.count()).where(intake.c.failure != "").group_by(intake.c.layer)
+        for layer, count in connection.execute(failures):
+            counts.setdefault(layer, {"nodes": 0, "failed": 0})["failed"] = count
         return counts
 
 
@@ -89,25 +89,27 @@ class StoredTraces(Session):
             self.dialect.insert_rows(connection, traces, [(key, asked, question, json.dumps(record))])
             return key
 
-    def trace_numbers(self, limit: int | None = 20, *, before: int | None = None, matching: str = "") -> list[int]:
+    @reads
+    def trace_numbers(
+        self, connection: Connection, limit: int | None = 20, *, before: int | None = None, matching: str = ""
+    ) -> list[int]:
         """The numbers of the latest traces, newest first, before one of them, and with all these words."""
         words = matching.casefold().split()
         query = select(traces.c.key).order_by(traces.c.key.desc())
         query = query if before is None else query.where(traces.c.key < before)
-        with self.read() as connection:
-            if not words:
-                return list(connection.scalars(query.limit(limit)))
-            # A database may fold the case of ASCII alone, so the texts are compared here.
-            answer = self.dialect.field(traces.c.record, "answer")
-            rows = connection.execute(query.add_columns(traces.c.question, answer))
-            found = (row[0] for row in rows if _holds_words(words, f"{row[1]}\n{row[2]}"))
-            return list(islice(found, limit))
+        if not words:
+            return list(connection.scalars(query.limit(limit)))
+        # A database may fold the case of ASCII alone, so the texts are compared here.
+        answer = self.dialect.field(traces.c.record, "answer")
+        rows = connection.execute(query.add_columns(traces.c.question, answer))
+        found = (row[0] for row in rows if _holds_words(words, f"{row[1]}\n{row[2]}"))
+        return list(islice(found, limit))
 
-    def trace(self, number: int) -> dict[str, Any] | None:
+    @reads
+    def trace(self, connection: Connection, number: int) -> dict[str, Any] | None:
         """The trace with this number, None where it does not exist."""
-        with self.read() as connection:
-            row = connection.execute(select(traces).where(traces.c.key == number)).mappings().first()
-            return None if row is None else _make_trace(row)
+        row = connection.execute(select(traces).where(traces.c.key == number)).mappings().first()
+        return None if row is None else _make_trace(row)
 
     def delete_trace(self, number: int) -> bool:
         """Delete a trace, and return whether it existed. Its number is not used again."""

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
-from sqlalchemy import Select, bindparam, func, select
+from sqlalchemy import Connection, Select, bindparam, func, select
 
 from tomewise.errors import UnknownName
 from tomewise.store.records import PASSAGES, DocumentRecord, Found
@@ -18,7 +18,7 @@ from tomewise.store.sql.node_rows import make_node, make_passage
 from tomewise.store.sql.row_values import Misfit, decode_plain
 from tomewise.store.sql.schema import documents, nodes
 from tomewise.store.sql.scope import list_document_tests
-from tomewise.store.sql.stored_notes import Reading
+from tomewise.store.sql.stored_notes import Reading, reads
 from tomewise.types import Document, DocumentId, Node, NodeId, Passage, Scope
 
 T = TypeVar("T")
@@ -69,39 +69,41 @@ _NODES_OF = _NODES.where(nodes.c.layer == bindparam("of")).order_by(nodes.c.leve
 class StoredTexts(Reading):
     """See `store.contract.Texts`."""
 
-    def holds_documents(self) -> bool:
+    @reads
+    def holds_documents(self, connection: Connection) -> bool:
         """Whether the tome holds at least one document."""
-        with self.read() as connection:
-            return any(True for _ in self.dialect.fetch(connection, _FIRST))
+        return any(True for _ in self.dialect.fetch(connection, _FIRST))
 
-    def documents(self, wanted: Scope | Iterable[DocumentId] | None = None) -> list[DocumentRecord]:
+    @reads
+    def documents(
+        self, connection: Connection, wanted: Scope | Iterable[DocumentId] | None = None
+    ) -> list[DocumentRecord]:
         """All documents, those of these ids, or those that the documents and conditions of a scope leave, by id."""
-        with self.read() as connection:
-            rows: Iterable[Any]
-            if wanted is None:
-                rows = self.dialect.fetch(connection, _BY_ID)
-            elif isinstance(wanted, Scope):
-                rows = connection.execute(_BY_ID.where(*list_document_tests(wanted, self.dialect)))
-            else:
-                rows = self.dialect.fetch(connection, _OF_IDS, ids=list(wanted))
-            return [DocumentRecord(**dict(zip(_RECORDS.selected_columns.keys(), row, strict=True))) for row in rows]
+        rows: Iterable[Any]
+        if wanted is None:
+            rows = self.dialect.fetch(connection, _BY_ID)
+        elif isinstance(wanted, Scope):
+            rows = connection.execute(_BY_ID.where(*list_document_tests(wanted, self.dialect)))
+        else:
+            rows = self.dialect.fetch(connection, _OF_IDS, ids=list(wanted))
+        return [DocumentRecord(**dict(zip(_RECORDS.selected_columns.keys(), row, strict=True))) for row in rows]
 
-    def document(self, document: DocumentId) -> Document:
+    @reads
+    def document(self, connection: Connection, document: DocumentId) -> Document:
         """A document with its text. Raises UnknownName."""
         columns = (documents.c.id, documents.c.title, documents.c.source, documents.c.text, documents.c.metadata)
         query = select(*columns)
-        with self.read() as connection:
-            row = connection.execute(query.where(documents.c.id == document)).mappings().one_or_none()
+        row = connection.execute(query.where(documents.c.id == document)).mappings().one_or_none()
         if row is None:
             raise UnknownName(f"no document {document!r} in {self.dialect.address}: `tome show` lists them")
         return Document(**row)
 
-    def text_between(self, document: DocumentId, start: int, end: int) -> str:
+    @reads
+    def text_between(self, connection: Connection, document: DocumentId, start: int, end: int) -> str:
         """The characters of a document from `start` to before `end`, fewer where the text ends. Raises UnknownName."""
         # SQLite counts characters from 1.
         piece = func.substr(documents.c.text, start + 1, max(0, end - start), type_=documents.c.text.type)
-        with self.read() as connection:
-            text: str | None = connection.scalar(select(piece).where(documents.c.id == document))
+        text: str | None = connection.scalar(select(piece).where(documents.c.id == document))
         if text is None:
             raise UnknownName(f"no document {document!r} in {self.dialect.address}: `tome show` lists them")
         return text
@@ -129,59 +131,65 @@ class StoredTexts(Reading):
         """Nodes by key, in the order of the keys, without their sources."""
         return self._read_by_key(_NODES_AT, make_node, keys)
 
-    def node_keys(self, layer: str) -> list[int]:
+    @reads
+    def node_keys(self, connection: Connection, layer: str) -> list[int]:
         """Keys of the nodes of a layer; passages in document order, others by level, position and id."""
         query = select(nodes.c.key).where(nodes.c.layer == layer)
         if layer == PASSAGES:
             query = query.join(documents, documents.c.key == nodes.c.document).order_by(documents.c.id)
-        with self.read() as connection:
-            return list(connection.scalars(query.order_by(nodes.c.level, nodes.c.position, nodes.c.id)))
+        return list(connection.scalars(query.order_by(nodes.c.level, nodes.c.position, nodes.c.id)))
 
-    def find(self, ids: Iterable[NodeId]) -> dict[NodeId, Found]:
+    @reads
+    def find(self, connection: Connection, ids: Iterable[NodeId]) -> dict[NodeId, Found]:
         """Where the nodes are that exist among these ids."""
-        with self.read() as connection:
-            rows = self.dialect.fetch_bare(connection, _FOUND, ids=list(ids))  # there may be many
-            found = {row[0]: Found._make(row[1:]) for row in rows}
-            if not all(type(each.key) is type(each.position) is int for each in found.values()):
-                raise Misfit("nodes", "a value of another type")
-            return found
+        rows = self.dialect.fetch_bare(connection, _FOUND, ids=list(ids))  # there may be many
+        found = {row[0]: Found._make(row[1:]) for row in rows}
+        if not all(type(each.key) is type(each.position) is int for each in found.values()):
+            raise Misfit("nodes", "a value of another type")
+        return found
 
-    def find_dependants(self, keys: Iterable[int]) -> dict[str, int]:
+    @reads
+    def find_dependants(self, connection: Connection, keys: Iterable[int]) -> dict[str, int]:
         """How many nodes of each layer would go with these nodes."""
         wanted = sorted(set(keys))
-        with self.read() as connection:
-            gone = find_dependants(connection, self.dialect, wanted)[len(wanted) :]
-            query = select(nodes.c.layer, func.count()).where(nodes.c.key.in_(list_keys(gone)))
-            return {row[0]: row[1] for row in connection.execute(query.group_by(nodes.c.layer).order_by(nodes.c.layer))}
+        gone = find_dependants(connection, self.dialect, wanted)[len(wanted) :]
+        query = select(nodes.c.layer, func.count()).where(nodes.c.key.in_(list_keys(gone)))
+        return {row[0]: row[1] for row in connection.execute(query.group_by(nodes.c.layer).order_by(nodes.c.layer))}
 
-    def passage_order(self) -> tuple[Keys, Keys, Keys]:
+    @reads
+    def passage_order(self, connection: Connection) -> tuple[Keys, Keys, Keys]:
         """Keys (n,) of all passages in document order, a number for the document of each, and its position there."""
         query = select(nodes.c.key, nodes.c.document, nodes.c.position)
         query = query.join(documents, documents.c.key == nodes.c.document).order_by(_DOCUMENT, nodes.c.position)
-        with self.read() as connection:
-            cursor: Any = connection.execute(query).cursor  # bare rows: a tome may have many passages
-            with decode_plain("nodes"):
-                table = np.array(cursor.fetchall(), np.int64).reshape(-1, 3)
+        cursor: Any = connection.execute(query).cursor  # bare rows: a tome may have many passages
+        with decode_plain("nodes"):
+            table = np.array(cursor.fetchall(), np.int64).reshape(-1, 3)
         return table[:, 0], table[:, 1], table[:, 2]
 
-    def find_neighbours(self, keys: Iterable[int], distance: int) -> dict[int, list[int]]:
+    @reads
+    def find_neighbours(self, connection: Connection, keys: Iterable[int], distance: int) -> dict[int, list[int]]:
         """Keys of the passages at most `distance` before or after each passage: the nearest first, then the later."""
         around: dict[int, list[int]] = {}
-        with self.read() as connection:
-            found = self.dialect.fetch(connection, _NEIGHBOURS, keys=list(keys), before=-distance, after=distance)
-            for key, neighbour in found:
-                around.setdefault(key, []).append(neighbour)
+        found = self.dialect.fetch(connection, _NEIGHBOURS, keys=list(keys), before=-distance, after=distance)
+        for key, neighbour in found:
+            around.setdefault(key, []).append(neighbour)
         return around
 
+    @reads
     def _read_by_key(
-        self, query: Select[Any], make: Callable[[dict[str, Any]], T], keys: Iterable[int] | None = None, **values: Any
+        self,
+        connection: Connection,
+        /,
+        query: Select[Any],
+        make: Callable[[dict[str, Any]], T],
+        keys: Iterable[int] | None = None,
+        **values: Any,
     ) -> dict[int, T]:
         wanted = None if keys is None else list(dict.fromkeys(map(int, keys)))
         columns = query.selected_columns.keys()
-        with self.read() as connection:
-            found = self.dialect.fetch(connection, query, keys=wanted, **values)
-            rows = (dict(zip(columns, row, strict=True)) for row in found)
-            made = {row.pop("key"): make(row) for row in rows}
+        found = self.dialect.fetch(connection, query, keys=wanted, **values)
+        rows = (dict(zip(columns, row, strict=True)) for row in found)
+        made = {row.pop("key"): make(row) for row in rows}
         return made if wanted is None else {key: made[key] for key in wanted if key in made}
 
 

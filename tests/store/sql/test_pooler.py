@@ -1,0 +1,158 @@
+"""A tome behind a pooler: one that gives each transaction another connection, and one that does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import psycopg
+import pytest
+from sqlalchemy import Connection
+from tests.pooler import run_pooler
+from tests.postgres_server import Server
+from tests.store.contract import add
+
+from tomewise import Tome
+from tomewise.errors import Locked, StoreError
+from tomewise.store.address import find_place
+from tomewise.store.rights import work_alone
+from tomewise.store.sql.sql_store import SqlStore
+from tomewise.types import Document
+
+
+@pytest.fixture(params=["transaction", "session"])
+def pooled(request: pytest.FixtureRequest, postgres_server: Server, database: str) -> Iterator[str]:
+    """A database behind a pooler of each mode."""
+    with run_pooler(postgres_server, request.param, 20) as url:
+        yield url
+
+
+@pytest.fixture
+def narrow(postgres_server: Server, database: str) -> Iterator[str]:
+    """A database behind a pooler in transaction mode that has one connection for all."""
+    with run_pooler(postgres_server, "transaction", 1) as url:
+        yield url
+
+
+@pytest.fixture
+def shared(postgres_server: Server, database: str) -> Iterator[str]:
+    """A database behind a pooler in transaction mode with three connections."""
+    with run_pooler(postgres_server, "transaction", 3) as url:
+        yield url
+
+
+def find_locks(database: str) -> list[tuple[int, ...]]:
+    with psycopg.connect(database) as owner:
+        return owner.execute("SELECT pid FROM pg_locks WHERE locktype = 'advisory'").fetchall()
+
+
+def test_three_tomes_in_three_threads_do_not_meet(shared: str, database: str) -> None:
+    def use(name: str) -> list[str]:
+        shown: list[str] = []
+        with Tome.open(f"{shared}#{name}", embedder="hash") as tome:
+            for number in range(34):
+                tome.add(
+                    Document(id=f"{name}-{number}", text=f"Text {number} of {name}: the light of {name} went out.")
+                )
+                shown += [each.text for each in tome.ask(f"Which light went out in text {number}?").evidence]
+        return shown
+
+    names = ("cc", "dd", "ee")
+    with ThreadPoolExecutor() as threads:
+        for name, shown in zip(names, threads.map(use, names), strict=True):
+            assert shown
+            assert all(f"of {name}:" in text for text in shown)
+    assert not find_locks(database)
+    for name in names:
+        with Tome.open(f"{database}#{name}", embedder="hash") as tome:
+            assert sorted(each.id for each in tome.documents()) == sorted(f"{name}-{number}" for number in range(34))
+            assert len(tome.store.trace_numbers(None)) == 34
+
+
+def test_one_connection_for_all_is_enough(narrow: str) -> None:
+    with Tome.open(f"{narrow}#one", embedder="hash") as tome:
+        tome.add(Document(id="log", text="Ada kept the light. Ole mended nets.", metadata={"year": 1911}))
+        assert tome.search("Who kept the light?", where="year=1911")[0].text.startswith("Ada")
+        assert tome.session("talk").ask("Who kept the light?").text
+        tome.remove("log")
+        with pytest.raises(StoreError, match="keeps no right between two steps: name the server itself"):
+            tome.build("raptor")
+        assert not tome.documents()
+
+
+def test_a_writer_behind_the_pooler_waits_for_no_builder(shared: str, database: str) -> None:
+    with (
+        Tome.open(f"{database}#tome", embedder="hash") as direct,
+        Tome.open(f"{shared}#tome", embedder="hash") as pooled,
+    ):
+        direct.add(Document(id="one", text="Ada kept the light."))
+        with work_alone(direct.store, "build"), pytest.raises(Locked, match="is being written by another program"):
+            pooled.add(Document(id="two", text="Ole mended nets."))
+        pooled.add(Document(id="two", text="Ole mended nets."))
+        assert [each.id for each in direct.documents()] == ["one", "two"]
+
+
+def test_a_tome_that_took_the_place_of_another_is_not_read(shared: str, database: str) -> None:
+    former = SqlStore.open(find_place(f"{shared}#tome"))
+    add(former, Document(id="one", text="Ada kept the light."))
+    SqlStore.open(find_place(f"{database}#tome")).delete()
+    later = SqlStore.open(find_place(f"{database}#tome"))
+    for use in (former.documents, lambda: add(former, Document(id="two", text="Ole mended nets."))):
+        with pytest.raises(StoreError, match="is another tome by now"):
+            use()
+    assert not later.documents()
+    former.close()
+    later.close()
+
+
+def test_tables_that_another_client_left_on_a_connection_are_not_taken_for_ours(narrow: str) -> None:
+    tome = SqlStore.open(find_place(f"{narrow}#tome"))
+    add(tome, Document(id="one", text="Ada kept the light."))
+    with psycopg.connect(narrow, autocommit=True) as other:
+        other.execute("CREATE TEMP TABLE documents AS SELECT 'evil' AS id")
+        other.execute("SET search_path = public")
+    assert [each.id for each in tome.documents()] == ["one"]
+    tome.close()
+
+
+def test_a_build_needs_a_pool_in_session_mode(pooled: str, request: pytest.FixtureRequest, database: str) -> None:
+    with Tome.open(f"{pooled}#tome", embedder="hash") as tome:
+        tome.add(Document(id="one", text="Ada kept the light. Ole mended nets."))
+        if request.node.callspec.params["pooled"] == "transaction":
+            with pytest.raises(StoreError, match="in transaction mode, which keeps no right"):
+                tome.build("raptor")
+        else:
+            tome.build("raptor")
+            with (
+                Tome.open(f"{database}#tome", embedder="hash") as direct,
+                work_alone(tome.store, "build"),
+                pytest.raises(Locked),
+            ):
+                direct.add(Document(id="two", text="Ada left."))
+        assert tome.session("talk").ask("Who kept the light?").text
+    assert not find_locks(database)
+
+
+def test_a_read_that_lost_its_connection_is_tried_once_more(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = SqlStore.open(find_place(f"{database}#tome"))
+    add(store, Document(id="one", text="Ada kept the light."), Document(id="two", text="Ole mended nets."))
+    losses = 1
+    fetch = store.dialect.fetch
+
+    def lose(connection: Connection, query: Any, **values: Any) -> Any:
+        nonlocal losses
+        if losses:
+            losses -= 1
+            pid = connection.exec_driver_sql("SELECT pg_backend_pid()").scalar()
+            with psycopg.connect(database, autocommit=True) as owner:
+                owner.execute("SELECT pg_terminate_backend(%s, 5000)", (pid,))
+        return fetch(connection, query, **values)
+
+    monkeypatch.setattr(store.dialect, "fetch", lose)
+    assert [each.id for each in store.documents(iter(["one", "two"]))] == ["one", "two"]
+    losses = 2
+    with pytest.raises(StoreError, match="was lost"):
+        store.documents()
+    assert len(store.documents()) == 2
+    store.close()
