@@ -59,9 +59,8 @@ def database(postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("TOMEWISE_CACHE", str(tmp_path / "cache"))
     yield postgres
     with psycopg.connect(postgres, autocommit=True) as owner:
-        made = "SELECT format('DROP SCHEMA %I CASCADE', nspname) FROM pg_namespace WHERE oid >= 16384 AND nspname !~ '^pg_'"
-        for (statement,) in owner.execute(made).fetchall():
-            owner.execute(statement)
+        for (schema,) in owner.execute("SELECT nspname FROM pg_namespace WHERE oid > 16383 AND nspname !~ '^pg_'"):
+            owner.execute(psycopg.sql.SQL("DROP SCHEMA {} CASCADE").format(psycopg.sql.Identifier(schema)))
 
 
 @pytest.fixture

@@ -52,7 +52,7 @@ def novels(database: str) -> Iterator[str]:
     """The address of a tome with a document."""
     with Tome.open(f"{database}#novels", embedder="hash") as tome:
         tome.add(Document(id="one", text="Ada kept the light."))
-    yield f"{database}#novels"
+    return f"{database}#novels"
 
 
 @pytest.fixture

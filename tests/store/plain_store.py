@@ -279,7 +279,7 @@ class PlainStore(PlainSnapshot):
             self._content = change.finish()
 
     @contextmanager
-    def hold(self, name: str, refusal: str) -> Iterator[None]:
+    def hold(self, name: str, refusal: str, *, is_long: bool = False) -> Iterator[None]:
         self.check()
         if name in self._rights:
             raise Locked(refusal)
