@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from tomewise.errors import StoreError, UsageError
+from tomewise.errors import Locked, StoreError, UsageError
 from tomewise.store.lookups import read_setting
 from tomewise.store.records import SETTINGS
 from tomewise.tome.embedder_address import remember_address
@@ -37,7 +38,7 @@ def fix_settings(store: Store, embedder: Embedder, tokens: int | None, overlap: 
     defaults = recorded if "embedder" not in differing else {}
     size = tokens or int(defaults.get("passage_tokens") or min(embedder.max_tokens, _DEFAULT_TOKENS))
     overlap_size = int(defaults.get("overlap") or 0) if overlap is None else overlap
-    _record_settings(store, embedder, size, overlap_size)
+    _record_settings(store, embedder, size, overlap_size, recorded)
     return size, overlap_size
 
 
@@ -61,7 +62,9 @@ def make_splitter(store: Store, embedder: Embedder, size: int, overlap: int) -> 
         ) from None
 
 
-def _record_settings(store: Store, embedder: Embedder, size: int, overlap: int) -> None:
+def _record_settings(
+    store: Store, embedder: Embedder, size: int, overlap: int, recorded: Mapping[str, str | None]
+) -> None:
     from tomewise.reading.splitter import PassageSplitter
 
     if size > embedder.max_tokens:
@@ -71,6 +74,8 @@ def _record_settings(store: Store, embedder: Embedder, size: int, overlap: int) 
     PassageSplitter(embedder.tokenizer, max_tokens=size, overlap=overlap)  # raises UsageError for impossible sizes
     settings = {"embedder": embedder.name, "passage_tokens": size, "overlap": overlap}
     with store.write() as change:
+        if any(change.note(SETTINGS, key) != value for key, value in recorded.items()):
+            raise Locked(f"{store.address} was given other settings by another program just now: try again")
         for key, value in {**settings, "dimensions": embedder.dimensions}.items():
             change.put_note(SETTINGS, key, str(value))
     remember_address(store, embedder)

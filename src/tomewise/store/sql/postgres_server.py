@@ -34,7 +34,7 @@ _LEAST_SERVER = 160000
 # settings, reading them fails.
 _SETTINGS = """
 SELECT set_config('lock_timeout', '60s', true), set_config('row_security', 'off', true),
-  set_config('search_path', %s, true),
+  set_config('search_path', {}, true),
   CASE WHEN current_setting('restrict_nonsystem_relation_kind', true) IS NOT NULL
     THEN set_config('restrict_nonsystem_relation_kind', 'view, foreign-table', true) END
 """
@@ -301,11 +301,7 @@ def read_size(connection: Connection) -> int:
 def read(engine: Engine, address: DatabaseAddress, marks: Marks | None = None) -> Iterator[Connection]:
     """One moment of the database. Raises StoreError if the tome that was opened with these marks is not there."""
     with engine.connect().execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True) as connection:
-        _set_up(connection, address)
-        if marks is not None:
-            if marks.is_strange:
-                refuse_traps(connection, address)
-            _check_identity(connection, address, marks)
+        _begin(connection, address, marks)
         yield connection
 
 
@@ -325,33 +321,38 @@ def write(
     """
     # Each statement must see what the writer before has committed: not those of one moment.
     with engine.connect().execution_options(isolation_level="READ COMMITTED") as connection, connection.begin():
-        _set_up(connection, address)
-        if alone:
-            key = make_lock_key(address.tome, "transaction")
-            if wait:
-                connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%s)", (key,))
-            elif not connection.exec_driver_sql("SELECT pg_try_advisory_xact_lock(%s)", (key,)).scalar_one():
-                raise Locked(f"{address} is being written by another program: try again when it has finished")
+        key = make_lock_key(address.tome, "transaction")
+        turn = [f"SELECT pg_advisory_xact_lock({key})"] if alone else []
+        if not (wait or connection.exec_driver_sql(f"SELECT pg_try_advisory_xact_lock({key})").scalar_one()):
+            raise Locked(f"{address} is being written by another program: try again when it has finished")
         for name in rights:
-            connection.exec_driver_sql("SELECT set_config('lock_timeout', %s, true)", (_PATIENCE,))
-            connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%s)", (make_lock_key(address.tome, name),))
-        if marks is not None:
-            if marks.is_strange:  # its owner may have set traps since it was opened
-                names = _NAMES if alone else _APPENDED  # locked as writing locks them: nobody can alter them then
-                connection.exec_driver_sql(f"LOCK TABLE {', '.join(names)} IN ROW EXCLUSIVE MODE")
-                refuse_traps(connection, address)
-            _check_identity(connection, address, marks)
+            turn.append(f"SELECT set_config('lock_timeout', '{_PATIENCE}', true)")
+            turn.append(f"SELECT pg_advisory_xact_lock({make_lock_key(address.tome, name)})")
+        if marks is not None and marks.is_strange:  # its owner may have set traps since it was opened
+            names = _NAMES if alone else _APPENDED  # locked as writing locks them: nobody can alter them then
+            turn.append(f"LOCK TABLE {', '.join(names)} IN ROW EXCLUSIVE MODE")
+        _begin(connection, address, marks, turn)
         yield connection
 
 
-def _set_up(connection: Connection, address: DatabaseAddress) -> None:
-    """Give a transaction its settings. Names are those of the tome, or of the system alone."""
-    path = sql.SQL("{}, pg_temp").format(sql.Identifier(address.tome or "pg_catalog"))
-    connection.exec_driver_sql(_SETTINGS, (path.as_string(find_driver(connection)),))
+def _begin(connection: Connection, address: DatabaseAddress, marks: Marks | None, turn: Iterable[str] = ()) -> None:
+    """Give a transaction its settings and its turn, then check that the tome is the one with these marks.
 
-
-def _check_identity(connection: Connection, address: DatabaseAddress, marks: Marks) -> None:
-    if connection.exec_driver_sql(_IDENTITY).scalar() != marks.identity:
+    All of it is sent at once. Nothing is read from the tables of a stranger before they are checked.
+    """
+    driver = find_driver(connection)
+    names = sql.SQL("{}, pg_temp").format(sql.Identifier(address.tome or "pg_catalog")).as_string(driver)
+    settings = sql.SQL(_SETTINGS).format(sql.Literal(names)).as_string(driver)
+    check = [_IDENTITY] if marks is not None and not marks.is_strange else []
+    cursor = driver.execute(";".join([settings, *turn, *check]).encode(), prepare=False)
+    while cursor.nextset():
+        continue
+    if marks is None:
+        return
+    if marks.is_strange:
+        refuse_traps(connection, address)
+        cursor = driver.execute(_IDENTITY)
+    if cursor.fetchone() != (marks.identity,):
         raise StoreError(f"{address} is another tome by now than the one that was opened: open it again")
 
 
