@@ -87,7 +87,7 @@ class PostgresDialect(PostgresRows):
         self._is_pooled = marks is not None and marks.is_pooled
         self._words = LocalWords(self.cache)
         self._rights: list[Right] = []  # that this process holds
-        self._taken: tuple[str, ...] = ()  # the rights that each write transaction takes, as none can be held
+        self._writes_unheld = False  # each write transaction takes the right of the writer, as nothing can hold it
 
     # ------------------------------------------------------------ the database, its transactions and rights
 
@@ -140,9 +140,10 @@ class PostgresDialect(PostgresRows):
     @contextmanager
     def write(self, *, wait: bool = True) -> Iterator[Connection]:
         """One write transaction, the only one of the tome: all inside is committed or nothing. Raises Locked."""
+        rights = [WRITER] if self._writes_unheld else []
         with (
             postgres_server.translate_errors(self._place),
-            postgres_server.write(self._engine, self._place, self._marks, wait=wait, rights=self._taken) as connection,
+            postgres_server.write(self._engine, self._place, self._marks, wait=wait, rights=rights) as connection,
             self._name_damage(),
             take_turn(connection),
         ):
@@ -204,11 +205,13 @@ class PostgresDialect(PostgresRows):
         writer, and one that `is_long` needs a pooler that gives every client a connection of its own.
         """
         if self._is_pooled and not is_long:
-            self._taken += (name,) if name == WRITER else ()
+            if name == WRITER:
+                self._writes_unheld = True
             try:
                 yield
             finally:
-                self._taken = () if name == WRITER else self._taken
+                if name == WRITER:
+                    self._writes_unheld = False
             return
         with (
             postgres_server.translate_errors(self._place),

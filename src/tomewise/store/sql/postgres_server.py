@@ -28,18 +28,18 @@ _TRIALS = 20  # of a pooler
 _MOST_NAMED = 5  # objects of others in a message
 _LEAST_SERVER = 160000
 
-# Of one transaction, since behind a pooler the next one may run on a connection that others have used. A turn is longer
-# than any transaction takes. Names are those of the tome alone: temporary tables that others left come last. A tome may
-# belong to a stranger, whose policies and views would call functions with the rights of whoever reads it: with these
-# settings, reading them fails.
+# Of one transaction, since behind a pooler the next one may run on a connection that others have used, where names may
+# mean something else. A turn is longer than any transaction takes. Names are those of the tome alone: temporary tables
+# that others left come last. A tome may belong to a stranger, whose policies and views would call functions with the
+# rights of whoever reads it: with these settings, reading them fails.
 _SETTINGS = """
-SELECT set_config('lock_timeout', '60s', true), set_config('row_security', 'off', true),
-  set_config('search_path', {}, true),
-  CASE WHEN current_setting('restrict_nonsystem_relation_kind', true) IS NOT NULL
-    THEN set_config('restrict_nonsystem_relation_kind', 'view, foreign-table', true) END
+SELECT pg_catalog.set_config('lock_timeout', '60s', true), pg_catalog.set_config('row_security', 'off', true),
+  pg_catalog.set_config('search_path', {}, true),
+  CASE WHEN pg_catalog.current_setting('restrict_nonsystem_relation_kind', true) IS NOT NULL
+    THEN pg_catalog.set_config('restrict_nonsystem_relation_kind', 'view, foreign-table', true) END
 """
 _SCHEMA = "to_regnamespace(quote_ident(current_schema()))::oid"
-_PID = "SELECT pg_backend_pid()"
+_PID = "SELECT pg_catalog.pg_backend_pid()"
 _PATIENCE = "3s"  # for a writer behind a pooler: as long as SQLite waits
 # What runs functions of the owner of a tome when somebody else uses it: functions, operators and types beside the
 # tables, which statements would find; a trigger, a rule or another kind of relation; a constraint, an index or a
@@ -380,14 +380,14 @@ def hold(engine: Engine, address: DatabaseAddress, name: str, refusal: str) -> I
                 f"{address} is behind a pooler in transaction mode, which keeps no right between two steps: name the "
                 "server itself for this, or a pool in session mode"
             )
-        if not connection.exec_driver_sql("SELECT pg_try_advisory_lock(%s)", (key,)).scalar_one():
+        if not connection.exec_driver_sql("SELECT pg_catalog.pg_try_advisory_lock(%s)", (key,)).scalar_one():
             raise Locked(refusal)
         connection.detach()  # so that the store may be closed meanwhile
         try:
             yield Right(driver, pid)
         finally:
             with suppress(DBAPIError):  # where the server has ended, the lock has too
-                connection.exec_driver_sql("SELECT pg_advisory_unlock(%s)", (key,))
+                connection.exec_driver_sql("SELECT pg_catalog.pg_advisory_unlock(%s)", (key,))
 
 
 def _is_shared(engine: Engine, address: DatabaseAddress, first: psycopg.Connection, pid: int) -> bool:
