@@ -48,7 +48,7 @@ class Piece:
     title: str = ""
     """The title of its document."""
     place: Place = field(default_factory=Place)
-    """Where it stands in its document; empty in events of earlier versions."""
+    """Where it stands in its document."""
     text: str = ""
     """Its words."""
     rewrite: Rewrite | None = None

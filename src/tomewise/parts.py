@@ -11,9 +11,6 @@ layer that asks about passages or nodes is a `MappedLayer`. A metric or a judge 
 
 from __future__ import annotations
 
-import warnings
-from typing import TYPE_CHECKING
-
 from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.errors import PartError, ReadingError, UsageError
 from tomewise.evaluate.items import Dataset, Item, Outcome
@@ -21,7 +18,6 @@ from tomewise.evaluate.judges import Judge, Judgement
 from tomewise.evaluate.metrics import Metric
 from tomewise.events import AnswerPart, Retrieved, Stopped
 from tomewise.language.roles import PassageIn
-from tomewise.loops.citing import Citer as _Citer
 from tomewise.loops.desk import Attempt, Desk, Prepared
 from tomewise.loops.evidence import make_token_counter
 from tomewise.loops.once import Once
@@ -168,24 +164,3 @@ __all__ = [
     "sum_calls",
     "take_steps",
 ]
-
-# The names that this module had before, the parts, and what to use now.
-_OLD_NAMES = {
-    "Citer": (_Citer, "`Desk.attempt` verifies what an answer quotes"),
-    "Course": (LoopState, "use `LoopState`"),
-    "Taken": (PlanResult, "use `PlanResult`"),
-}
-
-
-if TYPE_CHECKING:  # with `__getattr__`, type checkers would find every name, also a misspelt one
-    Citer = _Citer
-    Course = LoopState
-    Taken = PlanResult
-else:
-
-    def __getattr__(name: str) -> object:
-        if name not in _OLD_NAMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        part, remedy = _OLD_NAMES[name]
-        warnings.warn(f"`tomewise.parts.{name}` is deprecated: {remedy}", DeprecationWarning, stacklevel=2)
-        return part

@@ -27,7 +27,6 @@ from tomewise.parts import (
     Node,
     Passage,
     PassageIn,
-    PlanResult,
     Role,
     Window,
     make_layers,
@@ -182,15 +181,3 @@ async def test_an_estimate_foresees_the_nodes_that_layers_below_will_make(stores
     assert [each.calls for each in before] == [len(store.node_keys("passages"))] * 3
     assert sum(each.calls for each in before) == len(model.calls)
     assert [each.calls for each in await estimate(layers, store)] == [0, 0, 0]
-
-
-def test_a_former_name_of_a_part_still_imports_with_a_warning() -> None:
-    with pytest.warns(DeprecationWarning, match="use `PlanResult`"):
-        from tomewise.parts import Taken
-    assert Taken is PlanResult
-
-
-@pytest.mark.parametrize(("old", "new"), [("answer", "ask_group"), ("remember", "commit"), ("cut", "make_windows")])
-def test_a_method_of_an_earlier_version_is_refused(old, new):
-    with pytest.raises(UsageError, match=f"'{old}', which nothing calls: name it '{new}'"):
-        type("Mine", (DocumentLayer,), {old: lambda self: None})

@@ -123,12 +123,6 @@ def test_a_budget_that_holds_nothing_is_refused(budget):
         limit_ledger(Ledger(), budget, count)
 
 
-def test_a_ledger_of_an_earlier_version_had_a_budget_and_no_nets():
-    data = dump(write(None, fact("aa"), questions=("Who?",)))
-    earlier = {name: value for name, value in data.items() if name not in ("nets", "settled")} | {"budget": 3}
-    assert load(earlier) == load(data)
-
-
 @pytest.mark.parametrize("data", [{}, {"budget": 3}, {**dump(Ledger()), "facts": [{"no": 1}]}])
 def test_other_data_is_not_a_ledger(data):
     with pytest.raises(UsageError, match="dump"):

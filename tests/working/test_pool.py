@@ -95,18 +95,6 @@ def test_units_with_a_cue_outlive_the_question_with_what_the_cue_rests_on():
     assert loaded.notes == ("boat",)
 
 
-def test_evidence_that_an_earlier_version_kept_gets_its_kind():
-    pool = Pool(HashEmbedder(32))
-    pool.add([unit("tide", "n1"), unit("boat", "n2")])
-    stored = pool.dump()
-    for row in stored["units"]:
-        for piece, layer in zip(row["evidence"], ("episodes:levels=2", "stars"), strict=False):
-            del piece["kind"]
-            piece["layer"] = layer
-    loaded = Pool.load(stored, HashEmbedder(32))
-    assert [piece.kind for each in loaded.units for piece in each.evidence] == ["episode", "episode"]
-
-
 def test_a_full_pool_keeps_the_newest_units():
     pool = Pool(HashEmbedder(32))
     pool.add([unit("tide", "n1"), unit("boat", "n2"), unit("tide", "n3")])

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
-from tomewise.errors import UsageError
 from tomewise.language.per_role import find_name, find_window
 from tomewise.run import current_run
 from tomewise.types import Closable, ComputesHere, LanguageModel, MeasuresReplies, Preparable, Sampling
 
 if TYPE_CHECKING:
     from tomewise.types import In, Out, Role
-
-_warned: WeakSet[type] = WeakSet()  # classes of models with a method of an earlier version
 
 
 class Forwarding:
@@ -38,9 +33,7 @@ class Forwarding:
 
     def count_input_tokens(self, role: Role[In, Out], given: In) -> int:
         """As the model."""
-        model: Any = self._find(role)
-        count = getattr(model, "count_input_tokens", None) or _find_old_count(model)
-        return int(count(role, given))
+        return self._find(role).count_input_tokens(role, given)
 
     async def measure_reply(self, role: Role[In, Out], given: In) -> int | None:
         """As the model; None for a model that cannot say."""
@@ -74,17 +67,6 @@ class Forwarding:
         """Close the model, if it has something to close."""
         if isinstance(self._model, Closable):
             await self._model.close()
-
-
-def _find_old_count(model: Any) -> Callable[[Any, Any], int]:
-    """The method of a model that was written for an earlier version; warns once for each class. Raises UsageError."""
-    count: Callable[[Any, Any], int] | None = getattr(model, "reckon", None)
-    if count is None:
-        raise UsageError(f"the model {model.name!r} cannot count tokens: give it a method `count_input_tokens`")
-    if type(model) not in _warned:
-        _warned.add(type(model))
-        warnings.warn(f"{model.name}: rename its method `reckon` to `count_input_tokens`", FutureWarning, stacklevel=3)
-    return count
 
 
 class SharedModel(Forwarding):

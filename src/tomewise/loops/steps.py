@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -36,11 +35,6 @@ class Skipped:
             record_fallback(REPLY_SKIPPED)
             self._unreported.append(str(error))
             return default
-
-    async def usable(self, asked: Awaitable[T], otherwise: T) -> T:
-        """The old name of `try_call`."""
-        warnings.warn("`Skipped.usable` is deprecated: use `Skipped.try_call`", DeprecationWarning, stacklevel=2)
-        return await self.try_call(asked, otherwise)
 
     def drop(self, reason: str) -> None:
         """Record that a part of a reply was not used."""

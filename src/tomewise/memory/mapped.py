@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from tomewise.types import Role
 
 S = TypeVar("S")  # what an input is about: a passage, a node, or a group of these
-_OLD_METHODS = {"answer": "ask_group", "remember": "commit", "cut": "make_windows"}
 R = TypeVar("R")  # what nodes are made of: the output of the role, or what a layer makes of it
 
 
@@ -126,12 +125,6 @@ class MappedLayer(Generic[S, In, R]):
     label = "nodes made"  # what the progress counts
     prefix = ""  # begins what the ids of its nodes are computed from; without one, its name does
     typical: Typical | None = None  # the length of its replies; without one, as long as the role allows
-
-    def __init_subclass__(cls, **named: Any) -> None:
-        super().__init_subclass__(**named)
-        for old, new in _OLD_METHODS.items():
-            if old in vars(cls) and hasattr(cls, new):
-                raise UsageError(f"the layer {cls.__name__} has a method {old!r}, which nothing calls: name it {new!r}")
 
     def __init__(
         self, store: Store, model: LanguageModel, embedder: Embedder | None = None, *, together: int = 1

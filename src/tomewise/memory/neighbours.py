@@ -65,8 +65,7 @@ def check_size(together: int) -> int:
 
 def add_size(record: Mapping[str, Any], together: int) -> list[int]:
     """All sizes of calls with which a layer was read, from its earlier build record and this size."""
-    earlier = record.get("together", [1] if "seen" in record else [])  # earlier versions asked about each alone
-    return sorted({*earlier, together})
+    return sorted({*record.get("together", ()), together})
 
 
 def note_sizes(

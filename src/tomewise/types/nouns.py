@@ -173,7 +173,7 @@ class Change:
     that failed last time. `removed` are the ids, sorted, of the nodes that the layer had taken in and that were removed
     since; the store has already removed what was made from them, also from this layer, as far as its lifetime says.
     A node that was removed and made again, or whose text was replaced, is in
-    both. An empty id stands for nodes that an earlier version of Tomewise removed, which kept no ids.
+    both.
     """
 
     added: tuple[int, ...] = ()
@@ -287,7 +287,7 @@ class Citation:
     title: str = ""
     """The title of the document; empty without one."""
     place: Place = _NO_PLACE
-    """Where the quotation begins; in passages that an earlier version cut, where the passage begins."""
+    """Where the quotation begins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

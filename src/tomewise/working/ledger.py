@@ -90,7 +90,6 @@ class Ledger:
 
 
 _LEDGER = TypeAdapter(Ledger)
-_ADDED_LATER = ("nets", "settled")  # fields that ledgers of earlier versions lack
 
 
 def add_facts(ledger: Ledger, facts: Sequence[Fact], count: Count) -> Ledger:
@@ -166,8 +165,7 @@ def dump(ledger: Ledger) -> dict[str, Any]:
 
 def load(data: object) -> Ledger:
     """The ledger of `dump`. Raises UsageError for other data."""
-    needed = [field.name for field in fields(Ledger) if field.name not in _ADDED_LATER]
-    missing = [name for name in needed if not isinstance(data, Mapping) or name not in data]
+    missing = [each.name for each in fields(Ledger) if not isinstance(data, Mapping) or each.name not in data]
     if missing:
         raise UsageError(f"this is not a ledger (without {', '.join(missing)}): pass what `dump` returned")
     try:

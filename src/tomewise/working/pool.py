@@ -167,15 +167,8 @@ class Pool:
             problem = str(error).splitlines()[0]
             raise StoreError(f"this working memory is damaged ({problem}): begin a new one") from None
         loaded = cls(embedder)
-        loaded._units = list(map(_name_kinds, units))
+        loaded._units = list(units)
         return loaded
-
-
-def _name_kinds(unit: Unit) -> Unit:
-    """The unit with the kind of each piece, where an earlier version did not store it."""
-    kinds = (piece.kind or _KINDS.get(piece.layer.partition(":")[0], "") for piece in unit.evidence)
-    pieces = (replace(piece, kind=kind) for piece, kind in zip(unit.evidence, kinds, strict=True))
-    return replace(unit, evidence=tuple(pieces))
 
 
 def _keep_support(unit: Unit) -> Unit:
