@@ -31,15 +31,6 @@ class Unit:
 
 
 # The kind of evidence by its layer, for sessions of versions in which evidence did not have it.
-_KINDS = {
-    "tree": "summary",
-    "schemata": "summary",
-    "summaries": "summary",
-    "episodes": "episode",
-    "gists": "gist",
-    "pages": "gist",
-    "facts": "fact",
-}
 _UNITS = TypeAdapter(tuple[Unit, ...])
 
 
