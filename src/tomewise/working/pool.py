@@ -30,7 +30,6 @@ class Unit:
     support: tuple[NodeId, ...] = ()
 
 
-# The kind of evidence by its layer, for sessions of versions in which evidence did not have it.
 _UNITS = TypeAdapter(tuple[Unit, ...])
 
 
