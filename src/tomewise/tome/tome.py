@@ -138,8 +138,8 @@ class Tome:
         many as the embedder sees, at most 512), `overlap` (default 0) and `embedder` (default "bundled") are fixed when
         the tome is created; later they may be left out, but must not differ. With `read_only` the file stays as it is:
         no trace and no reply is kept, and what would change it is refused. `prompts` is a folder whose prompts replace
-        the packaged ones. `read_seconds`, `read_memory` (megabytes) and `read_characters` limit the reading of one
-        file. A trace that is larger than `trace_bytes` is cut. A session keeps `session_limit` entries of its working
+        the packaged ones. `read_seconds`, `read_memory` (megabytes), `read_characters` and `read_documents` limit the
+        reading of one file. A trace that is larger than `trace_bytes` is cut. A session keeps `session_limit` entries of its working
         memory and as many turns. In PostgreSQL with pgvector, more vectors of a layer than `exact_rows` are searched
         approximately. `system` names the system that is used where a method gets none. A build or a question of which
         `max_failures` calls fail with no reply between them ends with KeepsFailing. `models` names other
