@@ -16,7 +16,8 @@ class Bounds:
     """Limits on converting one file: a few kilobytes can unpack to gigabytes of text.
 
     `seconds` is wall time. `memory` is in megabytes, added to what the reader uses before it opens the file.
-    `characters` is the length of the text, and `documents` are the messages of a mailbox or the rows of JSON Lines. Raises UsageError for a limit that is not positive.
+    `characters` is the length of the text. `documents` are the messages of a mailbox or the rows of JSON Lines. Raises
+    UsageError for a limit that is not positive.
     """
 
     seconds: float = 300.0  # a PDF takes some milliseconds a page

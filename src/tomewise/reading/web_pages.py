@@ -19,7 +19,7 @@ from tomewise.reading.places import mark_headings
 from tomewise.types import Document, Metadata
 
 _NO_TEXT = ("script", "style", "noscript", "template", "svg", "title")
-_SPANS = frozenset(map(str, range(2, 31)))  # columns of a cell; a wider one is no table but a bomb, and counts as one
+_SPANS = frozenset(map(str, range(2, 31)))  # columns of a cell; a wider one, which only a bomb has, counts as one
 _PROLOG = re.compile(r"\A\s*<\?xml[^>]*>")
 # Long white space, which a page shows as one blank. In it markdownify would search for a newline from each character,
 # which takes quadratic time.
