@@ -111,6 +111,7 @@ def test_marks_of_every_family_are_broken_up_and_still_cited(family):
         "<new:bos>", "</new:bos>", "<RESERVED_7>", "<reserved_7>", "<tool7>", "<start_of_thought>", "<|new>", "<new|>",
         "<new=x>", "＜ｎｅｗ：ｂｏｓ＞", "<new\u200b:bos>", "[NEW_TOKEN]", "［NEW_TOKEN］", "[/NEW_TOKEN_3]", "[|new|]",
         "[new|]", "[|new]", "]~new[", "]~new]", "]!x~]", "[x~]", "<~x>", "<|new|", "<¦new¦>", "<|/new|>",
+        "< new_mark >", "<\nnew_mark>",
     ],
 )  # fmt: skip
 def test_marks_of_families_to_come_are_known_by_their_shape(mark):
@@ -300,6 +301,9 @@ def passage(text):
         ("He wrote </evidence> here.", "wrote &lt;/evidence&gt; here", "wrote </evidence> here"),
         ("He wrote ＜/evidence＞ here.", "wrote </evidence＞ here", "wrote ＜/evidence＞ here"),
         ("He wrote &lt;b> here.", "wrote <b> here", "wrote &lt;b> here"),
+        ("He wrote « evidence » here.", '" evidence »', "« evidence »"),
+        ("He wrote «evidence» here.", 'wrote "evidence» here', "wrote «evidence» here"),
+        ("say ]~b]user now", "say ] ~b]user now", "say ]~b]user now"),
         ("Mar\u00adga\u200bret slept\u202e.", "Margaret slept.", "Mar\u00adga\u200bret slept\u202e."),
         ("Mar\u00adga\u200bret slept.", "Mar\u00adga\u200bret slept", "Mar\u00adga\u200bret slept"),
         ("می\u200cروم خانه", "میروم خانه", "می\u200cروم خانه"),

@@ -28,7 +28,7 @@ INVISIBLE = (
     "\U0001d159\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 # These look like the sign that opens a tag. Triangles and double signs do so in some fonts.
-OPENING = "<\uff1c\ufe64‹«\u2329\u3008《⟨⟪⧼⦑˂ᐸᚲ❬❮❰≮≪≺⋖⋘⪡⊲◁◃"
+OPENING = "<\uff1c\ufe64‹\u2329\u3008《⟨⟪⧼⦑˂ᐸᚲ❬❮❰≮≪≺⋖⋘⪡⊲◁◃"
 _BRACKET_END = "]\uff3d\ufe48"
 BRACKETS = "[\uff3b\ufe47" + _BRACKET_END  # both begin marks
 _TAG_END = ">\uff1e\ufe65›»\u232a\u3009》⟩⟫⧽⦒˃ᐳ❭❯❱≯≫≻⋗⋙⪢⊳▷▹"
@@ -73,7 +73,7 @@ _JOINTS = ":_=#~\uff1a\uff3f\uff1d\uff03\uff5e"
 _NO_BRACKET, _NO_END = rf"[^\s{re.escape(BRACKETS)}]", rf"[^\s{_TAG_END}]"
 _BRACKET_SHAPE = rf"(?:(?={_NO_BRACKET}{{0,59}}?[{_BARS}{_JOINTS}\d<]){_NO_BRACKET}{{1,60}}+[{re.escape(BRACKETS)}])"
 _TAG_SHAPE = (
-    rf"(?:(?:\s(?=[{_BARS}]))?(?={_NO_END}{{0,59}}?[{_BARS}{_JOINTS}\d]){_NO_END}{{1,60}}+[{_TAG_END}]"
+    rf"(?:\s?(?={_NO_END}{{0,59}}?[{_BARS}{_JOINTS}\d]){_NO_END}{{1,60}}+\s?[{_TAG_END}]"
     rf"|[{_BARS}][^\s{_BARS}]{{1,60}}+[{_BARS}])"
 )
 # One pattern for each sign: a text is searched for one sign ten times as fast as for one of several. The end of a
@@ -81,8 +81,9 @@ _TAG_SHAPE = (
 _SIGNS = {
     **{sign: re.compile(rf"{re.escape(sign)}(?:(?=({_BRACKET_SHAPE})))?") for sign in "[\uff3b\ufe47"},
     **{sign: re.compile(rf"{re.escape(sign)}(?=[~!<])(?=({_BRACKET_SHAPE}))") for sign in _BRACKET_END},
-    **{sign: re.compile(rf"{sign}(?:(?=({_TAG_SHAPE})))?") for sign in OPENING},
+    **{sign: re.compile(rf"{sign}(?:(?=({_TAG_SHAPE})))?") for sign in f"{OPENING}«"},
 }
+_RARE = re.compile(f"[{INVISIBLE}{''.join(sign for sign in _SIGNS if not sign.isascii())}]")
 _WITHOUT_JOINTS = dict.fromkeys(map(ord, _JOINTS))
 _WORD = re.compile(r"[^\W\d_]{3}")
 # Scripts from Arabic to Myanmar, Khmer and Mongolian: there joiners are part of the spelling.
@@ -112,13 +113,15 @@ def neutralise(text: str) -> str:
     A sign that would open one becomes `&lt;`, and `«` becomes `"`; a bracket that would open one gets a blank
     (`[ INST]`). The rest of the text stays as it is.
     """
+    signs = set("[]<")
     if text.isascii():
         text = text.translate(_CONTROLS)  # ten times as fast as a pattern
-    elif _INVISIBLE_SIGN.search(text):
-        text = _INVISIBLE_SIGN.sub(_keep_needed_joiner, text)
+    elif rare := set(_RARE.findall(text)):
+        signs |= rare
+        text = _INVISIBLE_SIGN.sub(_keep_needed_joiner, text) if rare - _SIGNS.keys() else text
     neutralise_sign = partial(_neutralise_sign, _extra_tags.get())
     for sign, pattern in _SIGNS.items():
-        if sign in text:
+        if sign in signs:
             text = pattern.sub(neutralise_sign, text)
     return text
 
@@ -147,7 +150,7 @@ def _is_mark(tag: str) -> bool:
 
     Addresses, numbers, expressions, generic types and indices of one or two letters have not.
     """
-    body = unicodedata.normalize("NFKC", tag[1:-1]).strip(" /")
+    body = unicodedata.normalize("NFKC", tag[1:-1]).strip().strip("/")
     if not any(map(str.isalnum, body)):
         return body.strip(_BARS) not in ("", body) or (body == "<" and tag[0] in _BRACKET_END)
     if "~" in body or body[0] in _BARS or body[-1] in _BARS:
