@@ -215,19 +215,21 @@ def test_a_bomb_is_read_or_refused_within_the_bounds(name: str, process: ReaderP
 
 
 def test_the_command_says_one_line_of_each(here, command, monkeypatch, tmp_path) -> None:
-    """In a folder a bomb keeps no other file out; none is named more than once."""
-    names = (
-        *("laughs.docx", "wide-cell.docx", "rows.ods", "outside.epub", "loop.pdf", "binary.rtf", "aliases.md"),
-        *("nested.ipynb", "empty-messages.mbox", "rows.jsonl", "zeros.txt"),
-    )
-    for name in names:
-        (here / name).write_bytes(BOMBS[name](tmp_path))
-    (here / "rain.txt").write_text("The rain fell.")
+    read = ("aliases.md", "binary.rtf", "wide-cell.docx")
+    refused = ("empty-messages.mbox", "laughs.docx", "loop.pdf", "outside.epub", "rows.jsonl", "rows.ods", "zeros.txt")
+    folder = here / "files"
+    folder.mkdir()
+    for name in (*read, *refused):
+        (folder / name).write_bytes(BOMBS[name](tmp_path))
+    (folder / "rain.txt").write_text("The rain fell.")
     monkeypatch.setenv("TOMEWISE_READ_DOCUMENTS", "1000")
-    ran = command("add", here)
+    ran = command("add", "files")
     lines = (ran.out + ran.err).splitlines()
     assert ran.code == 0
-    for name in names:
-        assert sum(name in line for line in lines) <= 1, name
-    assert "Traceback" not in ran.err
-    assert sum("holds more than 1,000 documents: raise the setting `read_documents`" in line for line in lines) == 2
+    assert any(line.startswith("added 4 documents: ") for line in lines)
+    for name in refused:
+        (line,) = [line for line in lines if name in line]
+        assert line.startswith(f"passed over {name}: ")
+    too_many = "holds more than 1,000 documents: raise the setting `read_documents`, or leave it out"
+    assert sum(line.endswith(too_many) for line in lines) == 2
+    assert len(lines) == len(refused) + 3  # what was added, its passages, and what to do next

@@ -69,22 +69,17 @@ _INVISIBLE_SIGN = re.compile(f"[{INVISIBLE}]")
 _CONTROLS = dict.fromkeys((code for code in range(128) if _INVISIBLE_SIGN.match(chr(code))), "")
 # What may be a mark, behind its first sign. Another mark may begin inside: once that is neutral, this one must not be
 # whole.
-_JOINTS = ":_=#~\uff1a\uff3f\uff1d\uff03\uff5e"
-_NO_BRACKET, _NO_END = rf"[^\s{re.escape(BRACKETS)}]", rf"[^\s{_TAG_END}]"
-_BRACKET_SHAPE = rf"(?:(?={_NO_BRACKET}{{0,59}}?[{_BARS}{_JOINTS}\d<]){_NO_BRACKET}{{1,60}}+[{re.escape(BRACKETS)}])"
-_TAG_SHAPE = (
-    rf"(?:\s?(?={_NO_END}{{0,59}}?[{_BARS}{_JOINTS}\d]){_NO_END}{{1,60}}+\s?[{_TAG_END}]"
-    rf"|[{_BARS}][^\s{_BARS}]{{1,60}}+[{_BARS}])"
-)
+_TAG_SHAPE = rf"(?=(\s?[^\s{_TAG_END}]{{1,60}}+\s?[{_TAG_END}]|[{_BARS}][^\s{_BARS}]{{1,60}}+[{_BARS}]))?"
+_BRACKET_SHAPE = rf"(?=([^\s{re.escape(BRACKETS)}]{{1,60}}+[{re.escape(BRACKETS)}]))"
 # One pattern for each sign: a text is searched for one sign ten times as fast as for one of several. The end of a
 # bracket begins the marks `]~b]`, `]!p~[` and `]<]image[>[`.
 _SIGNS = {
-    **{sign: re.compile(rf"{re.escape(sign)}(?:(?=({_BRACKET_SHAPE})))?") for sign in "[\uff3b\ufe47"},
-    **{sign: re.compile(rf"{re.escape(sign)}(?=[~!<])(?=({_BRACKET_SHAPE}))") for sign in _BRACKET_END},
-    **{sign: re.compile(rf"{sign}(?:(?=({_TAG_SHAPE})))?") for sign in f"{OPENING}«"},
+    **{sign: re.compile(rf"{re.escape(sign)}{_BRACKET_SHAPE}?") for sign in "[\uff3b\ufe47"},
+    **{sign: re.compile(rf"{re.escape(sign)}(?=[~!<]){_BRACKET_SHAPE}") for sign in _BRACKET_END},
+    **{sign: re.compile(f"{sign}{_TAG_SHAPE}") for sign in f"{OPENING}«"},
 }
+_JOINTS = dict.fromkeys(map(ord, ":_=#~"))
 _RARE = re.compile(f"[{INVISIBLE}{''.join(sign for sign in _SIGNS if not sign.isascii())}]")
-_WITHOUT_JOINTS = dict.fromkeys(map(ord, _JOINTS))
 _WORD = re.compile(r"[^\W\d_]{3}")
 # Scripts from Arabic to Myanmar, Khmer and Mongolian: there joiners are part of the spelling.
 _SCRIPTS_WITH_JOINERS = re.compile("[\u0600-\u109f\u1780-\u18af\ua840-\uabff\ufb50-\ufdff\ufe70-\ufefc]")
@@ -155,7 +150,7 @@ def _is_mark(tag: str) -> bool:
         return body.strip(_BARS) not in ("", body) or (body == "<" and tag[0] in _BRACKET_END)
     if "~" in body or body[0] in _BARS or body[-1] in _BARS:
         return True
-    word = body.translate(_WITHOUT_JOINTS)
+    word = body.translate(_JOINTS)
     if not word.isalnum() or tag[0] in _BRACKET_END:
         return False
     has_word, is_constant = bool(_WORD.search(body)), "_" in body and word.isupper()
