@@ -22,6 +22,7 @@ from tomewise.reading.read import SourceReader
 from tomewise.tome.tome import Tome
 
 SPACES = " " * 10_000_000
+MAILBOX = b"From a\nSubject: rain\n\nbody\n\n" * 101
 ENDLESS = ("<b>" * 300 + "x" + "</b>" * 300) * 5_000  # minutes of conversion
 
 
@@ -167,10 +168,48 @@ def test_nothing_is_imported_from_the_current_folder(tmp_path, monkeypatch):
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.parametrize("bounds", [{"seconds": 0}, {"memory": -1}, {"characters": 0}, {"seconds": float("nan")}])
+@pytest.mark.parametrize(
+    "bounds", [{"seconds": 0}, {"memory": -1}, {"characters": 0}, {"documents": 0}, {"seconds": float("nan")}]
+)
 def test_bounds_that_allow_nothing_are_refused(bounds):
     with pytest.raises(UsageError, match=f"read_{next(iter(bounds))} is .*: give a number above 0"):
         Bounds(**bounds)
+
+
+@pytest.mark.parametrize("name", ["a.mbox", "a.jsonl"])
+def test_a_file_of_too_many_documents_is_refused_whole(name, tmp_path):
+    path = tmp_path / name
+    path.write_bytes(MAILBOX if name == "a.mbox" else b'{"text": "rain"}\n' * 101)
+    with ReaderProcess(Bounds(documents=101)) as process:
+        assert len(read(process, path)) == 101
+    with (
+        ReaderProcess(Bounds(documents=100)) as process,
+        pytest.raises(
+            ReadingError, match=rf"{name} holds more than 100 documents: raise the setting `read_documents`, or leave"
+        ),
+    ):
+        SourceReader(process).read(path)
+
+
+@pytest.mark.parametrize("door", ["file", "environment", "argument"])
+def test_the_limit_on_documents_is_set_at_every_door(door, here, command, monkeypatch):
+    (here / "a.mbox").write_bytes(MAILBOX)
+    if door == "argument":
+        with (
+            Tome.open(embedder="hash", read_documents=100) as tome,
+            pytest.raises(ReadingError, match="holds more than 100 documents"),
+        ):
+            tome.add("a.mbox")
+        with Tome.open(embedder="hash", read_documents=101) as tome:
+            assert len(tome.add("a.mbox").added) == 101
+        return
+    if door == "file":
+        assert command("config", "set", "read_documents", "100").code == 0
+    else:
+        monkeypatch.setenv("TOMEWISE_READ_DOCUMENTS", "100")
+    ran = command("add", "a.mbox")
+    (line,) = ran.err.splitlines()
+    assert (ran.code, "holds more than 100 documents: raise the setting `read_documents`" in line) == (3, True)
 
 
 def test_settings_bound_what_a_tome_reads(here):

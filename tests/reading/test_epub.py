@@ -97,3 +97,11 @@ def test_a_file_that_is_no_archive_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"this is no book at all")
     with pytest.raises(ReadingError, match="could not be converted: File is not a zip file"):
         read_epub(path)
+
+
+def test_a_page_that_is_listed_often_is_read_once(tmp_path: Path) -> None:
+    manifest = '<item id="a" href="a.xhtml"/><item id="b" href="a.xhtml#end"/>'
+    spine = '<itemref idref="a"/><itemref idref="b"/>' * 1_000
+    parts = {**EPUB, "o.opf": package(manifest, spine), "a.xhtml": CHAPTER.format("The rain fell.")}
+    (document,) = read_epub(write_zip(tmp_path / "a.epub", parts))
+    assert document.text == "The rain fell."

@@ -74,3 +74,9 @@ def test_a_page_full_of_blanks_takes_no_quadratic_time() -> None:
 )
 def test_a_declared_charset(raw: bytes, charset: str | None) -> None:
     assert find_charset(raw) == charset
+
+
+def test_a_cell_of_a_billion_columns_counts_as_one() -> None:
+    html = "<table><tr><td colspan={}>rain</td><td>wind</td></tr></table>"
+    assert "| rain | | wind |" in convert_html(html.format(2), "it")[1]
+    assert convert_html(html.format(10**9), "it") == convert_html(html.format(1), "it")

@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from tests.hostile.test_reading_bounds import ENDLESS, deflate_twice
+from tests.hostile.test_reading_bounds import ENDLESS, MAILBOX, deflate_twice
 from tests.reading.documents import docx, pdf
 from tests.server.conftest import make_tome
 from tests.server.served import Served, serve
@@ -46,6 +46,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[bytes, st
         "nested.txt": (nest_archives(), "is binary, not text"),
         "wrong.docx": (b"This is plain text.", "could not be converted"),
         "wrong.pdf": (b"This is plain text.", "could not be converted"),
+        "many.mbox": (MAILBOX, "holds more than 100 documents: raise the setting `read_documents`"),
+        "many.jsonl": (b'{"text": "rain"}\n' * 101, "holds more than 100 documents"),
     }
 
 
@@ -53,7 +55,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[bytes, st
 def serve_within_bounds(tmp_path_factory: pytest.TempPathFactory):
     folder = tmp_path_factory.mktemp("served")
     make_tome(folder / "novel.tome")
-    bounds = {"TOMEWISE_READ_SECONDS": "5", "TOMEWISE_READ_MEMORY": "100"}
+    bounds = {"TOMEWISE_READ_SECONDS": "5", "TOMEWISE_READ_MEMORY": "100", "TOMEWISE_READ_DOCUMENTS": "100"}
     with serve(folder, "novel.tome", **bounds) as running:
         yield running
 

@@ -142,6 +142,14 @@ SECTIONS: Mapping[str, tuple[Limit, ...]] = {
             "takes more than … MB of memory to read",
             source="reading.bounds:Bounds.memory",
         ),
+        _of_setting(
+            "read_documents",
+            "documents of one file: messages of a mailbox, rows of JSON Lines",
+            "",
+            "the same",
+            "holds more than … documents",
+            source="reading.bounds:Bounds.documents",
+        ),
         Limit(
             "a row of JSON Lines",
             "reading.json_lines:_LONGEST_LINE",

@@ -1,7 +1,8 @@
 """Put text that others wrote into a prompt: between tags that it cannot close, without invisible characters.
 
 A model takes more texts for a tag than a parser does: wide letters, letters of other alphabets, a doubled slash. So
-after each sign that may open a tag, the text is read letter by letter while it can still spell one of our names.
+after each sign that may open a tag, the text is read letter by letter while it can still spell one of our names. The
+marks of servers are matched exactly by a tokenizer, so these are known by their shape.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import lru_cache
+from functools import lru_cache, partial
 from string import ascii_uppercase
 
 from tomewise.errors import UsageError
@@ -24,48 +25,62 @@ TAGS = (
 INVISIBLE = (
     "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
     "\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3"
-    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+    "\U0001d159\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-OPENING = "<\uff1c\ufe64‹\u2329\u3008⟨⧼˂ᐸ❬❮❰"  # these look like the sign that opens a tag
-BRACKETS = "[\uff3b\ufe47"
-_CLOSING = frozenset(">\uff1e\ufe65›\u232a\u3009⟩⧽˃ᐳ❭❯❱]\uff3d\ufe48")
-_SLASHES = frozenset("/\\⁄∕╱╲⧸⧹⟋⟍∖")
+# These look like the sign that opens a tag. Triangles and double signs do so in some fonts.
+OPENING = "<\uff1c\ufe64‹\u2329\u3008《⟨⟪⧼⦑˂ᐸᚲ❬❮❰≮≪≺⋖⋘⪡⊲◁◃"
+_BRACKET_END = "]\uff3d\ufe48"
+BRACKETS = "[\uff3b\ufe47" + _BRACKET_END  # both begin marks
+_TAG_END = ">\uff1e\ufe65›»\u232a\u3009》⟩⟫⧽⦒˃ᐳ❭❯❱≯≫≻⋗⋙⪢⊳▷▹"
+_CLOSING = frozenset(_TAG_END + _BRACKET_END)
+_SLASHES = frozenset("/\\⁄∕╱╲⧸⧹⟋⟍∖⫽㇓")
 _QUOTES = str.maketrans(dict.fromkeys('"\uff02“”„‟″‶〃〝〞ʺ˝״', "'"))
 _BARS = "|¦│∣ǀ\uff5c\uffe8"
-# With these names servers mark the turns, thoughts and tools of a conversation. Some servers obey them anywhere.
-_MARKS = frozenset({
-    "s", "bos", "eos", "pad", "unk", "mask", "sop", "eop", "sep", "cls", "sys", "system", "user", "assistant", "model",
-    "think", "thinking", "thought", "start_of_turn", "end_of_turn", "start_of_image", "end_of_image", "tool",
-    "tool_call", "tool_calls", "tool_code", "tool_output", "tool_response", "tools", "function", "function_call",
-    "function_calls", "endoftext",
-})  # fmt: skip
-_BRACKETED = frozenset({
-    "inst", "sys", "system_prompt", "tool_calls", "tool_content", "tool_results", "available_tools", "call_id", "args",
-    "think", "img", "img_break", "img_end", "audio", "begin_audio", "gmask", "smask", "mask", "cls", "sep", "pad",
-    "unk", "bos", "eos", "prefix", "middle", "suffix", "model_settings",
-})  # fmt: skip
+_BLANK_CELL = "\u2800"  # of Braille
+# Servers set off turns, thoughts and tools by marks, and some obey them anywhere. Most are known by their shape (see
+# `_is_mark`); these are plain words.
+_MARKS = frozenset(
+    "s bos eos pad unk mask sop eop eoh eoa sep cls sys suf mid eot eod system user assistant human bot model role "
+    "think thinking thought reasoning answer response observation documents results tool tools toolcall functions step "
+    "image video audio img global-img box quad ref escape endoftext filename reponame".split()
+)
+_BRACKETED = frozenset(
+    "inst sys args think img audio transcribe gmask smask mask cls sep pad unk bos eos eot prefix middle suffix "
+    "unused".split()
+)
 _NAMES = frozenset(TAGS)
+_OPENED = _NAMES | {"function", "parameter", "invoke"}  # with attributes too
+# Letters that look like a Latin one, though neither their decomposition nor their name says so.
 _ALIKE = {
-    "a": "аαɑᴀᎪ", "b": "вьβʙᏴᏼ", "c": "сσᴄᏟ", "d": "ԁдδđᴅᎠ", "e": "еєэεɛəǝᴇᎬ3", "f": "ꜰϝ", "g": "ɡɢցᏀ", "h": "һнηհħʜᎻ",
-    "i": "іӏιıɩɪᎥ1", "j": "јϳᎫ", "k": "кκᴋᏦ", "l": "ӏłʟᏞ1", "m": "мμᴍᎷ", "n": "нпиηνπոɴ", "o": "оοσօøᴏ0",
-    "p": "рρքᴘᏢ", "q": "ԛգզ", "r": "гґрρʀᎡᏒ", "s": "ѕσꜱᏚᏕ5", "t": "тτŧᴛᎢ", "u": "ицυսμᴜ", "v": "ѵвνᴠᏙ", "w": "ԝωᴡᎳᏔ",
-    "x": "хχ", "y": "уυγʏ", "z": "ζᴢᏃ"
+    "a": "аαɑᎪꓮᗩ", "b": "вьβᏏᏴꓐᗷ", "c": "сσᏟꓚᑕ", "d": "ԁдδᎠᏧꓓᗪ", "e": "еєэεəᎬꓰᗴ3", "f": "ϝꓝᖴ", "g": "ցᏀᏳꓖ",
+    "h": "һнηհᎻᏂꓧᕼ", "i": "іӏιɩᎥᏆꓲ1", "j": "јϳᎫꓙᒍ", "k": "кκᏦꓗ", "l": "ӏᏞꓡᒪ1", "m": "мμᎷꓟᗰ", "n": "нпиηνπոꓠᑎ",
+    "o": "оοσօꓳ0", "p": "рρքᏢꓑᑭ", "q": "ԛգզᑫ", "r": "гґрρᎡᏒꓣᖇ", "s": "ѕсσᏚᏕꓢᔕ5", "t": "тτᎢꓔ", "u": "ицυսμꓴᑌ",
+    "v": "ѵвνᏙꓦᐯ", "w": "ԝωᎳᏔꓪᗯ", "x": "хχꓫ᙭", "y": "уυγᎩᎽꓬ", "z": "ζᏃꓜᘔ"
 }  # fmt: skip
 _READ_AS = {
     sign: "".join(letter for letter, lookalikes in _ALIKE.items() if sign in lookalikes)
     for sign in "".join(_ALIKE.values())
 }
-_BEGINNINGS = frozenset(name[:end] for name in _NAMES | _MARKS | _BRACKETED for end in range(len(name) + 1))
+_BEGINNINGS = frozenset(name[:end] for name in _OPENED | _MARKS | _BRACKETED for end in range(len(name) + 1))
 _TAG = re.compile("[a-z]+([_-][a-z]+)*")
 _extra_tags: ContextVar[frozenset[str]] = ContextVar("tomewise_extra_tags", default=frozenset())
-_GLIMPSE = 3  # characters
+_GLIMPSE = 4  # characters
 _INVISIBLE_SIGN = re.compile(f"[{INVISIBLE}]")
 _CONTROLS = dict.fromkeys((code for code in range(128) if _INVISIBLE_SIGN.match(chr(code))), "")
-_SIGN = re.compile(f"[{OPENING}{re.escape(BRACKETS)}]")
-# A second mark may begin inside the first one: once it is neutral, the first one alone would be a mark.
-_BARRED = re.compile(
-    rf"[{_BARS}](?:[^\s<>]|<(?=[{_BARS}])){{1,60}}?[{_BARS}]\s?[{re.escape(''.join(sorted(_CLOSING)))}]"
-)
+# What may be a mark, behind its first sign. Another mark may begin inside: once that is neutral, this one must not be
+# whole.
+_TAG_SHAPE = rf"(?=(\s?[^\s{_TAG_END}]{{1,60}}+\s?[{_TAG_END}]|[{_BARS}][^\s{_BARS}]{{1,60}}+[{_BARS}]))?"
+_BRACKET_SHAPE = rf"(?=([^\s{re.escape(BRACKETS)}]{{1,60}}+[{re.escape(BRACKETS)}]))"
+# One pattern for each sign: a text is searched for one sign ten times as fast as for one of several. The end of a
+# bracket begins the marks `]~b]`, `]!p~[` and `]<]image[>[`.
+_SIGNS = {
+    **{sign: re.compile(rf"{re.escape(sign)}{_BRACKET_SHAPE}?") for sign in "[\uff3b\ufe47"},
+    **{sign: re.compile(rf"{re.escape(sign)}(?=[~!<]){_BRACKET_SHAPE}") for sign in _BRACKET_END},
+    **{sign: re.compile(f"{sign}{_TAG_SHAPE}") for sign in f"{OPENING}«"},
+}
+_JOINTS = dict.fromkeys(map(ord, ":_=#~"))
+_RARE = re.compile(f"[{INVISIBLE}{''.join(sign for sign in _SIGNS if not sign.isascii())}]")
+_WORD = re.compile(r"[^\W\d_]{3}")
 # Scripts from Arabic to Myanmar, Khmer and Mongolian: there joiners are part of the spelling.
 _SCRIPTS_WITH_JOINERS = re.compile("[\u0600-\u109f\u1780-\u18af\ua840-\uabff\ufb50-\ufdff\ufe70-\ufefc]")
 
@@ -90,14 +105,20 @@ def use_tags(tags: Iterable[str]) -> Iterator[None]:
 def neutralise(text: str) -> str:
     """The text without invisible characters, and without anything that opens a tag or a turn.
 
-    A sign that would open one becomes `&lt;`; a bracket that would open one gets a blank (`[ INST]`). The rest of the
-    text stays as it is.
+    A sign that would open one becomes `&lt;`, and `«` becomes `"`; a bracket that would open one gets a blank
+    (`[ INST]`). The rest of the text stays as it is.
     """
+    signs = set("[]<")
     if text.isascii():
         text = text.translate(_CONTROLS)  # ten times as fast as a pattern
-    elif _INVISIBLE_SIGN.search(text):
-        text = _INVISIBLE_SIGN.sub(_keep_needed_joiner, text)
-    return _SIGN.sub(_neutralise_sign, text)
+    elif rare := set(_RARE.findall(text)):
+        signs |= rare
+        text = _INVISIBLE_SIGN.sub(_keep_needed_joiner, text) if rare - _SIGNS.keys() else text
+    neutralise_sign = partial(_neutralise_sign, _extra_tags.get())
+    for sign, pattern in _SIGNS.items():
+        if sign in signs:
+            text = pattern.sub(neutralise_sign, text)
+    return text
 
 
 def _keep_needed_joiner(sign: re.Match[str]) -> str:
@@ -108,38 +129,54 @@ def _keep_needed_joiner(sign: re.Match[str]) -> str:
     return sign[0] if all(map(_SCRIPTS_WITH_JOINERS.match, neighbours)) else ""
 
 
-def _neutralise_sign(sign: re.Match[str]) -> str:
-    text, start = sign.string, sign.end()
-    bracket = sign[0] in BRACKETS
-    extra_tags = _extra_tags.get()
-    if _is_harmless(text[start : start + _GLIMPSE], bracket, extra_tags) or not _opens(
-        text, start, bracket, extra_tags
-    ):
+def _neutralise_sign(extra_tags: frozenset[str], sign: re.Match[str]) -> str:
+    text, start = sign.string, sign.start()
+    is_named = not _is_harmless(text[start : start + _GLIMPSE], extra_tags) and _opens(text, start, extra_tags)
+    if not is_named and not (sign[1] and _is_mark(sign[0] + sign[1])):
         return sign[0]
-    if bracket:
-        return sign[0] if text[start].isspace() else f"{sign[0]} "
-    return "&lt;"
+    if sign[0] in BRACKETS:
+        return sign[0] if text[start + 1].isspace() else f"{sign[0]} "
+    return '"' if sign[0] == "«" else "&lt;"  # as a quotation finds it
 
 
 @lru_cache(maxsize=4096)
-def _is_harmless(beginning: str, bracket: bool, extra_tags: frozenset[str]) -> bool:
+def _is_mark(tag: str) -> bool:
+    """Whether a text in brackets of any kind has the shape of a mark: `<|im_end|>`, `<extra_id_1>`, `[e~[`.
+
+    Addresses, numbers, expressions, generic types and indices of one or two letters have not.
+    """
+    body = unicodedata.normalize("NFKC", tag[1:-1]).strip().strip("/")
+    if not any(map(str.isalnum, body)):
+        return body.strip(_BARS) not in ("", body) or (body == "<" and tag[0] in _BRACKET_END)
+    if "~" in body or body[0] in _BARS or body[-1] in _BARS:
+        return True
+    word = body.translate(_JOINTS)
+    if not word.isalnum() or tag[0] in _BRACKET_END:
+        return False
+    has_word, is_constant = bool(_WORD.search(body)), "_" in body and word.isupper()
+    if tag[0] in BRACKETS:
+        is_named = body.rstrip("0123456789").casefold() in _BRACKETED
+        return tag[-1] in _BRACKET_END and (is_named or (is_constant and has_word))
+    return not body.isalpha() and (has_word or is_constant)
+
+
+@lru_cache(maxsize=4096)
+def _is_harmless(beginning: str, extra_tags: frozenset[str]) -> bool:
     """Whether these few characters already rule out a name. Cached, since markup repeats itself."""
-    return len(beginning) == _GLIMPSE and _opens(beginning, 0, bracket, extra_tags) is False
+    return len(beginning) == _GLIMPSE and _opens(beginning, 0, extra_tags) is False
 
 
-def _opens(text: str, start: int, bracket: bool, extra_tags: frozenset[str]) -> bool | None:
-    """Whether the text from `start` on spells a tag, or a mark with its closing sign. None if the text ends too early.
+def _opens(text: str, start: int, extra_tags: frozenset[str]) -> bool | None:
+    """Whether the sign at `start` opens a tag, or a name with its closing sign. None if the text ends too early.
 
     Stops at the first sign that cannot continue a name. Blanks and slashes are skipped, but no further opening sign, so
     all opening signs of a text together take time linear in its length.
     """
-    names, marks = (frozenset(), _BRACKETED) if bracket else (_NAMES | extra_tags, _MARKS)
+    names, marks = (frozenset(), _BRACKETED) if text[start] in BRACKETS else (_OPENED | extra_tags, _MARKS)
     beginnings = _BEGINNINGS | _list_beginnings(extra_tags) if extra_tags else _BEGINNINGS
     live = {""}
-    for index in range(start, len(text)):
+    for index in range(start + 1, len(text)):
         sign, has_letters = text[index], live != {""}
-        if sign in _BARS and not has_letters:
-            return bool(_BARRED.match(text, index)) or None
         spelt = _normalise(sign)
         if spelt[:1].isalnum() or spelt[:1] in ("_", "-"):
             live = _extend(live, spelt, beginnings)
@@ -149,7 +186,7 @@ def _opens(text: str, start: int, bracket: bool, extra_tags: frozenset[str]) -> 
             return True
         elif sign in _CLOSING:
             return not live.isdisjoint(marks)
-        elif spelt and not sign.isspace() and (has_letters or spelt not in _SLASHES):
+        elif spelt and not sign.isspace() and sign != _BLANK_CELL and (has_letters or spelt not in _SLASHES):
             return False
     return True if not live.isdisjoint(names) else None
 
@@ -163,7 +200,15 @@ def _list_beginnings(names: frozenset[str]) -> frozenset[str]:
 def _normalise(sign: str) -> str:
     """The sign in plain small letters ("ﬁ" is "fi"), without accents; empty for an accent or an invisible sign."""
     parts = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", sign).casefold())
-    return "".join(part for part in parts if unicodedata.category(part)[0] != "M" and not _INVISIBLE_SIGN.match(part))
+    seen = (part for part in parts if unicodedata.category(part)[0] != "M" and not _INVISIBLE_SIGN.match(part))
+    return "".join(map(_find_latin, seen))
+
+
+def _find_latin(sign: str) -> str:
+    """The Latin letter that the name of a sign ends with, such as "negative circled Latin capital letter E"."""
+    words = [] if sign.isascii() else unicodedata.name(sign, "").partition(" WITH ")[0].split()
+    is_latin = ("LATIN" in words or "REGIONAL" in words) and len(words[-1]) == 1
+    return words[-1].lower() if is_latin else sign
 
 
 def _extend(live: set[str], spelt: str, beginnings: frozenset[str]) -> set[str]:

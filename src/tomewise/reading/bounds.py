@@ -1,10 +1,10 @@
-"""Limits on the time, memory and text of reading one file."""
+"""Limits on the time, memory, text and documents of reading one file."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from tomewise.errors import ReadingError, UsageError
 
@@ -16,12 +16,14 @@ class Bounds:
     """Limits on converting one file: a few kilobytes can unpack to gigabytes of text.
 
     `seconds` is wall time. `memory` is in megabytes, added to what the reader uses before it opens the file.
-    `characters` is the length of the text. Raises UsageError for a limit that is not positive.
+    `characters` is the length of the text. `documents` are the messages of a mailbox or the rows of JSON Lines. Raises
+    UsageError for a limit that is not positive.
     """
 
     seconds: float = 300.0  # a PDF takes some milliseconds a page
     memory: int = 1024
     characters: int = 50_000_000
+    documents: int = 100_000  # each takes a few milliseconds to store, however short it is
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -35,10 +37,9 @@ class Bounds:
         return _BYTES_PER_CHARACTER * self.characters
 
     @classmethod
-    def of(cls, *, seconds: float | None, memory: int | None, characters: int | None) -> Bounds:
-        """Bounds in which None means the default."""
-        limits = {"seconds": seconds, "memory": memory, "characters": characters}
-        return cls(**{name: value for name, value in limits.items() if value is not None})  # type: ignore[arg-type]
+    def of(cls, **limits: Any) -> Bounds:
+        """Bounds by their names, in which None means the default."""
+        return cls(**{name: value for name, value in limits.items() if value is not None})
 
 
 def open_within(path: Path, bounds: Bounds) -> BinaryIO:
@@ -59,6 +60,11 @@ def read_within(file: BinaryIO, name: Path | str, bounds: Bounds) -> bytes:
 def make_characters_error(name: Path | str, bounds: Bounds) -> ReadingError:
     """The error for a source whose text is too long."""
     return make_bound_error(name, f"holds more than {bounds.characters:,} characters of text", "characters")
+
+
+def make_documents_error(name: Path | str, bounds: Bounds) -> ReadingError:
+    """The error for a source with too many documents."""
+    return make_bound_error(name, f"holds more than {bounds.documents:,} documents", "documents")
 
 
 def make_bound_error(name: Path | str, reason: str, bound: str) -> ReadingError:

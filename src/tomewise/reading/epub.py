@@ -49,7 +49,8 @@ def _read_book(path: Path, archive: ZipFile) -> Document:
         _refuse_protected(path, archive)
     package = _find_package(path, archive)
     root = ElementTree.fromstring(archive.read(package))
-    chapters = list(_list_chapters(root, posixpath.dirname(package), names))
+    # A book has each of its pages once; one that lists a page a thousand times is a bomb.
+    chapters = list(dict.fromkeys(_list_chapters(root, posixpath.dirname(package), names)))
     missing = [name for name in chapters if name not in names]
     if missing or not chapters:
         examples = ", ".join(missing[:_MOST_LISTED]) + (", ..." if len(missing) > _MOST_LISTED else "")

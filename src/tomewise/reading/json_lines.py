@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from tomewise.errors import ReadingError
-from tomewise.reading.bounds import Bounds, make_characters_error, open_within
+from tomewise.reading.bounds import Bounds, make_characters_error, make_documents_error, open_within
 from tomewise.reading.decode import unify_newlines
 from tomewise.reading.lengths import ID, cut_document
 from tomewise.reading.metadata import UNSTORABLE, find_unstorable, select_plain
@@ -41,6 +41,8 @@ def read_rows(path: Path, source: str, prefix: str = "", bounds: Bounds = _DEFAU
             first = seen.setdefault(document.id, number)
             if first != number:
                 raise _make_error(source, number, f"the id {document.id!r} was used in line {first}", "make ids unique")
+            if len(seen) > bounds.documents:
+                raise make_documents_error(source, bounds)
             yield document
     if not seen:
         raise ReadingError(f"{source} is empty or holds only white space: give a source with text, or leave it out")

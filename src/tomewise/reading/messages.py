@@ -12,7 +12,7 @@ from tomewise.place import as_plain_data, read_plain_data
 from tomewise.reading.bounds import Bounds
 from tomewise.types import Document
 
-Failure: TypeAlias = Literal["", "refused", "missing", "memory", "characters", "error"]
+Failure: TypeAlias = Literal["", "refused", "missing", "memory", "characters", "documents", "error"]
 
 
 LONGEST_REQUEST = 1 << 20  # bytes

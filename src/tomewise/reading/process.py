@@ -16,7 +16,7 @@ from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from tomewise.errors import MissingDependency, ReadingError
-from tomewise.reading.bounds import Bounds, make_bound_error, make_characters_error
+from tomewise.reading.bounds import Bounds, make_bound_error, make_characters_error, make_documents_error
 from tomewise.reading.memory_limits import choose_watch
 from tomewise.reading.messages import Channel, Reply, Request, find_longest_reply
 
@@ -126,6 +126,8 @@ class ReaderProcess:
                 return make_bound_error(path, f"takes more than {self.bounds.memory:,} MB of memory to read", "memory")
             case "characters":
                 return make_characters_error(path, self.bounds)
+            case "documents":
+                return make_documents_error(path, self.bounds)
             case "error":
                 return ReadingError(f"{path} could not be read ({reply.message}): repair it, or leave it out")
         return ReadingError(reply.message)

@@ -19,6 +19,7 @@ from tomewise.reading.places import mark_headings
 from tomewise.types import Document, Metadata
 
 _NO_TEXT = ("script", "style", "noscript", "template", "svg", "title")
+_SPANS = frozenset(map(str, range(2, 31)))  # columns of a cell; a wider one, which only a bomb has, counts as one
 _PROLOG = re.compile(r"\A\s*<\?xml[^>]*>")
 # Long white space, which a page shows as one blank. In it markdownify would search for a newline from each character,
 # which takes quadratic time.
@@ -115,6 +116,9 @@ def convert_html(html: str, name: str, *, prepare: Callable[[BeautifulSoup], Non
         title = " ".join(soup.title.get_text().split()) if soup.title else ""
         for tag in soup.find_all(_NO_TEXT):
             tag.decompose()
+        for cell in soup.find_all(("td", "th"), colspan=True):
+            if cell["colspan"] not in _SPANS:
+                del cell["colspan"]
         prepare(soup)
         text = str(converter.convert_soup(soup))
     except (ParserRejectedMarkup, RecursionError) as error:

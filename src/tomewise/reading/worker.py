@@ -34,6 +34,10 @@ class _TooLong(Exception):
     """The text of a file has more characters than allowed."""
 
 
+class _TooMany(Exception):
+    """A file has more documents than allowed."""
+
+
 def main() -> None:
     """Serve the requests that arrive at standard input until its other end is closed; replies go to standard output.
 
@@ -104,6 +108,8 @@ def _make_reply(request: Request, reader: Reader | MissingDependency, memory: _M
         failure: tuple[Failure, str] = ("refused", str(error))
     except _TooLong:
         failure = ("characters", "")
+    except _TooMany:
+        failure = ("documents", "")
     except MemoryError:
         failure = ("memory", "")
     except Exception as error:  # noqa: BLE001 - whatever error a file causes, the next files are read
@@ -119,6 +125,8 @@ def _read(reader: Reader, request: Request) -> tuple[Document, ...]:
         left -= len(document.text) + len(document.title)
         if left < 0:
             raise _TooLong
+        if len(documents) == request.bounds.documents:
+            raise _TooMany
         documents.append(_clean_document(cut_document(document)))
     return tuple(documents)
 

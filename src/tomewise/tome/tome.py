@@ -138,13 +138,13 @@ class Tome:
         many as the embedder sees, at most 512), `overlap` (default 0) and `embedder` (default "bundled") are fixed when
         the tome is created; later they may be left out, but must not differ. With `read_only` the file stays as it is:
         no trace and no reply is kept, and what would change it is refused. `prompts` is a folder whose prompts replace
-        the packaged ones. `read_seconds`, `read_memory` (megabytes) and `read_characters` limit the reading of one
-        file. A trace that is larger than `trace_bytes` is cut. A session keeps `session_limit` entries of its working
-        memory and as many turns. In PostgreSQL with pgvector, more vectors of a layer than `exact_rows` are searched
-        approximately. `system` names the system that is used where a method gets none. A build or a question of which
-        `max_failures` calls fail with no reply between them ends with KeepsFailing. `models` names other
-        models by role, such as `{"answer": "openai:gpt-4o"}`. `base_url`, `api_key`, `limit`, `timeout`, `window`, and
-        `max_calls`, `max_tokens` and `max_cost`, which hold over all models together, go to the models.
+        the packaged ones. `read_seconds`, `read_memory` (megabytes), `read_characters` and `read_documents` limit the
+        reading of one file. A trace that is larger than `trace_bytes` is cut. A session keeps `session_limit` entries
+        of its working memory and as many turns. In PostgreSQL with pgvector, more vectors of a layer than `exact_rows`
+        are searched approximately. `system` names the system that is used where a method gets none. A build or a
+        question of which `max_failures` calls fail with no reply between them ends with KeepsFailing. `models` names
+        other models by role, such as `{"answer": "openai:gpt-4o"}`. `base_url`, `api_key`, `limit`, `timeout`,
+        `window`, and `max_calls`, `max_tokens` and `max_cost`, which hold over all models together, go to the models.
         With `on="ray"`, `workers` embed texts and ask models, on the cluster that RAY_ADDRESS names (default: one for
         every two of its CPUs) or on one that is started on this machine, with keys of their own. This process
         alone reads and writes the tome.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -50,7 +51,7 @@ class Workshop:
         from tomewise.tome.contents import Contents
 
         stated = self._settings
-        bounds = Bounds.of(seconds=stated.read_seconds, memory=stated.read_memory, characters=stated.read_characters)
+        bounds = Bounds.of(**{each.name: getattr(stated, f"read_{each.name}") for each in fields(Bounds)})
         return Contents(self.kit, self._size, bounds)
 
     @cached_property
