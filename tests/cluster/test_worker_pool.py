@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from tests.cluster.two_nodes import Nodes
-from tests.patience import SOON, wait_until
+from tests.patience import NEVER, SOON, wait_until
 
 from tomewise.cluster import worker_parts
 from tomewise.cluster.pool_worker import Failed
@@ -305,6 +305,22 @@ class Elsewhere(Odd):
 def test_a_worker_that_cannot_make_its_parts_is_named(nodes: object, tmp_path: Path) -> None:
     with pytest.raises(TomewiseError, match=r"^the worker on \S+: the file of the embedder cannot be written"):
         WorkerPool(WorkerParts(embedder=Elsewhere(tmp_path, home=os.getpid())), 2).open()
+
+
+class Late(Elsewhere):
+    """An embedder that takes for ever in every process but one."""
+
+    def embed(self, texts: list[str]) -> NDArray[np.float32]:
+        if os.getpid() != self.home:
+            (self.folder / str(os.getpid())).touch()
+            time.sleep(NEVER)
+        return HashEmbedder().embed(texts)
+
+
+def test_a_worker_may_take_as_long_to_start_as_it_is_told(nodes: object, tmp_path: Path) -> None:
+    with pytest.raises(TomewiseError, match=r"^a worker did not start within 5 s: .* raise the setting start_seconds$"):
+        WorkerPool(WorkerParts(embedder=Late(tmp_path, home=os.getpid())), 1, start_seconds=5).open()
+    wait_until(lambda: not any(map(is_alive, list_workers(tmp_path))))
 
 
 def test_parts_that_workers_cannot_have_are_refused_before_any_work(nodes: object) -> None:

@@ -288,7 +288,7 @@ SECTIONS: Mapping[str, tuple[Limit, ...]] = {
             "the start of Ray on this machine, and then of a worker",
             "seconds",
             "the command stops; no process stays",
-            "Ray cannot start on this machine (it takes more than … s, which the setting start_seconds raises)",
+            "it takes more than … s, which the setting start_seconds raises",
         ),
         Limit(
             "a wait for another program that writes the tome",

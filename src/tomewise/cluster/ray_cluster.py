@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -13,7 +14,7 @@ from importlib.util import find_spec
 from math import ceil
 from random import randrange
 from shutil import rmtree
-from threading import Lock
+from threading import Lock, current_thread, main_thread
 from time import monotonic, sleep
 from typing import Any
 
@@ -188,9 +189,9 @@ def start_own_node(start_seconds: float) -> Iterator[None]:
     169.254.169.254 for the cloud where it runs even if statistics are off.
     """
     from ray._private import node as private
+    from ray._raylet import persist_port  # type: ignore[attr-defined]
 
     node_class: Any = private.Node
-    persist_port: Any = vars(private.ray._raylet)["persist_port"]
     made: list[Any] = []
     children: set[Any] = set()
 
@@ -278,11 +279,12 @@ def _knock(address: str) -> None:
 
 
 def _silence(ray: Any) -> None:
-    """Keep the messages of Ray on lost workers from standard output, where answers and JSON go.
+    """Keep the messages of Ray on lost workers from standard output, where answers and JSON go, and stacks from errors.
 
-    Ray 2.60 has no setting for that: `log_to_driver` leaves these messages on.
+    Ray 2.60 has no setting for that: `log_to_driver` leaves these messages on. It writes a stack at SIGTERM, before the
+    handler of Python that is set again here.
     """
-    worker: Any = ray._private.worker
-    ignore: Callable[..., None] = lambda *_, **__: None  # noqa: E731
-    if hasattr(worker, "print_to_stdstream"):
-        worker.print_to_stdstream = ignore
+    handler = signal.getsignal(signal.SIGTERM)
+    if handler is not None and current_thread() is main_thread():
+        signal.signal(signal.SIGTERM, handler)
+    ray._private.worker.print_to_stdstream = lambda *_, **__: None
