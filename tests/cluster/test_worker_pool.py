@@ -272,22 +272,19 @@ def test_a_worker_of_another_version_is_refused_and_ends(nodes: object, tmp_path
     ],
 )
 def test_a_reply_of_another_type_is_one_error(
-    nodes: object, monkeypatch: pytest.MonkeyPatch, reply: Any, line: str
+    pool: WorkerPool, monkeypatch: pytest.MonkeyPatch, reply: Any, line: str
 ) -> None:
-    made = WorkerPool(WorkerParts(embedder="hash"), 1)
-    made.open()
     future: Future[Any] = Future()
     with monkeypatch.context() as patch:
         patch.setattr(RayCluster, "call", lambda *_: future)
-        waiting = made.submit("embed", ["a"])
+        waiting = pool.submit("embed", ["a"])
         if isinstance(reply, Exception):
             future.set_exception(reply)
         else:
             future.set_result(reply)
         with pytest.raises(TomewiseError, match=rf"^the worker on \S+ {line}: install the same Tomewise"):
             waiting.result(SOON)
-    assert made.submit("embed", ["a"]).result(SOON).shape == (1, 256)
-    made.close()
+    assert pool.submit("embed", ["a"]).result(SOON).shape == (1, 256)
 
 
 @dataclass

@@ -54,10 +54,9 @@ class Experiment:
     replies of models: a second run asks nothing twice. `model`, `models`, `max_failures`, `start_seconds` and
     `model_settings` are those of `Tome.open`; `limit` questions, and calls of a model, run side by side. With
     `short_answers` the extractive model cuts an answer out of a sentence, where it would else quote whole sentences;
-    the report says so. With `on="ray"`,
-    `workers` build and ask, each one memory at a time (see `Tome.open`); they share `limit` and the budget
-    (`max_calls`, `max_tokens`, `max_cost`), and this process judges and writes. Raises UsageError, UnknownName,
-    ReadingError.
+    the report says so. With `on="ray"`, `workers` build and ask, each one memory at a time (see `Tome.open`); they
+    share `limit` and the budget (`max_calls`, `max_tokens`, `max_cost`), and this process judges and writes. Raises
+    UsageError, UnknownName, ReadingError.
     """
 
     def __init__(
