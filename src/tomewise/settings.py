@@ -152,6 +152,7 @@ class Settings:
     read_memory: int | None = _declare(None, "Megabytes for reading one file.", least=1, unset="1,024")
     read_characters: int | None = _declare(None, "Characters of one file.", least=1, unset="50,000,000")
     read_documents: int | None = _declare(None, "Documents of one file.", least=1, unset="100,000")
+    start_seconds: float = _declare(120.0, "Seconds for Ray to start here, and then for a worker.", least=0.1)
     trace_bytes: int = _declare(50_000, "Bytes of the trace that is kept of one answer.", least=4_000)
     session_limit: int = _declare(50, "Entries of its working memory that a session keeps, and turns.", least=1)
     exact_rows: int = _declare(
@@ -198,6 +199,7 @@ class Stated(TypedDict, total=False):
     read_memory: int | None
     read_characters: int | None
     read_documents: int | None
+    start_seconds: float
     trace_bytes: int
     session_limit: int
     exact_rows: int

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib import resources
 from pathlib import Path
@@ -21,7 +21,7 @@ from tests.cluster.killing import find_processes, find_worker
 from tests.cluster.test_worker_pool import Odd, is_alive, list_workers
 from tests.conftest import Ran
 from tests.language.openai_server import OpenAIServer
-from tests.patience import wait_until
+from tests.patience import SOON, wait_until
 from tests.texts import prose
 
 from tomewise import Document, Tome
@@ -90,17 +90,18 @@ def test_commands_with_and_without_ray_make_one_memory(nodes: object, command: C
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_the_end_of_the_driver_ends_its_workers(nodes: object, tmp_path: Path, sign: signal.Signals) -> None:
     folder, path = tmp_path / "workers", tmp_path / "a.tome"
     folder.mkdir()
-    driver = subprocess.Popen([sys.executable, "-c", ADD, str(path), str(folder)], stderr=subprocess.DEVNULL)
+    driver = subprocess.Popen([sys.executable, "-c", ADD, str(path), str(folder)], stderr=subprocess.PIPE)
     deadline = time.monotonic() + 60
     while len(set(map(int, os.listdir(folder))) - {driver.pid}) < 2 and time.monotonic() < deadline:
         time.sleep(0.05)
     time.sleep(0.5)
     driver.send_signal(sign)
-    driver.wait(20)
+    _, err = driver.communicate(timeout=20)
+    assert sign == signal.SIGINT or not err  # Ray would write a stack
     workers = list_workers(folder) - {driver.pid}
     while any(map(is_alive, workers)) and time.monotonic() < deadline + 15:
         time.sleep(0.05)
@@ -118,8 +119,8 @@ def test_ctrl_c_before_any_work_leaves_nothing(nodes: object, tmp_path: Path, st
     (tmp_path / "novel.txt").write_text(prose(3, 9000))
     words = [sys.executable, "-m", "tomewise", "add", "novel.txt", "--on", "ray", "--workers", "2"]
     command = subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    wait_until(lambda: len(list_processes("-m tomewise add")) and (find_processes("Worker") or not starting))
-    time.sleep(0 if starting else 1.5)
+    wait_until((tmp_path / "memory.tome").exists)
+    wait_until(lambda: find_processes("Worker") or not starting)
     command.send_signal(signal.SIGINT)
     _, err = command.communicate(timeout=30)
     assert command.returncode == INTERRUPTED
@@ -211,33 +212,72 @@ def test_a_killed_build_goes_on_and_asks_for_no_kept_reply(nodes: object, tmp_pa
             assert list(tome.export()) == list(whole.export())
 
 
-@pytest.mark.cluster
-def test_a_cluster_of_its_own_leaves_nothing(tmp_path: Path) -> None:
-    """Without RAY_ADDRESS a command starts a cluster, and ends it: no process and no log stays."""
+@pytest.fixture
+def alone() -> Iterator[dict[str, str]]:
+    """The environment of a program that starts a cluster of its own. In the end no process and no log of it is left."""
     home = Path(tempfile.mkdtemp(prefix="r", dir="/tmp"))  # short, as in conftest.py
-    words = [Path(sys.executable).parent / "tome", "add", "a.txt", "--on", "ray", "--workers", "1", "--json"]
-    (tmp_path / "a.txt").write_text(prose(3, 4000))
     environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
-    environment |= {"HOME": str(home), "RAY_TMPDIR": str(home)}
     try:
-        ran = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
-        assert (ran.returncode, ran.stderr) == (0, "")
-        assert ran.stdout.startswith("{")
-        deadline = time.monotonic() + 20
-        while (left := list_processes(str(home))) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert not left
+        yield environment | {"HOME": str(home), "RAY_TMPDIR": str(home)}
+        wait_until(lambda: not list_processes(str(home)))
         assert not [path for path in home.rglob("session_2*") if path.is_dir()]
     finally:
         shutil.rmtree(home, ignore_errors=True)
 
 
-def list_processes(folder: str) -> list[str]:
-    """The commands of processes of Ray that work in a folder."""
+@pytest.mark.cluster
+def test_a_cluster_of_its_own_leaves_nothing(tmp_path: Path, alone: dict[str, str]) -> None:
+    """Without RAY_ADDRESS a command starts a cluster, and ends it."""
+    words = [Path(sys.executable).parent / "tome", "add", "a.txt", "--on", "ray", "--workers", "1", "--json"]
+    (tmp_path / "a.txt").write_text(prose(3, 4000))
+    ran = subprocess.run(words, cwd=tmp_path, env=alone, capture_output=True, text=True, timeout=120)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.startswith("{")
+
+
+OPEN = """
+import sys
+from tomewise import Tome
+from tomewise.errors import TomewiseError
+
+for seconds in sys.argv[2:]:
+    try:
+        Tome.open(sys.argv[1], embedder="hash", on="ray", workers=1, start_seconds=float(seconds)).close()
+        print("opened", flush=True)
+    except TomewiseError as error:
+        print(error, flush=True)
+    sys.stdin.readline()
+"""
+
+
+@pytest.mark.cluster
+def test_a_slow_start_may_take_as_long_as_it_is_told(tmp_path: Path, alone: dict[str, str]) -> None:
+    """A start that takes longer ends what it has started, in a program that goes on and starts again."""
+    words = [sys.executable, "-c", OPEN, str(tmp_path / "a.tome"), "1", str(SOON)]
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(words, env=alone, text=True, **pipes) as program:
+        stop_process("gcs_server", alone["HOME"])
+        line = program.stdout.readline() if program.stdout else ""
+        late = "it takes more than 1 s, which the setting start_seconds raises"
+        assert line == f"Ray cannot start on this machine ({late}): work without --on ray\n"
+        wait_until(lambda: list_processes(alone["HOME"]) == [program.pid])
+        print(file=program.stdin, flush=True)
+        stop_process("dashboard/agent.py", alone["HOME"])  # Ray itself waits for it, and ends
+        assert program.communicate("\n", timeout=120)[0] == "opened\n"
+
+
+def stop_process(words: str, home: str) -> None:
+    """Stop the process with these words in its command as soon as it is there."""
+    wait_until(lambda: [os.kill(process, signal.SIGSTOP) for process in list_processes(home, words)])
+
+
+def list_processes(home: str, words: str = "") -> list[int]:
+    """The processes of a home, or with words in their command alone."""
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            line = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            if folder in line:
-                found.append(line)
+            command = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            is_at_home = f"HOME={home}".encode() in (path / "environ").read_bytes().split(b"\0")
+            if is_at_home and words in command.partition(" --")[0]:
+                found.append(int(path.name))
     return found

@@ -52,18 +52,23 @@ def make_worker(model: Any) -> Worker:
     return Worker(WorkerParts(embedder="hash", model=ModelParts(model=model)), 1)
 
 
+def read_error(output: str | Failed) -> str:
+    assert isinstance(output, Failed)
+    return str(output.error)
+
+
 async def test_an_ask_that_was_given_up_before_it_came_asks_nobody() -> None:
     model = Stopping(HashEmbedder())
     worker = make_worker(model)
     await worker.give_up(7)
     reply = await worker.ask(Ask(number=7, role=roles.FUSE, size=0, given=GIVEN, most=0))
-    assert str(reply.failed and reply.failed.error) == "the ask was given up"
+    assert read_error(reply.output) == "the ask was given up"
     assert model.asked == 0
 
 
 async def test_a_model_that_cancels_its_own_ask_is_named() -> None:
     reply = await make_worker(Stopping(HashEmbedder())).ask(Ask(number=7, role=roles.FUSE, size=0, given=GIVEN, most=0))
-    assert str(reply.failed and reply.failed.error).startswith("the model extractive cancelled an ask of 'fuse' itself")
+    assert read_error(reply.output).startswith("the model extractive cancelled an ask of 'fuse' itself")
 
 
 class Renaming(ExtractiveModel):
@@ -85,7 +90,7 @@ async def test_a_model_that_cannot_be_prepared_is_named(model: Any) -> None:
     failed = await make_worker(model).describe()
     assert isinstance(failed, Failed)
     assert isinstance(failed.error, UsageError)
-    assert str(failed.error).startswith("the model extractive could not be prepared (TypeError: ")
+    assert ": the model extractive could not be prepared (TypeError: " in str(failed.error)
     assert "`prepare` takes no arguments and is async; correct it" in str(failed.error)
     with pytest.raises((AssertionError, TypeError), match="prepare"):
         await check_language_model(model, roles.FUSE, GIVEN)

@@ -6,6 +6,8 @@ import asyncio
 import json
 import os
 import signal
+import sys
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -22,7 +24,7 @@ from tomewise.cluster.pooled_model import PooledModel, make_model_parts
 from tomewise.cluster.worker_parts import ModelParts, WorkerParts
 from tomewise.cluster.worker_pool import WorkerPool
 from tomewise.embedding.hash import HashEmbedder
-from tomewise.errors import BadReply, BudgetExceeded, ModelError, UsageError
+from tomewise.errors import BadReply, BudgetExceeded, ModelError, PartError, TomewiseError, UsageError
 from tomewise.fallbacks import PART_SKIPPED, count_fallbacks
 from tomewise.language import roles
 from tomewise.language.budget import Budgeted
@@ -74,9 +76,48 @@ class Unhurried(ExtractiveModel):
         return False
 
 
+class Unreadable(Exception):
+    """An error that holds what cannot be pickled, and has no text."""
+
+    def __init__(self) -> None:
+        super().__init__(threading.Lock())
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+class Odd(Unhurried):
+    """A model that replies to its question with something else."""
+
+    async def ask(self, role: Any, given: Any) -> Any:
+        question = getattr(given, "question", "")
+        if question == "an interrupt":
+            raise KeyboardInterrupt
+        if question == "an error without a text":
+            raise Unreadable
+        return ODD_REPLIES[question]() if question in ODD_REPLIES else await super().ask(role, given)
+
+
+ODD_REPLIES: dict[str, Any] = {
+    "nothing": lambda: None,
+    "a mapping": lambda: {"cue": "Mara hid it."},
+    "the output of another role": lambda: roles.GistOut(memory="Mara hid it."),
+    "a value of another type": lambda: roles.CueOut.model_construct(cue=7),
+    "half of a letter": lambda: roles.CueOut.model_construct(cue="\ud800"),
+    "a lock": lambda: roles.CueOut.model_construct(cue=threading.Lock()),
+}
+ODD_ERRORS = {
+    "an exit": (PartError, r"a part failed on \S+ \(SystemExit: 3\): mend it"),
+    "an interrupt": (PartError, r"a part failed on \S+ \(KeyboardInterrupt: \): mend it"),
+    "an error without a text": (TomewiseError, r"the worker on \S+ sent what cannot be read \(.*: no text\): "),
+    **dict.fromkeys(ODD_REPLIES, (BadReply, r"the reply of extractive for 'fuse' is \w+, which does not fit CueOut")),
+}
+ODD_REPLIES["an exit"] = lambda: sys.exit(3)
+
+
 @pytest.fixture(scope="module")
 def extractor(nodes: object) -> Iterator[PooledModel]:
-    own = Unhurried(HashEmbedder())
+    own = Odd(HashEmbedder())
     pool = WorkerPool(WorkerParts(embedder="hash", model=ModelParts(model=own)), 2)
     pool.open()
     yield PooledModel(own, pool, 16)
@@ -101,6 +142,16 @@ async def test_it_is_a_language_model(station: Station, extractor: PooledModel) 
     (call,) = used.calls
     assert (call.role, call.model, call.input_tokens, call.output_tokens) == ("fuse", "openai:test", 100, 20)
     assert begun <= call.started <= call.ended <= time.perf_counter()
+
+
+@pytest.mark.parametrize("question", ODD_ERRORS)
+async def test_what_is_no_reply_is_one_error(extractor: PooledModel, question: str) -> None:
+    """It comes at once, and the workers go on."""
+    kind, line = ODD_ERRORS[question]
+    with pytest.raises(kind, match=rf"^{line}[^\n]*$"):
+        await extractor.ask(roles.FUSE, GIVEN.model_copy(update={"question": question}))
+    own = ExtractiveModel(HashEmbedder())
+    assert await extractor.ask(roles.FUSE, GIVEN) == await own.ask(roles.FUSE, GIVEN)
 
 
 async def test_batches_are_answered_as_here(extractor: PooledModel) -> None:

@@ -18,13 +18,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from tests.cluster.two_nodes import Nodes
+from tests.patience import NEVER, SOON, wait_until
 
+from tomewise.cluster import worker_parts
+from tomewise.cluster.pool_worker import Failed
 from tomewise.cluster.pooled_embedder import PooledEmbedder
 from tomewise.cluster.ray_cluster import RayCluster
 from tomewise.cluster.worker_parts import ModelParts, WorkerParts
 from tomewise.cluster.worker_pool import WorkerPool, _Piece, _Seat
 from tomewise.embedding.hash import HashEmbedder
-from tomewise.errors import StoreError, TomewiseError, UnknownName, UsageError
+from tomewise.errors import BadReply, PartError, StoreError, TomewiseError, UnknownName, UsageError
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.testing import check_embedder
 
@@ -53,6 +56,8 @@ class Odd:
             raise StoreError("the tide is late: wait for it")
         if "break" in texts:
             raise Unsendable(lambda: None)
+        for kind in ODD_ROWS.keys() & set(texts):
+            return ODD_ROWS[kind](HashEmbedder().embed(texts))
         if "wait" in texts:
             time.sleep(1)
         return HashEmbedder().embed(texts)
@@ -60,6 +65,28 @@ class Odd:
 
 class Unsendable(Exception):
     """An error that holds what cannot be pickled."""
+
+
+def interrupt(rows: Any) -> Any:
+    raise KeyboardInterrupt
+
+
+def stop(rows: Any) -> Any:
+    raise StopIteration
+
+
+ODD_ROWS: dict[str, Callable[[Any], Any]] = {
+    "one row": lambda rows: rows[:1],
+    "fewer columns": lambda rows: rows[:, :-1],
+    "no numbers": lambda rows: rows * np.nan,
+    "whole numbers": lambda rows: rows.astype(int),
+    "objects": lambda rows: rows.astype(object),
+    "a list": lambda rows: rows.tolist(),
+    "a lock": lambda rows: threading.Lock(),
+    "an exit": sys.exit,
+    "an interrupt": interrupt,
+    "a stop": stop,
+}
 
 
 @pytest.fixture(scope="module")
@@ -155,8 +182,20 @@ def test_work_that_kills_its_worker_is_given_up(pool: WorkerPool) -> None:
 def test_errors_come_back_as_they_were_raised(pool: WorkerPool) -> None:
     with pytest.raises(StoreError, match=r"^the tide is late: wait for it$"):
         pool.submit("embed", ["fail"]).result(30)
-    with pytest.raises(TomewiseError, match=r"^Unsendable: "):
+    with pytest.raises(PartError, match=r"^a part failed on \S+ \(Unsendable: .*\): mend it, or use another one$"):
         pool.submit("embed", ["break"]).result(30)
+
+
+@pytest.mark.parametrize("kind", ODD_ROWS)
+def test_what_is_no_row_for_each_text_is_one_error(pool: WorkerPool, odd: Odd, kind: str) -> None:
+    """It comes at once, and the workers go on."""
+    processes, texts = list_workers(odd.folder), [kind, *TEXTS[:31]]
+    with pytest.raises((BadReply, PartError), match=r"^[^\n]+: mend it, or use another one$"):
+        pool.submit("embed", texts).result(SOON)
+    with pytest.raises((BadReply, PartError)):
+        PooledEmbedder(odd, pool).embed(texts)
+    assert pool.submit("embed", TEXTS[:1]).result(SOON).shape == (1, 256)
+    assert list_workers(odd.folder) == processes
 
 
 def test_a_killed_node_loses_no_block(nodes: Nodes, tmp_path: Path) -> None:
@@ -210,6 +249,44 @@ def test_the_last_pool_of_a_process_fails_its_work_and_leaves(nodes: object, tmp
     subprocess.run([sys.executable, "-c", CLOSE, str(tmp_path)], check=True, timeout=60)
 
 
+class Outdated(Odd):
+    """An embedder that comes with another version to workers."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        worker_parts.version = lambda package: "0.0.7"  # type: ignore[assignment]
+
+
+def test_a_worker_of_another_version_is_refused_and_ends(nodes: object, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"^the worker on \S+ has Tomewise 0\.0\.7, and this process \S+: install"):
+        WorkerPool(WorkerParts(embedder=Outdated(tmp_path)), 2).open()
+    wait_until(lambda: not any(map(is_alive, list_workers(tmp_path))))
+
+
+@pytest.mark.parametrize(
+    ("reply", "line"),
+    [
+        (42, "sent int in place of ndarray"),
+        (None, "sent NoneType in place of ndarray"),
+        (RuntimeError("System error: a\ntraceback: ...\nImportError: a"), r"sent .* \(RuntimeError: Imp.*\)"),
+    ],
+)
+def test_a_reply_of_another_type_is_one_error(
+    pool: WorkerPool, monkeypatch: pytest.MonkeyPatch, reply: Any, line: str
+) -> None:
+    future: Future[Any] = Future()
+    with monkeypatch.context() as patch:
+        patch.setattr(RayCluster, "call", lambda *_: future)
+        waiting = pool.submit("embed", ["a"])
+        if isinstance(reply, Exception):
+            future.set_exception(reply)
+        else:
+            future.set_result(reply)
+        with pytest.raises(TomewiseError, match=rf"^the worker on \S+ {line}: install the same Tomewise"):
+            waiting.result(SOON)
+    assert pool.submit("embed", ["a"]).result(SOON).shape == (1, 256)
+
+
 @dataclass
 class Elsewhere(Odd):
     """An embedder that fails in every process but one."""
@@ -225,6 +302,22 @@ class Elsewhere(Odd):
 def test_a_worker_that_cannot_make_its_parts_is_named(nodes: object, tmp_path: Path) -> None:
     with pytest.raises(TomewiseError, match=r"^the worker on \S+: the file of the embedder cannot be written"):
         WorkerPool(WorkerParts(embedder=Elsewhere(tmp_path, home=os.getpid())), 2).open()
+
+
+class Late(Elsewhere):
+    """An embedder that takes for ever in every process but one."""
+
+    def embed(self, texts: list[str]) -> NDArray[np.float32]:
+        if os.getpid() != self.home:
+            (self.folder / str(os.getpid())).touch()
+            time.sleep(NEVER)
+        return HashEmbedder().embed(texts)
+
+
+def test_a_worker_may_take_as_long_to_start_as_it_is_told(nodes: object, tmp_path: Path) -> None:
+    with pytest.raises(TomewiseError, match=r"^a worker did not start within 5 s: .* raise the setting start_seconds$"):
+        WorkerPool(WorkerParts(embedder=Late(tmp_path, home=os.getpid())), 1, start_seconds=5).open()
+    wait_until(lambda: not any(map(is_alive, list_workers(tmp_path))))
 
 
 def test_parts_that_workers_cannot_have_are_refused_before_any_work(nodes: object) -> None:
@@ -300,8 +393,9 @@ def test_work_that_is_given_up_while_it_is_sent_frees_its_worker() -> None:
     made._lock = Handing(lambda: made.give_up(piece.result, "give_up", 1))
     made._send(piece)
     assert [verb for verb, _ in called] == ["give_up", "ask"], "the worker ends an ask that comes after its end"
-    called[1][1].set_result("the ask was given up")
-    assert piece.result.result(0) == "the ask was given up"
+    called[1][1].set_result(Failed(TomewiseError("the ask was given up"), "near"))
+    with pytest.raises(TomewiseError, match="the ask was given up"):
+        piece.result.result(0)
     assert made._seats[0].busy == 0
 
 

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tomewise.cluster.ray_cluster import SILENT, start_no_api_server
+from tests.patience import SOON
+
+from tomewise.cluster.ray_cluster import SILENT, start_own_node
 
 NODE = {"num_cpus": 2, "object_store_memory": 80 << 20, "include_dashboard": False}
 HEALTH = {
@@ -32,7 +34,8 @@ class Nodes:
 
     def add(self) -> Any:
         """One more node."""
-        return self.cluster.add_node(**{name: value for name, value in NODE.items() if name != "include_dashboard"})
+        with start_own_node(SOON):
+            return self.cluster.add_node(**{name: value for name, value in NODE.items() if name != "include_dashboard"})
 
 
 @contextmanager
@@ -55,7 +58,7 @@ def start_nodes() -> Iterator[Nodes]:
 
     logging.getLogger("ray").setLevel(logging.CRITICAL)
     ensure_token_if_auth_enabled(create_token_if_missing=True)
-    with start_no_api_server():
+    with start_own_node(SOON):
         cluster = Cluster(initialize_head=True, head_node_args={**NODE, "_system_config": HEALTH})
     os.environ["RAY_ADDRESS"] = cluster.address
     found = Nodes(cluster, cluster.address)

@@ -25,6 +25,7 @@ LOG = Document(id="log", text="The keeper, Ada Marsh, put out the light at nine.
         ({"limit": True}, "limit must be a whole number from 1 up, not True"),
         ({"timeout": "30"}, "timeout must be a number from 0.1 up, not '30'"),
         ({"max_failures": None}, "max_failures must be a whole number from 1 up, not None"),
+        ({"start_seconds": 0}, "start_seconds must be a number from 0.1 up, not 0"),
         ({"trace_bytes": 10}, "trace_bytes must be a whole number from 4000 up, not 10"),
         ({"system": 3}, "system must be a text in quotation marks, not 3"),
         ({"prompts": 3}, "prompts must be a text in quotation marks, not 3"),

@@ -291,6 +291,13 @@ SECTIONS: Mapping[str, tuple[Limit, ...]] = {
         Limit("all texts in a picture", "tome.drawings:_TEXTS", "characters", "left out; the picture says how many"),
     ),
     "Writing and evaluating": (
+        _of_setting(
+            "start_seconds",
+            "the start of Ray on this machine, and then of a worker",
+            "seconds",
+            "the command stops; no process stays",
+            "it takes more than … s, which the setting start_seconds raises",
+        ),
         Limit(
             "a wait for another program that writes the tome",
             "store.sql.database:BUSY_SECONDS",

@@ -8,51 +8,73 @@ import os
 import pickle
 import socket
 from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
+from pydantic import ValidationError
 
-from tomewise.cluster.worker_parts import ModelParts, WorkerFacts, WorkerParts, describe_here
+from tomewise.cluster.worker_parts import ModelParts, WorkerFacts, WorkerParts, describe_here, embed_rows
 from tomewise.embedding.cached_embedder import CachedEmbedder
-from tomewise.errors import BudgetExceeded, TomewiseError, UsageError
+from tomewise.errors import BadReply, BudgetExceeded, PartError, TomewiseError, UsageError
 from tomewise.fallbacks import count_fallbacks
+from tomewise.language.reply import describe_problems
 from tomewise.language.together import make_batch_role
 from tomewise.meter import ModelCall
+from tomewise.plugins import find_fault
 from tomewise.run import Request, change_run, meter
 from tomewise.types import Embedder, LanguageModel, Preparable, Role, Spent
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
     """An error that a worker sends back as a value: Ray would give it another class and another message."""
 
-    error: Exception
+    error: TomewiseError
     machine: str
 
     @classmethod
-    def of(cls, error: Exception) -> Failed:
-        """The error as it is, if it survives the way back; else one of Tomewise with its class and its message."""
-        try:
-            pickle.loads(pickle.dumps(error))
-        except Exception:  # noqa: BLE001 - an exception from outside may raise anything when it is pickled
-            error = TomewiseError(f"{type(error).__name__}: {error}")
-        return cls(error, socket.gethostname())
+    def of(cls, error: BaseException) -> Failed:
+        """The error as one of `errors.py`: a class of a package may not survive the way, or not be there."""
+        machine = socket.gethostname()
+        error = find_fault(error) or _explain_full_disk(error)
+        for kind in type(error).__mro__:
+            if issubclass(kind, TomewiseError) and kind.__module__ == TomewiseError.__module__:
+                return cls(kind(str(error)), machine)
+        line = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        return cls(PartError(f"a part failed on {machine} ({line}): mend it, or use another one"), machine)
 
-    def locate(self) -> TomewiseError:
-        """The error, of its own class if that is one of Tomewise, with the machine before its message."""
-        message = f"the worker on {self.machine}: {self.error}"
-        if isinstance(self.error, TomewiseError):
-            return type(self.error)(message)
-        return TomewiseError(f"{message} ({type(self.error).__name__})")
+    def locate(self) -> Failed:
+        """The same with the machine before its message."""
+        return replace(self, error=type(self.error)(f"the worker on {self.machine}: {self.error}"))
+
+
+async def _attempt(work: Callable[..., Awaitable[T]], *given: Any) -> T | Failed:
+    """What comes of the work, or its error: also one that would end the process, which would never say so."""
+    try:
+        return await work(*given)
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:  # noqa: BLE001 - the driver raises it
+        return Failed.of(error)
+
+
+def _attempt_here(work: Callable[..., T], *given: Any) -> T | Failed:
+    """The same for a function that runs in a thread."""
+    try:
+        return work(*given)
+    except BaseException as error:  # noqa: BLE001 - the driver raises it
+        return Failed.of(error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +100,7 @@ class Reply:
     the whole ask.
     """
 
-    output: str
-    failed: Failed | None
+    output: str | Failed
     calls: tuple[ModelCall, ...]
     repaired: int
     refused: int
@@ -139,23 +160,20 @@ class Worker:
     async def ask(self, ask: Ask) -> Reply:
         """Ask the model. An ask that is given up ends at once, with an error."""
         role = make_batch_role(ask.role, ask.size) if ask.size else ask.role
-        begun, output, failed = perf_counter(), "", None
+        begun = perf_counter()
         permits = (_Bound(ask.most),) if ask.most else ()
         with meter() as seen, count_fallbacks() as fallbacks, change_run(permits=permits):
-            asking = self._asks[ask.number] = asyncio.create_task(self._model.ask(role, ask.given))
+            asking = self._asks[ask.number] = asyncio.create_task(_attempt(self._ask, role, ask.given))
             if ask.number in self._given_up:  # long input waits longer on its way, so the word of the end was sooner
                 asking.cancel()
             await asyncio.wait([asking])
             del self._asks[ask.number]
             try:
-                output = asking.result().model_dump_json()
+                output = asking.result()
             except asyncio.CancelledError:
-                failed = Failed.of(TomewiseError(self._explain_end(ask)))
-            except Exception as error:  # noqa: BLE001 - the driver raises it
-                failed = Failed.of(error)
+                output = Failed.of(TomewiseError(self._explain_end(ask)))
         return Reply(
             output=output,
-            failed=failed,
             calls=seen.calls,
             repaired=seen.repaired,
             refused=seen.refused,
@@ -163,6 +181,18 @@ class Worker:
             begun=begun,
             ended=perf_counter(),
         )
+
+    async def _ask(self, role: Role[Any, Any], given: Any) -> str:
+        """The output as JSON. Raises BadReply where it does not fit the role."""
+        output = await self._model.ask(role, given)
+        try:
+            written: str = output.model_dump_json()
+            role.output.model_validate_json(written)
+        except (AttributeError, TypeError, ValueError) as error:
+            problem = describe_problems(error) if isinstance(error, ValidationError) else error
+            what = f"the reply of {self._model.name} for {role.name!r} is {type(output).__name__}"
+            raise BadReply(f"{what}, which does not fit {role.output.__name__} ({problem}): mend the model") from error
+        return written
 
     async def give_up(self, number: int) -> None:
         """End the ask of this number, under way or still to come: what asks a server hangs up."""
@@ -178,36 +208,34 @@ class Worker:
 
     async def run_group(self, sent: bytes, desk: Any) -> Failed | None:
         """Run `function(place, desk, work)`, which was pickled with its work, and is imported here."""
+        result = await _attempt(self._run_group, sent, desk)
+        return result.locate() if result else None
+
+    async def _run_group(self, sent: bytes, desk: Any) -> None:
         try:
-            try:
-                function, work = pickle.loads(sent)
-            except (ImportError, AttributeError) as error:
-                raise UsageError(f"{error}: install the modules of all systems on every machine") from error
-            parts, model = self._parts.model or ModelParts(), self._model
-            with TemporaryDirectory(prefix="tomewise-") as folder:
-                prompts = parts.write_prompts(Path(folder))
-                place = Workplace(embedder=self._embedder, model=model, prompts=prompts, limit=parts.limit)
-                await function(place, desk, work)
-        except Exception as error:  # noqa: BLE001 - the driver raises it
-            return Failed.of(Failed.of(_explain_full_disk(error)).locate())
-        return None
+            function, work = pickle.loads(sent)
+        except (ImportError, AttributeError) as error:
+            raise UsageError(f"{error}: install the modules of all systems on every machine") from error
+        parts, model = self._parts.model or ModelParts(), self._model
+        with TemporaryDirectory(prefix="tomewise-") as folder:
+            prompts = parts.write_prompts(Path(folder))
+            place = Workplace(embedder=self._embedder, model=model, prompts=prompts, limit=parts.limit)
+            await function(place, desk, work)
 
     async def describe(self) -> WorkerFacts | Failed:
         """What this worker is. The embedder is loaded and the model prepared, so that what is wrong shows at once."""
-        try:
-            if self._parts.model and isinstance(self._model, Preparable):
-                await _prepare(self._model)
-            return await asyncio.to_thread(describe_here, self._parts, self._embedder)
-        except Exception as error:  # noqa: BLE001 - the driver raises it
-            return Failed.of(error)
+        result = await _attempt(self._describe)
+        return result.locate() if isinstance(result, Failed) else result
+
+    async def _describe(self) -> WorkerFacts | Failed:
+        if self._parts.model and isinstance(self._model, Preparable):
+            await _prepare(self._model)
+        return await asyncio.to_thread(_attempt_here, describe_here, self._parts, self._embedder)
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32] | Failed:
         """The rows of these texts, shape (len(texts), dimensions)."""
-        try:
-            async with self._turn:
-                return await asyncio.to_thread(self._embedder.embed, texts)
-        except Exception as error:  # noqa: BLE001 - the driver raises it
-            return Failed.of(error)
+        async with self._turn:
+            return await asyncio.to_thread(_attempt_here, embed_rows, self._embedder, texts)
 
 
 async def _prepare(model: Preparable) -> None:
@@ -223,7 +251,7 @@ async def _prepare(model: Preparable) -> None:
         ) from error
 
 
-def _explain_full_disk(error: Exception) -> Exception:
+def _explain_full_disk(error: BaseException) -> BaseException:
     """The error; one of Tomewise with the remedy in place of that of a full disk."""
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return TomewiseError(f"{error.strerror}: make room there, or set TMPDIR to another folder where workers start")

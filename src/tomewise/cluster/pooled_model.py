@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from tomewise.cluster.pool_worker import Ask, Reply
+from tomewise.cluster.pool_worker import Ask, Failed, Reply
 from tomewise.cluster.worker_parts import ModelParts
 from tomewise.cluster.worker_pool import WorkerPool
 from tomewise.concurrency import wait_through
@@ -52,7 +52,7 @@ class PooledModel(Forwarding):
         self._slots: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, CallSlots]] = WeakKeyDictionary()
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:
-        """The role's output. Raises what the model of the worker raised, and TomewiseError where no worker is left."""
+        """The role's output. Raises TomewiseError: that of the worker's model, or one for a worker that was lost."""
         if self.is_quick(role, given):
             return await self._model.ask(role, given)
         asked = perf_counter()
@@ -65,8 +65,8 @@ class PooledModel(Forwarding):
                 strict = bill.most if bill.most < _REQUESTS else 0
                 ask = Ask(number=next(_numbers), role=single, size=size, given=given, most=strict)
                 reply = await self._send(ask, bill, asked)
-        if reply.failed is not None:
-            raise reply.failed.error
+        if isinstance(reply.output, Failed):
+            raise reply.output.error
         return role.output.model_validate_json(reply.output)
 
     async def _send(self, ask: Ask, bill: Bill, asked: float) -> Reply:

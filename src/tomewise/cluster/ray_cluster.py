@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from importlib.util import find_spec
+from math import ceil
+from random import randrange
 from shutil import rmtree
-from threading import Lock
+from threading import Lock, current_thread, main_thread
+from time import monotonic, sleep
 from typing import Any
 
 from tomewise.cluster.pool_worker import Worker
@@ -24,6 +29,16 @@ _SHARE = 0.01  # of a CPU: with whole ones the workers of a machine that died wo
 _OBJECTS = 128 << 20  # bytes of shared memory in a cluster of our own; lists on their way need some megabytes
 _CPUS_PER_WORKER = 2
 _KNOCK_SECONDS = 10.0
+# How long the processes of a cluster that starts here wait for each other, with their units in a second.
+_WAITS = {
+    "RAY_agent_register_timeout_ms": 1000,
+    "RAY_gcs_rpc_server_connect_timeout_s": 1,
+    "RAY_py_gcs_connect_timeout_s": 1,
+    "RAY_worker_register_timeout_seconds": 1,
+}
+# An agent that chooses its port writes it into a file, and Ray ends where that takes more than 15 s.
+_UNUSED_PORTS = ("dashboard_agent_listen_port", "metrics_agent_port", "metrics_export_port")
+_TRIES = {"RAY_gcs_server_port_wait_time_s": "1"}  # to reach the first process, each as long as the start may take
 # Ray 2.60 tells its makers even that it shall tell them nothing, so it gets an address where nobody listens.
 SILENT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_USAGE_STATS_REPORT_URL": "http://127.0.0.1:9/"}
 _joining = Lock()
@@ -87,11 +102,7 @@ class RayCluster:
         """Why a worker was lost, in a line; empty for an error that is not the loss of a worker."""
         lost = self._ray.exceptions
         kinds = (lost.RayActorError, lost.OutOfMemoryError, lost.WorkerCrashedError, lost.ObjectLostError)
-        if not isinstance(error, (*kinds, lost.NodeDiedError)):
-            return ""
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        cause = next((line for line in reversed(lines) if "Error" in line), lines[0] if lines else "")
-        return f"{type(error).__name__}: {cause[:300]}"
+        return shorten(error) if isinstance(error, (*kinds, lost.NodeDiedError)) else ""
 
     def leave(self) -> None:
         """Leave the cluster when no pool uses it any more; one that was started here ends."""
@@ -102,10 +113,18 @@ class RayCluster:
                 _leave(self._ray)
 
 
-def join_cluster() -> RayCluster:
+def shorten(error: BaseException) -> str:
+    """An error in a line: Ray puts tracebacks and advice around what happened."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    cause = next((line for line in reversed(lines) if "Error" in line), lines[0] if lines else "")
+    return f"{type(error).__name__}: {cause[:300]}"
+
+
+def join_cluster(start_seconds: float) -> RayCluster:
     """Join the cluster that RAY_ADDRESS names, or start one on this machine that only this machine can reach.
 
-    Nothing is reported to anybody. Raises MissingDependency without Ray, UsageError where no cluster can be joined.
+    Each process of a cluster that starts here may take `start_seconds`. Nothing is reported to anybody. Raises
+    MissingDependency without Ray, UsageError where no cluster can be joined, TomewiseError where none can start.
     """
     global _users
     if find_spec("ray") is None:
@@ -124,23 +143,28 @@ def join_cluster() -> RayCluster:
         if ray.is_initialized() and not _users:
             return RayCluster(ray, joined=False)
         if not _users:
-            _start_or_join(ray, address)
+            _start_or_join(ray, address, start_seconds)
         _users += 1
         return RayCluster(ray, joined=True)
 
 
-def _start_or_join(ray: Any, address: str | None) -> None:
+def _start_or_join(ray: Any, address: str | None, start_seconds: float) -> None:
     quiet: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
-    if address is None:
-        quiet |= {"include_dashboard": False, "object_store_memory": _OBJECTS}
+    begun = monotonic()
     try:
         if address is not None:
             _knock(address)
-        with start_no_api_server():
+        else:
+            quiet |= {"include_dashboard": False, "object_store_memory": _OBJECTS}
+            os.environ.update(_TRIES | {name: str(ceil(start_seconds * units)) for name, units in _WAITS.items()})
+            ray._raylet.Config.initialize("")  # reads them, also where it has read others before
+        with start_own_node(start_seconds):
             ray.init(address or "local", **quiet)
-    except Exception as error:  # Ray raises plain ones too, where a node takes too long to start
+    except Exception as error:  # Ray raises plain ones too
         reason = " ".join(str(error).split())[:300]
         if address is None:
+            if monotonic() - begun > start_seconds:
+                reason = f"it takes more than {start_seconds:g} s, which the setting start_seconds raises"
             raise TomewiseError(f"Ray cannot start on this machine ({reason}): work without --on ray") from error
         raise UsageError(
             f"the cluster at RAY_ADDRESS={address} cannot be joined ({reason}): start it, correct the address, or "
@@ -152,32 +176,99 @@ def _start_or_join(ray: Any, address: str | None) -> None:
 def _leave(ray: Any) -> None:
     """Leave the cluster. One that this process started ends, and its logs, which Ray would keep for ever, go too."""
     node = ray._private.worker._global_node  # none where the cluster is reached by ray://
-    logs = node.get_session_dir_path() if node is not None and node.head else ""
     ray.shutdown()
-    if logs:
-        rmtree(logs, ignore_errors=True)
+    if node is not None and node.head:
+        rmtree(node.get_session_dir_path(), ignore_errors=True)
 
 
 @contextmanager
-def start_no_api_server() -> Iterator[None]:
-    """Inside, a cluster that starts here has no API server, which nothing of ours uses.
+def start_own_node(start_seconds: float) -> Iterator[None]:
+    """Inside, a node that starts here may take so long, leaves nothing if it fails, and has no API server.
 
-    Without a dashboard Ray 2.60 still starts it for its statistics, and it asks 169.254.169.254 for the cloud where it
-    runs even if statistics are off.
+    Nothing of ours uses that server. Without a dashboard Ray 2.60 still starts it for its statistics, and it asks
+    169.254.169.254 for the cloud where it runs even if statistics are off.
     """
     from ray._private import node as private
+    from ray._raylet import persist_port  # type: ignore[attr-defined]
 
     node_class: Any = private.Node
-    start = node_class.start_api_server
+    made: list[Any] = []
+    children: set[Any] = set()
 
-    def skip(node: Any, **_: object) -> None:
-        node._webui_url = None
+    class OwnNode(node_class):  # type: ignore[misc]
+        def __init__(self, *given: Any, **named: Any) -> None:
+            made.append(self)
+            super().__init__(*given, **named)
 
-    node_class.start_api_server = skip
+        def start_api_server(self, **_: object) -> None:
+            self._webui_url = None
+
+        def start_gcs_server(self) -> None:
+            self._ray_params.gcs_server_port = _find_free_port()  # no thread of ours goes on while Ray waits for one
+            super().start_gcs_server()
+
+        def start_ray_processes(self) -> None:
+            self._ray_params.runtime_env_agent_port = _find_free_port()
+            for name in _UNUSED_PORTS:
+                persist_port(self._session_dir, self._node_id, name, -1)
+            super().start_ray_processes()
+            _wait_for_node(self, start_seconds, children)
+
+    private.Node = OwnNode  # type: ignore[misc]
     try:
         yield
+    except BaseException:
+        for node in made:
+            children |= _list_children(node)
+            node.kill_all_processes(check_alive=False)
+            for child in children:
+                with suppress(Exception):  # it has ended
+                    child.kill()
+            if node.head:
+                rmtree(getattr(node, "_session_dir", ""), ignore_errors=True)
+        raise
     finally:
-        node_class.start_api_server = start
+        private.Node = node_class  # type: ignore[misc]
+
+
+def _wait_for_node(node: Any, seconds: float, children: set[Any]) -> None:
+    """Wait until the cluster has a node that starts, and collect what its processes start.
+
+    Ray itself waits for 30 s, and hears no Ctrl-C meanwhile. A process that ends leaves its children behind.
+    """
+    from ray.exceptions import RayError
+
+    end = monotonic() + seconds
+    while True:
+        children |= _list_children(node)
+        with suppress(RayError):  # no answer yet
+            if node.node_id in {each.hex() for each in node.get_gcs_client().get_all_node_info(timeout=1)}:
+                return
+        if dead := [kind for kind, _ in node.dead_processes()]:
+            raise TomewiseError(f"its process {dead[0]} ended")
+        if monotonic() > end:
+            raise TomewiseError(f"it is not there after {seconds:g} s")
+        sleep(0.1)
+
+
+def _find_free_port() -> int:
+    """A port below those that connections get, so that none takes it before its agent does."""
+    while True:
+        port = randrange(20_000, 32_000)
+        with suppress(OSError), socket.socket() as tried:
+            tried.bind(("127.0.0.1", port))
+            return port
+
+
+def _list_children(node: Any) -> set[Any]:
+    """The processes below those of a node."""
+    psutil: Any = import_module("psutil")  # comes with Ray
+
+    found: set[Any] = set()
+    for _, process in node.live_processes():
+        with suppress(psutil.Error):
+            found.update(psutil.Process(process.pid).children(recursive=True))
+    return found
 
 
 def _knock(address: str) -> None:
@@ -188,11 +279,12 @@ def _knock(address: str) -> None:
 
 
 def _silence(ray: Any) -> None:
-    """Keep the messages of Ray on lost workers from standard output, where answers and JSON go.
+    """Keep the messages of Ray on lost workers from standard output, where answers and JSON go, and stacks from errors.
 
-    Ray 2.60 has no setting for that: `log_to_driver` leaves these messages on.
+    Ray 2.60 has no setting for that: `log_to_driver` leaves these messages on. It writes a stack at SIGTERM, before the
+    handler of Python that is set again here.
     """
-    worker: Any = ray._private.worker
-    ignore: Callable[..., None] = lambda *_, **__: None  # noqa: E731
-    if hasattr(worker, "print_to_stdstream"):
-        worker.print_to_stdstream = ignore
+    handler = signal.getsignal(signal.SIGTERM)
+    if handler is not None and current_thread() is main_thread():
+        signal.signal(signal.SIGTERM, handler)
+    ray._private.worker.print_to_stdstream = lambda *_, **__: None

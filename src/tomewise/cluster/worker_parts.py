@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import platform
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from tomewise.embedding.choose_embedder import choose_embedder
+from tomewise.errors import BadReply
 from tomewise.language.choose_model import EXTRACTIVE, ModelOrName, choose_model, find_provider
 from tomewise.language.prompts import Prompts
 from tomewise.language.spec import ModelSpec
 from tomewise.plugins import KINDS, list_names, list_plugins
 from tomewise.settings import DEFAULTS
 from tomewise.types import Embedder, LanguageModel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 PROBE = "The tide turned at nine, and the keeper lit the lamp."  # is embedded everywhere, to compare the vectors
 
@@ -122,8 +129,20 @@ def describe_here(parts: WorkerParts, embedder: Embedder) -> WorkerFacts:
         ray=_find_version("ray"),
         packages=_list_packages(),
         keys=tuple(sorted({spec.key_variables for spec in specs if spec.find_key(None)})),
-        row=tuple(embedder.embed([PROBE])[0].tolist()) if computes else (),
+        row=tuple(embed_rows(embedder, [PROBE])[0].tolist()) if computes else (),
     )
+
+
+def embed_rows(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
+    """The rows of the texts, shape (len(texts), dimensions). Raises BadReply for rows that cannot be those."""
+    rows, shape = embedder.embed(texts), (len(texts), embedder.dimensions)
+    if not isinstance(rows, np.ndarray) or rows.shape != shape or rows.dtype.kind != "f":
+        found = f"{rows.dtype} {rows.shape}" if isinstance(rows, np.ndarray) else type(rows).__name__
+        needed = f"{len(texts)} texts need float32 {shape}"
+        raise BadReply(f"the embedder {embedder.name} gave {found}, but {needed}: mend it, or use another one")
+    if not np.isfinite(rows).all():
+        raise BadReply(f"the embedder {embedder.name} gave a vector that is not finite: mend it, or use another one")
+    return np.asarray(rows, np.float32)
 
 
 def _list_packages() -> tuple[str, ...]:

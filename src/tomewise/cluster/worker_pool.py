@@ -8,17 +8,22 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock, Thread
+from time import monotonic
+from types import NoneType
 from typing import Any
 
+import numpy as np
+
 from tomewise.cluster.agreement import check_agreement
-from tomewise.cluster.pool_worker import Failed
-from tomewise.cluster.ray_cluster import RayCluster, join_cluster
+from tomewise.cluster.pool_worker import Failed, Reply
+from tomewise.cluster.ray_cluster import RayCluster, join_cluster, shorten
 from tomewise.cluster.worker_parts import ModelParts, WorkerFacts, WorkerParts, describe_here
 from tomewise.embedding.openai import OpenAIEmbedder
 from tomewise.errors import TomewiseError, UsageError
+from tomewise.settings import DEFAULTS
 from tomewise.types import Embedder
 
-_START_SECONDS = 120.0  # for a worker to start and to load its embedder
+_RESULTS = {"ask": Reply, "embed": np.ndarray, "run_group": NoneType, "describe": WorkerFacts}  # by verb, or `Failed`
 _TRIES = 3  # workers that may die with one piece of work
 _REPLACEMENTS = 3  # for each worker of the pool
 
@@ -51,8 +56,9 @@ class WorkerPool:
     """Workers on Ray. `open` starts and checks them, `close` ends them; both are called once.
 
     `threads` are those of each worker, by default its share of the CPUs. A worker that dies is replaced, up to three
-    times for each worker; its work goes to another one. What a worker raises comes back as it was raised. With
+    times for each worker; its work goes to another one. What a worker raises comes back as an error of Tomewise. With
     `share_limit` the limit of the model is that of all workers together, and there are no more workers than it allows.
+    A cluster of its own, and then a worker, may take `start_seconds` to start.
     """
 
     def __init__(
@@ -62,12 +68,14 @@ class WorkerPool:
         *,
         threads: int | None = None,
         share_limit: bool = False,
+        start_seconds: float = DEFAULTS.start_seconds,
     ) -> None:
         if workers is not None and workers < 1:
             raise UsageError(f"a pool of {workers} workers does nothing: give 1 or more")
         self._parts = parts
         self._stated = workers
         self._share_limit = share_limit
+        self._start_seconds = start_seconds
         self._cluster: RayCluster | None = None
         self._here: WorkerFacts | None = None
         self._threads = threads
@@ -93,7 +101,7 @@ class WorkerPool:
         Raises MissingDependency without Ray, UsageError for a cluster that cannot be joined or a worker that differs,
         and what the parts of a worker raise, with the name of its machine.
         """
-        self._cluster = cluster = join_cluster()
+        self._cluster = cluster = join_cluster(self._start_seconds)
         try:
             cluster.check_parts(self._parts)
             count = cluster.count_workers(self._stated)
@@ -102,12 +110,13 @@ class WorkerPool:
                 self._parts = replace(self._parts, model=replace(model, limit=model.limit // count))
             self._replacements = count * _REPLACEMENTS
             self._threads = self._threads or max(1, cluster.cpus // count)
+            end = monotonic() + self._start_seconds
             for _ in range(count):
                 self._starting.append(cluster.start_worker(self._parts, self._threads))
             described = [(worker, cluster.call(worker, "describe")) for worker in self._starting]  # side by side
             self._here = describe_here(self._parts, self._parts.make_embedder())
             for worker, facts in described:
-                self._seats.append(self._greet(worker, facts))
+                self._seats.append(self._greet(worker, facts, end))
                 self._starting.remove(worker)
         except BaseException:
             self.close()
@@ -182,7 +191,7 @@ class WorkerPool:
             except Exception as error:  # noqa: BLE001 - whoever waits for the piece gets it
                 with self._lock:
                     seat.busy -= 1
-                self._fail(piece, error)
+                self._fail(piece, TomewiseError(f"work cannot be sent to {seat.machine}: {shorten(error)}"))
             else:
                 done.add_done_callback(partial(self._finish, piece, seat, cluster))
 
@@ -191,16 +200,15 @@ class WorkerPool:
         with self._lock:
             seat.busy -= 1
         error = done.exception()
-        if error is None:
-            result = done.result()
-            if isinstance(result, Failed):
-                self._fail(piece, result.error)
-            elif self._take(piece):
-                piece.result.set_result(result)
-            return
-        loss = cluster.find_loss(error)
+        loss = cluster.find_loss(error) if error else ""
         if self._is_closed or not loss:
-            self._fail(piece, error)
+            try:
+                result = _read(done, piece.verb, f"the worker on {seat.machine}")
+            except TomewiseError as failure:
+                self._fail(piece, failure)
+            else:
+                if self._take(piece):
+                    piece.result.set_result(result)
             return
         piece.losses += 1
         self._drop(seat, loss, cluster)
@@ -247,11 +255,12 @@ class WorkerPool:
             return
         seat, worker = None, lost
         try:
+            end = monotonic() + self._start_seconds
             worker = cluster.start_worker(self._parts, self._threads or 1)
             with self._lock:
                 if lost in self._starting:
                     self._starting[self._starting.index(lost)] = worker
-            seat = self._greet(worker, cluster.call(worker, "describe"))
+            seat = self._greet(worker, cluster.call(worker, "describe"), end)
         except Exception as error:  # noqa: BLE001 - work goes on with the workers that are there
             self._last_loss = f"{self._last_loss}; no other one could start: {error}"
         with self._lock:
@@ -265,29 +274,47 @@ class WorkerPool:
         for piece in waiting:
             self._send(piece)
 
-    def _greet(self, worker: Any, described: Future[Any]) -> _Seat:
-        """The seat of a worker that describes itself. Raises TomewiseError if it does not start, or differs."""
+    def _greet(self, worker: Any, described: Future[Any], end: float) -> _Seat:
+        """The seat of a worker that describes itself. Raises TomewiseError if it starts after `end`, or differs."""
         cluster, here = self._cluster, self._here
         if cluster is None or here is None:
             raise TomewiseError(_CLOSED)
         try:
-            facts = described.result(_START_SECONDS)
+            error = described.exception(max(0.0, end - monotonic()))
         except Late:
             raise TomewiseError(
-                f"a worker did not start within {_START_SECONDS:g} s: look at `ray status`, or use fewer workers"
+                f"a worker did not start within {self._start_seconds:g} s: look at `ray status`, use fewer workers, or "
+                "raise the setting start_seconds"
             ) from None
-        except Exception as error:
-            if loss := cluster.find_loss(error):
-                raise TomewiseError(f"a worker could not start ({loss}): {_INSTALL}") from error
-            raise
-        if isinstance(facts, Failed):
-            raise facts.locate()
+        if error and (loss := cluster.find_loss(error)):
+            raise TomewiseError(f"a worker could not start ({loss}): {_INSTALL}") from error
+        facts: WorkerFacts = _read(described, "describe", "a worker")
         check_agreement(here, facts, self._parts)
         return _Seat(worker, facts.machine)
 
 
+def _read(done: Future[Any], verb: str, worker: str) -> Any:
+    """The result of a call that has ended. Raises what the worker sent as an error, or TomewiseError."""
+    try:
+        result = done.result()
+    except Exception as error:
+        raise TomewiseError(f"{worker} sent what cannot be read ({shorten(error)}): {_INSTALL}") from error
+    if isinstance(result, Failed):
+        raise result.error
+    if not isinstance(result, _RESULTS[verb]):
+        expected = _RESULTS[verb].__name__
+        raise TomewiseError(f"{worker} sent {type(result).__name__} in place of {expected}: {_INSTALL}")
+    return result
+
+
 def open_pool(
-    embedder: Embedder, model: ModelParts, workers: int | None, *, by_name: bool, share_limit: bool = False
+    embedder: Embedder,
+    model: ModelParts,
+    workers: int | None,
+    *,
+    by_name: bool,
+    start_seconds: float,
+    share_limit: bool = False,
 ) -> WorkerPool:
     """Start the workers for an embedder and a model. `by_name` says that the embedder can be made by its name.
 
@@ -300,7 +327,7 @@ def open_pool(
         loopback_only=behind.loopback_only if behind else False,
         model=model,
     )
-    pool = WorkerPool(parts, workers, share_limit=share_limit)
+    pool = WorkerPool(parts, workers, share_limit=share_limit, start_seconds=start_seconds)
     pool.open()
     return pool
 

@@ -51,12 +51,12 @@ class Experiment:
     `systems` are names ("comorag cycles=2"), recipes, or pairs of one of these and settings. `data` is "sample", a
     folder in the given `layout`, or a `Dataset`; `questions` takes only the first ones. `metrics` and `judges` are
     names or objects; without metrics, the gold of the data decides. `out` is the folder that keeps rows, tomes and the
-    replies of models: a second run asks nothing twice. `model`, `models`, `max_failures` and `model_settings` are those
-    of `Tome.open`; `limit` questions, and calls of a model, run side by side. With `short_answers` the extractive model
-    cuts an answer out of a sentence, where it would else quote whole sentences; the report says so. With `on="ray"`,
-    `workers` build and ask, each one memory at a time (see `Tome.open`); they share `limit` and the budget
-    (`max_calls`, `max_tokens`, `max_cost`), and this process judges and writes. Raises UsageError, UnknownName,
-    ReadingError.
+    replies of models: a second run asks nothing twice. `model`, `models`, `max_failures`, `start_seconds` and
+    `model_settings` are those of `Tome.open`; `limit` questions, and calls of a model, run side by side. With
+    `short_answers` the extractive model cuts an answer out of a sentence, where it would else quote whole sentences;
+    the report says so. With `on="ray"`, `workers` build and ask, each one memory at a time (see `Tome.open`); they
+    share `limit` and the budget (`max_calls`, `max_tokens`, `max_cost`), and this process judges and writes. Raises
+    UsageError, UnknownName, ReadingError.
     """
 
     def __init__(
@@ -83,11 +83,18 @@ class Experiment:
         max_failures: int = DEFAULTS.max_failures,
         on: str | None = None,
         workers: int | None = None,
+        start_seconds: float = DEFAULTS.start_seconds,
         **model_settings: Any,
     ) -> None:
         arguments = signature(type(self)).parameters.values()
         check_model_settings(model_settings, [each.name for each in arguments if each.kind is Parameter.KEYWORD_ONLY])
-        Settings(passage_tokens=passage_tokens, overlap=overlap, limit=limit, max_failures=max_failures)  # checks them
+        Settings(  # checks them
+            passage_tokens=passage_tokens,
+            overlap=overlap,
+            limit=limit,
+            max_failures=max_failures,
+            start_seconds=start_seconds,
+        )
         check_pool(on, workers)
         if questions is not None and questions < 1:
             raise UsageError(f"an experiment with {questions} questions measures nothing: take 1 or more")
@@ -126,7 +133,13 @@ class Experiment:
             check_importable(variants)
             parts = _make_parts(model, models, Prompts(folder), limit, short_answers, model_settings)
             self._open_pool = partial(
-                open_pool, self.design.embedder, parts, workers, by_name=by_name, share_limit=True
+                open_pool,
+                self.design.embedder,
+                parts,
+                workers,
+                by_name=by_name,
+                start_seconds=start_seconds,
+                share_limit=True,
             )
             calls, tokens, money = (model_settings.get(name) for name in LIMITS)
             if calls is not None or tokens is not None or money is not None:

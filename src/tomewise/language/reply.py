@@ -98,7 +98,7 @@ def decode(role: Role[In, Out], text: str) -> Out:
         try:
             return role.output.model_validate(_drop_nulls(role.output, fields))
         except ValidationError as error:
-            problem = _describe_problems(error)
+            problem = describe_problems(error)
     raise BadReply(f"the reply for {role.name!r} does not fit: {problem}")
 
 
@@ -220,7 +220,8 @@ def _drop_nulls(output: type[BaseModel], fields: dict[str, Any]) -> dict[str, An
     }
 
 
-def _describe_problems(error: ValidationError) -> str:
+def describe_problems(error: ValidationError) -> str:
+    """What does not fit, at most five problems in a line."""
     return "; ".join(f"{'.'.join(map(str, each['loc'])) or 'reply'}: {each['msg']}" for each in error.errors()[:5])
 
 

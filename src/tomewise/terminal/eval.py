@@ -60,7 +60,7 @@ _SETTINGS = (
         "max_cost",
         "max_failures",
     ),
-    *("embedder_base_url", "passage_tokens", "overlap", "prompts"),
+    *("embedder_base_url", "passage_tokens", "overlap", "prompts", "start_seconds"),
 )
 
 

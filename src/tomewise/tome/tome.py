@@ -146,8 +146,8 @@ class Tome:
         other models by role, such as `{"answer": "openai:gpt-4o"}`. `base_url`, `api_key`, `limit`, `timeout`,
         `window`, and `max_calls`, `max_tokens` and `max_cost`, which hold over all models together, go to the models.
         With `on="ray"`, `workers` embed texts and ask models, on the cluster that RAY_ADDRESS names (default: one for
-        every two of its CPUs) or on one that is started on this machine, with keys of their own. This process
-        alone reads and writes the tome.
+        every two of its CPUs) or on one that is started on this machine, with keys of their own. That cluster, and
+        then each worker, may take `start_seconds` to start. This process alone reads and writes the tome.
         Raises StoreError, UsageError, UnknownName.
         """
         from tomewise.language.choose_model import choose_model, limit_spending
@@ -173,7 +173,7 @@ class Tome:
                 from tomewise.cluster.worker_pool import open_pool
 
                 parts = make_model_parts(model, models, templates, api_key, stated)
-                pool = open_pool(embedder, parts, workers, by_name=not is_object)
+                pool = open_pool(embedder, parts, workers, by_name=not is_object, start_seconds=stated.start_seconds)
             made = {name: getattr(stated, name) for name in MODEL_SETTINGS}
             model = choose_model(model, models, embedder=embedder, prompts=templates, api_key=api_key, **made)
             if pool is not None:
