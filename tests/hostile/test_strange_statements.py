@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -102,7 +102,7 @@ VERBS: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("verb", VERBS)
 def test_no_verb_goes_around_the_check(path: Path, verb: str) -> None:
     run(path, STRANGE["check"])
-    with pytest.raises(StoreError, match="its table 'documents' is none that a tome of format"):
+    with pytest.raises(StoreError, match="its table 'documents' is not one of a tome of format"):
         VERBS[verb](path)
     assert [file.name for file in path.parent.iterdir() if file.suffix == ".tome"] == [path.name]
 
@@ -111,18 +111,18 @@ def test_what_changes_in_an_open_tome_is_checked_again(path: Path) -> None:
     with Tome.open(path) as tome:
         run(path, STRANGE["trigger"])
         for use in (tome.documents, lambda: tome.add(Document(id="two", text="A boat."))):
-            with pytest.raises(StoreError, match="its trigger 'gone' is none"):
+            with pytest.raises(StoreError, match="its trigger 'gone' is not one"):
                 use()
         run(path, "DROP TRIGGER gone")
         assert [record.id for record in tome.documents()] == ["one"]
 
 
 def test_a_file_that_takes_the_place_of_an_open_one_is_checked(path: Path) -> None:
-    other = Path(shutil.copy(path, path.with_name("other.tome")))
-    run(other, STRANGE["computed text"])
+    strange = Path(shutil.copy(path, path.with_name("strange.tome")))
+    run(strange, STRANGE["computed text"])
     with Tome.open(path) as tome, ThreadPoolExecutor() as pool, tome.store.read():  # so the next needs a new connection
-        other.replace(path)
-        with pytest.raises(StoreError, match="its table 'nodes' is none"):
+        strange.replace(path)
+        with pytest.raises(StoreError, match="its table 'nodes' is not one"):
             pool.submit(tome.store.documents).result()
 
 
@@ -164,10 +164,10 @@ def test_the_database_of_another_program_stays_as_it_is(here: Path) -> None:
 
 
 @pytest.fixture
-def short(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+def short(monkeypatch: pytest.MonkeyPatch) -> int:
     """A bound on values that a test can reach."""
     monkeypatch.setattr(database, "LONGEST", 1 << 20)
-    yield 1 << 20
+    return 1 << 20
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,10 @@ def test_a_value_of_ours_that_is_too_long_is_one_error_and_is_not_written(path: 
 def test_a_document_that_no_row_has_room_for_is_refused_by_name(path: Path) -> None:
     store = SqlStore.open(path)
     try:
-        with pytest.raises(ReadingError, match="'long' has 268,435,456 bytes of text.*split it"), store.write() as change:
+        with (
+            pytest.raises(ReadingError, match=r"'long' has 268,435,456 bytes of text.*split it"),
+            store.write() as change,
+        ):
             change.put_document(Document(id="long", text="é" * (1 << 27)), "digest", [])
         assert [record.id for record in store.documents()] == ["one"]
     finally:

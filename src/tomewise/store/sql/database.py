@@ -32,7 +32,7 @@ _PAGE = 8192  # bytes; holds five vectors of 384 numbers; a default page holds t
 _CACHE = -65536  # kilobytes, for writing: index pages are changed in no order, and must stay in memory
 _LEAN_CACHE = -2000  # kilobytes, for reading; SQLite's default
 _JOURNAL = 64 << 20  # bytes; the size to which the write-ahead log shrinks after a large transaction
-_LONGEST_STATEMENT = 100_000  # bytes
+_LONGEST_STATEMENT = 1_000_000  # bytes
 # What SQLite advises for files of strangers, and that nothing of what is deleted stays in the file.
 _SAFE = "trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0", "secure_delete = ON"
 _NAMES_FILE = bytes.fromhex("d9d505f920a163d7")  # the end of a rollback journal with the name of another file in it
@@ -171,8 +171,8 @@ def translate_errors(path: Path) -> Iterator[None]:
             raise _make_store_error(path, str(cause)) from error
         if isinstance(cause, sqlite3.DataError):
             raise StoreError(
-                f"{path} takes no value of more than {LONGEST:,} bytes, and one was to be written or is in it: write it "
-                f"in parts, or {RESTORE}"
+                f"{path} takes no value of more than {LONGEST:,} bytes, and one was to be written or is in it: write "
+                f"it in parts, or {RESTORE}"
             ) from error
         # Of a table, this error names the column; without a name it comes from the full-text index.
         if type(cause) is sqlite3.DatabaseError or str(cause) == "constraint failed":
@@ -348,4 +348,3 @@ def _check_header(path: Path) -> None:
         raise StoreError(f"{path} cannot be read: {error.strerror}") from error
     if header != _HEADER:
         raise StoreError(f"{path} is not a tome: name another file with -m")
-

@@ -6,6 +6,7 @@ released migration never changes; new ones are appended. `TABLES` describes the 
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from contextlib import closing
 from hashlib import sha256
@@ -248,15 +249,15 @@ def find_strange_statement(connection: sqlite3.Connection, version: int) -> str:
         blank.executescript("".join(MIGRATIONS[:version]))
         known = _list_statements(blank)
     for kind, name, *_ in sorted(found - known, key=repr):
-        return f"its {kind} {name!a} is none that a tome of format {version} has"
+        return f"its {kind} {name!a} is not one of a tome of format {version}"
     for kind, name, *_ in sorted(known - found):
         return f"it has no {kind} {name!a}"
     return ""
 
 
 def _list_statements(connection: sqlite3.Connection) -> set[tuple[str, str, str, str]]:
-    """The kind, name, table and statement of all that a file declares. Case, blanks and kinds of quotes do not count."""
+    """The kind, name, table and statement of all that a file declares; blanks, case and kinds of quotes count as one."""
     return {
-        (kind, name, table, " ".join(statement.replace("'", '"').lower().split()))
+        (kind, name, table, re.sub(r"\s+", " ", statement, flags=re.ASCII).replace("'", '"').lower())
         for kind, name, table, statement in connection.execute(_STATEMENTS)
     }

@@ -41,7 +41,7 @@ from tomewise.store.sql.schema import edges, vectors
 from tomewise.types import Condition, Document
 
 _LARGEST = 2**63 - 1  # of the integers of SQLite
-_ROOM = LONGEST - (1 << 20)  # bytes for the text of a document; title, names and metadata have bounds far below the rest
+_LONGEST_TEXT = LONGEST - (1 << 20)  # bytes of a document; the other columns of its row have bounds far below the rest
 _BLOCK = 4096  # rows that are read at a time
 _OPERATORS = {sign: sign for sign in ("=", "<", "<=", ">", ">=")}
 
@@ -132,8 +132,10 @@ class SqliteRows:
     @staticmethod
     def check_document(document: Document) -> None:
         """Raise ReadingError for a document with more text than a row has room for."""
-        if len(document.text) > _ROOM // 4 and (size := len(document.text.encode())) > _ROOM:
-            raise ReadingError(f"{document.id!r} has {size:,} bytes of text, and a tome takes {_ROOM:,} at most: split it")
+        if len(document.text) > _LONGEST_TEXT // 4 and (size := len(document.text.encode())) > _LONGEST_TEXT:
+            raise ReadingError(
+                f"{document.id!r} has {size:,} bytes of text, and a tome takes {_LONGEST_TEXT:,} at most: split it"
+            )
 
     @staticmethod
     def upsert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
