@@ -256,7 +256,7 @@ def find_strange_statement(connection: sqlite3.Connection, version: int) -> str:
 
 
 def _list_statements(connection: sqlite3.Connection) -> set[tuple[str, str, str, str]]:
-    """The kind, name, table and statement of all that a file declares; blanks, case and kinds of quotes count as one."""
+    """The kind, name, table and statement of all that a file declares; blanks, case and kinds of quotes are one."""
     return {
         (kind, name, table, re.sub(r"\s+", " ", statement, flags=re.ASCII).replace("'", '"').lower())
         for kind, name, table, statement in connection.execute(_STATEMENTS)
