@@ -12,7 +12,7 @@ import shutil
 import sqlite3
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -47,7 +47,7 @@ _DAMAGED_JSON = ("metadata", "data", "record")
 
 
 def make_tome(folder: Path) -> None:
-    """A tome with memory of several kinds, a session, traces and caches; its columns take any value."""
+    """A tome with memory of several kinds, a session, traces and caches."""
     path = folder / "a.tome"
     with Tome.open(path, embedder="hash:32", passage_tokens=32) as tome:
         tome.add(*DOCUMENTS)
@@ -56,11 +56,24 @@ def make_tome(folder: Path) -> None:
             tome.ask(QUESTION, system=system)
         for system in ("comorag", "hgmem"):
             tome.session(system).ask(QUESTION, system=system)
-    with closing(sqlite3.connect(path)) as file:
-        file.execute("PRAGMA writable_schema = ON")
-        file.execute("UPDATE sqlite_master SET sql = replace(sql, ' NOT NULL', '') WHERE type = 'table'")
-        file.commit()
     folder.joinpath(_KEPT).write_text("years of work")
+
+
+@contextmanager
+def open_loose(path: Path) -> Iterator[sqlite3.Connection]:
+    """The file of a tome, with columns that take any value until the end: so can whoever makes a file have them."""
+    with closing(sqlite3.connect(path)) as file, file:
+        statements = file.execute("SELECT sql, rowid FROM sqlite_master WHERE type = 'table'").fetchall()
+    _set_statements(path, [(sql.replace(" NOT NULL", ""), row) for sql, row in statements])
+    with closing(sqlite3.connect(path)) as file, file:
+        yield file
+    _set_statements(path, statements)
+
+
+def _set_statements(path: Path, statements: list[tuple[str, int]]) -> None:
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("PRAGMA writable_schema = ON")
+        file.executemany("UPDATE sqlite_master SET sql = ? WHERE rowid = ?", statements)
 
 
 @dataclass(frozen=True)
@@ -194,7 +207,7 @@ _USES: tuple[Callable[[Path, random.Random], None], ...] = (
 
 def damage_row(folder: Path, dice: random.Random) -> str:
     """Change or delete one row of one table, also of those in which SQLite keeps its own."""
-    with closing(sqlite3.connect(folder / "a.tome")) as file:
+    with open_loose(folder / "a.tome") as file:
         tables = [name for (name,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
         while True:
             table = dice.choice(tables)

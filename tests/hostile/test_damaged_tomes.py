@@ -6,15 +6,13 @@ import json
 import os
 import random
 import shutil
-import sqlite3
 import sys
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.damages import DOCUMENTS, QUESTION, damage_at_random, make_tome, use_damaged
+from tests.damages import DOCUMENTS, QUESTION, damage_at_random, make_tome, open_loose, use_damaged
 
 from tomewise.errors import StoreError
 from tomewise.tome.tome import Tome
@@ -41,7 +39,7 @@ def path(whole: Path, here: Path) -> Path:
 
 
 def run(path: Path, statement: str, *values: Any) -> None:
-    with closing(sqlite3.connect(path)) as file, file:
+    with open_loose(path) as file:
         assert file.execute(statement, values).rowcount >= 1
 
 

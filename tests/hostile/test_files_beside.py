@@ -194,23 +194,6 @@ def test_a_journal_of_sqlite_that_names_a_file_to_delete_is_refused(path: Path, 
     use(path)
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "CREATE TRIGGER gone AFTER INSERT ON documents BEGIN DELETE FROM documents; END",
-        "CREATE VIEW gone AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n",
-    ],
-)
-def test_a_tome_with_statements_of_its_own_is_refused(path: Path, statement: str) -> None:
-    with Tome.open(path):
-        pass
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute(statement)
-    for read_only in (False, True):
-        with pytest.raises(StoreError, match=r"it has the (trigger|view) 'gone'"):
-            Tome.open(path, read_only=read_only)
-
-
 def test_no_tome_is_made_through_a_link(here: Path, thesis: Path) -> None:
     for name, target in (("a.tome", thesis.with_name("new.txt")), ("b.tome", here / "empty")):
         (here / "empty").touch()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -61,9 +62,7 @@ def test_a_folder_that_may_only_be_read_answers_and_is_not_touched(read_only_tom
 
 
 def test_a_tome_of_an_older_version_that_may_only_be_read_is_said_as_such(read_only_tome: Path) -> None:
-    with database.sqlite3.connect(read_only_tome) as file:
-        file.execute("PRAGMA user_version = 1")
-    file.close()
+    shutil.copy(Path(__file__).parents[1] / "files" / "format-1.tome", read_only_tome)
     with pytest.raises(StoreError, match="older Tomewise"):
         Tome.open(read_only_tome)
 

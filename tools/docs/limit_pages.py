@@ -126,6 +126,13 @@ SECTIONS: Mapping[str, tuple[Limit, ...]] = {
             "holds more than … characters of text: raise the setting …, or leave it out",
             source="reading.bounds:Bounds.characters",
         ),
+        Limit(
+            "the text of a document in the file of a tome",
+            "store.sql.sqlite_rows:_LONGEST_TEXT",
+            "bytes",
+            "refused",
+            "… has … bytes of text, and a tome takes … at most: split it",
+        ),
         _of_setting(
             "read_seconds",
             "reading one file, or fetching one page",

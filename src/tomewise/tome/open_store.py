@@ -21,7 +21,7 @@ from tomewise.types import Embedder
 if TYPE_CHECKING:
     from tomewise.store.sql.near_rows import SearchState
 
-_LONGEST_LINE = 1 << 30  # bytes; SQLite too stores no longer value
+_LONGEST_LINE = 1 << 30  # bytes; no row of a tome takes as much
 
 
 def open_store(

@@ -16,7 +16,7 @@ from tests.store.contract import MakeStore, add
 from tomewise.errors import Locked, StoreError
 from tomewise.store.lookups import read_vectors
 from tomewise.store.rights import work_alone
-from tomewise.store.sql import database
+from tomewise.store.sql import database, schema
 from tomewise.store.sql.schema import APPLICATION_ID, LATEST, TABLES
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.types import Document
@@ -158,6 +158,13 @@ def test_migrations_from_blank_make_the_tables(store: SqlStore) -> None:
             assert {c["name"] for c in columns if not c["nullable"]} >= {
                 c.name for c in table.columns if not c.nullable and not c.primary_key
             }
+
+
+def test_opening_runs_no_migration_to_know_the_statements_of_this_format(
+    store: SqlStore, open_store: MakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema, "MIGRATIONS", ())
+    assert open_store("test.tome").documents() == store.documents() == []
 
 
 def test_opening_changes_nothing(store: SqlStore, open_store: MakeStore) -> None:

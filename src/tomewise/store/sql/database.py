@@ -6,6 +6,7 @@ import os
 import re
 import sqlite3
 import stat
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -19,7 +20,8 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 
 from tomewise.errors import Locked, StoreError
-from tomewise.store.sql.schema import APPLICATION_ID, LATEST, migrate
+from tomewise.store.sql.row_values import LONGEST, RESTORE
+from tomewise.store.sql.schema import APPLICATION_ID, LATEST, find_strange_statement, migrate
 
 BUSY_SECONDS = 3.0
 _DRAFT = re.compile(r"\.[0-9a-f]{32}\.import(?:-wal|-shm|-journal)?")
@@ -30,7 +32,9 @@ _PAGE = 8192  # bytes; holds five vectors of 384 numbers; a default page holds t
 _CACHE = -65536  # kilobytes, for writing: index pages are changed in no order, and must stay in memory
 _LEAN_CACHE = -2000  # kilobytes, for reading; SQLite's default
 _JOURNAL = 64 << 20  # bytes; the size to which the write-ahead log shrinks after a large transaction
-_FOREIGN = "SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view') LIMIT 1"
+_LONGEST_STATEMENT = 1_000_000  # bytes
+# What SQLite advises for files of strangers, and that nothing of what is deleted stays in the file.
+_SAFE = "trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0", "secure_delete = ON"
 _NAMES_FILE = bytes.fromhex("d9d505f920a163d7")  # the end of a rollback journal with the name of another file in it
 
 
@@ -165,11 +169,14 @@ def translate_errors(path: Path) -> Iterator[None]:
         cause = error.orig if isinstance(error, DBAPIError) else error
         if isinstance(cause, sqlite3.OperationalError):
             raise _make_store_error(path, str(cause)) from error
+        if isinstance(cause, sqlite3.DataError):
+            raise StoreError(
+                f"{path} takes no value of more than {LONGEST:,} bytes, and one was to be written or is in it: write "
+                f"it in parts, or {RESTORE}"
+            ) from error
         # Of a table, this error names the column; without a name it comes from the full-text index.
         if type(cause) is sqlite3.DatabaseError or str(cause) == "constraint failed":
-            raise StoreError(
-                f"{path} is damaged or not a tome ({cause}): restore it from a copy, or add the documents to a new file"
-            ) from error
+            raise StoreError(f"{path} is damaged or not a tome ({cause}): {RESTORE}") from error
         raise
 
 
@@ -182,18 +189,11 @@ def _make_store_error(path: Path, cause: str) -> StoreError:
 
 
 def _prepare(engine: Engine, path: Path, *, create: bool, read_only: bool) -> None:
-    with engine.connect() as connection:
-        application, version = _read_marks(connection)
-        if application == APPLICATION_ID:
-            refuse_newer(version, path)
-        if application != APPLICATION_ID and not (create and _is_blank(connection)):
-            raise StoreError(f"{path} is an SQLite file but not a tome: name another file with -m")
-        if foreign := connection.exec_driver_sql(_FOREIGN).first():
-            raise StoreError(
-                f"{path} is damaged: it has the {foreign[0]} {foreign[1]!a}, which would run by itself, and no tome "
-                "has one; restore it from a copy, or add the documents to a new file"
-            )
-    if application != APPLICATION_ID or version < LATEST:
+    with engine.connect() as connection:  # which checks what is in the file
+        version = read_version(connection)
+    if not version and not create:
+        raise _make_no_tome_error(path)
+    if version < LATEST:
         if read_only:
             raise StoreError(
                 f"{path} was written by an older Tomewise (format {version}, this one has {LATEST}) and may only be "
@@ -201,6 +201,24 @@ def _prepare(engine: Engine, path: Path, *, create: bool, read_only: bool) -> No
             )
         with begin_write(engine, path) as connection:
             migrate(connection)
+
+
+def _check_content(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise StoreError if the file is neither blank nor a tome with the statements of its format, and no others."""
+    (application,), (version,), (encoding,) = (
+        connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version", "encoding")
+    )
+    is_blank = not version and not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if application != APPLICATION_ID and not is_blank:
+        raise _make_no_tome_error(path)
+    refuse_newer(version, path)
+    problem = f"it is written in {encoding}" if encoding != "UTF-8" else find_strange_statement(connection, version)
+    if problem:
+        raise StoreError(f"{path} is damaged: {problem}; {RESTORE}")
+
+
+def _make_no_tome_error(path: Path) -> StoreError:
+    return StoreError(f"{path} is an SQLite file but not a tome: name another file with -m")
 
 
 def refuse_newer(version: int, path: Path) -> None:
@@ -232,6 +250,16 @@ def _make_address(path: Path) -> URL:
     return URL.create("sqlite+pysqlite", database=f"file:{quote_address(str(path))}", query=query)
 
 
+def harden(connection: sqlite3.Connection) -> None:
+    """Let a file take no more of this program than a file of ours needs, whoever made it."""
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, _LONGEST_STATEMENT)
+    if sys.version_info >= (3, 12):
+        connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE)
+    for setting in _SAFE:
+        connection.execute(f"PRAGMA {setting}")
+
+
 def _make_engine(path: Path) -> Engine:
     engine = create_engine(
         _make_address(path),
@@ -240,9 +268,18 @@ def _make_engine(path: Path) -> Engine:
     )
     read_only = is_read_only(path)
 
+    def check(connection: sqlite3.Connection, info: dict[Any, Any]) -> None:
+        # A connection goes by the statements that were checked for as long as SQLite's count of their changes stays.
+        (count,) = connection.execute("PRAGMA schema_version").fetchone()
+        if info.get("checked") != count:
+            _check_content(connection, path)
+            info["checked"] = count
+
     @event.listens_for(engine, "connect")
-    def prepare(connection: sqlite3.Connection, _: object) -> None:
+    def prepare(connection: sqlite3.Connection, record: Any) -> None:
         connection.isolation_level = None  # SQLAlchemy's "begin" event below sends BEGIN, not the driver
+        harden(connection)
+        check(connection, record.info)  # before anything is written into a file that may be no tome
         if read_only:
             return
         connection.execute(f"PRAGMA page_size = {_PAGE}")
@@ -253,17 +290,20 @@ def _make_engine(path: Path) -> Engine:
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
         options = connection.get_execution_options()
+        driver: Any = connection.connection.driver_connection
         if options.get("writes"):
-            connection.exec_driver_sql(f"PRAGMA busy_timeout = {int(options['waits'] * 1000)}")
-            connection.exec_driver_sql(f"PRAGMA cache_size = {_CACHE}")
+            driver.execute(f"PRAGMA busy_timeout = {int(options['waits'] * 1000)}")
+            driver.execute(f"PRAGMA cache_size = {_CACHE}")
             connection.info["wrote"] = True
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
+            driver.execute("BEGIN IMMEDIATE")
         else:
-            connection.connection.cursor().execute("BEGIN")
+            driver.execute("BEGIN")
+        check(driver, connection.info)
 
     @event.listens_for(engine, "checkin")
     def shrink_cache(connection: sqlite3.Connection | None, record: Any) -> None:
         # Without this, a connection that once wrote would also fill its large cache when it reads.
+        record.info.pop("forgot", None)
         if connection is not None and record.info.pop("wrote", False):
             connection.execute(f"PRAGMA cache_size = {_LEAN_CACHE}")
             connection.execute("PRAGMA shrink_memory")
@@ -308,14 +348,3 @@ def _check_header(path: Path) -> None:
         raise StoreError(f"{path} cannot be read: {error.strerror}") from error
     if header != _HEADER:
         raise StoreError(f"{path} is not a tome: name another file with -m")
-
-
-def _read_marks(connection: Connection) -> tuple[Any, Any]:
-    return (
-        connection.exec_driver_sql("PRAGMA application_id").scalar_one(),
-        read_version(connection),
-    )
-
-
-def _is_blank(connection: Connection) -> bool:
-    return not connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar_one()

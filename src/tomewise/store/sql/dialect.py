@@ -94,7 +94,8 @@ class SqliteDialect(SqliteRows):
         return nullcontext(True)
 
     def finish_write(self, connection: Connection, deltas: Mapping[str, Any], rows: int) -> None:
-        """Nothing is left to do before a transaction that wrote so many rows commits."""
+        """Take the words of what was removed out of their index before a transaction commits."""
+        self.merge_words(connection)
 
     @contextmanager
     def hold(self, name: str, refusal: str, *, is_long: bool) -> Iterator[None]:

@@ -18,6 +18,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import StaticPool
 
 from tomewise.beside import FolderBeside
+from tomewise.store.sql.database import harden
 from tomewise.store.sql.mirror import Keys
 from tomewise.store.sql.sqlite_rows import SqliteRows
 
@@ -113,7 +114,9 @@ def _begin(engine: Engine, how: str) -> Iterator[Connection]:
 def _make_engine(path: str) -> Engine:
     def connect() -> sqlite3.Connection:
         # One connection, which `_guard` keeps to one thread at a time.
-        return sqlite3.connect(path, timeout=60.0, check_same_thread=False, isolation_level=None)
+        connection = sqlite3.connect(path, timeout=60.0, check_same_thread=False, isolation_level=None)
+        harden(connection)
+        return connection
 
     return create_engine(f"sqlite+pysqlite:///{path}", creator=connect, poolclass=StaticPool)
 

@@ -17,6 +17,7 @@ from sqlalchemy import BigInteger, Float, LargeBinary, Text, TypeDecorator
 from tomewise.errors import StoreError
 
 RESTORE = "restore it from a copy, or add the documents to a new file"
+LONGEST = 1 << 28  # bytes of a value in a file; a document takes 200 million at most, if its bound is not raised
 STREAMED = {"stream_results": True, "max_row_buffer": 100}  # a driver may else hold all rows of a table in memory
 _VECTOR_BYTES = 4
 _ENCODER = json.JSONEncoder(ensure_ascii=False, sort_keys=True)

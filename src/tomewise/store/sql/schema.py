@@ -6,6 +6,11 @@ released migration never changes; new ones are appended. `TABLES` describes the 
 
 from __future__ import annotations
 
+import re
+import sqlite3
+from contextlib import closing
+from hashlib import sha256
+
 from sqlalchemy import Column, Connection, MetaData, Table
 
 from tomewise.store.sql.row_values import RowNumber, RowObject, RowText, RowVector, RowWhole
@@ -211,6 +216,14 @@ DELETE FROM builds WHERE layer LIKE 'schemata%';
 
 MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5, _VERSION_6)
 LATEST = len(MIGRATIONS)
+# Of the statements of this format, so that no opening has to run the migrations to know them.
+_DIGEST = "ffa3bedab00c9b4ac387da9b4a5d0d47e2425597aa90ffcf2cee9e88ad195723"
+# What `ANALYZE` makes is left out.
+_STATEMENTS = """
+SELECT type, name, tbl_name, CAST(coalesce(sql, '') AS TEXT) FROM sqlite_master
+WHERE coalesce(sql, '') NOT IN ('CREATE TABLE sqlite_stat1(tbl,idx,stat)',
+  'CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)')
+"""
 
 
 def migrate(connection: Connection, version: int = LATEST) -> None:
@@ -222,3 +235,29 @@ def migrate(connection: Connection, version: int = LATEST) -> None:
                 connection.exec_driver_sql(statement)
     connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.exec_driver_sql(f"PRAGMA user_version = {version}")
+
+
+def find_strange_statement(connection: sqlite3.Connection, version: int) -> str:
+    """What a file declares otherwise than a tome of this format does, such as "its view 'v' ..."; empty if nothing.
+
+    Checks, computed columns, indexes, views, triggers and virtual tables of a stranger would run with any statement.
+    """
+    found = _list_statements(connection)
+    if version == LATEST and sha256(repr(sorted(found, key=repr)).encode()).hexdigest() == _DIGEST:
+        return ""
+    with closing(sqlite3.connect(":memory:")) as blank:
+        blank.executescript("".join(MIGRATIONS[:version]))
+        known = _list_statements(blank)
+    for kind, name, *_ in sorted(found - known, key=repr):
+        return f"its {kind} {name!a} is not one of a tome of format {version}"
+    for kind, name, *_ in sorted(known - found):
+        return f"it has no {kind} {name!a}"
+    return ""
+
+
+def _list_statements(connection: sqlite3.Connection) -> set[tuple[str, str, str, str]]:
+    """The kind, name, table and statement of all that a file declares; blanks, case and kinds of quotes are one."""
+    return {
+        (kind, name, table, re.sub(r"\s+", " ", statement, flags=re.ASCII).replace("'", '"').lower())
+        for kind, name, table, statement in connection.execute(_STATEMENTS)
+    }

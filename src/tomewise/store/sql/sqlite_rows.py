@@ -33,13 +33,15 @@ from sqlalchemy import (
 from sqlalchemy.dialects.sqlite import dialect as language
 from sqlalchemy.dialects.sqlite import insert
 
+from tomewise.errors import ReadingError
 from tomewise.store.sql.blocks import EDGE, Block, join_blocks
 from tomewise.store.sql.mirror import Keys, Rows
-from tomewise.store.sql.row_values import Misfit, decode_plain
+from tomewise.store.sql.row_values import LONGEST, Misfit, decode_plain
 from tomewise.store.sql.schema import edges, vectors
 from tomewise.types import Condition, Document
 
 _LARGEST = 2**63 - 1  # of the integers of SQLite
+_LONGEST_TEXT = LONGEST - (1 << 20)  # bytes of a document; the other columns of its row have bounds far below the rest
 _BLOCK = 4096  # rows that are read at a time
 _OPERATORS = {sign: sign for sign in ("=", "<", "<=", ">", ">=")}
 
@@ -129,7 +131,11 @@ class SqliteRows:
 
     @staticmethod
     def check_document(document: Document) -> None:
-        """Any document can be stored in SQLite."""
+        """Raise ReadingError for a document with more text than a row has room for."""
+        if len(document.text) > _LONGEST_TEXT // 4 and (size := len(document.text.encode())) > _LONGEST_TEXT:
+            raise ReadingError(
+                f"{document.id!r} has {size:,} bytes of text, and a tome takes {_LONGEST_TEXT:,} at most: split it"
+            )
 
     @staticmethod
     def upsert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -242,6 +248,13 @@ class SqliteRows:
         if rows:
             query = "INSERT INTO lexical (lexical, rowid, text) VALUES ('delete', ?, ?)"
             connection.exec_driver_sql(query, list(rows))
+            connection.info["forgot"] = True
+
+    @staticmethod
+    def merge_words(connection: Connection) -> None:
+        """Merge the index if this transaction removed texts: until then it has their words, with marks of removal."""
+        if connection.info.pop("forgot", False):
+            connection.exec_driver_sql("INSERT INTO lexical (lexical) VALUES ('optimize')")
 
     @staticmethod
     def search_words(
