@@ -5,6 +5,7 @@ Of SQLite are also `sqlite_rows`, `database` and `damage`. What names no databas
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from hashlib import sha256
@@ -17,6 +18,7 @@ from sqlalchemy import Connection, Engine
 from tomewise.beside import FolderBeside, UnsafeFile
 from tomewise.errors import Locked, StoreError
 from tomewise.store.address import Place
+from tomewise.store.rights import WRITER
 from tomewise.store.sql.damage import (
     SEQUENCE_CONTRADICTIONS,
     find_contradiction,
@@ -56,6 +58,8 @@ class SqliteDialect(SqliteRows):
         self.read_only = is_read_only(path)
         self.cache = FolderBeside(path, "-cache", f"{FILE_NAMES}|{_LOCKS}")
         self._engine = engine
+        self._is_writing = False  # somebody here holds the right of the writer
+        self._holds_gone_words = False  # the index has words of what was removed
 
     # ------------------------------------------------------------ the file, its transactions and rights
 
@@ -94,8 +98,11 @@ class SqliteDialect(SqliteRows):
         return nullcontext(True)
 
     def finish_write(self, connection: Connection, deltas: Mapping[str, Any], rows: int) -> None:
-        """Take the words of what was removed out of their index before a transaction commits."""
-        self.merge_words(connection)
+        """Take the words of what was removed out of their index; a writer does that once, at the end of its work."""
+        self._holds_gone_words |= self.pop_forgotten(connection)
+        if self._holds_gone_words and not self._is_writing:
+            self.merge_words(connection)
+            self._holds_gone_words = False
 
     @contextmanager
     def hold(self, name: str, refusal: str, *, is_long: bool) -> Iterator[None]:
@@ -112,10 +119,22 @@ class SqliteDialect(SqliteRows):
             raise StoreError(f"{error}, so nobody can write to this tome: delete it, it is made again") from error
         except OSError as error:
             raise StoreError(f"{self.cache.path} cannot be written: {error.strerror}") from error
+        self._is_writing |= name == WRITER
         try:
             yield
         finally:
+            if name == WRITER:
+                self._is_writing = False
+                self._end_writing()
             lock.release()
+
+    def _end_writing(self) -> None:
+        if self._holds_gone_words:
+            try:
+                with self.write() as connection:
+                    self.finish_write(connection, {}, 0)
+            except StoreError as error:  # what was written stays
+                warnings.warn(f"words that were removed stay in the index until more is removed: {error}", stacklevel=2)
 
     def check(self, connection: Connection) -> None:
         """Raise StoreError if a newer Tomewise changed the file."""

@@ -251,10 +251,14 @@ class SqliteRows:
             connection.info["forgot"] = True
 
     @staticmethod
+    def pop_forgotten(connection: Connection) -> bool:
+        """Whether this transaction removed texts from the index, which has their words until it is merged."""
+        return bool(connection.info.pop("forgot", False))
+
+    @staticmethod
     def merge_words(connection: Connection) -> None:
-        """Merge the index if this transaction removed texts: until then it has their words, with marks of removal."""
-        if connection.info.pop("forgot", False):
-            connection.exec_driver_sql("INSERT INTO lexical (lexical) VALUES ('optimize')")
+        """Merge the index, in time linear in its size: then it has no word of what was removed."""
+        connection.exec_driver_sql("INSERT INTO lexical (lexical) VALUES ('optimize')")
 
     @staticmethod
     def search_words(
