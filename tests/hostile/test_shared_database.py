@@ -74,8 +74,8 @@ def test_a_tome_with_things_of_others_in_its_schema_stays(
 ) -> None:
     statement, name = FOREIGN[kind]
     run_sql(database, statement)
-    place, other = find_place(novels), find_place(f"{database}#other")
-    for verb, use in {"deleted": lambda: delete_tome(place), "renamed": lambda: move_tome(place, other)}.items():
+    place, new_place = find_place(novels), find_place(f"{database}#other")
+    for verb, use in {"deleted": lambda: delete_tome(place), "renamed": lambda: move_tome(place, new_place)}.items():
         with pytest.raises(StoreError, match=rf"is not {verb}: others keep {re.escape(name)}"):
             use()
     ran = command("drop", "-m", novels, "--yes")

@@ -21,22 +21,22 @@ from tomewise.store.sql.sql_store import SqlStore
 from tomewise.types import Document
 
 
-@pytest.fixture(params=["transaction", "session"])
-def pooled(request: pytest.FixtureRequest, postgres_server: Server, database: str) -> Iterator[str]:
+@pytest.fixture(name="pooled", params=["transaction", "session"])
+def serve_pooled(request: pytest.FixtureRequest, postgres_server: Server, database: str) -> Iterator[str]:
     """A database behind a pooler of each mode."""
     with run_pooler(postgres_server, request.param, 20) as url:
         yield url
 
 
-@pytest.fixture
-def narrow(postgres_server: Server, database: str) -> Iterator[str]:
+@pytest.fixture(name="narrow")
+def serve_narrow(postgres_server: Server, database: str) -> Iterator[str]:
     """A database behind a pooler in transaction mode that has one connection for all."""
     with run_pooler(postgres_server, "transaction", 1) as url:
         yield url
 
 
-@pytest.fixture
-def shared(postgres_server: Server, database: str) -> Iterator[str]:
+@pytest.fixture(name="shared")
+def serve_shared(postgres_server: Server, database: str) -> Iterator[str]:
     """A database behind a pooler in transaction mode with three connections."""
     with run_pooler(postgres_server, "transaction", 3) as url:
         yield url
@@ -109,9 +109,9 @@ def test_a_tome_that_took_the_place_of_another_is_not_read(shared: str, database
 def test_tables_that_another_client_left_on_a_connection_are_not_taken_for_ours(narrow: str) -> None:
     tome = SqlStore.open(find_place(f"{narrow}#tome"))
     add(tome, Document(id="one", text="Ada kept the light."))
-    with psycopg.connect(narrow, autocommit=True) as other:
-        other.execute("CREATE TEMP TABLE documents AS SELECT 'evil' AS id")
-        other.execute("SET search_path = public")
+    with psycopg.connect(narrow, autocommit=True) as client:
+        client.execute("CREATE TEMP TABLE documents AS SELECT 'evil' AS id")
+        client.execute("SET search_path = public")
     assert [each.id for each in tome.documents()] == ["one"]
     tome.close()
 
