@@ -154,11 +154,11 @@ CREATE TRIGGER full_disk BEFORE INSERT ON letters.traces EXECUTE FUNCTION public
 def test_a_database_without_room_costs_nothing_twice(database: str, server: OpenAIServer) -> None:
     model = ChatModel("openai:test", base_url=server.url)
     with (
-        psycopg.connect(database, autocommit=True) as other,
+        psycopg.connect(database, autocommit=True) as owner,
         Tome.open(f"{database}#letters", model=model, **TOKENS) as tome,
     ):
         tome.add(*make_documents())
-        other.execute(FULL)
+        owner.execute(FULL)
         try:
             for _ in range(3):
                 with pytest.warns(UserWarning, match=WARNING) as warned:
@@ -168,7 +168,7 @@ def test_a_database_without_room_costs_nothing_twice(database: str, server: Open
                 tome.build("hipporag2")
             assert len(server.requests) == 1
         finally:
-            other.execute("DROP FUNCTION public.refuse CASCADE")
+            owner.execute("DROP FUNCTION public.refuse CASCADE")
         assert tome.ask("Who held the lamp?", system="naive").kept
     with Tome.open(f"{database}#letters", model=model, **TOKENS) as tome:
         assert tome.ask(QUESTION, system="naive").kept
