@@ -1,6 +1,7 @@
-"""A build that is killed or interrupted continues where it stopped: it does not ask again for replies that it has.
+"""A build that is killed, interrupted or out of room continues where it stopped.
 
-The server counts the requests. A reply is remembered once it is in the file of the tome.
+It does not ask again for replies that it has. The server counts the requests. A reply is remembered once it is in the
+file of the tome.
 """
 
 from __future__ import annotations
@@ -8,21 +9,26 @@ from __future__ import annotations
 import random
 import shutil
 import signal
+import sys
 import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from tests.building import LAYERS, mark, play_role, read_marks, role, start_command
+from tests.full_disk import limit
 from tests.language.openai_server import OpenAIServer
 from tests.patience import SOON, wait_until
 from tests.texts import prose
 
+from tomewise.errors import StoreError
 from tomewise.store.records import BUILDS
 from tomewise.tome.tome import Tome
 
 LIMIT = 4  # concurrent requests
 LATENCY = 0.02  # seconds
+NO_ROOM = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))"
+HAS_LIMITS = pytest.mark.skipif(sys.platform != "linux", reason="another process can be limited on Linux alone")
 
 
 class Watched(OpenAIServer):
@@ -80,6 +86,14 @@ def finish_build(server):
     return server.asked
 
 
+def check_stopped_by_full_disk(process):
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == StoreError.exit_code, err
+    assert out == ""
+    assert "check the disk" in err
+    assert err.count("\n") == 1
+
+
 def read_export(path):
     with Tome.open(path) as tome:
         return list(tome.export())
@@ -100,16 +114,18 @@ def whole(library, tmp_path_factory):
     return set(asked), read_export(path)
 
 
-def test_killed_at_any_moment_it_asks_for_no_reply_again_that_it_had(path, whole):
+@pytest.mark.parametrize("has_full_disk", [False, pytest.param(True, marks=HAS_LIMITS)])
+def test_stopped_at_any_moment_it_asks_for_no_reply_again_that_it_had(path, whole, has_full_disk):
+    """It is killed, or the disk is full; then the next build sends nothing, and there is room again."""
     every, lines = whole
     dice = random.Random(7)
     remembered: set[str] = set()
     counts: Counter[str] = Counter()
     lost: Counter[str] = Counter()
     with Watched() as server:
-        for kill in range(4):
+        for stop in range(4):
             last = dice.randint(1, (len(every) - len(remembered)) // 2)
-            orderly = kill % 2 == 0
+            orderly = stop % 2 == 0 and not has_full_disk
             server.watch(last if orderly else None)
             process = start_build(server)
             if orderly:  # the server stops replying, and all replies are in the file
@@ -117,9 +133,17 @@ def test_killed_at_any_moment_it_asks_for_no_reply_again_that_it_had(path, whole
             else:
                 wait_until(lambda last=last: len(server.requests) >= last)
                 time.sleep(dice.uniform(0, 2 * LATENCY))
-            process.kill()
-            _, err = process.communicate()
-            assert process.returncode == -signal.SIGKILL, err
+            if has_full_disk:
+                limit(process.pid)
+                check_stopped_by_full_disk(process)
+                asked = server.asked
+                check_stopped_by_full_disk(start_build(server, first=NO_ROOM))
+                assert server.asked == asked, "without room no request is sent"
+                assert len(set(asked) - read_marks(path)) <= 4 * LIMIT, "what was under way"
+            else:
+                process.kill()
+                _, err = process.communicate()
+                assert process.returncode == -signal.SIGKILL, err
             asked = server.asked
             assert remembered.isdisjoint(asked)
             assert len(set(asked)) == len(asked)
@@ -128,9 +152,9 @@ def test_killed_at_any_moment_it_asks_for_no_reply_again_that_it_had(path, whole
                 assert len(set(asked) - remembered) <= LIMIT, "the concurrent requests"
             counts.update(asked)
             lost.update(set(asked) - remembered)
-        assert remembered < every, "the last kill came before the end"
+        assert remembered < every, "the last stop came before the end"
         counts.update(finish_build(server))
-        assert counts == Counter(every) + lost, "each once, and once more for each kill while it was running"
+        assert counts == Counter(every) + lost, "each once, and once more for each stop while it was running"
         assert read_export(path) == lines
         assert finish_build(server) == []
 

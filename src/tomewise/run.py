@@ -11,6 +11,7 @@ which stay as they are. Inside, `change_run` replaces some of it for a while.
 from __future__ import annotations
 
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -69,11 +70,15 @@ class Listener(Protocol):
 
 @dataclass(slots=True)
 class Outcomes:
-    """What came of the asks of one run: its replies, and its failures since the last reply, in order of ending."""
+    """What came of the asks of one run: its replies, and its failures since the last reply, in order of ending.
+
+    `is_unkept` says that something of the answer could not be kept.
+    """
 
     used: Meter
     replies: int = 0
     failures: int = 0
+    is_unkept: bool = False
 
 
 def _ignore(_: object) -> None:
@@ -91,6 +96,7 @@ class Run:
     budget: Limit | None = None
     permits: tuple[Permit, ...] = ()  # all are asked before each request
     fresh_mark: str = ""  # `Cached` uses only replies kept with this mark, and asks again for others; empty: any reply
+    must_keep: bool = False  # a reply that cannot be kept ends the run
     queue: object = None  # calls with the same queue wait behind each other (see `CallSlots`)
     listener: tuple[str, Listener] | None = None  # the name of a role, and who hears its replies
     on_wait: Callable[[Waiting], None] = _ignore
@@ -111,6 +117,15 @@ _run: ContextVar[Run] = ContextVar("tomewise_run", default=Run())  # noqa: B039 
 def current_run() -> Run:
     """The run that is open here."""
     return _run.get()
+
+
+def warn_unkept(error: Exception) -> None:
+    """Warn, once in a run, that replies, trace or session of an answer could not be kept: the answer is worth more."""
+    outcomes = current_run().outcomes
+    if outcomes is None or not outcomes.is_unkept:
+        warnings.warn(f"this answer was not kept in full (replies of the model, trace, session): {error}", stacklevel=2)
+    if outcomes is not None:
+        outcomes.is_unkept = True
 
 
 @contextmanager

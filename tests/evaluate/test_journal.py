@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from tomewise.errors import Locked, StoreError
@@ -33,6 +35,25 @@ def test_a_torn_first_line_leaves_an_empty_file(tmp_path):
     with journal.open_to_append():
         journal.append({"kind": "row"})
     assert path.read_text() == '{"kind":"row"}\n'
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limits of the size of files")
+def test_a_record_without_room_leaves_no_part_of_it(tmp_path):
+    import resource
+
+    path = tmp_path / "rows.jsonl"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    journal = Journal(path)
+    with journal.open_to_append():
+        journal.append({"kind": "row", "number": 0})
+        resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 10, before[1]))
+        try:
+            with pytest.raises(StoreError, match="make space on the disk"):
+                journal.append({"kind": "row", "number": 1})
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        journal.append({"kind": "row", "number": 2})
+    assert [record["number"] for record in journal.read()] == [0, 2]
 
 
 def test_a_damaged_line_is_named(tmp_path):

@@ -3,15 +3,17 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.patience import wait_until
 
-from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable, UsageError
+from tomewise.errors import BudgetExceeded, Locked, ModelError, ModelUnavailable, UsageError
 from tomewise.evaluate.about import find_folder, list_experiments
 from tomewise.evaluate.items import Outcome, Prediction
 from tomewise.evaluate.judges import find_judge
@@ -19,8 +21,10 @@ from tomewise.evaluate.metrics import find_metric
 from tomewise.evaluate.results import find_journal, read_results, tabulate
 from tomewise.evaluate.running import run
 from tomewise.language.budget import Budgeted
+from tomewise.store.sql import database
 from tomewise.systems.registry import Variant, assemble
 from tomewise.testing.scripted import ScriptedModel
+from tomewise.tome.open_store import open_store
 from tomewise.types import Scope
 
 ANSWER = {"answer": lambda given: {"answer": "the lighthouse"}}
@@ -326,6 +330,32 @@ async def test_an_experiment_that_measures_nothing_is_refused(experiment, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
+async def test_a_run_that_cannot_keep_replies_asks_nothing(experiment, tmp_path, monkeypatch):
+    monkeypatch.setattr(database, "BUSY_SECONDS", 0.05)
+    model = ScriptedModel(ANSWER)
+    open_store(tmp_path / "calls.tome").close()
+    with closing(sqlite3.connect(tmp_path / "calls.tome")) as foreign_writer:
+        foreign_writer.execute("BEGIN IMMEDIATE")
+        with pytest.raises(Locked):
+            await run(experiment(model=model), tmp_path)
+    assert model.calls == []
+    assert len((await run(experiment(model=model), tmp_path)).rows) == 8
+
+
+async def test_a_run_ends_at_a_reply_that_cannot_be_kept(experiment, tmp_path, monkeypatch):
+    def reply(given):
+        if not foreign_writer.in_transaction:
+            foreign_writer.execute("BEGIN IMMEDIATE")
+        return {"answer": "the lighthouse"}
+
+    monkeypatch.setattr(database, "BUSY_SECONDS", 0.05)
+    open_store(tmp_path / "calls.tome").close()
+    model = ScriptedModel({"answer": reply})
+    with closing(sqlite3.connect(tmp_path / "calls.tome")) as foreign_writer, pytest.raises(Locked):
+        await run(experiment(model=model, limit=1), tmp_path)
+    assert len(model.calls) == 1
+
+
 KILLED = """
 import asyncio, sys
 from pathlib import Path
@@ -339,6 +369,7 @@ from tomewise.evaluate.items import Dataset, Item
 from tomewise.evaluate.metrics import find_metric
 from tomewise.systems.registry import parse_variants
 from tomewise.testing.scripted import ScriptedModel
+from tomewise.tome.open_store import open_store
 from tomewise.testing import HashEmbedder
 from tomewise.types import Document, Question
 

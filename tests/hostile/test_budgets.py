@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
+import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.language.openai_server import Behaviour, OpenAIServer, fail_with, in_turn, reply_with
 from tests.patience import NEVER, SOON
+from tests.server.served import serve
 
 from tomewise.errors import BudgetExceeded, ModelError, Refused
 from tomewise.language import roles
-from tomewise.language.budget import Budgeted
+from tomewise.language.budget import Budget, Budgeted
 from tomewise.language.chat import ChatModel
 from tomewise.language.retry import Backoff
 from tomewise.language.usage import announce_request
 from tomewise.memory.ask_each import ask_each
-from tomewise.run import Request, meter
-from tomewise.types import Spent
+from tomewise.run import Request, change_run, meter
+from tomewise.tome.tome import Tome
+from tomewise.types import Answer, Document, Spent
 
 GOOD = reply_with('{"cue": "Mara hid it."}')  # 100 tokens in and 20 out
 FAST = Backoff(retries=4, first=0.001, longest=0.002)
@@ -191,3 +197,59 @@ def test_threads_share_a_budget() -> None:
     finally:
         sys.setswitchinterval(interval)
     assert (budgeted.spent.calls, budgeted._budget._reserved.calls) == (3200, 0)
+
+
+# ---------------------------------------------------------------- two equal questions at once, one of them within a cap
+
+ANSWER = '{"answer": "The clerk.", "choice": null, "quotes": []}'
+QUESTION = "Who forged the letter?"
+LETTER = Document(id="letter", text="The clerk forged the letter in May. The doctor was away.")
+
+
+def play_bad_first(release: threading.Event) -> Callable[[Any], Behaviour]:
+    """A first reply that needs a repair, once this is set, and good ones after it."""
+    return in_turn(Behaviour(reply_with("no JSON").body, until=release, delay=NEVER), reply_with(ANSWER))
+
+
+async def test_the_cap_of_one_question_does_not_end_an_equal_one(here: Path) -> None:
+    release = threading.Event()
+    with OpenAIServer(play_bad_first(release)) as server:
+        model = ChatModel("openai:test", base_url=server.url, backoff=FAST)
+        tome = Tome.open(here / "a.tome", embedder="hash", model=model)
+        await tome.aadd(LETTER)
+
+        async def ask_once() -> Answer:
+            with change_run(budget=Budget(name="test", calls=1)):
+                return await tome.aask(QUESTION, system="naive")
+
+        capped = asyncio.create_task(ask_once())
+        assert await asyncio.to_thread(server.arrived.wait, SOON)
+        free = asyncio.create_task(tome.aask(QUESTION, system="naive"))
+        await asyncio.sleep(0.5)
+        release.set()
+        outcomes = await asyncio.gather(capped, free, return_exceptions=True)
+        await tome.aclose()
+    assert isinstance(outcomes[0], BudgetExceeded)
+    assert isinstance(outcomes[1], Answer)
+    assert outcomes[1].text == "The clerk."
+    assert len(server.requests) == 2
+
+
+def test_a_client_with_a_cap_does_not_end_the_equal_question_of_another(here: Path) -> None:
+    release = threading.Event()
+    with Tome.open(here / "a.tome", embedder="hash") as tome:
+        tome.add(LETTER)
+    with (
+        OpenAIServer(play_bad_first(release)) as server,
+        ThreadPoolExecutor(2) as threads,
+        serve(here, "a.tome", "--model", "openai:test", "--base-url", server.url) as served,
+    ):
+        body = {"question": QUESTION, "system": "naive"}
+        capped = threads.submit(served.post, "/api/tomes/a/ask", {**body, "max_calls": 1})
+        assert server.arrived.wait(SOON)
+        free = threads.submit(served.post, "/api/tomes/a/ask", body)
+        time.sleep(0.5)
+        release.set()
+        assert capped.result(SOON).json()["error"]["code"] == "budget"
+        assert free.result(SOON).json()["text"] == "The clerk."
+    assert len(server.requests) == 2

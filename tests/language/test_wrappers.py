@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tomewise.errors import BadReply, BudgetExceeded, ModelError, Refused
+from tomewise.errors import BadReply, BudgetExceeded, KeepsFailing, ModelError, ModelUnavailable, Refused, StoreError
 from tomewise.evaluate.replay import ReplayedModel
 from tomewise.language import roles
 from tomewise.language.budget import Budgeted
@@ -13,7 +13,7 @@ from tomewise.language.failures import StopAtFailures
 from tomewise.language.prompts import Prompts, render_once
 from tomewise.language.usage import report_call
 from tomewise.meter import ModelCall
-from tomewise.run import meter
+from tomewise.run import meter, open_run
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import LanguageModel
 
@@ -37,6 +37,16 @@ class Calls:
 
     async def drop(self, key: str) -> None:
         self.kept.pop(key, None)
+
+
+class FullCalls(Calls):
+    """A cache with no room."""
+
+    async def keep(self, key: str, *, role: str, model: str, reply: str, since: str = "") -> None:
+        raise StoreError("the disk is full")
+
+    async def drop(self, key: str) -> None:
+        raise StoreError("the disk is full")
 
 
 def model(**options: Any) -> ScriptedModel:
@@ -180,6 +190,36 @@ async def test_a_failure_reaches_all_who_wait_for_it() -> None:
     cached = Cached(ScriptedModel({"fuse": [Refused("no")]}, latency=0.01), Prompts(), Calls())
     outcomes = await asyncio.gather(*(cached.ask(roles.FUSE, GIVEN) for _ in range(3)), return_exceptions=True)
     assert [type(outcome) for outcome in outcomes] == [Refused] * 3
+
+
+@pytest.mark.parametrize("error", [BudgetExceeded, KeepsFailing, ModelUnavailable, ValueError])
+async def test_what_ends_one_run_ends_no_equal_ask_of_another(error: type[Exception]) -> None:
+    inside = ScriptedModel({"fuse": [error("mine alone"), REPLY]}, latency=0.01)
+    cached = Cached(inside, Prompts(), Calls())
+    first, *later = await asyncio.gather(*(cached.ask(roles.FUSE, GIVEN) for _ in range(3)), return_exceptions=True)
+    assert type(first) is error
+    assert [output.cue for output in later] == ["Mara hid it."] * 2
+    assert len(inside.calls) == 2
+
+
+async def test_a_reply_that_cannot_be_kept_is_used_with_one_warning_for_all_of_a_run() -> None:
+    cached = Cached(model(), Prompts(), FullCalls())
+    with pytest.warns(UserWarning, match="not kept") as warned, open_run():
+        cues = [(await cached.ask(roles.FUSE, given)).cue for given in (GIVEN, OTHER)]
+    assert cues == ["Mara hid it."] * 2
+    assert len(warned) == 1
+
+
+async def test_a_run_that_must_keep_ends_at_a_reply_that_cannot_be_kept() -> None:
+    cached = Cached(model(), Prompts(), FullCalls())
+    with pytest.raises(StoreError, match="full"), open_run(must_keep=True):
+        await cached.ask(roles.FUSE, GIVEN)
+
+
+async def test_a_failure_is_raised_as_it_is_where_the_earlier_reply_cannot_be_dropped() -> None:
+    cached = Cached(ScriptedModel({"fuse": [Refused("no")]}), Prompts(), FullCalls())
+    with pytest.warns(UserWarning, match="full"), pytest.raises(Refused), open_run(fresh_mark="new"):
+        await cached.ask(roles.FUSE, GIVEN)
 
 
 async def test_if_the_asker_gives_up_the_next_one_asks() -> None:

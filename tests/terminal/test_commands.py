@@ -87,7 +87,8 @@ def test_from_a_file_to_a_cited_answer(command, log):
     answer = json.loads(asked.out)
     assert list(answer) == [
         "text", "choice", "resolved", "forced", "supported", "missing", "system", "model", "citations",
-        "quotations", "dropped_quotes", "derived_quotes", "usage", "session", "lagging", "within", "nearest", "answer",
+        "quotations", "dropped_quotes", "derived_quotes", "usage", "session", "lagging", "kept", "within", "nearest",
+        "answer",
     ]  # fmt: skip
     assert "Ada Marsh" in answer["answer"]
     assert (answer["system"], answer["model"], answer["resolved"]) == ("hybrid", "extractive", True)

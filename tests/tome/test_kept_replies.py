@@ -95,7 +95,7 @@ def test_the_command_asks_again_with_fresh(here: Path, server: OpenAIServer, com
     assert calls == [1, 0, 1]
 
 
-def test_while_another_program_writes_the_answer_comes_with_warnings(
+def test_while_another_program_writes_the_answer_comes_with_a_warning(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "BUSY_SECONDS", 0.05)
@@ -106,7 +106,4 @@ def test_while_another_program_writes_the_answer_comes_with_warnings(
             assert tome.ask(QUESTION).text == "Ada"
         foreign_writer.rollback()
         foreign_writer.close()
-    assert [str(each.message).partition(" was not kept")[0] for each in warned] == [
-        "a reply of the model",
-        "the trace of this answer",
-    ]
+    assert len(warned) == 1

@@ -7,8 +7,9 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from filelock import FileLock, Timeout
 
@@ -24,33 +25,42 @@ class Journal:
         self._path = path
         self._clock = clock
         self._synced_at = 0.0
-        self._file: IO[bytes] | None = None
+        self._file: FileIO | None = None
 
     @contextmanager
     def open_to_append(self) -> Iterator[None]:
         """Let `append` work inside; at the end all is on disk. Raises Locked when another program writes the file."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with FileLock(str(self._path.with_suffix(".lock")), timeout=0), self._path.open("a+b") as file:
+            with FileLock(str(self._path.with_suffix(".lock")), timeout=0), self._path.open("a+b", 0) as file:
                 _cut_torn_line(file)
                 self._file, self._synced_at = file, self._clock()
                 try:
                     yield
                 finally:
                     self._file = None
-                    _sync(file)
+                    os.fsync(file.fileno())
         except Timeout as error:
             raise Locked(f"{self._path.parent} is being written by another `tome eval run`: wait for it") from error
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Add a record. A kill after the return does not lose it."""
+        """Add a record. A kill after the return does not lose it. Raises StoreError if it cannot be written whole."""
         if self._file is None:
             raise RuntimeError("`append` works inside `open_to_append` only")
-        self._file.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
-        self._file.flush()
-        if self._clock() - self._synced_at >= _SYNC_SECONDS:
-            _sync(self._file)
-            self._synced_at = self._clock()
+        line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
+        end = self._file.seek(0, os.SEEK_END)
+        try:
+            while line:
+                line = line[self._file.write(line) :]
+            if self._clock() - self._synced_at >= _SYNC_SECONDS:
+                os.fsync(self._file.fileno())
+                self._synced_at = self._clock()
+        except OSError as error:
+            self._file.truncate(end)  # a later record must not follow a part of this one
+            raise StoreError(
+                f"{self._path} cannot be written ({error.strerror}): make space on the disk, then repeat the command, "
+                "which goes on from here"
+            ) from error
 
     def read(self) -> list[dict[str, Any]]:
         """All records in order; an empty list without a file.
@@ -75,7 +85,7 @@ class Journal:
         return record
 
 
-def _cut_torn_line(file: IO[bytes]) -> None:
+def _cut_torn_line(file: FileIO) -> None:
     """Cut off the last line if it is not whole."""
     end = file.seek(0, os.SEEK_END)
     while end:
@@ -87,9 +97,3 @@ def _cut_torn_line(file: IO[bytes]) -> None:
             break
         end = start
     file.truncate(end)
-    file.seek(0, os.SEEK_END)
-
-
-def _sync(file: IO[bytes]) -> None:
-    file.flush()
-    os.fsync(file.fileno())

@@ -26,6 +26,7 @@ from tomewise.evaluate.replay import PaidOnce
 from tomewise.evaluate.shared_desk import BudgetedAtDesk, DeskCalls, Message, Opened, reach
 from tomewise.language.failures import StopAtFailures
 from tomewise.language.prompts import Prompts
+from tomewise.run import change_run
 from tomewise.systems.registry import Variant
 from tomewise.types import Document
 
@@ -109,7 +110,7 @@ async def ask_group(place: Workplace, desk: Any, work: GroupWork) -> None:
     variants = {variant.name: variant for variant in work.variants}
     builds: dict[str, Build] = {}
     slots = asyncio.Semaphore(place.limit)
-    with TemporaryDirectory(prefix="tomewise-", ignore_cleanup_errors=True) as folder:
+    with TemporaryDirectory(prefix="tomewise-", ignore_cleanup_errors=True) as folder, change_run(must_keep=True):
         openie = None
         if work.openie is not None:
             openie = Path(folder) / "openie.jsonl"

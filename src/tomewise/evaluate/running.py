@@ -29,10 +29,10 @@ from tomewise.evaluate.rows import Row, make_judgement_record, make_row_record, 
 from tomewise.evaluate.shared_desk import HERE, BudgetedAtDesk, Desk, DeskCalls, Message
 from tomewise.evaluate.usages import sum_usages
 from tomewise.language.budget import Budget
-from tomewise.language.cached import CallCache
+from tomewise.language.cached import CallCache, prove_room
 from tomewise.language.failures import StopAtFailures
 from tomewise.language.prompts import Prompts
-from tomewise.run import meter
+from tomewise.run import change_run, meter
 from tomewise.systems.registry import Variant
 from tomewise.tome.open_store import open_store
 from tomewise.types import Document, Progress
@@ -68,8 +68,11 @@ async def run(
         now = datetime.now(UTC).isoformat(timespec="seconds")
         write_about(folder, describe_experiment(experiment, read_earlier_systems(folder), now))
         groups = _plan_groups(paid_once, journal, retry_failed)
+        if unasked := sum(task.row is None or bool(task.judges) for group in groups for task in group.tasks):
+            await prove_room(calls, unasked)
         workers = GroupsOnWorkers(experiment, pool, desk, has_budget=bool(make_budget)) if pool else None
-        await _Run(paid_once, journal, out / "tomes", on_progress or (lambda _: None), workers).run_groups(groups)
+        with change_run(must_keep=True):
+            await _Run(paid_once, journal, out / "tomes", on_progress or (lambda _: None), workers).run_groups(groups)
     return _select_results(experiment, folder)
 
 

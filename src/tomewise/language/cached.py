@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-import warnings
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from hashlib import sha256
+from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from pydantic import BaseModel, ValidationError
 
-from tomewise.errors import BadReply, Locked, ModelError
+from tomewise.errors import BadReply, BudgetExceeded, ModelError, ModelUnavailable, StoreError
 from tomewise.language.forwarding import Forwarding
 from tomewise.language.prompts import Prompts, render_once
 from tomewise.language.reply import write_schema
 from tomewise.language.together import Batch
 from tomewise.language.usage import count_replies
-from tomewise.run import current_run
+from tomewise.run import current_run, warn_unkept
 from tomewise.types import LanguageModel
 
 if TYPE_CHECKING:
     from tomewise.types import In, Out, Role
+
+_ROOM_KEY = "0" * 64  # of no ask
+_ROOM = 1024  # bytes for each reply
+_LEAST_REPLIES, _MOST_REPLIES = 64, 4_096  # for which room is proven
 
 _RunningAsk: TypeAlias = tuple[asyncio.AbstractEventLoop, str, str]  # the event loop, the key, the mark `since`
 
@@ -38,8 +45,22 @@ class CallCache(Protocol):
     async def drop(self, key: str) -> None: ...
 
 
+async def prove_room(calls: CallCache, count: int) -> None:
+    """Prove that about so many replies can be kept, by keeping as many bytes for a moment. Raises StoreError."""
+    size = _ROOM * min(max(count, _LEAST_REPLIES), _MOST_REPLIES)
+    try:
+        # Random, so that no database makes it smaller.
+        await calls.keep(_ROOM_KEY, role="", model="", reply=json.dumps(token_urlsafe(size * 3 // 4)))
+    finally:
+        with suppress(StoreError):
+            await calls.drop(_ROOM_KEY)
+
+
 class Cached(Forwarding):
     """Asks the model only if the cache does not hold the reply. Equal asks that run at the same time share one call.
+
+    They share its reply, or the error that is about the reply. What ends one run, such as its budget, ends no other:
+    then the next of them asks the model itself.
 
     The key covers the role, its prompt as rendered by `prompts`, the name of the role's model, the input and the
     output's schema: if one of these changes, the model is asked again. Only outputs that fit their type and that the
@@ -49,8 +70,8 @@ class Cached(Forwarding):
     In a run with a `fresh_mark`, only replies cached with this mark are used. A new reply replaces the earlier one,
     which is dropped if the model fails.
 
-    A model that draws its replies at random (`Sampling`) is always asked. If another process is writing the store for
-    so long that a reply cannot be cached, the reply is used all the same, with a warning.
+    A model that draws its replies at random (`Sampling`) is always asked. A reply that cannot be cached is used all the
+    same, with a warning; in a run that `must_keep`, StoreError is raised.
     """
 
     def __init__(self, model: LanguageModel, prompts: Prompts, calls: CallCache) -> None:
@@ -86,16 +107,15 @@ class Cached(Forwarding):
         running_ask = (loop, key, current_run().fresh_mark)
         while (equal_ask := self._running.get(running_ask)) is not None:
             await asyncio.wait([equal_ask])
-            if not equal_ask.cancelled():  # if it was cancelled, this ask goes to the model itself
+            if not equal_ask.cancelled():  # if it was cancelled or its run ended, this ask goes to the model itself
                 output: Out = equal_ask.result()
                 return output.model_copy(deep=True)
         future = self._running[running_ask] = loop.create_future()
         try:
             output = await self._fetch(key, role, given)
-        except asyncio.CancelledError:
-            future.cancel()
+        except (ModelUnavailable, BudgetExceeded):
             raise
-        except Exception as error:
+        except ModelError as error:
             future.set_exception(error)
             future.exception()  # asyncio warns about an error that nobody reads; this line reads it
             raise
@@ -103,6 +123,7 @@ class Cached(Forwarding):
             future.set_result(output)
             return output
         finally:
+            future.cancel()  # does nothing where there is a result to share
             del self._running[running_ask]
 
     async def recall(self, role: Role[In, Out], given: In) -> Out | None:
@@ -116,8 +137,7 @@ class Cached(Forwarding):
 
     async def drop(self, role: Role[In, Out], given: In) -> None:
         """After an ask that failed with a `fresh_mark`: drop the earlier output, so that no later run uses it."""
-        if current_run().fresh_mark:
-            await self._calls.drop(self.make_key(role, given))
+        await self._drop(self.make_key(role, given))
 
     async def _fetch(self, key: str, role: Role[In, Out], given: In) -> Out:
         cached = await self._recall(key, role, given)
@@ -126,8 +146,7 @@ class Cached(Forwarding):
         try:
             output = role.accept(given, await self._ask_model(key, role, given))
         except ModelError:
-            if current_run().fresh_mark:
-                await self._calls.drop(key)
+            await self._drop(key)
             raise
         await self._keep(key, role, output)
         return output
@@ -156,7 +175,21 @@ class Cached(Forwarding):
 
     async def _keep(self, key: str, role: Role[In, Out], output: Out) -> None:
         reply, model = self._write(key, output), self.name_for(role)
-        try:
+        with _warn_or_raise():
             await self._calls.keep(key, role=role.name, model=model, reply=reply, since=current_run().fresh_mark)
-        except Locked as error:  # the reply is paid for, so it is worth more than its place in the cache
-            warnings.warn(f"a reply of the model was not kept: {error}", stacklevel=3)
+
+    async def _drop(self, key: str) -> None:
+        if current_run().fresh_mark:
+            with _warn_or_raise():
+                await self._calls.drop(key)
+
+
+@contextmanager
+def _warn_or_raise() -> Iterator[None]:
+    """Turn StoreError into a warning: the reply is worth more than its place. A run that `must_keep` gets the error."""
+    try:
+        yield
+    except StoreError as error:
+        if current_run().must_keep:
+            raise
+        warn_unkept(error)

@@ -12,6 +12,7 @@ from tomewise.concurrency import run_in_thread, run_side_by_side
 from tomewise.errors import BudgetExceeded, UsageError
 from tomewise.events import Waiting
 from tomewise.extras import require_extra
+from tomewise.language.cached import prove_room
 from tomewise.memory.build_records import count_replies, read_build, record_writes
 from tomewise.memory.step_reports import watch_steps
 from tomewise.run import change_run, continue_run, meter
@@ -36,10 +37,13 @@ async def build(
     A layer may state the `extra` of Tomewise that it needs; MissingDependency is raised before any layer begins.
     Raises the first error that stops a layer; layers that are finished stay built. After BudgetExceeded the other
     running layers still end by themselves, so that no reply that was paid for is lost. Failures of all layers count
-    together for KeepsFailing.
+    together for KeepsFailing. Raises StoreError before the first call where the replies could not be kept, and at the
+    first one that could not be.
     """
     order = _sort_layers(layers)
     _require_extras(layers)
+    if pending := await run_in_thread(_count_pending, layers, store):
+        await prove_room(store.calls, pending)
     providers = {layer.name: [below.name for below in _find_providers(layer, layers)] for layer in layers}
     tasks: dict[str, asyncio.Task[LayerReport | None]] = {}
     budget_errors: list[BudgetExceeded] = []
@@ -62,7 +66,7 @@ async def build(
         await run_in_thread(_record_writes, layer, store)
         return _join_reports(provided, built) if provided else built
 
-    with continue_run(), watch_steps(report), change_run(on_wait=partial(_report_wait, report)):
+    with continue_run(), watch_steps(report), change_run(on_wait=partial(_report_wait, report), must_keep=True):
         async with run_side_by_side() as group:
             for layer in order.values():
                 tasks[layer.name] = group.create_task(build_one(layer))
@@ -94,6 +98,12 @@ def find_changes(layer: Layer, store: Store, layers: Sequence[Layer] = ()) -> Ch
     """
     below = _find_node_layers(layer, layers, store.notes(BUILDS))
     return Change(added=tuple(store.find_pending_keys(layer.name, below)), removed=store.find_removed_ids(layer.name))
+
+
+def _count_pending(layers: Sequence[Layer], store: Store) -> int:
+    """How many nodes were added or removed that a layer has yet to process."""
+    changes = [find_changes(layer, store, layers) for layer in layers]
+    return sum(len(change.added) + len(change.removed) for change in changes)
 
 
 @dataclass(frozen=True, slots=True)

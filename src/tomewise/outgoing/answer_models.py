@@ -187,6 +187,7 @@ class Answer(Outgoing):
     usage: Usage
     session: FromSession | None = None
     lagging: Lagging | None = Field(None, description="What the memory has yet to take in; null if it is up to date.")
+    kept: bool = Field(True, description="False if replies, trace or session could not be written: a full disk.")
 
     answer = repeat("text")
 

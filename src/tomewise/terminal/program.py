@@ -10,6 +10,7 @@ import threading
 import traceback
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import typer
@@ -86,7 +87,8 @@ def main() -> NoReturn:
         code = code or 1
     except OSError as error:
         code = _report_error(error, f"standard output cannot be written: {error.strerror}", code or 1, False)
-    sys.stderr.flush()
+    with suppress(OSError):
+        sys.stderr.flush()
     os._exit(code)  # threads of a library may still be computing: do not wait for them
 
 

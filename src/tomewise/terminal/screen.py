@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import textwrap
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import typer
@@ -37,12 +38,16 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def print_message(line: str) -> None:
-    """Print one line of plain text on standard error, cleaned; on a terminal it is wrapped between words."""
+    """Print one line of plain text on standard error, cleaned; on a terminal it is wrapped between words.
+
+    Where nobody can read it, as in a log on a full disk, the work goes on.
+    """
     line = clean(line)
     if sys.stderr.isatty():
         columns = os.get_terminal_size(sys.stderr.fileno()).columns or _USUAL
         line = textwrap.fill(line, columns, break_long_words=False, break_on_hyphens=False)
-    print(line, file=sys.stderr, flush=True)
+    with suppress(OSError):
+        print(line, file=sys.stderr, flush=True)
 
 
 def print_model(model: Outgoing) -> None:

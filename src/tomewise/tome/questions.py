@@ -14,7 +14,7 @@ from tomewise.events import Rephrased, shorten
 from tomewise.language.roles import REPHRASE, RephraseIn, RephraseOut, TurnShown
 from tomewise.loops.answer_parts import answer_whole
 from tomewise.loops.steps import Skipped
-from tomewise.run import open_run
+from tomewise.run import continue_run, current_run, open_run
 from tomewise.systems.answer import OnEvent, answer_question
 from tomewise.systems.kit import Kit, System, find_recall
 from tomewise.systems.registry import Choice, Variant
@@ -82,7 +82,13 @@ class Questions:
             evidence = await asyncio.to_thread(add_metadata, answer.evidence, self.kit.store)
             origin: dict[str, Any] = {"system": name, "model": self.kit.model.name, "usage": used.usage()}
             answer = replace(answer, events=events, evidence=evidence, **origin)
-        return replace(answer, trace=await asyncio.to_thread(self.traces.save, question, answer))
+            return await self.trace(question, answer)
+
+    async def trace(self, question: Question, answer: Answer) -> Answer:
+        """The answer with the number of its trace, which is kept, and with whether all of it could be kept."""
+        number = await asyncio.to_thread(self.traces.save, question, answer)
+        outcomes = current_run().outcomes
+        return replace(answer, trace=number, kept=outcomes is None or not outcomes.is_unkept)
 
     async def search(self, question: Question, system: Named, limit: int) -> list[Evidence]:
         """The evidence that the retriever of a system finds, best first. Raises NotBuilt, UsageError."""
@@ -90,7 +96,8 @@ class Questions:
         # Before anybody builds layers for a system that cannot.
         recall = find_recall(name, self.systems.wire(choice).system)
         await self.systems.prepare(choice, strict=question.strict)
-        found = await recall.retriever.retrieve(question.text, limit, within=question.within)
+        with continue_run():
+            found = await recall.retriever.retrieve(question.text, limit, within=question.within)
         return list(await asyncio.to_thread(add_metadata, found, self.kit.store))
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Unpack
 
-from tomewise.errors import UsageError
+from tomewise.errors import StoreError, UsageError
 from tomewise.events import AnsweredFromNotes, Attempted, Resumed, SessionUsed
 from tomewise.loops.extracts import EXTRACTS
-from tomewise.run import open_run
+from tomewise.run import open_run, warn_unkept
 from tomewise.store.records import SESSIONS
 from tomewise.store.rights import hold_session
 from tomewise.systems.answer import OnEvent
@@ -95,7 +95,7 @@ class Session:
             }
             answer = replace(answer, evidence=evidence, **origin)
             await asyncio.to_thread(_save, after, self.store)
-        return replace(answer, trace=await asyncio.to_thread(self._questions.traces.save, question, answer))
+            return await self._questions.trace(question, answer)
 
     ask = plain(aask)
 
@@ -207,5 +207,9 @@ class _Known:
 
 
 def _save(record: SessionRecord, store: Store) -> None:
-    with store.write() as change:
-        change.put_note(SESSIONS, record.name, record.as_row())
+    """Store what the question left; with a warning, the session stays as it was."""
+    try:
+        with store.write() as change:
+            change.put_note(SESSIONS, record.name, record.as_row())
+    except StoreError as error:
+        warn_unkept(error)

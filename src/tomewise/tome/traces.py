@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
@@ -17,6 +16,7 @@ from tomewise.errors import StoreError, UnknownName
 from tomewise.events import restore_event
 from tomewise.outgoing import answer_models
 from tomewise.outgoing.form import Naming
+from tomewise.run import warn_unkept
 from tomewise.tome.damaged import skip_damaged
 from tomewise.types import Answer, Question
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tomewise.store.contract import Store
 
 
-_KEPT = {*answer_models.Answer.model_fields, "events"}
+_KEPT = {*answer_models.Answer.model_fields, "events"} - {"kept"}
 _ASKED = ("options", "instructions", "force", "strict")  # what is kept of a question beside its text and its scope
 
 
@@ -102,9 +102,8 @@ class Traces:
         try:
             with self._lock:
                 return self._store.save_trace(asked=asked, question=question.text, record=record)
-        except StoreError as error:  # another process is writing, or the file is read-only
-            # Return the answer anyway: it is worth more than its trace.
-            warnings.warn(f"the trace of this answer was not kept: {error}", stacklevel=2)
+        except StoreError as error:
+            warn_unkept(error)
             return None
 
     def list_latest(self, limit: int | None, before: int | None, matching: str = "") -> list[Trace]:

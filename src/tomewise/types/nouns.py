@@ -461,6 +461,8 @@ class Answer:
     """What the memory that answered had yet to take in; None if it was up to date."""
     trace: int | None = field(default=None, compare=False)
     """The number of its trace, if the tome keeps one."""
+    kept: bool = field(default=True, compare=False)
+    """False if a reply, the trace or the turn of the session could not be written, such as on a full disk."""
 
     def __repr__(self) -> str:
         counts = {"citations": len(self.citations), "evidence": len(self.evidence), "events": len(self.events)}

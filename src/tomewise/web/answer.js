@@ -31,6 +31,7 @@ export function AnswerView({ answer, tome }) {
       ? html`<p class="answer-text">The documents do not hold the answer.</p>`
       : html`<div class="answer-text prose" dir="auto">${answer.choice ? html`<b class="choice">${answer.choice}</b> ` : null}<${Markdown} text=${answer.text} tail=${references} /></div>`}
     <${Lagging} lagging=${answer.lagging} tome=${tome} />
+    ${answer.kept === false ? html`<${Notice} kind="warn" title="Not kept.">The server could not write all of this answer down: its disk may be full.</${Notice}>` : null}
     ${answer.missing ? html`<p class="missing"><b>Missing:</b> <span dir="auto">${answer.missing}</span></p>` : null}
     ${citations.length ? html`<ol class="quotes">${citations.map((citation, place) => html`<li key=${place}>
       <${Quote} number=${place + 1} text=${citation.quote} href=${linkCitation(tome, answer, citation)} source=${describeSource(citation)} /></li>`)}</ol>` : null}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ import pytest
 from sqlalchemy import Connection
 from tests.patience import SOON
 
-from tomewise.errors import Locked
+from tomewise.errors import Locked, StoreError
 from tomewise.store.records import SETTINGS
 from tomewise.store.sql.call_cache import StoredCalls
 from tomewise.store.sql.sql_store import SqlStore
@@ -28,13 +29,14 @@ def read_replies(path: Path) -> dict[str, str]:
 
 
 class Gate:
-    """Transactions that wait for a signal, and then fail if `error` is set. `count` counts them."""
+    """Transactions that wait for a signal, and then fail if an error is set. `count` counts them."""
 
     def __init__(self, store: SqlStore) -> None:
         self.store = store
         self.passes = Event()
         self.begun = Event()
         self.error: Exception | None = None
+        self.errors: list[Exception] = []  # of the next transactions
         self.count = 0
 
     @contextmanager
@@ -42,8 +44,8 @@ class Gate:
         self.count += 1
         self.begun.set()
         assert self.passes.wait(SOON)
-        if self.error:
-            raise self.error
+        if self.error or self.errors:
+            raise self.error or self.errors.pop()
         with self.store._begin_write() as connection:
             yield connection
 
@@ -91,7 +93,9 @@ async def test_many_puts_from_many_loops(store: SqlStore) -> None:
     assert len(read_replies(store.path)) == 200
 
 
-async def test_an_error_reaches_all_waiting_callers_and_no_later_ones(calls: StoredCalls, gate: Gate) -> None:
+async def test_an_error_reaches_all_waiting_callers_and_their_replies_are_written_later(
+    calls: StoredCalls, gate: Gate
+) -> None:
     gate.error = Locked("busy")
     puts = [asyncio.create_task(calls.keep(str(n), role="r", model="m", reply="x")) for n in range(5)]
     await asyncio.to_thread(gate.begun.wait, SOON)
@@ -99,9 +103,57 @@ async def test_an_error_reaches_all_waiting_callers_and_no_later_ones(calls: Sto
     results = await asyncio.gather(*puts, return_exceptions=True)
     assert [type(result) for result in results] == [Locked] * 5
     assert read_replies(gate.store.path) == {}
+    assert [await calls.get(str(n)) for n in range(5)] == ["x"] * 5
+    gate.error = None
+    await calls.drop("0")
+    await calls.keep("1", role="r", model="m", reply="new")
+    assert read_replies(gate.store.path) == {"1": "new", "2": "x", "3": "x", "4": "x"}
+
+
+async def test_a_commit_that_fails_is_tried_once_more(calls: StoredCalls, gate: Gate) -> None:
+    gate.passes.set()
+    gate.errors = [StoreError("the connection was lost")]
+    await calls.keep("k", role="r", model="m", reply="x")
+    assert read_replies(gate.store.path) == {"k": "x"}
+    gate.errors = [StoreError("the connection was lost")] * 2
+    with pytest.raises(StoreError):
+        await calls.keep("l", role="r", model="m", reply="x")
+    assert gate.count == 4
+    assert await calls.get("l") == "x"
+    gate.errors = [StoreError("a reply of before cannot be written")]
+    await calls.keep("m", role="r", model="m", reply="x")
+    assert read_replies(gate.store.path).keys() == {"k", "m"}
+    await calls.keep("n", role="r", model="m", reply="x")
+    assert read_replies(gate.store.path).keys() == {"k", "l", "m", "n"}
+
+
+async def test_a_caller_who_is_cancelled_leaves_no_error_that_nobody_reads(
+    calls: StoredCalls, gate: Gate, caplog: pytest.LogCaptureFixture
+) -> None:
+    gate.error = StoreError("full")
+    puts = [asyncio.create_task(calls.keep(str(n), role="r", model="m", reply="x")) for n in range(3)]
+    await asyncio.to_thread(gate.begun.wait, SOON)
+    for put in puts:
+        put.cancel()
+    gate.passes.set()
+    results = await asyncio.gather(*puts, return_exceptions=True)
+    assert [type(result) for result in results] == [asyncio.CancelledError] * 3
+    del puts, put
+    gc.collect()
+    assert not caplog.records
+
+
+async def test_few_replies_wait_in_memory(calls: StoredCalls, gate: Gate) -> None:
+    gate.passes.set()
+    gate.error = Locked("busy")
+    for start in (0, 800):
+        puts = [calls.keep(str(start + n), role="r", model="m", reply="x") for n in range(800)]
+        await asyncio.gather(*puts, return_exceptions=True)
+    assert await calls.get("0") is None
+    assert await calls.get("1599") == "x"
     gate.error = None
     await calls.keep("later", role="r", model="m", reply="x")
-    assert list(read_replies(gate.store.path)) == ["later"]
+    assert 800 <= len(read_replies(gate.store.path)) < 1600
 
 
 async def test_a_caller_who_is_cancelled_loses_no_reply(calls: StoredCalls, gate: Gate) -> None:

@@ -7,11 +7,12 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from sqlalchemy import Connection, bindparam, delete, func, select
 
+from tomewise.concurrency import wait_through
+from tomewise.errors import Locked, StoreError
 from tomewise.store.sql.row_values import Misfit
 from tomewise.store.sql.schema import calls
 
@@ -19,34 +20,37 @@ if TYPE_CHECKING:
     from tomewise.store.sql.dialects import Dialect
 
 _ENOUGH = 8  # replies needed for a mean
+_MOST_UNWRITTEN = 1_000  # replies that wait in memory for room on the disk
 _REPLY = select(calls.c.reply).where(calls.c.key == bindparam("wanted"))
 _REPLY_SINCE = _REPLY.where(calls.c.since == bindparam("mark"))
 Begin = Callable[[], AbstractContextManager[Connection]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Batch:
-    rows: list[dict[str, str]]
-    written: Future[None]
+_Rows: TypeAlias = dict[str, dict[str, str]]  # by key
 
 
 class StoredCalls:
     """Replies by key. `keep` returns once the reply is durable.
 
     The next transaction commits together all replies that arrive while one transaction runs. With many calls in flight,
-    they share one commit and one flush of the disk. Without `write` the store may only be read, and keeps nothing new.
+    they share one commit and one flush of the disk. The last replies that could not be written stay in memory: they are
+    found there, and the next commit writes them. Without `write` the store may only be read, and keeps nothing new.
     """
 
     def __init__(self, dialect: Dialect, read: Begin, write: Begin | None) -> None:
         self._dialect = dialect
         self._read = read
         self._write = write
-        self._guard = threading.Lock()
-        self._open: _Batch | None = None  # the batch that still takes replies
+        self._guard = threading.Lock()  # of these three
+        self._open: Future[None] | None = None  # the commit that still takes replies
+        self._batch: _Rows = {}  # what it has taken
+        self._unwritten: _Rows = {}  # what no commit could write
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tomewise-calls")
 
     async def get(self, key: str, *, since: str = "") -> str | None:
         """The reply, or None; with `since`, only a reply that was stored under this mark."""
+        with self._guard:
+            row = self._unwritten.get(key)
+        if row is not None:
+            return row["reply"] if since in ("", row["since"]) else None
         with self._read() as connection:
             try:
                 found = list(self._dialect.fetch(connection, _REPLY_SINCE if since else _REPLY, wanted=key, mark=since))
@@ -55,26 +59,28 @@ class StoredCalls:
         return found[0][0] if found else None
 
     async def keep(self, key: str, *, role: str, model: str, reply: str, since: str = "") -> None:
-        """Store a reply; it replaces an earlier reply of this key.
+        """Store a reply; it replaces an earlier reply of this key. Raises StoreError if it is in memory alone.
 
         If the caller is cancelled, CancelledError is raised only after the reply is written.
         """
         if self._write is None:
             return
         with self._guard:
+            self._batch[key] = {"key": key, "role": role, "model": model, "reply": reply, "since": since}
             if self._open is None:
-                self._open = _Batch([], self._writer.submit(self._commit, self._write))
-            self._open.rows.append({"key": key, "role": role, "model": model, "reply": reply, "since": since})
-            written = asyncio.wrap_future(self._open.written)
+                self._open = self._writer.submit(self._commit, self._write)
+            written = asyncio.wrap_future(self._open)
         try:
             await asyncio.shield(written)
         except asyncio.CancelledError:
-            await asyncio.wait([written])  # the next caller finds the reply
+            await wait_through(written)  # the next caller finds the reply
             raise
 
     async def drop(self, key: str) -> None:
         """Delete a reply."""
         if self._write is not None:
+            with self._guard:
+                self._unwritten.pop(key, None)
             await asyncio.to_thread(self._delete, key, self._write)
 
     def _delete(self, key: str, write: Begin) -> None:
@@ -93,17 +99,41 @@ class StoredCalls:
         self._writer.shutdown()
 
     def _commit(self, write: Begin) -> None:
-        rows = None
-        try:
-            with write() as connection:
-                rows = self._close_batch()  # only now, to include replies that arrived while this waited for its turn
-                self._dialect.upsert(connection, calls, rows)
-        finally:
-            if rows is None:
-                self._close_batch()  # callers of this batch get the error; later callers start a new batch
-
-    def _close_batch(self) -> list[dict[str, str]]:
+        """Write the batch, and what was not written before; the batch alone once more if that fails."""
+        rows: _Rows = {}
         with self._guard:
-            batch, self._open = self._open, None
-        assert batch is not None
-        return batch.rows
+            earlier = dict(self._unwritten)
+        try:
+            try:
+                self._write_rows(write, rows, earlier)
+            except Locked:  # it has waited
+                raise
+            except StoreError:  # the connection may have been lost, or one of the earlier replies be the reason
+                self._write_rows(write, rows, {})
+        except BaseException as error:
+            self._take_batch(rows)  # callers of this batch get the error; later callers start a new batch
+            if isinstance(error, StoreError):
+                self._remember(rows)
+            raise
+
+    def _write_rows(self, write: Begin, rows: _Rows, earlier: _Rows) -> None:
+        with write() as connection:
+            self._take_batch(rows)  # only now, to include replies that arrived while this waited for its turn
+            written = earlier | rows
+            self._dialect.upsert(connection, calls, list(written.values()))
+        with self._guard:
+            for key in written:
+                self._unwritten.pop(key, None)
+
+    def _take_batch(self, rows: _Rows) -> None:
+        """End the batch and fill `rows` with it, unless they hold it already."""
+        if not rows:
+            with self._guard:
+                rows.update(self._batch)
+                self._open, self._batch = None, {}
+
+    def _remember(self, rows: _Rows) -> None:
+        with self._guard:
+            self._unwritten |= rows
+            for key in list(self._unwritten)[:-_MOST_UNWRITTEN]:
+                del self._unwritten[key]

@@ -57,14 +57,31 @@ def connect(path: Path, *, create: bool, read_only: bool = False) -> Engine:
             raise StoreError(f"{path} is a link to where no tome is, and no tome is made through a link: delete it")
     else:
         _check_header(path)
-    engine = _make_engine(path)
+    read_only = read_only or is_read_only(path)
+    try:
+        return _open(path, create=create, read_only=read_only)
+    except StoreError as error:
+        if not _lacks_room_beside(error):
+            raise
+    return _open(path, create=create, read_only=read_only, alone=True)
+
+
+def _open(path: Path, *, create: bool, read_only: bool, alone: bool = False) -> Engine:
+    engine = _make_engine(path, alone=alone)
     try:
         with translate_errors(path):
-            _prepare(engine, path, create=create, read_only=read_only or is_read_only(path))
+            _prepare(engine, path, create=create, read_only=read_only)
     except BaseException:
         engine.dispose()
         raise
     return engine
+
+
+def _lacks_room_beside(error: StoreError) -> bool:
+    """Whether the disk is too full for the small file by which the programs that have a tome open agree."""
+    cause = error.__cause__.orig if isinstance(error.__cause__, DBAPIError) else error.__cause__
+    name = getattr(cause, "sqlite_errorname", "")
+    return os.name == "posix" and name in ("SQLITE_IOERR_SHMOPEN", "SQLITE_IOERR_SHMSIZE")
 
 
 @contextmanager
@@ -240,10 +257,15 @@ def is_read_only(path: Path) -> bool:
     return path.exists() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
 
 
-def _make_address(path: Path) -> URL:
-    """The address for SQLite. If no log can be written beside the file, it is opened as a file that never changes."""
+def _make_address(path: Path, *, alone: bool) -> URL:
+    """The address for SQLite. If no log can be written beside the file, it is opened as a file that never changes.
+
+    With `alone`, this process agrees with no other one, and they cannot open the file meanwhile.
+    """
     if not is_read_only(path):
-        return URL.create("sqlite+pysqlite", database=str(path))
+        query = {"vfs": "unix-excl", "uri": "true"} if alone else {}
+        database = f"file:{quote_address(str(path))}" if alone else str(path)
+        return URL.create("sqlite+pysqlite", database=database, query=query)
     log = path.with_name(path.name + "-wal")
     changes = os.access(path.parent, os.W_OK) or (log.exists() and log.stat().st_size > 0)
     query = {"mode": "ro", "uri": "true"} | ({} if changes else {"immutable": "1"})
@@ -260,9 +282,9 @@ def harden(connection: sqlite3.Connection) -> None:
         connection.execute(f"PRAGMA {setting}")
 
 
-def _make_engine(path: Path) -> Engine:
+def _make_engine(path: Path, *, alone: bool = False) -> Engine:
     engine = create_engine(
-        _make_address(path),
+        _make_address(path, alone=alone),
         connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False},
         max_overflow=-1,  # each thread may have its own connection
     )
