@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Unpack
 
-from tomewise.errors import StoreError, UsageError
+from tomewise.errors import Locked, StoreError, UsageError
 from tomewise.events import AnsweredFromNotes, Attempted, Resumed, SessionUsed
 from tomewise.loops.extracts import EXTRACTS
 from tomewise.run import open_run, warn_unkept
@@ -22,7 +22,7 @@ from tomewise.tome.inputs import check_asking, make_question
 from tomewise.tome.questions import Questions, answer_from_memory, rephrase
 from tomewise.tome.scopes import Narrowing, find_scope, narrow
 from tomewise.tome.session_memory import forget_missing, open_memory
-from tomewise.tome.session_record import SessionRecord, check_name, find_session, make_turn
+from tomewise.tome.session_record import SessionRecord, check_name, find_session, make_turn, read_session
 from tomewise.tome.sync import LoopThread, plain
 from tomewise.types import Answer, FromSession, NodeId, Question, Scope
 from tomewise.working.lasting_memory import WorkingMemory
@@ -210,6 +210,10 @@ def _save(record: SessionRecord, store: Store) -> None:
     """Store what the question left; with a warning, the session stays as it was."""
     try:
         with store.write() as change:
+            # Behind a pooler nobody can hold a session from one transaction to the next.
+            row = change.note(SESSIONS, record.name)
+            if (read_session(record.name, row).count if row else 0) != record.count - 1:
+                raise Locked(f"the session {record.name!r} answered another question meanwhile: ask again")
             change.put_note(SESSIONS, record.name, record.as_row())
     except StoreError as error:
         warn_unkept(error)

@@ -156,3 +156,21 @@ def test_a_read_that_lost_its_connection_is_tried_once_more(database: str, monke
         store.documents()
     assert len(store.documents()) == 2
     store.close()
+
+
+def test_a_session_that_answered_elsewhere_meanwhile_keeps_that_turn(narrow: str, database: str) -> None:
+    with (
+        Tome.open(f"{narrow}#tome", embedder="hash") as pooled,
+        Tome.open(f"{database}#tome", embedder="hash") as direct,
+    ):
+        pooled.add(Document(id="one", text="Ada kept the light. Ole mended nets."))
+        asked: list[str] = []
+
+        def ask_elsewhere(_: object) -> None:
+            if not asked:
+                asked.append(direct.session("talk").ask("Who mended nets?").text)
+
+        with pytest.warns(UserWarning, match="'talk' answered another question meanwhile"):
+            answer = pooled.session("talk").ask("Who kept the light?", on_event=ask_elsewhere)
+        assert answer.text
+        assert [turn.asked for turn in direct.session("talk").read().turns] == ["Who mended nets?"]

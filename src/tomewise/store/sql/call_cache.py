@@ -15,6 +15,7 @@ from tomewise.concurrency import wait_through
 from tomewise.errors import Locked, StoreError
 from tomewise.store.sql.row_values import Misfit
 from tomewise.store.sql.schema import calls
+from tomewise.store.sql.stored_notes import reads
 
 if TYPE_CHECKING:
     from tomewise.store.sql.dialects import Dialect
@@ -37,7 +38,7 @@ class StoredCalls:
 
     def __init__(self, dialect: Dialect, read: Begin, write: Begin | None) -> None:
         self._dialect = dialect
-        self._read = read
+        self.read = read
         self._write = write
         self._guard = threading.Lock()  # of these three
         self._open: Future[None] | None = None  # the commit that still takes replies
@@ -51,11 +52,14 @@ class StoredCalls:
             row = self._unwritten.get(key)
         if row is not None:
             return row["reply"] if since in ("", row["since"]) else None
-        with self._read() as connection:
-            try:
-                found = list(self._dialect.fetch(connection, _REPLY_SINCE if since else _REPLY, wanted=key, mark=since))
-            except Misfit:
-                return None  # damaged: the call is made again, and its reply replaces this one
+        return self._find(key, since)
+
+    @reads
+    def _find(self, connection: Connection, key: str, since: str) -> str | None:
+        try:
+            found = list(self._dialect.fetch(connection, _REPLY_SINCE if since else _REPLY, wanted=key, mark=since))
+        except Misfit:
+            return None  # damaged: the call is made again, and its reply replaces this one
         return found[0][0] if found else None
 
     async def keep(self, key: str, *, role: str, model: str, reply: str, since: str = "") -> None:
@@ -87,11 +91,11 @@ class StoredCalls:
         with write() as connection:
             connection.execute(delete(calls).where(calls.c.key == key))
 
-    def mean_reply_bytes(self, role: str, model: str) -> float | None:
+    @reads
+    def mean_reply_bytes(self, connection: Connection, role: str, model: str) -> float | None:
         """The mean length of the model's replies in a role, or None while there are too few replies."""
         query = select(func.count(), func.avg(self._dialect.count_bytes(calls.c.reply)))
-        with self._read() as connection:
-            count, mean = connection.execute(query.where(calls.c.role == role, calls.c.model == model)).one()
+        count, mean = connection.execute(query.where(calls.c.role == role, calls.c.model == model)).one()
         return float(mean) if count >= _ENOUGH else None
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from sqlalchemy import Connection, select
 
@@ -22,7 +22,14 @@ NOTES = {SETTINGS: meta, BUILDS: builds, SESSIONS: sessions}  # two columns each
 
 P = ParamSpec("P")
 T = TypeVar("T")
-S = TypeVar("S", bound="Reading")
+S = TypeVar("S", bound="Readable")
+
+
+class Readable(Protocol):
+    """What can begin to read."""
+
+    @property
+    def read(self) -> Callable[[], AbstractContextManager[Connection]]: ...
 
 
 class Reading(ABC):
