@@ -172,8 +172,7 @@ class Change:
     `added` are the store's keys of the nodes that the layer has not processed yet, in document order, including those
     that failed last time. `removed` are the ids, sorted, of the nodes that the layer had taken in and that were removed
     since; the store has already removed what was made from them, also from this layer, as far as its lifetime says.
-    A node that was removed and made again, or whose text was replaced, is in
-    both.
+    A node that was removed and made again, or whose text was replaced, is in both.
     """
 
     added: tuple[int, ...] = ()
