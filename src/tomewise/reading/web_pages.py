@@ -45,7 +45,9 @@ _NOTICE = re.compile(
     r"settings|warning|wall)|gdpr|consent|onetrust|cybotcookiebot\w*|skip[-_]?(?:link|to[-_]?content|nav))"
 )
 _COOKIES = re.compile(r"(?i)(?:^|[\s_-])cookies?(?:$|[\s_-])")  # a notice if it speaks of cookies too, and of no recipe
-_CONSENT = re.compile(r"(?im)^(?>.*?\bcookies?\b).*\b(?:accept|agree|consent|privacy|policy|use|uses|settings|preferences)\b")
+_CONSENT = re.compile(
+    r"(?im)^(?>.*?\bcookies?\b).*\b(?:accept|agree|consent|privacy|policy|use|uses|settings|preferences)\b"
+)
 _BANNER = re.compile(r"(?i)(?:^|[\s_-])banner(?:$|[\s_-])")
 # Names that may also mean text, such as the menu of a restaurant: they are navigation if they are mostly links.
 _LISTING = re.compile(

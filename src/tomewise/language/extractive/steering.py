@@ -74,9 +74,7 @@ _BOTH = re.compile(
     r"\b(?P<left>[A-Z][^?,]{1,80}?) (?:and|or) (?P<right>(?:the )?[A-Z\"“][^?,]{1,80}?)"
     r"(?=[?,]| (?:both|the same|share|have|were|are|born|from|in)\b|\Z)"
 )
-_OF = re.compile(
-    r"\bthe (?P<outer>[\w' ’-]{2,40}?) of (?P<inner>the [\w'’ -]{2,60}? of [^?,]{2,120})", re.IGNORECASE
-)
+_OF = re.compile(r"\bthe (?P<outer>[\w' ’-]{2,40}?) of (?P<inner>the [\w'’ -]{2,60}? of [^?,]{2,120})", re.IGNORECASE)
 _OWNER = re.compile(
     r"(?P<owner>(?:[A-Z][\w.-]{0,40} ){0,4}[A-Z][\w.-]{0,40})['’]s? (?P<thing>[\w-]+(?: (?:of|in) [\w-]+)?)"
 )
