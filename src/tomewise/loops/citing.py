@@ -27,8 +27,7 @@ _RUN = rf"(?:[^\S ]|[{INVISIBLE}{_DASHES}]|[ ](?={_BETWEEN})){_BETWEEN}*+"  # a 
 _OPENED = rf"(?:&lt;|[{OPENING}{re.escape(BRACKETS)}])[\s{INVISIBLE}]*+"
 _SPECIAL = re.compile(f"{_RUN}|{_OPENED}|&gt;|[{''.join(_QUOTES.values())}]")
 _ALONE = {variant: mark for mark, variants in _QUOTES.items() for variant in variants} | {"&gt;": ">"}
-# Of a run of blanks only the first may begin it: else each would look through the whole run.
-_LEFT_OUT = re.compile(r"(?<!\s)\s*+(?:\[\s*+(?:…|\.{3,}+)\s*+\]|…|\.{3,}+|(?:\. ){2,}\.)\s*+")
+_LEFT_OUT = re.compile(r"\[\s*+(?:…|\.{3,}+)\s*+\]|…|\.{3,}+|(?:\. ){2,}\.")
 _LEAST = 3  # characters: fewer are found anywhere
 _LONGER = 4  # times: `<` is shown as `&lt;`, and nothing as more
 
@@ -147,7 +146,7 @@ def _strip_ellipses(words: str) -> str:
     spans = [(0, 0), *(found.span() for found in _LEFT_OUT.finditer(words)), (len(words), len(words))]
     start = spans[1][1] if spans[1][0] == 0 else 0
     end = spans[-2][0] if spans[-2][1] == len(words) else len(words)
-    return words[start:end]
+    return words[start:end].strip()
 
 
 def _find_span(words: str, text: str) -> tuple[int, int] | None:
