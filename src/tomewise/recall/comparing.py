@@ -100,7 +100,7 @@ def _find_choices(question: str) -> list[_Span]:
     end = len((question[:-1] if question.endswith(("?", ".")) else question).rstrip())
     first = _BEFORE_CHOICES.search(question, question.rfind("?", 0, end) + 1, end)
     last = _OR.search(question, max(question.rfind(mark, 0, end) for mark in ",:?") + 1, end)
-    if first is None or last is None or last.end() == end:
+    if first is None or last is None:
         return []
     things = [(last.end(), end)]
     # From the last back to the one that asks.

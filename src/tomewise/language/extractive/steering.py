@@ -65,6 +65,7 @@ _QUERY_WORDS = 8  # words of a remark about missing evidence that go into a quer
 _READ = 4_000
 _BRIDGE_LINES = 3  # lines in which a name is looked for that leads on
 
+# Questions are read on one line, with single blanks (`flatten`).
 _RELATIVE = re.compile(
     r"\b(?P<head>(?:the|an?|that) (?:[\w'’-]+ ){1,4}?)"
     r"(?P<link>who|that|which|where|whose|in which|on which) (?P<clause>[^?,]{8,})",
