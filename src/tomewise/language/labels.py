@@ -17,7 +17,7 @@ _BETWEEN = r"(?:\s*(?:[&+/–-]|[^\W\d_]{1,3}\b))?"  # nothing, a sign, or a sho
 # No label is read again in another way (`?>`), which would take forever on a long list that ends in words.
 # Words may stand before ("evidence E1"), and after a colon, bracket or dash what the label stands for ("M1: Xodar").
 _LIST = re.compile(rf"(?:[^\W\d_]{{2,}}[\s.:_-]+){{0,2}}((?>{_ONE})(?>{_BETWEEN}{_ONE})*)\.?(?=$|: | \(| [–-] )")
-_LABEL = re.compile(r"\s*(to\b|[–-])?[\W_]*?(?:(?<![^\W\d_])([^\W\d_])[\s_-]?)?(\d+)")
+_LABEL = re.compile(r"\s?(to\b|[–-])?[\W_]{0,12}?(?:(?<![^\W\d_])([^\W\d_])[\s_-]?)?(\d+)")
 _NUMBER = re.compile(r"([^\W\d_]?)(\d{1,8})")
 _LONGEST_RANGE = 20  # labels that "E3-E5" may stand for
 

@@ -27,9 +27,7 @@ _RUN = rf"(?:[^\S ]|[{INVISIBLE}{_DASHES}]|[ ](?={_BETWEEN})){_BETWEEN}*+"  # a 
 _OPENED = rf"(?:&lt;|[{OPENING}{re.escape(BRACKETS)}])[\s{INVISIBLE}]*+"
 _SPECIAL = re.compile(f"{_RUN}|{_OPENED}|&gt;|[{''.join(_QUOTES.values())}]")
 _ALONE = {variant: mark for mark, variants in _QUOTES.items() for variant in variants} | {"&gt;": ">"}
-_ELLIPSIS = r"\s*(?:\[\s*(?:…|\.{3,})\s*\]|…|\.{3,}|(?:\. ){2,}\.)\s*"
-_LEFT_OUT = re.compile(_ELLIPSIS)
-_AROUND = re.compile(rf"^{_ELLIPSIS}|{_ELLIPSIS}$")
+_LEFT_OUT = re.compile(r"\[\s*+(?:…|\.{3,}+)\s*+\]|…|\.{3,}+|(?:\. ){2,}\.")
 _LEAST = 3  # characters: fewer are found anywhere
 _LONGER = 4  # times: `<` is shown as `&lt;`, and nothing as more
 
@@ -137,11 +135,18 @@ def _find(quote: str, text: str) -> tuple[int, int] | None:
     Ellipses and quotation marks around it may be the model's own, so it is also looked for without them.
     """
     words = quote.strip()
-    bare = _AROUND.sub("", words)
+    bare = _strip_ellipses(words)
     for wanted in dict.fromkeys((words, bare, bare.strip("".join(_QUOTES.values())).strip())):
         if len(wanted) >= _LEAST and (span := _find_span(wanted, text)):
             return span
     return None
+
+
+def _strip_ellipses(words: str) -> str:
+    spans = [(0, 0), *(found.span() for found in _LEFT_OUT.finditer(words)), (len(words), len(words))]
+    start = spans[1][1] if spans[1][0] == 0 else 0
+    end = spans[-2][0] if spans[-2][1] == len(words) else len(words)
+    return words[start:end].strip()
 
 
 def _find_span(words: str, text: str) -> tuple[int, int] | None:

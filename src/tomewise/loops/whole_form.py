@@ -33,8 +33,9 @@ _FORMS = {
         "all, each": r"\b(?:list|name|enumerate|find|count|collect|mention|show|give|tell|identify|mark|highlight"
         r"|(?:what|which|who) (?:are|were))\b.{0,20}\b(?:all(?![ -]hands)|every|each|any)\b",
         "count": r"\bhow many (?:of (?:these|those|the|them|our|my|your)|different|separate|distinct|times|occasions"
-        r"|scenes|characters)\b|\bhow many\b.*\b(?:are there|appear|(?:is|are|were|was) (?:mentioned|named|described)"
-        r"|in (?:total|all)|altogether|across|throughout)\b|\btotal number\b",
+        r"|scenes|characters)\b|\A(?>.*?\bhow many\b).*\b(?:are there|appear"
+        r"|(?:is|are|were|was) (?:mentioned|named|described)|in (?:total|all)|altogether|across|throughout)\b"
+        r"|\btotal number\b",
         "most": r"\b(?:most|least) (?:often|frequent|common|times|prominent|sympathetic|cited|mentioned|discussed"
         r"|active|space|attention)|\b(?:speaks?|talks?|says?|appears?|comes? up|gets?|changes?|contributes?)"
         r" (?:the )?(?:most|least)\b",
@@ -42,22 +43,22 @@ _FORMS = {
         r"(?:are|were|do|did|have|come|came|apply|recur|get|remain|does|appear|of my|run|that|only|still)\b",
         "course": r"\b(?:throughout|over (?:time|the (?:years|course|months|weeks|decades|centuries|whole))"
         r"|in the course of|as the (?:\w+ )?\w+ (?:goes|moves|unfolds|progresses|develops)|by the end|across|evolution"
-        r"|from (?:the )?(?:first|beginning|start|opening|early|earliest)\b.*\b(?:to|until)"
-        r"|from (\w+) to (?:\1|the next)"
-        r"|between (?:the )?(?:first|earliest|beginning)\b.*\b(?:last|latest|end))\b",
+        r"|from (\w+) to (?:\1|the next))\b"
+        r"|\A(?>.*?\bfrom (?:the )?(?:first|beginning|start|opening|early|earliest)\b).*\b(?:to|until)\b"
+        r"|\A(?>.*?\bbetween (?:the )?(?:first|earliest|beginning)\b).*\b(?:last|latest|end)\b",
         "judgement": r"\b(?:biased?|one-sided|balanced|fair to|sympath\w+|reliable|trustworthy|convinc\w+|stance"
         r"|attitude|tone|mood|atmosphere|worr(?:y|ied)|strengths?|weakness(?:es)?|pros and cons|stands? for|symbol\w*"
         r"|motifs?|impression|portray\w*|paint\w*|perspective|contribution|genre|kind of (?:person|man|woman|book)"
         r"|relationship between)\b",
-        "produce": r"(?:\A|[.!?:;,]\s+|\b(?:please|you|to)\s+)\W*(?:summari[sz]e|sum (?:\w+ )?up|recap|outline|retell"
-        r"|analy[sz]e|trace|track|rank|group|sort|classify|tabulate|tally|compile|compare|contrast|turn|make|draw up"
-        r"|create|prepare|rewrite|list|go through|catch me up)\b"
+        "produce": r"(?:\A|[.!?:;,]\s|\b(?:please|you|to)\s)\W{0,20}(?:summari[sz]e|sum (?:\w+ )?up|recap|outline"
+        r"|retell|analy[sz]e|trace|track|rank|group|sort|classify|tabulate|tally|compile|compare|contrast|turn|make"
+        r"|draw up|create|prepare|rewrite|list|go through|catch me up)\b"
         r"|\b(?:summary|synopsis|overview|timeline|tl;?dr|nutshell|takeaways?)\b",
         "coherence": r"\b(?:contradict\w*|(?:in)?consisten\w+|loose ends?|gaps?|un(?:resolved|answered)|disagree\w*"
         r"|have in common|similarit\w+|differences? between|differ|agree on|still (?:open|not)|left (?:open|out)"
         r"|missing)\b",
-        "change": r"\b(?:how|does|did|has|have)\b.*\b(?:change[sd]?|evolve[sd]?|develop(?:s|ed)?|shift(?:s|ed)?"
-        r"|become)\b(?!\s+(?:the|a|an|my|your|it|his|her)\b)",
+        "change": r"\A(?>.*?\b(?:how|does|did|has|have)\b).*\b(?:change[sd]?|evolve[sd]?|develop(?:s|ed)?"
+        r"|shift(?:s|ed)?|become)\b(?!\s+(?:the|a|an|my|your|it|his|her)\b)",
         "ever, never": r"\A(?!\W*(?:why|when|where|what happens)\b).*\b(?:n?ever|not once|at any point|nobody)\b",
         "in other languages": r"\b(?:zusammenfass\w*|überblick|im laufe|insgesamt|wie oft|alle[nrs]? \w+|jede[rsmn]?"
         r"|themen|nie(?:mals)?|jemals|entwickelt|veränder\w+|widerspr\w+|r[ée]sum\w+|aperçu|au fil|tout au long"

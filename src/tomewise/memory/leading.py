@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _SENTENCES = 3  # of the passage before that are shown
 _CHARACTERS = 500  # that these may have together
 _SEPARATOR = " > "  # between the headings of a path
+_WORD = re.compile(r"\w")
 _HEADING = re.compile(r"^[ ]{0,3}#{1,6}[ \t]+(\S.*)$", re.MULTILINE)
 
 
@@ -48,9 +49,10 @@ def _find_lead(passage: Passage, previous: Passage | None, heading: str, before:
     if chapter[-1] in opening:
         return _SEPARATOR.join(heading for heading in chapter if heading not in opening)
     text = previous.text if previous else ""
-    found = list(_make_line_pattern(chapter[-1]).finditer(text))
+    lines = text.splitlines(keepends=True)
+    found = [number for number, line in enumerate(lines) if _is_heading(line, chapter[-1])]
     if found:
-        text = text[found[-1].end() :]
+        text = "".join(lines[found[-1] + 1 :])
     elif previous and previous.place.chapter != chapter:
         text = ""
     return _join_lead(_SEPARATOR.join(chapter), text)
@@ -60,15 +62,17 @@ def _read_opening(text: str, chapter: Sequence[str]) -> list[str]:
     """The headings of the path with which a text opens, before any other line."""
     opening: list[str] = []
     for line in filter(str.strip, text.splitlines()):
-        found = [heading for heading in chapter if _make_line_pattern(heading).fullmatch(line)]
+        found = [heading for heading in chapter if _is_heading(line, heading)]
         if not found:
             break
         opening += found
     return opening
 
 
-def _make_line_pattern(heading: str) -> re.Pattern[str]:
-    return re.compile(rf"^\W*{re.escape(heading)}\W*$", re.MULTILINE)
+def _is_heading(line: str, heading: str) -> bool:
+    """Whether a line has this heading and no other words."""
+    before, found, after = line.partition(heading)
+    return bool(found) and not _WORD.search(before + after)
 
 
 def _join_lead(heading: str, text: str) -> str:

@@ -20,29 +20,33 @@ def is_allowed(robots: bytes, agent: str, path: str) -> bool:
     path = _write_alike(path)
     fitting = [
         (len(pattern), allows)
-        for allows, pattern in groups.get(agent.lower(), groups.get("*", []))
+        for rules in groups.get(agent.lower(), groups.get("*", []))
+        for allows, pattern in rules
         if pattern and _fits(pattern, path)
     ]
     return max(fitting, default=(0, True))[1]
 
 
-def _read_groups(robots: bytes) -> dict[str, list[tuple[bool, str]]]:
-    """The rules by the agents that they are for: whether each allows, and its pattern."""
-    groups: dict[str, list[tuple[bool, str]]] = {}
-    agents: list[str] = []
+def _read_groups(robots: bytes) -> dict[str, list[list[tuple[bool, str]]]]:
+    """The groups of rules by the agents that they are for: whether each rule allows, and its pattern.
+
+    The agents of a group share its rules, since a stranger may write many of both.
+    """
+    groups: dict[str, list[list[tuple[bool, str]]]] = {}
+    rules: list[tuple[bool, str]] = []
     is_in_rules = False
     for line in robots.decode("utf-8-sig", "replace").splitlines():
         name, _, value = (part.strip() for part in line.partition("#")[0].partition(":"))
         name = name.lower()
         if name == "user-agent":
             if is_in_rules:
-                agents, is_in_rules = [], False
-            agents.append(value.partition("/")[0].strip().lower())
-            groups.setdefault(agents[-1], [])
+                rules, is_in_rules = [], False
+            known = groups.setdefault(value.partition("/")[0].strip().lower(), [])
+            if not known or known[-1] is not rules:
+                known.append(rules)
         elif name in ("allow", "disallow"):
             is_in_rules = True
-            for agent in dict.fromkeys(agents):
-                groups[agent].append((name == "allow", _write_alike(value)))
+            rules.append((name == "allow", _write_alike(value)))
     return groups
 
 

@@ -40,7 +40,7 @@ _SENTENCE_END = re.compile(
     rf"(?<![.!?…؟۔।॥])[.!?…؟۔।॥]++{_CLOSERS}(?<!\bMr\.)(?<!\bMrs\.)(?<!\bMs\.)(?<!\bDr\.)(?<!\bSt\.)(?<!\b[A-Z]\.)"
     rf"{_SPACE}++(?![a-z])"
     rf"|[。！？｡．]++{_CLOSERS}{_SPACE}*+"
-    r"|\n\s*+(?![a-z])"  # a new line that begins in lower case is a wrapped sentence
+    r"|\n[^\S\n]*+(?![a-z])"  # a new line that begins in lower case is a wrapped sentence
 )
 
 

@@ -25,7 +25,7 @@ _PROLOG = re.compile(r"\A\s*<\?xml[^>]*>")
 # which takes quadratic time.
 _PADDING = re.compile(r"(?<![ \t])[ \t]{1000,}")
 _BLANK_LINES = re.compile(r"\n[ \t]*\n\s*\n")
-_DECLARED = re.compile(rb"<(?:meta|\?xml)[^>]{0,200}(?:charset|encoding)\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
+_DECLARED = re.compile(rb"<(?:meta|\?xml)[^>]{0,200}(?:charset|encoding)\s*+=\s*+[\"']?\s*+([\w.:-]+)", re.IGNORECASE)
 
 # The names under which the head of a page states its authors and its date, the best first.
 _AUTHORS = ("author", "citation_author", "dc.creator", "dcterms.creator", "article:author")
@@ -46,7 +46,9 @@ _NOTICE = re.compile(
     r"settings|warning|wall)|gdpr|consent|onetrust|cybotcookiebot\w*|skip[-_]?(?:link|to[-_]?content|nav))"
 )
 _COOKIES = re.compile(r"(?i)(?:^|[\s_-])cookies?(?:$|[\s_-])")  # a notice if it speaks of cookies too, and of no recipe
-_CONSENT = re.compile(r"(?i)\bcookies?\b.*\b(?:accept|agree|consent|privacy|policy|use|uses|settings|preferences)\b")
+_CONSENT = re.compile(
+    r"(?im)^(?>.*?\bcookies?\b).*\b(?:accept|agree|consent|privacy|policy|use|uses|settings|preferences)\b"
+)
 _BANNER = re.compile(r"(?i)(?:^|[\s_-])banner(?:$|[\s_-])")
 # Names that may also mean text, such as the menu of a restaurant: they are navigation if they are mostly links.
 _LISTING = re.compile(

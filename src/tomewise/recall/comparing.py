@@ -12,7 +12,7 @@ from tomewise.language.extractive.names import find_mentions
 from tomewise.recall.ranking import take_turns
 from tomewise.types import Evidence, Retriever, Rewrite, Scope
 
-_JOINT = re.compile(r",?\s+(or|and|than|versus|vs\.?|before|after)\s+", re.IGNORECASE)
+_JOINT = re.compile(r",? (or|and|than|versus|vs\.?|before|after) ", re.IGNORECASE)  # blanks are folded before
 _COMPARING = re.compile(
     r"\Abetween\b|\b(?:both|same|in common|differ\w*|share[ds]?|either|compare\w*|alike|similar\w*)\b", re.IGNORECASE
 )
@@ -21,7 +21,9 @@ _YES_OR_NO = re.compile(
 )
 _ASKING = re.compile(r"\b(?:who|whom|whose|what|which|when|where|why|how)\b", re.IGNORECASE)
 _DESCRIBING = re.compile(r"(?:\b(?:the|a|an)\s+(?:[\w'’-]+\s+){0,5})?[\"“'‘(]?\Z", re.IGNORECASE)  # "the author of "
-_CHOICE = re.compile(r"[,:]\s+([^?]+?),?\s+or\s+([^,:?]+?)\s*[?.]?\s*\Z", re.IGNORECASE)
+_BEFORE_CHOICES = re.compile("[,:] ")
+_CHOICE = re.compile("[^,:]+")
+_OR = re.compile(" or ", re.IGNORECASE)
 _QUOTES = "\"“”'‘’"
 _MOST_WORDS = 12  # of a thing that is not a name
 _LONGEST = 1000  # characters of a question that is looked at: the time grows faster than the length
@@ -95,18 +97,20 @@ def _find_choices(question: str) -> list[_Span]:
 
     What asks for yes or no offers none: "In the end, did she stay or leave?".
     """
-    choice = _CHOICE.search(question)
-    if choice is None:
+    end = len((question[:-1] if question.endswith(("?", ".")) else question).rstrip())
+    first = _BEFORE_CHOICES.search(question, question.rfind("?", 0, end) + 1, end)
+    last = _OR.search(question, max(question.rfind(mark, 0, end) for mark in ",:?") + 1, end)
+    if first is None or last is None:
         return []
-    things = [choice.span(2)]
+    things = [(last.end(), end)]
     # From the last back to the one that asks.
-    for found in reversed(list(re.finditer(r"[^,:]+", question[choice.start(1) : choice.end(1)]))):
+    for found in reversed(list(_CHOICE.finditer(question, first.end(), last.start()))):
         text = found[0].strip()
         if _ASKING.search(text) or _YES_OR_NO.match(text) or len(text.split()) > _MOST_WORDS:
             break
-        start = choice.start(1) + found.start() + len(found[0]) - len(found[0].lstrip())
+        start = found.end() - len(found[0].lstrip())
         things.insert(0, (start, start + len(text)))
-    is_short = len(choice[2].split()) <= _MOST_WORDS
+    is_short = len(question[last.end() : end].split()) <= _MOST_WORDS
     return things if len(things) > 1 and is_short else []
 
 

@@ -39,8 +39,8 @@ _ASKING = re.compile(r"\b(?:who|whom|whose|what|which|when|where|why|how|did|doe
 # Words that join two things or compare them. Without any, a question has one part, however long.
 _JOINING = re.compile(
     r"\b(?:and|or|nor|both|either|neither|versus|vs|than|between|same|different|differ\w*|compar\w*|besides|also|plus"
-    r"|respectively|in common|as well as|other)\b|[&/;:]|\?.*\w",
-    re.IGNORECASE | re.DOTALL,
+    r"|respectively|in common|as well as|other)\b|[&/;:]|\?[^\w?]*+\w",
+    re.IGNORECASE,
 )
 _MOST_COMMAS = 1  # a list has more
 

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 Operator: TypeAlias = Literal["=", "!=", "<", "<=", ">", ">="]
 
-_CONDITION = re.compile(r"\s*([^=!<>]*[^=!<>\s])\s*(!=|<=|>=|==?|<|>)\s*(.*?)\s*", re.DOTALL)
+_CONDITION = re.compile(r"([^=!<>]+)(!=|<=|>=|==?|<|>)(.*)", re.DOTALL)
 _OPERATORS: Mapping[str, Operator] = {**{sign: sign for sign in get_args(Operator)}, "==": "="}
 _INTEGER = re.compile(r"[+-]?\d{1,300}", re.ASCII)
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,2})?", re.ASCII | re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d{1,2})?", re.ASCII | re.IGNORECASE)
 # What the methods that take a `Narrowing` take, for hints.
 _ARGUMENTS = (
     *("within", "documents", "where", "options", "instructions", "force", "strict", "fresh"),
@@ -102,11 +102,11 @@ def parse_condition(text: str) -> Condition:
     A value that looks like a number, `true` or `false` is one; in quotation marks it is a text.
     """
     parts = _CONDITION.fullmatch(text)
-    if parts is None:
+    field, operator, value = map(str.strip, parts.groups()) if parts else ("", "", "")
+    if not field:
         raise UsageError(
             f'cannot read the condition {text!a}: give a field, an operator and a value, such as "year>=1911"'
         )
-    field, operator, value = parts.groups()
     return Condition(field, _OPERATORS[operator], _parse_value(value))
 
 

@@ -19,7 +19,7 @@ from tomewise.language.fences import get_letter
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", punctuation)
 _CLOSED = frozenset({"yes", "no", "noanswer"})
-_LEADING_WORDS = r"(?:answer is|answer|option is)\s*:?\s*[\"'(*]*"
+_LEADING_WORDS = r"(?:answer is|answer|option is)\s*+:?\s*+[\"'(*]*+"
 
 
 def normalise(text: str) -> str:
@@ -92,10 +92,10 @@ def find_letter(reply: str, options: Sequence[str]) -> str | None:
     reply = reply.upper() if len(reply.strip(punctuation)) == 1 else reply
     return (
         _match_wording(reply, options)
-        or _match_letter(rf"[\"'(*\[]*{alone}", reply, anchored=True)
-        or _match_letter(rf"(?i:{_LEADING_WORDS}){alone}", reply)
+        or _get_letter(re.match(rf"[\"'(*\[]*{alone}", reply))
+        or _get_letter(re.search(rf"(?i:{_LEADING_WORDS}){alone}", reply))
         or _find_wording(reply, options)
-        or _match_letter(alone, reply)
+        or _get_letter(re.search(alone, reply))
     )
 
 
@@ -125,9 +125,8 @@ def _find_wording(reply: str, options: Sequence[str]) -> str | None:
     return letters[0] if len(letters) == 1 else None
 
 
-def _match_letter(pattern: str, reply: str, *, anchored: bool = False) -> str | None:
-    match = re.match(pattern, reply) if anchored else re.search(pattern, reply)
-    return match.group(1) if match else None
+def _get_letter(found: re.Match[str] | None) -> str | None:
+    return found[1] if found else None
 
 
 def class_f1(predicted: Sequence[str | None], gold: Sequence[str], label: str) -> float:

@@ -19,7 +19,7 @@ _WHOLE = re.compile(r"\b(?:whole|entire|overall)\b", re.IGNORECASE)
 # Marks of transcription and sounds of hesitation. Quotes keep them; answers are easier to read without them.
 _NOISE = re.compile(r"\{\w{1,20}\}|\b(?:uh|um|uhm|mm|hmm|er)\b ?,?|(?<=\s)(?=[,.?!;])", re.IGNORECASE)
 _STAMMER = re.compile(r"\b(\w+)(?: \1\b)+", re.IGNORECASE)
-_LEFT_OVER = re.compile(r"\s+(?=[,.?!;])|(?<=[,;])(?:\s*[,;])+|(?<=[:,])\s*,")
+_LEFT_OVER = re.compile(r"(?<!\s)\s++(?=[,.?!;])|(?<=[,;])(?:\s*+[,;])+|(?<=[:,])\s*+,")
 
 
 def is_transcript(ranked: Ranked) -> bool:

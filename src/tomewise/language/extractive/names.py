@@ -89,10 +89,12 @@ class _Reader:
 
     def _mention(self, run: list[_Word]) -> Mention | None:
         if _opens_sentence(self._text, run[0].start):
-            while run and self._is_mere_capital(run[0], alone=len(run) == 1):
-                run = run[1:]
-                while run and run[0].text in _JOINING:
-                    run = run[1:]
+            at = 0
+            while at < len(run) and self._is_mere_capital(run[at], alone=at == len(run) - 1):
+                at += 1
+                while at < len(run) and run[at].text in _JOINING:
+                    at += 1
+            run = run[at:]
         if not run or (len(run) == 1 and (run[0].plain in STOP or run[0].plain in NO_NAMES)):
             return None
         if len(run) == 1 and (run[0].plain in HONORIFICS or (run[0].text.isupper() and len(run[0].text) > 6)):

@@ -65,20 +65,19 @@ _QUERY_WORDS = 8  # words of a remark about missing evidence that go into a quer
 _READ = 4_000
 _BRIDGE_LINES = 3  # lines in which a name is looked for that leads on
 
+# Questions are read on one line, with single blanks (`flatten`).
 _RELATIVE = re.compile(
-    r"\b(?P<head>(?:the|an?|that)\s+(?:[\w'’-]+\s+){1,4}?)"
-    r"(?P<link>who|that|which|where|whose|in which|on which)\s+(?P<clause>[^?,]{8,})",
+    r"\b(?P<head>(?:the|an?|that) (?:[\w'’-]+ ){1,4}?)"
+    r"(?P<link>who|that|which|where|whose|in which|on which) (?P<clause>[^?,]{8,})",
     re.IGNORECASE,
 )
 _BOTH = re.compile(
-    r"\b(?P<left>[A-Z][^?,]{1,80}?)\s+(?:and|or)\s+(?P<right>(?:the\s+)?[A-Z\"“][^?,]{1,80}?)"
-    r"(?=[?,]|\s+(?:both|the same|share|have|were|are|born|from|in)\b|\Z)"
+    r"\b(?P<left>[A-Z][^?,]{1,80}?) (?:and|or) (?P<right>(?:the )?[A-Z\"“][^?,]{1,80}?)"
+    r"(?=[?,]| (?:both|the same|share|have|were|are|born|from|in)\b|\Z)"
 )
-_OF = re.compile(
-    r"\bthe\s+(?P<outer>[\w' ’-]{2,40}?)\s+of\s+(?P<inner>the\s+[\w'’ -]{2,60}?\s+of\s+[^?,]{2,120})", re.IGNORECASE
-)
+_OF = re.compile(r"\bthe (?P<outer>[\w' ’-]{2,40}?) of (?P<inner>the [\w'’ -]{2,60}? of [^?,]{2,120})", re.IGNORECASE)
 _OWNER = re.compile(
-    r"(?P<owner>(?:[A-Z][\w.-]*\s+){0,4}[A-Z][\w.-]*)['’]s?\s+(?P<thing>[\w-]+(?:\s+(?:of|in)\s+[\w-]+)?)"
+    r"(?P<owner>(?:[A-Z][\w.-]{0,40} ){0,4}[A-Z][\w.-]{0,40})['’]s? (?P<thing>[\w-]+(?: (?:of|in) [\w-]+)?)"
 )
 
 
