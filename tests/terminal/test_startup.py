@@ -27,6 +27,7 @@ HELP = {
 LOOK = HELP | {
     *("tomewise.store", "tomewise.outgoing", "tomewise.types", "tomewise.events", "tomewise.pictures", "tomewise.run"),
     *("tomewise.meter", "tomewise.beside", "tomewise.addresses", "tomewise.extras", "tomewise.notebook_display"),
+    "tomewise.concurrency",
     *("tomewise.tome.tome", "tomewise.tome.arguments", "tomewise.tome.damaged", "tomewise.tome.document_names"),
     *("tomewise.tome.embedder_address", "tomewise.tome.fixed_settings", "tomewise.tome.holdings"),
     *("tomewise.tome.inputs", "tomewise.tome.open_store", "tomewise.tome.scope_words", "tomewise.tome.session_record"),

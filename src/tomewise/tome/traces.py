@@ -186,8 +186,8 @@ def share_pieces(record: Record) -> None:
 
 
 def restore_events(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The events with their evidence."""
-    pieces = record["pieces"]
+    """The events with their evidence, also of records of earlier versions, which share no pieces."""
+    pieces = record.get("pieces", ())
     for event in record["events"]:
         fields = {name: value for name, value in event.items() if name != "shared"}
         if "shared" in event:
