@@ -13,7 +13,7 @@ import pytest
 
 from tomewise.errors import ReadingError, StoreError
 from tomewise.store.sql import database
-from tomewise.store.sql.schema import APPLICATION_ID, LATEST
+from tomewise.store.sql.schema import APPLICATION_ID, FORMAT
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.tome.open_store import copy_tome, delete_tome, export_all, move_tome
 from tomewise.tome.tome import Tome
@@ -102,7 +102,7 @@ VERBS: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("verb", VERBS)
 def test_no_verb_goes_around_the_check(path: Path, verb: str) -> None:
     run(path, STRANGE["check"])
-    with pytest.raises(StoreError, match="its table 'documents' is not one of a tome of format"):
+    with pytest.raises(StoreError, match="its table 'documents' is not one of a tome"):
         VERBS[verb](path)
     assert [file.name for file in path.parent.iterdir() if file.suffix == ".tome"] == [path.name]
 
@@ -144,8 +144,8 @@ def test_marks_alone_make_no_tome(here: Path, kind: str) -> None:
         if kind == "other format":
             file.execute("CREATE TABLE meta (key)")
         file.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        file.execute(f"PRAGMA user_version = {-1 if kind == 'other format' else LATEST}")
-    with pytest.raises(StoreError, match=r"bad\.tome is damaged"):
+        file.execute(f"PRAGMA user_version = {-1 if kind == 'other format' else FORMAT}")
+    with pytest.raises(StoreError, match=r"bad\.tome (is damaged|was written by an earlier)"):
         Tome.open(path)
 
 

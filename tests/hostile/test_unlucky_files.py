@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -59,12 +58,6 @@ def test_a_folder_that_may_only_be_read_answers_and_is_not_touched(read_only_tom
     assert command("show").code == 0
     assert "To set a model" in command("ask", "Who lit 2 lamps?").err  # and no word of a trace
     assert list_files(read_only_tome.parent) == before
-
-
-def test_a_tome_of_an_older_version_that_may_only_be_read_is_said_as_such(read_only_tome: Path) -> None:
-    shutil.copy(Path(__file__).parents[1] / "files" / "format-1.tome", read_only_tome)
-    with pytest.raises(StoreError, match="older Tomewise"):
-        Tome.open(read_only_tome)
 
 
 # ---------------------------------------------------------------- files cut and scribbled on

@@ -19,7 +19,7 @@ from tests.texts import prose
 
 from tomewise.errors import UnknownName
 from tomewise.store.rights import work_alone
-from tomewise.store.sql.schema import LATEST
+from tomewise.store.sql.schema import FORMAT
 from tomewise.tome.tome import Tome
 
 LOG = "The keeper, Ada Marsh, put out the light at nine. Nobody asked her why."
@@ -351,9 +351,9 @@ def test_a_folder_is_not_a_tome(command, log, here):
 
 def test_a_tome_from_a_newer_version(command, log_in_tome, here):
     with closing(sqlite3.connect(here / "memory.tome")) as file:
-        file.execute(f"PRAGMA user_version = {LATEST + 7}")
+        file.execute(f"PRAGMA user_version = {FORMAT + 7}")
     for words in (("ask", "Who?"), ("add", log_in_tome), ("show",)):
-        assert_one_line(command(*words), 4, "newer", str(LATEST + 7), "upgrade")
+        assert_one_line(command(*words), 4, "newer", str(FORMAT + 7), "upgrade")
 
 
 def test_a_damaged_tome(command, log_in_tome, here):

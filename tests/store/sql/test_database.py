@@ -6,6 +6,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from tomewise.errors import Locked, StoreError
 from tomewise.store.lookups import read_vectors
 from tomewise.store.rights import work_alone
 from tomewise.store.sql import database, schema
-from tomewise.store.sql.schema import APPLICATION_ID, LATEST, TABLES
+from tomewise.store.sql.schema import APPLICATION_ID, FORMAT, TABLES
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.types import Document
 
@@ -73,10 +74,10 @@ def test_other_databases_are_refused_and_left_alone(tmp_path: Path) -> None:
 
 def test_tomes_of_the_future_are_refused(tmp_path: Path) -> None:
     path = sqlite_file(
-        tmp_path / "new.tome", f"PRAGMA application_id = {APPLICATION_ID}", f"PRAGMA user_version = {LATEST + 1}"
+        tmp_path / "new.tome", f"PRAGMA application_id = {APPLICATION_ID}", f"PRAGMA user_version = {FORMAT + 1}"
     )
     message = open_and_fail(path)
-    assert f"format {LATEST + 1}" in message
+    assert f"format {FORMAT + 1}" in message
     assert "pip install -U" in message
 
 
@@ -148,9 +149,9 @@ def test_paths_may_hold_anything(tmp_path: Path) -> None:
     again.close()
 
 
-def test_migrations_from_blank_make_the_tables(store: SqlStore) -> None:
+def test_a_new_file_has_the_tables(store: SqlStore) -> None:
     with store.read() as connection:
-        assert connection.exec_driver_sql("PRAGMA user_version").scalar_one() == LATEST
+        assert connection.exec_driver_sql("PRAGMA user_version").scalar_one() == FORMAT
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar_one() == "wal"
         for name, table in TABLES.tables.items():
             columns = inspect(connection).get_columns(name)
@@ -160,11 +161,19 @@ def test_migrations_from_blank_make_the_tables(store: SqlStore) -> None:
             }
 
 
-def test_opening_runs_no_migration_to_know_the_statements_of_this_format(
+def test_opening_runs_no_statement_to_know_those_of_this_format(
     store: SqlStore, open_store: MakeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schema, "MIGRATIONS", ())
+    monkeypatch.setattr(schema, "_STATEMENTS", "")
     assert open_store("test.tome").documents() == store.documents() == []
+
+
+def test_a_tome_of_an_earlier_format_is_refused_with_the_remedy(store: SqlStore) -> None:
+    store.close()
+    with closing(sqlite3.connect(store.path)) as file:
+        file.execute(f"PRAGMA user_version = {FORMAT - 1}")
+    with pytest.raises(StoreError, match=r"by an earlier Tomewise \(format \d+, .*: add its documents to a new tome"):
+        SqlStore.open(store.path)
 
 
 def test_opening_changes_nothing(store: SqlStore, open_store: MakeStore) -> None:

@@ -21,7 +21,7 @@ from sqlalchemy.exc import DBAPIError
 
 from tomewise.errors import Locked, StoreError
 from tomewise.store.sql.row_values import LONGEST, RESTORE
-from tomewise.store.sql.schema import APPLICATION_ID, LATEST, find_strange_statement, migrate
+from tomewise.store.sql.schema import APPLICATION_ID, check_format, find_strange_statement, make_tables
 
 BUSY_SECONDS = 3.0
 _DRAFT = re.compile(r"\.[0-9a-f]{32}\.import(?:-wal|-shm|-journal)?")
@@ -38,11 +38,8 @@ _SAFE = "trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0", "secure
 _NAMES_FILE = bytes.fromhex("d9d505f920a163d7")  # the end of a rollback journal with the name of another file in it
 
 
-def connect(path: Path, *, create: bool, read_only: bool = False) -> Engine:
-    """Open the file as a tome; create or migrate it if needed. Raises Locked, and StoreError if it is not a tome.
-
-    With `read_only`, a tome of an older format is refused and not migrated.
-    """
+def connect(path: Path, *, create: bool) -> Engine:
+    """Open the file as a tome; create it if needed. Raises Locked, and StoreError if it is not a tome."""
     if path.is_dir():
         raise StoreError(f"{path} is a folder, not a tome: name a file, such as -m {path.name}.tome")
     _check_files(path)
@@ -57,20 +54,19 @@ def connect(path: Path, *, create: bool, read_only: bool = False) -> Engine:
             raise StoreError(f"{path} is a link to where no tome is, and no tome is made through a link: delete it")
     else:
         _check_header(path)
-    read_only = read_only or is_read_only(path)
     try:
-        return _open(path, create=create, read_only=read_only)
+        return _open(path, create=create)
     except StoreError as error:
         if not _lacks_room_beside(error):
             raise
-    return _open(path, create=create, read_only=read_only, alone=True)
+    return _open(path, create=create, alone=True)
 
 
-def _open(path: Path, *, create: bool, read_only: bool, alone: bool = False) -> Engine:
+def _open(path: Path, *, create: bool, alone: bool = False) -> Engine:
     engine = _make_engine(path, alone=alone)
     try:
         with translate_errors(path):
-            _prepare(engine, path, create=create, read_only=read_only)
+            _prepare(engine, path, create=create and not is_read_only(path))
     except BaseException:
         engine.dispose()
         raise
@@ -205,19 +201,15 @@ def _make_store_error(path: Path, cause: str) -> StoreError:
     return StoreError(f"{path} could not be read or written ({cause}): check the disk and the permissions")
 
 
-def _prepare(engine: Engine, path: Path, *, create: bool, read_only: bool) -> None:
+def _prepare(engine: Engine, path: Path, *, create: bool) -> None:
     with engine.connect() as connection:  # which checks what is in the file
-        version = read_version(connection)
-    if not version and not create:
+        if read_version(connection):
+            return
+    if not create:
         raise _make_no_tome_error(path)
-    if version < LATEST:
-        if read_only:
-            raise StoreError(
-                f"{path} was written by an older Tomewise (format {version}, this one has {LATEST}) and may only be "
-                "read: open it once where it can be written, to upgrade it"
-            )
-        with begin_write(engine, path) as connection:
-            migrate(connection)
+    with begin_write(engine, path) as connection:
+        if not read_version(connection):
+            make_tables(connection)
 
 
 def _check_content(connection: sqlite3.Connection, path: Path) -> None:
@@ -228,23 +220,16 @@ def _check_content(connection: sqlite3.Connection, path: Path) -> None:
     is_blank = not version and not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     if application != APPLICATION_ID and not is_blank:
         raise _make_no_tome_error(path)
-    refuse_newer(version, path)
-    problem = f"it is written in {encoding}" if encoding != "UTF-8" else find_strange_statement(connection, version)
+    if is_blank:
+        return
+    check_format(version, path)
+    problem = f"it is written in {encoding}" if encoding != "UTF-8" else find_strange_statement(connection)
     if problem:
         raise StoreError(f"{path} is damaged: {problem}; {RESTORE}")
 
 
 def _make_no_tome_error(path: Path) -> StoreError:
     return StoreError(f"{path} is an SQLite file but not a tome: name another file with -m")
-
-
-def refuse_newer(version: int, path: Path) -> None:
-    """Raise StoreError for a format that this version of Tomewise does not know."""
-    if version > LATEST:
-        raise StoreError(
-            f"{path} was written by a newer Tomewise (format {version}, this one reads up to {LATEST}): "
-            "upgrade with `pip install -U tomewise`"
-        )
 
 
 def read_version(connection: Connection) -> int:

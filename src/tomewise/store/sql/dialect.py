@@ -34,11 +34,10 @@ from tomewise.store.sql.database import (
     is_read_only,
     move_file,
     read_version,
-    refuse_newer,
     translate_errors,
 )
 from tomewise.store.sql.mirror import FILE_NAMES
-from tomewise.store.sql.schema import LATEST, TABLES, migrate
+from tomewise.store.sql.schema import TABLES, check_format, make_tables
 from tomewise.store.sql.sqlite_rows import SqliteRows
 
 _LOCKS = r"writer\.lock|session-[0-9a-f]{16}\.lock"
@@ -65,8 +64,8 @@ class SqliteDialect(SqliteRows):
 
     @classmethod
     def open(cls, path: Path, *, create: bool, read_only: bool) -> SqliteDialect:
-        """Open the file; create or migrate it if needed. Raises Locked, and StoreError if it is not a tome."""
-        return cls(path, connect(path, create=create, read_only=read_only))
+        """Open the file; create it if needed. Raises Locked, and StoreError if it is not a tome."""
+        return cls(path, connect(path, create=create and not read_only))
 
     @classmethod
     @contextmanager
@@ -138,7 +137,7 @@ class SqliteDialect(SqliteRows):
 
     def check(self, connection: Connection) -> None:
         """Raise StoreError if a newer Tomewise changed the file."""
-        refuse_newer(read_version(connection), self.path)
+        check_format(read_version(connection), self.path)
 
     def find_damage(self, connection: Connection) -> str:
         """What is damaged in the tables and the full-text index; empty if nothing is. This reads all of them."""
@@ -154,14 +153,9 @@ class SqliteDialect(SqliteRows):
         return find_damaged_row(connection, TABLES.tables.values())
 
     @staticmethod
-    def make_tables(connection: Connection, version: int = LATEST) -> None:
-        """Make the tables of this format, or bring them to it, inside a write transaction."""
-        migrate(connection, version)
-
-    @staticmethod
-    def list_columns(connection: Connection, table: str) -> set[str]:
-        """The columns that a table has now; none if it does not exist."""
-        return {row[1] for row in connection.exec_driver_sql(f'PRAGMA table_info("{table}")')}
+    def make_tables(connection: Connection) -> None:
+        """Make the tables in a new tome, inside a write transaction."""
+        make_tables(connection)
 
     @staticmethod
     def read_last_keys(connection: Connection) -> list[tuple[str, int]]:

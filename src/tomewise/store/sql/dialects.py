@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def open_dialect(address: Path | DatabaseAddress, *, create: bool, read_only: bool, exact_rows: int) -> Dialect:
-    """Open what is at an address; create or migrate it if needed. Raises StoreError, Locked, MissingDependency."""
+    """Open what is at an address; create it if needed. Raises StoreError, Locked, MissingDependency."""
     if isinstance(address, DatabaseAddress):
         return _import_postgres().open(address, create=create, read_only=read_only, exact_rows=exact_rows)
     return SqliteDialect.open(Path(address).absolute(), create=create, read_only=read_only)

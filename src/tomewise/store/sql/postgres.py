@@ -28,7 +28,7 @@ from tomewise.store.sql.postgres_arrays import Deltas, find_driver, record_step
 from tomewise.store.sql.postgres_rows import PostgresRows
 from tomewise.store.sql.postgres_server import Marks, Right
 from tomewise.store.sql.row_values import RESTORE, STREAMED, Misfit
-from tomewise.store.sql.schema import LATEST, TABLES, documents, nodes
+from tomewise.store.sql.schema import TABLES, documents, nodes
 from tomewise.store.sql.turn import find_turn, take_turn
 
 _LOCK = "files.lock"
@@ -233,7 +233,7 @@ class PostgresDialect(PostgresRows):
 
     def check(self, connection: Connection) -> None:
         """Raise StoreError if a newer Tomewise changed the tome."""
-        postgres_server.check_format(connection, self._place)
+        postgres_server.check_tables(connection, self._place)
 
     def find_damage(self, connection: Connection) -> str:
         """What is damaged in the tables; empty if nothing is. This reads all of them."""
@@ -250,20 +250,9 @@ class PostgresDialect(PostgresRows):
         return ""
 
     @staticmethod
-    def make_tables(connection: Connection, version: int = LATEST) -> None:
-        """Make the tables if there are none, inside a write transaction. Raises StoreError for an older format."""
-        if version != LATEST:
-            raise StoreError(
-                f"it has the format {version}, and a database takes {LATEST} alone: import it into a file, then use "
-                "`tome copy`"
-            )
-        if connection.exec_driver_sql("SELECT to_regclass('tomewise')").scalar() is None:
-            postgres_server.make_tables(connection)
-
-    @staticmethod
-    def list_columns(connection: Connection, table: str) -> set[str]:
-        """The columns that a table has."""
-        return set(TABLES.tables[table].c.keys())
+    def make_tables(connection: Connection) -> None:
+        """Make the tables in a new tome, inside a write transaction."""
+        postgres_server.make_tables(connection)
 
     @staticmethod
     def read_last_keys(connection: Connection) -> list[tuple[str, int]]:

@@ -21,7 +21,7 @@ from tomewise.errors import ConnectionLost, Locked, StoreError
 from tomewise.store.address import DatabaseAddress
 from tomewise.store.sql.postgres_arrays import ArrayDumper, find_driver
 from tomewise.store.sql.row_values import RESTORE
-from tomewise.store.sql.schema import LATEST
+from tomewise.store.sql.schema import FORMAT, check_format
 
 _CONNECT_SECONDS = 10
 _TRIALS = 20  # of a pooler
@@ -109,8 +109,6 @@ INSERT INTO last_keys VALUES ('documents', 0), ('edges', 0), ('nodes', 0), ('tra
 """
 _NAMES = tuple(re.findall(r"CREATE TABLE (\w+)", _TABLES))
 _APPENDED = "calls", "traces", "last_keys"  # beside any writer
-_FORMAT = 6  # of these tables, as `schema.MIGRATIONS` counts; a later one is reached by statements that are added here
-assert _FORMAT == LATEST, "tables in PostgreSQL need the change of the last migration too"
 
 _STATE = """
 SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = %(tome)s),
@@ -241,25 +239,20 @@ def make_tables(connection: Connection) -> None:
     for statement in _TABLES.split(";\n"):
         if statement.strip():
             connection.exec_driver_sql(statement)
-    connection.exec_driver_sql(f"INSERT INTO tomewise VALUES ({LATEST}, 0, 1, {_SCHEMA})")
+    connection.exec_driver_sql(f"INSERT INTO tomewise VALUES ({FORMAT}, 0, 1, {_SCHEMA})")
     connection.exec_driver_sql("INSERT INTO meta (key, value) VALUES ('identity', %s)", (uuid4().hex,))
 
 
-def check_format(connection: Connection, address: DatabaseAddress) -> None:
-    """Raise StoreError for a format that this version of Tomewise does not know."""
-    version = connection.exec_driver_sql("SELECT format FROM tomewise").scalar_one()
-    if version > LATEST:
-        raise StoreError(
-            f"{address} was written by a newer Tomewise (format {version}, this one reads up to {LATEST}): "
-            "upgrade with `pip install -U tomewise`"
-        )
+def check_tables(connection: Connection, address: DatabaseAddress) -> None:
+    """Raise StoreError for a tome of another format than this one."""
+    check_format(connection.exec_driver_sql("SELECT format FROM tomewise").scalar_one(), address)
 
 
 def _read_marks(connection: Connection, address: DatabaseAddress, is_read_only: bool) -> Marks:
     may_write, owner_is_other = connection.exec_driver_sql(_RIGHTS).one()
     if owner_is_other:  # before anything is read from its tables
         refuse_traps(connection, address)
-    check_format(connection, address)
+    check_tables(connection, address)
     identity = str(connection.exec_driver_sql(_IDENTITY).scalar())
     server, *place = connection.exec_driver_sql(_PLACE).one()
     named = json.dumps([server or address.find_tome("").shown, *place, identity])

@@ -1,7 +1,7 @@
-"""The tables of a tome and the numbered migrations that create them.
+"""The tables of a tome, and the statements that make them in an SQLite file.
 
-`PRAGMA application_id` marks a file as a tome, `PRAGMA user_version` counts the migrations that were applied to it. A
-released migration never changes; new ones are appended. `TABLES` describes the tables after all migrations.
+`PRAGMA application_id` marks a file as a tome, `PRAGMA user_version` says its format. `TABLES` describes the tables for
+both databases.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from hashlib import sha256
 
 from sqlalchemy import Column, Connection, MetaData, Table
 
+from tomewise.errors import StoreError
 from tomewise.store.sql.row_values import RowNumber, RowObject, RowText, RowVector, RowWhole
 
 APPLICATION_ID = 0x746F6D65  # "tome"
@@ -145,10 +146,12 @@ sessions = Table(
     Column("record", RowObject("sessions"), nullable=False),
 )
 
-_VERSION_1 = """
+FORMAT = 6  # of a tome; no other one is read before the first release
+_STATEMENTS = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE documents (key INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, title TEXT NOT NULL,
-  source TEXT NOT NULL, digest TEXT NOT NULL, characters INTEGER NOT NULL, text TEXT NOT NULL);
+  source TEXT NOT NULL, digest TEXT NOT NULL, characters INTEGER NOT NULL, text TEXT NOT NULL,
+  metadata TEXT NOT NULL DEFAULT '{}', folder TEXT NOT NULL DEFAULT '');
 CREATE TABLE nodes (key INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, layer TEXT NOT NULL,
   level INTEGER NOT NULL, position INTEGER NOT NULL, document INTEGER, start INTEGER, "end" INTEGER,
   text TEXT NOT NULL, data TEXT NOT NULL);
@@ -165,91 +168,56 @@ CREATE TABLE spaces (space TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT R
 CREATE TABLE intake (layer TEXT NOT NULL, node INTEGER NOT NULL, failure TEXT NOT NULL,
   PRIMARY KEY (layer, node)) WITHOUT ROWID;
 CREATE INDEX intake_node ON intake (node);
+CREATE TABLE removals (layer TEXT NOT NULL, node TEXT NOT NULL, PRIMARY KEY (layer, node)) WITHOUT ROWID;
 CREATE TABLE builds (layer TEXT PRIMARY KEY, record TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE calls (key TEXT PRIMARY KEY, role TEXT NOT NULL, model TEXT NOT NULL, reply TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE calls (key TEXT PRIMARY KEY, role TEXT NOT NULL, model TEXT NOT NULL, reply TEXT NOT NULL,
+  since TEXT NOT NULL DEFAULT '') WITHOUT ROWID;
 CREATE TABLE traces (key INTEGER PRIMARY KEY AUTOINCREMENT, asked TEXT NOT NULL, question TEXT NOT NULL,
   record TEXT NOT NULL);
+CREATE TABLE sessions (name TEXT PRIMARY KEY, record TEXT NOT NULL) WITHOUT ROWID;
 CREATE VIRTUAL TABLE lexical USING fts5(text, content='', tokenize='porter unicode61 remove_diacritics 2');
 """
-
-# Gists and summaries of passages have no vectors any more, because no system searched them. Calls get `since`.
-_VERSION_2 = """
-DELETE FROM vectors WHERE space IN ('gists', 'summaries');
-DELETE FROM spaces WHERE space IN ('vectors/gists', 'vectors/summaries');
-ALTER TABLE calls ADD COLUMN since TEXT NOT NULL DEFAULT '';
-"""
-
-# Documents keep further fields of their source.
-_VERSION_3 = """
-ALTER TABLE documents ADD COLUMN metadata TEXT NOT NULL DEFAULT '{}';
-"""
-
-# Removals are logged with their ids. Before, the record of a build had the size of the intake, and another size showed
-# that something was removed: the empty id keeps that. Graphs record which node layers they write. New are
-# sessions.
-_VERSION_4 = """
-CREATE TABLE sessions (name TEXT PRIMARY KEY, record TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE removals (layer TEXT NOT NULL, node TEXT NOT NULL, PRIMARY KEY (layer, node)) WITHOUT ROWID;
-INSERT INTO removals SELECT layer, '' FROM builds
-  WHERE json_extract(record, '$.seen') <> (SELECT count(*) FROM intake WHERE intake.layer = builds.layer);
-UPDATE builds SET record = json_remove(record, '$.seen');
-UPDATE builds SET record = json_set(record, '$.writes', json_array('entities:' || substr(layer, 7),
-  'facts:' || substr(layer, 7), 'mentions:' || substr(layer, 7), 'descriptions:' || substr(layer, 7)))
-  WHERE layer LIKE 'graph:%';
-"""
-
-# Documents keep the folder that was given to `add`. Those of before have none.
-_VERSION_5 = """
-ALTER TABLE documents ADD COLUMN folder TEXT NOT NULL DEFAULT '';
-"""
-
-# Schemata of before depend on the order in which passages came; the next build makes them anew.
-_VERSION_6 = """
-DELETE FROM edges WHERE space LIKE 'schemata%' OR space LIKE 'seen-in:schemata%';
-DELETE FROM vectors WHERE space LIKE 'schemata%';
-DELETE FROM spaces WHERE space LIKE '%/schemata%' OR space LIKE '%/seen-in:schemata%';
-DELETE FROM nodes WHERE layer LIKE 'schemata%';
-DELETE FROM intake WHERE layer LIKE 'schemata%';
-DELETE FROM removals WHERE layer LIKE 'schemata%';
-DELETE FROM builds WHERE layer LIKE 'schemata%';
-"""
-
-MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5, _VERSION_6)
-LATEST = len(MIGRATIONS)
-# Of the statements of this format, so that no opening has to run the migrations to know them.
+# Of what a file has after these statements, so that no opening has to run them to know that.
 _DIGEST = "ffa3bedab00c9b4ac387da9b4a5d0d47e2425597aa90ffcf2cee9e88ad195723"
 # What `ANALYZE` makes is left out.
-_STATEMENTS = """
+_DECLARED = """
 SELECT type, name, tbl_name, CAST(coalesce(sql, '') AS TEXT) FROM sqlite_master
 WHERE coalesce(sql, '') NOT IN ('CREATE TABLE sqlite_stat1(tbl,idx,stat)',
   'CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)')
 """
 
 
-def migrate(connection: Connection, version: int = LATEST) -> None:
-    """Bring an open database to a later schema, inside a write transaction."""
-    applied_count = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
-    for script in MIGRATIONS[applied_count:version]:
-        for statement in script.split(";\n"):
-            if statement.strip():
-                connection.exec_driver_sql(statement)
+def make_tables(connection: Connection) -> None:
+    """Make the tables in a blank file, inside a write transaction."""
+    for statement in _STATEMENTS.split(";\n"):
+        if statement.strip():
+            connection.exec_driver_sql(statement)
     connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
-    connection.exec_driver_sql(f"PRAGMA user_version = {version}")
+    connection.exec_driver_sql(f"PRAGMA user_version = {FORMAT}")
 
 
-def find_strange_statement(connection: sqlite3.Connection, version: int) -> str:
-    """What a file declares otherwise than a tome of this format does, such as "its view 'v' ..."; empty if nothing.
+def check_format(version: int, name: object) -> None:
+    """Raise StoreError if a tome, which `name` names, has another format than this one."""
+    if version != FORMAT:
+        kind, remedy = ("a newer", "upgrade with `pip install -U tomewise`")
+        if version < FORMAT:
+            kind, remedy = ("an earlier", "add its documents to a new tome")
+        raise StoreError(f"{name} was written by {kind} Tomewise (format {version}, this one has {FORMAT}): {remedy}")
+
+
+def find_strange_statement(connection: sqlite3.Connection) -> str:
+    """What a file declares otherwise than a tome does, such as "its view 'v' ..."; empty if nothing.
 
     Checks, computed columns, indexes, views, triggers and virtual tables of a stranger would run with any statement.
     """
     found = _list_statements(connection)
-    if version == LATEST and sha256(repr(sorted(found, key=repr)).encode()).hexdigest() == _DIGEST:
+    if sha256(repr(sorted(found, key=repr)).encode()).hexdigest() == _DIGEST:
         return ""
     with closing(sqlite3.connect(":memory:")) as blank:
-        blank.executescript("".join(MIGRATIONS[:version]))
+        blank.executescript(_STATEMENTS)
         known = _list_statements(blank)
     for kind, name, *_ in sorted(found - known, key=repr):
-        return f"its {kind} {name!a} is not one of a tome of format {version}"
+        return f"its {kind} {name!a} is not one of a tome"
     for kind, name, *_ in sorted(known - found):
         return f"it has no {kind} {name!a}"
     return ""
@@ -259,5 +227,5 @@ def _list_statements(connection: sqlite3.Connection) -> set[tuple[str, str, str,
     """The kind, name, table and statement of all that a file declares; blanks, case and kinds of quotes are one."""
     return {
         (kind, name, table, re.sub(r"\s+", " ", statement, flags=re.ASCII).replace("'", '"').lower())
-        for kind, name, table, statement in connection.execute(_STATEMENTS)
+        for kind, name, table, statement in connection.execute(_DECLARED)
     }

@@ -22,7 +22,7 @@ from tomewise.store.export import write_line
 from tomewise.store.sql.damage import find_contradiction
 from tomewise.store.sql.node_rows import join_indexed_text
 from tomewise.store.sql.row_values import STREAMED, Misfit, RowObject, RowVector, decode_object, encode_json
-from tomewise.store.sql.schema import LATEST, TABLES, documents, meta, nodes, spaces
+from tomewise.store.sql.schema import FORMAT, TABLES, check_format, documents, meta, nodes, spaces
 
 if TYPE_CHECKING:
     from tomewise.store.sql.dialects import Dialect
@@ -42,7 +42,7 @@ UNION SELECT 'documents' FROM documents"""
 
 def write_lines(connection: Connection, dialect: Dialect) -> Iterator[str]:
     """All rows of an open tome. Raises Misfit for a damaged one."""
-    yield json.dumps({_HEADER: LATEST})
+    yield json.dumps({_HEADER: FORMAT})
     for table in TABLES.tables.values():
         if table is spaces:
             continue
@@ -64,11 +64,10 @@ def _write_row(table: str, row: Mapping[Any, Any]) -> str:
 def fill(connection: Connection, dialect: Dialect, lines: Iterable[bytes]) -> None:
     """Make a tome of a blank file, inside a write transaction. Raises StoreError for lines that make no sound tome."""
     numbered = enumerate(lines, start=1)
-    version = _read_version(next(numbered, (1, b""))[1])
-    dialect.make_tables(connection, version)
-    for table, group in groupby(_read_rows(connection, dialect, numbered), key=lambda found: found[1]):
-        _insert(connection, dialect, table, group)
+    _check_header(next(numbered, (1, b""))[1])
     dialect.make_tables(connection)
+    for table, group in groupby(_read_rows(numbered), key=lambda found: found[1]):
+        _insert(connection, dialect, table, group)
     _renew_spaces(connection, dialect)
     _index_passages(connection, dialect)
     if problem := dialect.find_damaged_row(connection) or find_contradiction(connection, dialect.own_contradictions):
@@ -94,17 +93,12 @@ def _find_wrong_setting(connection: Connection) -> str:
     return ""
 
 
-def _read_version(line: bytes) -> int:
+def _check_header(line: bytes) -> None:
     header = _decode(line, 1)
     version = header.get(_HEADER)
     if type(version) is not int or version < 1 or len(header) > 1:
         raise StoreError("its first line does not name the format of a tome: name what `tome export --all` wrote")
-    if version > LATEST:
-        raise StoreError(
-            f"it was written by a newer Tomewise (format {version}, this one reads up to {LATEST}): "
-            "upgrade with `pip install -U tomewise`"
-        )
-    return version
+    check_format(version, "it")
 
 
 def _decode(line: bytes, number: int) -> dict[str, Any]:
@@ -117,12 +111,10 @@ def _decode(line: bytes, number: int) -> dict[str, Any]:
     return row
 
 
-def _read_rows(
-    connection: Connection, dialect: Dialect, numbered: Iterable[tuple[int, bytes]]
-) -> Iterator[tuple[int, str, dict[str, Any]]]:
+def _read_rows(numbered: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, str, dict[str, Any]]]:
     """The number of the line, the table and the values of each row. Raises StoreError for one that no table has."""
-    names = {name for name in TABLES.tables if name != spaces.name}
-    columns = {name: dialect.list_columns(connection, name) for name in names} | {_SEQUENCES: {"name", "seq"}}
+    columns = {name: set(table.c.keys()) for name, table in TABLES.tables.items() if table is not spaces}
+    columns[_SEQUENCES] = {"name", "seq"}
     for number, line in numbered:
         row = _decode(line, number)
         table = row.pop("table", None)
