@@ -53,7 +53,9 @@ from tomewise.types import Passage
 
 SHORT = 1_000  # characters
 MOST = 6  # times the work for four times the characters
-FLOOR = 0.0003  # seconds of processor time for `SHORT` characters: less is quick, whatever it grows by
+FLOOR = 0.0003  # seconds of processor time below which nothing is compared
+LONGEST = 16  # times `SHORT`, for runs of `WORDS` signs and more
+WORDS = 6
 SLOW = 0.5  # seconds after which a search is stopped
 AT_ONCE = 0.05  # seconds that a bounded entry may take
 
@@ -321,17 +323,23 @@ def use(used: Used, verb: str, text: str) -> Callable[[], object]:
     return lambda: pattern.findall(given) if verb == "finditer" else getattr(pattern, verb)(given)
 
 
-def find_growth(make: Callable[[int], Callable[[], object]], floor: float = FLOOR) -> str | None:
-    """How the work grows with the text, if four times as much takes more than `MOST` times as long."""
+def find_growth(make: Callable[[int], Callable[[], object]], floor: float = FLOOR, longest: int = 1) -> str | None:
+    """How the work grows with the text, if four times as much takes more than `MOST` times as long.
+
+    A text that is quick is made longer, up to `longest` times, until its work can be compared.
+    """
 
     def run(times: int) -> float:
         return measure(make(times))
 
-    short = run(1)
-    if short <= floor or (long := run(4)) <= MOST * short < SLOW:
+    times = 1
+    while (short := run(times)) <= floor:  # too short to be compared
+        if (times := times * 4) > longest:
+            return None
+    if (long := run(4 * times)) <= MOST * short < SLOW:
         return None
-    short, long = min(short, run(1), run(1)), min(long, run(4), run(4))
-    grows = long > MOST * short and (long > SLOW / 8 or run(16) > MOST * long)
+    short, long = (min(first, run(n), run(n)) for first, n in ((short, times), (long, 4 * times)))
+    grows = long > MOST * short and (long > SLOW / 8 or run(16 * times) > MOST * long)
     return f"{short:.4f} s, then {long:.4f} s" if grows or long >= SLOW else None
 
 
@@ -347,7 +355,8 @@ def find_slow_text(used: Used) -> str | None:
             verb, head, unit, tail = parts
             return use(used, verb, head + unit * (times * SHORT // len(unit)) + tail)
 
-        if growth := find_growth(make):
+        # Runs of words repeat less often in a text of one length, so they get longer ones.
+        if growth := find_growth(make, longest=LONGEST if len(unit) >= WORDS else 1):
             return f"{verb} on {head[:40]!r} {unit!r}... {tail!r}: {growth}"
     return None
 

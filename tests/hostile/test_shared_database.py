@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from starlette.testclient import TestClient
 from tests.conftest import Ran
+from tests.postgres_server import Server
 from tests.store.contract import add
 
 from tomewise import Tome
@@ -167,3 +168,30 @@ def test_a_copied_schema_does_not_change_what_the_original_answers(database: str
     assert np.array_equal(rows, np.array([np.frombuffer(vector, np.float32) for (vector,) in expected]))
     for store in (mine, evil, fresh):
         store.close()
+
+
+def test_a_tome_of_a_backup_is_still_our_own(novels: str, postgres_server: Server, database: str) -> None:
+    backup, place = str(postgres_server.folder / "novels.sql"), ("-h", str(postgres_server.folder), "-U", "postgres")
+    postgres_server.run("pg_dump", *place, "-n", "novels", "-f", backup, "postgres")
+    delete_tome(find_place(novels))
+    postgres_server.run("psql", *place, "-q", "-v", "ON_ERROR_STOP=1", "-f", backup, "postgres")
+    move_tome(find_place(novels), find_place(f"{database}#other"))
+    delete_tome(find_place(f"{database}#other"))
+    assert run_sql(database, "SELECT nspname FROM pg_namespace WHERE nspname IN ('novels', 'other')") == []
+
+
+def test_a_server_that_does_not_say_which_it_is_serves_tomes(database: str) -> None:
+    run_sql(database, "REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC", "CREATE ROLE plain LOGIN")
+    try:
+        run_sql(database, "GRANT CREATE ON DATABASE postgres TO plain")
+        with Tome.open(database.replace("user=postgres", "user=plain") + "#novels", embedder="hash") as tome:
+            tome.add(Document(id="one", text="Ada kept the light."))
+            assert tome.search("Who kept the light?")
+            delete_tome(find_place(database + "#novels"))
+    finally:
+        run_sql(
+            database,
+            "GRANT EXECUTE ON FUNCTION pg_control_system() TO PUBLIC",
+            "DROP OWNED BY plain CASCADE",
+            "DROP ROLE plain",
+        )

@@ -186,13 +186,16 @@ async def test_equal_asks_side_by_side_are_one_call() -> None:
     assert len({id(output) for output in outputs}) == 4
 
 
-async def test_a_failure_reaches_all_who_wait_for_it() -> None:
-    cached = Cached(ScriptedModel({"fuse": [Refused("no")]}, latency=0.01), Prompts(), Calls())
+@pytest.mark.parametrize("error", [Refused, ModelUnavailable])
+async def test_a_failure_of_the_model_reaches_all_who_wait_for_it(error: type[Exception]) -> None:
+    inside = ScriptedModel({"fuse": [error("no")]}, latency=0.01)
+    cached = Cached(inside, Prompts(), Calls())
     outcomes = await asyncio.gather(*(cached.ask(roles.FUSE, GIVEN) for _ in range(3)), return_exceptions=True)
-    assert [type(outcome) for outcome in outcomes] == [Refused] * 3
+    assert [type(outcome) for outcome in outcomes] == [error] * 3
+    assert len(inside.calls) == 1
 
 
-@pytest.mark.parametrize("error", [BudgetExceeded, KeepsFailing, ModelUnavailable, ValueError])
+@pytest.mark.parametrize("error", [BudgetExceeded, KeepsFailing, ValueError])
 async def test_what_ends_one_run_ends_no_equal_ask_of_another(error: type[Exception]) -> None:
     inside = ScriptedModel({"fuse": [error("mine alone"), REPLY]}, latency=0.01)
     cached = Cached(inside, Prompts(), Calls())

@@ -66,10 +66,10 @@ async def run(
             experiment = replace(experiment, model=BudgetedAtDesk(experiment.model, desk, HERE))
         paid_once = _pay_once(experiment, calls)
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        write_about(folder, describe_experiment(experiment, read_earlier_systems(folder), now))
         groups = _plan_groups(paid_once, journal, retry_failed)
         if unasked := sum(task.row is None or bool(task.judges) for group in groups for task in group.tasks):
             await prove_room(calls, unasked)
+        write_about(folder, describe_experiment(experiment, read_earlier_systems(folder), now))
         workers = GroupsOnWorkers(experiment, pool, desk, has_budget=bool(make_budget)) if pool else None
         with change_run(must_keep=True):
             await _Run(paid_once, journal, out / "tomes", on_progress or (lambda _: None), workers).run_groups(groups)

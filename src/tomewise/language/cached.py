@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from pydantic import BaseModel, ValidationError
 
-from tomewise.errors import BadReply, BudgetExceeded, ModelError, ModelUnavailable, StoreError
+from tomewise.errors import BadReply, BudgetExceeded, KeepsFailing, ModelError, StoreError
 from tomewise.language.forwarding import Forwarding
 from tomewise.language.prompts import Prompts, render_once
 from tomewise.language.reply import write_schema
@@ -59,8 +59,8 @@ async def prove_room(calls: CallCache, count: int) -> None:
 class Cached(Forwarding):
     """Asks the model only if the cache does not hold the reply. Equal asks that run at the same time share one call.
 
-    They share its reply, or the error that is about the reply. What ends one run, such as its budget, ends no other:
-    then the next of them asks the model itself.
+    They share its reply, or the error of the model. What ends one run, such as its budget, ends no other: then the next
+    of them asks the model itself.
 
     The key covers the role, its prompt as rendered by `prompts`, the name of the role's model, the input and the
     output's schema: if one of these changes, the model is asked again. Only outputs that fit their type and that the
@@ -113,7 +113,7 @@ class Cached(Forwarding):
         future = self._running[running_ask] = loop.create_future()
         try:
             output = await self._fetch(key, role, given)
-        except (ModelUnavailable, BudgetExceeded):
+        except (KeepsFailing, BudgetExceeded):
             raise
         except ModelError as error:
             future.set_exception(error)

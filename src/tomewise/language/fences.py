@@ -52,7 +52,7 @@ _NAMES = frozenset(TAGS)
 _OPENED = _NAMES | {"function", "parameter", "invoke"}  # with attributes too
 # Letters that look like a Latin one, though neither their decomposition nor their name says so.
 _ALIKE = {
-    "a": "аαɑᎪꓮᗩ", "b": "вьβᏏᏴꓐᗷ", "c": "сσᏟꓚᑕ", "d": "ԁдδᎠᏧꓓᗪ", "e": "еєэεəᎬꓰᗴ3", "f": "ϝꓝᖴ", "g": "ցᏀᏳꓖ",
+    "a": "аαɑᎪꓮᗩ", "b": "вьβᏏᏴꓐᗷ", "c": "сσᏟꓚᑕ", "d": "ԁдδᎠᏧꓓᗪ", "e": "еєэεə℮Ꭼꓰᗴ3", "f": "ϝꓝᖴ", "g": "ցᏀᏳꓖ",
     "h": "һнηհᎻᏂꓧᕼ", "i": "іӏιɩᎥᏆꓲ1", "j": "јϳᎫꓙᒍ", "k": "кκᏦꓗ", "l": "ӏᏞꓡᒪ1", "m": "мμᎷꓟᗰ", "n": "нпиηνπոꓠᑎ",
     "o": "оοσօꓳ0", "p": "рρքᏢꓑᑭ", "q": "ԛգզᑫ", "r": "гґрρᎡᏒꓣᖇ", "s": "ѕсσᏚᏕꓢᔕ5", "t": "тτᎢꓔ", "u": "ицυսμꓴᑌ",
     "v": "ѵвνᏙꓦᐯ", "w": "ԝωᎳᏔꓪᗯ", "x": "хχꓫ᙭", "y": "уυγᎩᎽꓬ", "z": "ζᏃꓜᘔ"
@@ -143,7 +143,8 @@ def _neutralise_sign(extra_tags: frozenset[str], sign: re.Match[str]) -> str:
 def _is_mark(tag: str) -> bool:
     """Whether a text in brackets of any kind has the shape of a mark: `<|im_end|>`, `<extra_id_1>`, `[e~[`.
 
-    Addresses, numbers, expressions, generic types and indices of one or two letters have not.
+    Addresses, numbers, expressions, indices and plain words have not. A name with `_`, `:`, `=`, `#` or a digit has, so
+    that `vector<size_t>` in code is broken up too.
     """
     body = unicodedata.normalize("NFKC", tag[1:-1]).strip().strip("/")
     if not any(map(str.isalnum, body)):

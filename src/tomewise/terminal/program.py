@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import signal
@@ -131,6 +132,10 @@ def _run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except Exception as error:  # noqa: BLE001 - a bug of ours, printed without the keys that it may hold
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+            place = error.filename or "standard output, or a file,"
+            message = f"{place} cannot be written ({error.strerror}): make space there, or write elsewhere"
+            return _report_error(error, message, 1, debug)
         if fault := find_fault(error):
             return _report_error(error, str(fault), fault.exit_code, debug)
         message = f"an error of Tomewise itself, {type(error).__name__}: {error}; --debug says where"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tomewise.concurrency import run_in_thread
 from tomewise.errors import TomewiseError
+from tomewise.language.cached import prove_room
 from tomewise.memory.passages import PassagesLayer
 from tomewise.notebook_display import write_table
 from tomewise.reading.bounds import Bounds
@@ -24,7 +25,7 @@ from tomewise.systems.kit import Kit
 from tomewise.systems.lag import LagFinder
 from tomewise.systems.layers import make_layers
 from tomewise.tome.builds import read_names
-from tomewise.tome.embedder_address import remember_address
+from tomewise.tome.embedder_address import find_address, remember_address
 from tomewise.tome.exact_names import find_exactly
 from tomewise.tome.fixed_settings import fix_settings, make_splitter
 from tomewise.tome.inputs import check_type
@@ -83,6 +84,8 @@ class Contents:
             # Check again: another process may have fixed other settings since this tome was opened.
             size, overlap = fix_settings(store, embedder, *self._size)
             remember_address(store, embedder)
+            if find_address(embedder):  # what it is paid for must find room
+                await prove_room(store.calls, 0)
             splitter = make_splitter(store, embedder, size, overlap)
             files = await run_in_thread(MovedFiles, store, sources if sync else ())
             known = {record.id: record.source for record in store.documents(_list_ids(sources, prefix))}

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _LISTED = 10  # documents that an error names
 _SUGGESTED = 3
+_LONGEST = 1_000  # characters of a pattern: one of brackets takes time that grows with the square
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,8 @@ def find_exactly(name: str, store: Store) -> NamedDocuments:
     if found := titled or files:
         is_whole = found == titled or not {name, path}.isdisjoint(_names(found[0]))
         return NamedDocuments(tuple(found), single=len(found) == 1 and is_whole)
+    if has_magic(name) and len(name) > _LONGEST:
+        raise UsageError(f"a pattern of {len(name):,} characters is too long: use {_LONGEST:,} at most")
     if has_magic(name) and (found := _fit_pattern(name, records)):
         return NamedDocuments(tuple(found), single=False)
     raise UnknownName(f"no document {name!r} in {store.address}: {_suggest(name, records, store)}")

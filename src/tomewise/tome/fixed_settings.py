@@ -74,7 +74,7 @@ def _record_settings(
     PassageSplitter(embedder.tokenizer, max_tokens=size, overlap=overlap)  # raises UsageError for impossible sizes
     settings = {"embedder": embedder.name, "passage_tokens": size, "overlap": overlap}
     with store.write() as change:
-        if any(change.note(SETTINGS, key) != value for key, value in recorded.items()):
+        if any(change.note(SETTINGS, key) not in (value, str(settings[key])) for key, value in recorded.items()):
             raise Locked(f"{store.address} was given other settings by another program just now: try again")
         for key, value in {**settings, "dimensions": embedder.dimensions}.items():
             change.put_note(SETTINGS, key, str(value))

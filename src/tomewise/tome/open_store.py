@@ -118,7 +118,7 @@ def delete_empty_store(path: Place) -> None:
             if store.holds_documents():
                 return
             store.close()
-            store.dialect.delete()
+            store.dialect.delete(if_empty=True)
     except StoreError:
         return  # somebody else fills it, or keeps something of his own in its schema
     finally:

@@ -461,7 +461,9 @@ class Answer:
     trace: int | None = field(default=None, compare=False)
     """The number of its trace, if the tome keeps one."""
     kept: bool = field(default=True, compare=False)
-    """False if a reply, the trace or the turn of the session could not be written, such as on a full disk."""
+    """False if a reply, the trace or the turn of the session could not be written, such as on a full disk.
+
+    True in a tome that is only read, where none is written."""
 
     def __repr__(self) -> str:
         counts = {"citations": len(self.citations), "evidence": len(self.evidence), "events": len(self.events)}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import psycopg
@@ -14,10 +16,11 @@ from tests.postgres_server import Server
 from tests.store.contract import add
 
 from tomewise import Tome
-from tomewise.errors import Locked, StoreError
-from tomewise.store.address import find_place
+from tomewise.errors import ConnectionLost, Locked, StoreError
+from tomewise.store.address import DatabaseAddress, find_place
 from tomewise.store.rights import work_alone
 from tomewise.store.sql.sql_store import SqlStore
+from tomewise.tome.open_store import delete_tome, move_tome
 from tomewise.types import Document
 
 
@@ -174,3 +177,50 @@ def test_a_session_that_answered_elsewhere_meanwhile_keeps_that_turn(narrow: str
             answer = pooled.session("talk").ask("Who kept the light?", on_event=ask_elsewhere)
         assert answer.text
         assert [turn.asked for turn in direct.session("talk").read().turns] == ["Who mended nets?"]
+
+
+@pytest.mark.parametrize("verb", [delete_tome, lambda place: move_tome(place, place.find_tome("other"))])
+def test_nobody_deletes_or_renames_through_the_pooler_what_is_being_built(
+    pooled: str, database: str, verb: Callable[[DatabaseAddress], None]
+) -> None:
+    direct = SqlStore.open(find_place(f"{database}#tome"))
+    with work_alone(direct, "build"), pytest.raises(Locked):
+        verb(find_place(f"{pooled}#tome"))
+    assert direct.documents() == []
+    direct.close()
+
+
+def test_a_tome_that_somebody_has_just_filled_is_not_deleted_as_empty(narrow: str, database: str) -> None:
+    empty, filled = (SqlStore.open(find_place(f"{address}#tome")) for address in (narrow, database))
+    add(filled, Document(id="one", text="Ada kept the light."))
+    empty.dialect.delete(if_empty=True)
+    assert [each.id for each in filled.documents()] == ["one"]
+    empty.close()
+    filled.close()
+
+
+def test_a_connection_that_the_server_ends_behind_the_pooler_is_a_lost_one(pooled: str, database: str) -> None:
+    """Whatever is asked meanwhile comes, or says in one sentence that the connection was lost."""
+    with Tome.open(f"{pooled}#tome", embedder="hash") as tome, psycopg.connect(database, autocommit=True) as owner:
+        tome.add(Document(id="one", text="Ada kept the light. Ole mended nets."))
+        ended = threading.Event()
+
+        def end_connections() -> None:
+            query = (
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname <> ''"
+            )
+            while not ended.wait(0.05):
+                owner.execute(query)
+
+        killer = threading.Thread(target=end_connections)
+        killer.start()
+        try:
+            answers = 0
+            for _ in range(25):
+                with suppress(ConnectionLost):
+                    answers += bool(tome.search("Who kept the light?", system="naive"))
+        finally:
+            ended.set()
+            killer.join()
+        assert answers > 12
+        assert tome.search("Who kept the light?")

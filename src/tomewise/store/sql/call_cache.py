@@ -105,25 +105,24 @@ class StoredCalls:
     def _commit(self, write: Begin) -> None:
         """Write the batch, and what was not written before; the batch alone once more if that fails."""
         rows: _Rows = {}
-        with self._guard:
-            earlier = dict(self._unwritten)
         try:
             try:
-                self._write_rows(write, rows, earlier)
+                self._write_rows(write, rows, with_earlier=True)
             except Locked:  # it has waited
                 raise
             except StoreError:  # the connection may have been lost, or one of the earlier replies be the reason
-                self._write_rows(write, rows, {})
+                self._write_rows(write, rows, with_earlier=False)
         except BaseException as error:
             self._take_batch(rows)  # callers of this batch get the error; later callers start a new batch
             if isinstance(error, StoreError):
                 self._remember(rows)
             raise
 
-    def _write_rows(self, write: Begin, rows: _Rows, earlier: _Rows) -> None:
+    def _write_rows(self, write: Begin, rows: _Rows, *, with_earlier: bool) -> None:
         with write() as connection:
             self._take_batch(rows)  # only now, to include replies that arrived while this waited for its turn
-            written = earlier | rows
+            with self._guard:
+                written = self._unwritten | rows if with_earlier else rows
             self._dialect.upsert(connection, calls, list(written.values()))
         with self._guard:
             for key in written:

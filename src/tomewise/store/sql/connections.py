@@ -64,10 +64,14 @@ class Session(Reading):
         return sum(self._cache.read_size(name) for name in self._list_cached())
 
     def clear_cache(self) -> None:
-        """Delete the cached arrays; they are made again when they are needed. Files of others in the folder stay."""
+        """Delete the cached arrays; they are made again when they are needed. Files of others in the folder stay.
+
+        The index of words forgets what was removed.
+        """
         self._check_writable()
         for name in self._list_cached():
             self._cache.delete(name)
+        self.dialect.forget_removed_words()
 
     def delete_cache(self) -> None:
         """Delete the folder of the caches with its locks, except for files of others: the tome is deleted."""

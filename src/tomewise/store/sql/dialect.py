@@ -100,8 +100,14 @@ class SqliteDialect(SqliteRows):
         """Take the words of what was removed out of their index; a writer does that once, at the end of its work."""
         self._holds_gone_words |= self.pop_forgotten(connection)
         if self._holds_gone_words and not self._is_writing:
-            self.merge_words(connection)
+            if not self.has_many_words(connection):
+                self.merge_words(connection)
             self._holds_gone_words = False
+
+    def forget_removed_words(self) -> None:
+        """Take the words of what was removed out of their index, however large it is. Raises Locked, StoreError."""
+        with self.write() as connection:
+            self.merge_words(connection)
 
     @contextmanager
     def hold(self, name: str, refusal: str, *, is_long: bool) -> Iterator[None]:
@@ -122,10 +128,12 @@ class SqliteDialect(SqliteRows):
         try:
             yield
         finally:
-            if name == WRITER:
-                self._is_writing = False
-                self._end_writing()
-            lock.release()
+            try:
+                if name == WRITER:
+                    self._is_writing = False
+                    self._end_writing()
+            finally:
+                lock.release()
 
     def _end_writing(self) -> None:
         if self._holds_gone_words:
@@ -181,7 +189,7 @@ class SqliteDialect(SqliteRows):
     def tend_indexes(self) -> None:
         """A file has no indexes of vectors."""
 
-    def delete(self) -> None:
+    def delete(self, *, if_empty: bool = False) -> None:
         """Delete the file, which nobody here has open any more."""
         delete_files(self.path)
 

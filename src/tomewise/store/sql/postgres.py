@@ -271,24 +271,27 @@ class PostgresDialect(PostgresRows):
         with self.read() as connection:
             return postgres_server.read_size(connection)
 
+    def forget_removed_words(self) -> None:
+        """Words stay in the cache, which is deleted whole."""
+
     def tend_indexes(self) -> None:
         """Make the indexes of vectors that are missing. What was written stays, and a failure is a warning."""
         self.near.tend(self)
 
-    def delete(self) -> None:
+    def delete(self, *, if_empty: bool = False) -> None:
         """Delete the tome, which nobody here has open any more. Raises StoreError where others use its schema."""
-        assert self._marks is not None
         try:
-            postgres_server.drop(self._engine, self._place, self._marks)
+            with self.write() as connection:
+                postgres_server.drop(connection, self._place, if_empty=if_empty)
         finally:
             self._engine.dispose()
 
     def move(self, place: Place) -> None:
         """Give the tome, which nobody here has open any more, another name. Raises Locked, StoreError."""
         assert isinstance(place, DatabaseAddress)
-        assert self._marks is not None
         try:
-            postgres_server.rename(self._engine, self._place, self._marks, place)
+            with self.write() as connection:
+                postgres_server.rename(connection, self._place, place)
         finally:
             self._engine.dispose()
 

@@ -68,9 +68,9 @@ LIMIT 1
 
 
 # The same tables as in a file, see `schema`, and for `step`, `versions` and `gone` see `postgres_arrays`. Texts are
-# compared byte by byte, as SQLite does, whatever the locale. `made_in` is the schema that this program made for them.
+# compared byte by byte, as SQLite does, whatever the locale.
 _TABLES = """
-CREATE TABLE tomewise (format integer NOT NULL, words bigint NOT NULL, step bigint NOT NULL, made_in oid NOT NULL);
+CREATE TABLE tomewise (format integer NOT NULL, words bigint NOT NULL, step bigint NOT NULL);
 CREATE TABLE last_keys (name text COLLATE "C" PRIMARY KEY, seq bigint NOT NULL);
 CREATE TABLE meta (key text COLLATE "C" PRIMARY KEY, value text COLLATE "C" NOT NULL);
 CREATE TABLE documents (key bigint PRIMARY KEY, id text COLLATE "C" NOT NULL UNIQUE, title text COLLATE "C" NOT NULL,
@@ -124,11 +124,9 @@ SELECT has_table_privilege('meta', 'INSERT, UPDATE'), EXISTS (SELECT FROM pg_cla
 """
 _IDENTITY = "SELECT value FROM meta WHERE key = 'identity'"
 # What nobody can copy into another schema: this names the caches of a tome on a machine.
-_PLACE = f"""
-SELECT CASE WHEN has_function_privilege('pg_control_system()', 'EXECUTE')
-    THEN (SELECT system_identifier::text FROM pg_control_system()) END,
-  (SELECT oid FROM pg_database WHERE datname = current_database()), {_SCHEMA}
-"""
+_MAY_ASK_SERVER = "SELECT has_function_privilege('pg_control_system()', 'EXECUTE')"  # which some hosts forbid
+_SERVER = "SELECT system_identifier::text FROM pg_control_system()"
+_PLACE = f"SELECT (SELECT oid FROM pg_database WHERE datname = current_database()), {_SCHEMA}"
 # All that depends on the schema but the tables of the tome: whatever kind it is, others made it.
 _FOREIGN = f"""
 SELECT pg_describe_object(d.classid, d.objid, 0) FROM pg_depend d
@@ -136,6 +134,7 @@ LEFT JOIN pg_class c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND
 WHERE d.refclassid = 'pg_namespace'::regclass AND d.refobjid = {_SCHEMA} AND d.deptype = 'n'
   AND NOT coalesce(c.relname = ANY(%s), false) ORDER BY 1
 """
+_THERE = f"SELECT relname FROM pg_class WHERE relnamespace = {_SCHEMA} AND relkind = 'r' AND relname = ANY(%s)"
 _NEAR = r"SELECT name FROM near_spaces WHERE name ~ '^near_[0-9a-f]{16}$' AND to_regclass(name) IS NOT NULL"
 _SIZES = """
 SELECT n.nspname, coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint
@@ -239,8 +238,12 @@ def make_tables(connection: Connection) -> None:
     for statement in _TABLES.split(";\n"):
         if statement.strip():
             connection.exec_driver_sql(statement)
-    connection.exec_driver_sql(f"INSERT INTO tomewise VALUES ({FORMAT}, 0, 1, {_SCHEMA})")
-    connection.exec_driver_sql("INSERT INTO meta (key, value) VALUES ('identity', %s)", (uuid4().hex,))
+    identity = uuid4().hex
+    connection.exec_driver_sql(f"INSERT INTO tomewise VALUES ({FORMAT}, 0, 1)")
+    connection.exec_driver_sql("INSERT INTO meta (key, value) VALUES ('identity', %s)", (identity,))
+    # Says that this program made the schema. Backups hold it too.
+    schema = sql.Identifier(str(connection.exec_driver_sql("SELECT current_schema()").scalar_one()))
+    run(connection, sql.SQL("COMMENT ON SCHEMA {} IS {}").format(schema, sql.Literal(f"tomewise {identity}")))
 
 
 def check_tables(connection: Connection, address: DatabaseAddress) -> None:
@@ -254,8 +257,9 @@ def _read_marks(connection: Connection, address: DatabaseAddress, is_read_only: 
         refuse_traps(connection, address)
     check_tables(connection, address)
     identity = str(connection.exec_driver_sql(_IDENTITY).scalar())
-    server, *place = connection.exec_driver_sql(_PLACE).one()
-    named = json.dumps([server or address.find_tome("").shown, *place, identity])
+    may_ask = connection.exec_driver_sql(_MAY_ASK_SERVER).scalar_one()
+    server = connection.exec_driver_sql(_SERVER).scalar_one() if may_ask else address.shown.partition("#")[0]
+    named = json.dumps([server, *connection.exec_driver_sql(_PLACE).one(), identity])
     return Marks(
         identity,
         place=sha256(named.encode()).hexdigest()[:32],
@@ -316,7 +320,7 @@ def write(
     with engine.connect().execution_options(isolation_level="READ COMMITTED") as connection, connection.begin():
         key = make_lock_key(address.tome, "transaction")
         turn = [f"SELECT pg_advisory_xact_lock({key})"] if alone else []
-        if not (wait or connection.exec_driver_sql(f"SELECT pg_try_advisory_xact_lock({key})").scalar_one()):
+        if not (wait or connection.exec_driver_sql(f"SELECT pg_catalog.pg_try_advisory_xact_lock({key})").scalar_one()):
             raise Locked(f"{address} is being written by another program: try again when it has finished")
         for name in rights:
             turn.append(f"SELECT set_config('lock_timeout', '{_PATIENCE}', true)")
@@ -445,8 +449,12 @@ def _translate(address: DatabaseAddress, error: psycopg.Error, *, is_lost: bool)
     if code == "2BP01":  # of DROP .. RESTRICT
         detail = " ".join(str(error.diag.message_detail or "").split())
         return StoreError(f"{address} is not deleted: others use it ({detail}); take that away first")
-    if code == "42P06":
+    if code == "42P06" or (code == "23505" and error.diag.table_name == "pg_namespace"):
         return _refuse_schema(address)
+    if code == "57014":
+        return StoreError(f"{address} ended what took too long ({reason}): raise its statement_timeout")
+    if code == "P0001":  # a trigger of its owner
+        return StoreError(f"{address} refused this ({reason}): ask its owner")
     if code in ("53100", "53200"):
         return StoreError(f"{address} has no space left ({reason}): make space on the disk of the server")
     if code == "42501":
@@ -472,43 +480,47 @@ def _translate(address: DatabaseAddress, error: psycopg.Error, *, is_lost: bool)
         return StoreError(f"{address} takes no text with a NUL character: take it out")
     if code.startswith("22"):  # such as NaN in JSON, which a file may hold
         return StoreError(f"{address} holds a value that PostgreSQL cannot read ({reason}): {RESTORE}")
-    if is_operational:
+    # The last words of a pooler before it hangs up are taken for a second answer to ROLLBACK or COMMIT.
+    is_lost |= isinstance(error, psycopg.InternalError) and not code
+    if is_operational or is_lost:
         kind = ConnectionLost if is_lost or code.startswith("57P") else StoreError
         return kind(f"{address} cannot be reached or was lost ({reason}): check that the server runs, then go on")
     return None
 
 
-def drop(engine: Engine, address: DatabaseAddress, marks: Marks) -> None:
-    """Delete the tome with all that it holds. Raises StoreError if others have made anything in its schema."""
-    with translate_errors(address), write(engine, address, marks) as connection:
-        tables = _find_tables(connection)
-        _refuse_foreign(connection, address, tables, "deleted")
-        is_own = _is_made_here(connection)
-        listed = sql.SQL(", ").join(map(sql.Identifier, tables))
-        run(connection, sql.SQL("DROP TABLE {} RESTRICT").format(listed))
-        if is_own:
-            run(connection, sql.SQL("DROP SCHEMA {} RESTRICT").format(sql.Identifier(address.tome)))
+def drop(connection: Connection, address: DatabaseAddress, *, if_empty: bool) -> None:
+    """Delete the tome with all that it holds; with `if_empty` only one without documents.
+
+    Raises StoreError if others have made anything in its schema.
+    """
+    if if_empty and connection.exec_driver_sql("SELECT EXISTS (SELECT FROM documents)").scalar_one():
+        return
+    tables, is_own = _find_tables(connection), _is_made_here(connection)
+    _refuse_foreign(connection, address, tables, "deleted")
+    run(connection, sql.SQL("DROP TABLE {} RESTRICT").format(sql.SQL(", ").join(map(sql.Identifier, tables))))
+    if is_own:
+        run(connection, sql.SQL("DROP SCHEMA {} RESTRICT").format(sql.Identifier(address.tome)))
 
 
-def rename(engine: Engine, address: DatabaseAddress, marks: Marks, new: DatabaseAddress) -> None:
+def rename(connection: Connection, address: DatabaseAddress, new: DatabaseAddress) -> None:
     """Give the tome another name. Raises StoreError if there is a schema of that name, and as `drop` does."""
-    with translate_errors(address), write(engine, address, marks) as connection:
-        if connection.exec_driver_sql(_STATE, _name(new)).one()[0]:
-            raise _refuse_schema(new)
-        _refuse_foreign(connection, address, _find_tables(connection), "renamed")
-        if not _is_made_here(connection):
-            raise StoreError(
-                f"{address} is in a schema that another program made, which is not renamed: use `tome copy`, then "
-                "`tome drop`"
-            )
-        names = sql.Identifier(address.tome), sql.Identifier(new.tome)
-        run(connection, sql.SQL("ALTER SCHEMA {} RENAME TO {}").format(*names))
+    if connection.exec_driver_sql(_STATE, _name(new)).one()[0]:
+        raise _refuse_schema(new)
+    _refuse_foreign(connection, address, _find_tables(connection), "renamed")
+    if not _is_made_here(connection):
+        raise StoreError(
+            f"{address} is in a schema that another program made, which is not renamed: use `tome copy`, then "
+            "`tome drop`"
+        )
+    names = sql.Identifier(address.tome), sql.Identifier(new.tome)
+    run(connection, sql.SQL("ALTER SCHEMA {} RENAME TO {}").format(*names))
 
 
 def _find_tables(connection: Connection) -> list[str]:
-    """The tables of the tome, with those by which it is searched approximately, see `near_rows`."""
-    near = ["near_spaces"] if connection.exec_driver_sql("SELECT to_regclass('near_spaces')").scalar() else []
-    return [*_NAMES, *near, *(connection.exec_driver_sql(_NEAR).scalars() if near else ())]
+    """The tables of the tome that are there, with those by which it is searched approximately, see `near_rows`."""
+    names = [*_NAMES, "near_spaces"]
+    found = list(connection.exec_driver_sql(_THERE, (names,)).scalars())
+    return [*found, *(connection.exec_driver_sql(_NEAR).scalars() if "near_spaces" in found else ())]
 
 
 def _refuse_foreign(connection: Connection, address: DatabaseAddress, tables: list[str], verb: str) -> None:
@@ -524,5 +536,5 @@ def _refuse_foreign(connection: Connection, address: DatabaseAddress, tables: li
 
 def _is_made_here(connection: Connection) -> bool:
     """Whether this program made the schema of the tome; not where a backup was restored into another one."""
-    query = f"SELECT made_in = {_SCHEMA} FROM tomewise"
+    query = f"SELECT obj_description({_SCHEMA}, 'pg_namespace') = 'tomewise ' || ({_IDENTITY})"
     return bool(connection.exec_driver_sql(query).scalar())
