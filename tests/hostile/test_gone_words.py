@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tomewise.store.sql import sqlite_rows
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
 
@@ -78,3 +79,12 @@ def test_many_that_are_removed_one_by_one_leave_nothing(here: Path) -> None:
             tome.remove(f"name {word}")
     assert find_words(here, *gone) == {}
     assert find_words(here, *words[1::2]) == {"memory.tome": words[1::2]}
+
+
+def test_the_words_of_a_very_large_tome_go_with_its_caches(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite_rows, "_MANY_PASSAGES", 3)
+    with Tome.open(here / "memory.tome", embedder="hash", passage_tokens=48) as tome:
+        tome.add(*(Document(id=f"d{number}", text=PLAIN * 9) for number in range(4)), Document(id="gone", text=SECRET))
+        tome.remove("gone")
+        tome.clean()
+    assert find_words(here, *SECRETS) == {}
