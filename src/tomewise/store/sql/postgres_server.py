@@ -149,6 +149,39 @@ JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = current_schema()
 """
 
 
+_STILL_USED = "2BP01"  # of DROP .. RESTRICT
+_CROWDED = "has too many connections ({}): end other programs, or raise its limit"
+_DENIED = "did not let you in ({}): check user and password, which PGPASSWORD may hold"
+_FULL = "has no space left ({}): make space on the disk of the server"
+_GONE = "is not there any more ({}): open a tome that is"
+_UNKNOWN = "was not found ({}): check the name of database and user"
+# What an error says of an address, by its code or the beginning of that, or else by its words.
+_BY_CODE = {
+    _STILL_USED: "is not deleted: others use it ({}); take that away first",
+    "22": f"holds a value that PostgreSQL cannot read ({{}}): {RESTORE}",  # such as NaN in JSON, which a file may hold
+    "25006": "may only be read ({}): name the main server to write",
+    "28P01": _DENIED,
+    "3D000": _UNKNOWN,
+    "3F000": _GONE,
+    "42501": "refused this ({}): its owner gives you the right with `GRANT CREATE ON DATABASE ... TO you`, or for a "
+    "tome of others with `GRANT USAGE ON SCHEMA ...`",
+    "42703": "was written by another Tomewise ({}): export it with that one, then import it with this",
+    "42P01": _GONE,
+    "53100": _FULL,
+    "53200": _FULL,
+    "53300": _CROWDED,
+    "57014": "ended what took too long ({}): raise its statement_timeout",
+    "P0001": "refused this ({}): ask its owner",  # by a trigger
+}
+_BY_WORDS = {
+    "too many clients": _CROWDED,
+    "remaining connection slots": _CROWDED,
+    "password": _DENIED,
+    "does not exist": _UNKNOWN,
+    "NUL": "takes no text with a NUL character: take it out",
+}
+
+
 def make_engine(address: DatabaseAddress) -> Engine:
     """Connections to the database. Connects to nothing yet; all but locks go through `read` and `write`."""
 
@@ -441,49 +474,21 @@ def translate_errors(address: DatabaseAddress) -> Iterator[None]:
 
 def _translate(address: DatabaseAddress, error: psycopg.Error, *, is_lost: bool) -> StoreError | None:
     code, is_operational = error.sqlstate or "", isinstance(error, psycopg.OperationalError)
-    reason = hide_credentials(" ".join(str(error.diag.message_primary or error).split()))
+    said = error.diag.message_detail if code == _STILL_USED else error.diag.message_primary
+    reason = hide_credentials(" ".join(str(said or error).split()))
     if code in ("55P03", "40P01"):
         return Locked(f"{address} is being written by another program: try again when it has finished")
-    if code == "53300" or "too many clients" in reason or "remaining connection slots" in reason:
-        return StoreError(f"{address} has too many connections ({reason}): end other programs, or raise its limit")
-    if code == "2BP01":  # of DROP .. RESTRICT
-        detail = " ".join(str(error.diag.message_detail or "").split())
-        return StoreError(f"{address} is not deleted: others use it ({detail}); take that away first")
     if code == "42P06" or (code == "23505" and error.diag.table_name == "pg_namespace"):
         return _refuse_schema(address)
-    if code == "57014":
-        return StoreError(f"{address} ended what took too long ({reason}): raise its statement_timeout")
-    if code == "P0001":  # a trigger of its owner
-        return StoreError(f"{address} refused this ({reason}): ask its owner")
-    if code in ("53100", "53200"):
-        return StoreError(f"{address} has no space left ({reason}): make space on the disk of the server")
-    if code == "42501":
-        return StoreError(
-            f"{address} refused this ({reason}): its owner gives you the right with "
-            "`GRANT CREATE ON DATABASE ... TO you`, or for a tome of others with `GRANT USAGE ON SCHEMA ...`"
-        )
-    if code == "25006":
-        return StoreError(f"{address} may only be read ({reason}): name the main server to write")
-    if code == "42703":
-        return StoreError(
-            f"{address} was written by another Tomewise ({reason}): export it with that one, then import it with this"
-        )
-    if code in ("42P01", "3F000"):
-        return StoreError(f"{address} is not there any more ({reason}): open a tome that is")
-    if code == "28P01" or (is_operational and "password" in reason):
-        return StoreError(
-            f"{address} did not let you in ({reason}): check user and password, which PGPASSWORD may hold"
-        )
-    if code == "3D000" or (is_operational and "does not exist" in reason):
-        return StoreError(f"{address} was not found ({reason}): check the name of database and user")
-    if "NUL" in reason:
-        return StoreError(f"{address} takes no text with a NUL character: take it out")
-    if code.startswith("22"):  # such as NaN in JSON, which a file may hold
-        return StoreError(f"{address} holds a value that PostgreSQL cannot read ({reason}): {RESTORE}")
+    sentence = _BY_CODE.get(code) or _BY_CODE.get(code[:2])
+    if sentence is None and (is_operational or isinstance(error, psycopg.DataError)):
+        sentence = next((each for words, each in _BY_WORDS.items() if words in reason), None)
+    if sentence is not None:
+        return StoreError(f"{address} {sentence.format(reason)}")
     # The last words of a pooler before it hangs up are taken for a second answer to ROLLBACK or COMMIT.
-    is_lost |= isinstance(error, psycopg.InternalError) and not code
+    is_lost |= code.startswith("57P") or (isinstance(error, psycopg.InternalError) and not code)
     if is_operational or is_lost:
-        kind = ConnectionLost if is_lost or code.startswith("57P") else StoreError
+        kind = ConnectionLost if is_lost else StoreError
         return kind(f"{address} cannot be reached or was lost ({reason}): check that the server runs, then go on")
     return None
 
