@@ -14,7 +14,7 @@ test: $(READY)  ## all tests but those of the snippets, which `make check` runs;
 test-wheel: $(READY)  ## the wheel in clean environments, as new users get it; needs the package registry
 	$(BIN)/python tools/test_wheel.py
 
-check: $(READY)  ## style, types, imports and their table, rooms, wording, the snippets of README, site and examples
+check: $(READY)  ## style, types, imports and their table, rooms, size, wording, the snippets of README, site and examples
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -22,6 +22,7 @@ check: $(READY)  ## style, types, imports and their table, rooms, wording, the s
 	$(BIN)/python tools/draw_architecture.py --check
 	$(BIN)/python tools/check_words.py
 	$(BIN)/python tools/check_rooms.py
+	$(BIN)/python tools/measure_house.py --check
 	$(BIN)/python -m pytest -n 2 --dist worksteal tests/docs/test_snippets.py
 
 docs: $(READY)  ## the site of the documentation in build/site, with every link and name of the reference checked
