@@ -109,14 +109,19 @@ def test_a_tome_that_took_the_place_of_another_is_not_read(shared: str, database
     later.close()
 
 
-def test_tables_that_another_client_left_on_a_connection_are_not_taken_for_ours(narrow: str) -> None:
+def test_what_another_client_left_on_a_connection_changes_nothing(narrow: str) -> None:
     tome = SqlStore.open(find_place(f"{narrow}#tome"))
     add(tome, Document(id="one", text="Ada kept the light."))
     with psycopg.connect(narrow, autocommit=True) as client:
         client.execute("CREATE TEMP TABLE documents AS SELECT 'evil' AS id")
         client.execute("SET search_path = public")
+        client.execute("SET default_transaction_read_only = on")
     assert [each.id for each in tome.documents()] == ["one"]
+    again = SqlStore.open(find_place(f"{narrow}#tome"))
+    add(again, Document(id="two", text="Ole mended nets."))
+    assert [each.id for each in tome.documents()] == ["one", "two"]
     tome.close()
+    again.close()
 
 
 def test_a_build_needs_a_pool_in_session_mode(pooled: str, request: pytest.FixtureRequest, database: str) -> None:

@@ -178,6 +178,8 @@ def translate_errors(path: Path) -> Iterator[None]:
     """Turn the SQLite errors that users can cause into our own; other errors are bugs and pass through."""
     try:
         yield
+    except MemoryError as error:
+        raise StoreError(f"{path} is damaged, or there is not enough memory: {RESTORE}") from error
     except (DBAPIError, sqlite3.Error) as error:
         cause = error.orig if isinstance(error, DBAPIError) else error
         if isinstance(cause, sqlite3.OperationalError):

@@ -114,7 +114,7 @@ _STATE = """
 SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = %(tome)s),
   EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE n.nspname = %(tome)s AND c.relname = 'tomewise' AND c.relkind = 'r'),
-  pg_is_in_recovery() OR current_setting('default_transaction_read_only') = 'on',
+  pg_is_in_recovery() OR (SELECT reset_val = 'on' FROM pg_settings WHERE name = 'default_transaction_read_only'),
   current_setting('server_version_num')::integer
 """
 _RIGHTS = """
@@ -350,7 +350,8 @@ def write(
     It takes these `rights` too, which nobody may hold meanwhile. Raises StoreError as `read` does.
     """
     # Each statement must see what the writer before has committed: not those of one moment.
-    with engine.connect().execution_options(isolation_level="READ COMMITTED") as connection, connection.begin():
+    options = {"isolation_level": "READ COMMITTED", "postgresql_readonly": False}
+    with engine.connect().execution_options(**options) as connection, connection.begin():
         key = make_lock_key(address.tome, "transaction")
         turn = [f"SELECT pg_advisory_xact_lock({key})"] if alone else []
         if not (wait or connection.exec_driver_sql(f"SELECT pg_catalog.pg_try_advisory_xact_lock({key})").scalar_one()):

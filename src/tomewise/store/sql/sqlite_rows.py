@@ -275,7 +275,8 @@ class SqliteRows:
         query, keys = (_SEARCH, None) if within is None else (_SEARCH_WITHIN, within.tolist())
         match = " OR ".join(f'"{word}"' for word in words)
         found = SqliteRows.fetch(connection, query, match=match, most=limit, within=keys)
-        return [(int(key), float(score)) for key, score in found]
+        with decode_plain("lexical"):
+            return [(int(key), float(score)) for key, score in found]
 
     @staticmethod
     def find_holders(connection: Connection, phrase: str, among: Keys) -> tuple[int, Keys]:
