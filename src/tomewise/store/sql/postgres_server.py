@@ -475,8 +475,8 @@ def translate_errors(address: DatabaseAddress) -> Iterator[None]:
 
 def _translate(address: DatabaseAddress, error: psycopg.Error, *, is_lost: bool) -> StoreError | None:
     code, is_operational = error.sqlstate or "", isinstance(error, psycopg.OperationalError)
-    said = error.diag.message_detail if code == _STILL_USED else error.diag.message_primary
-    reason = hide_credentials(" ".join(str(said or error).split()))
+    message = error.diag.message_detail if code == _STILL_USED else error.diag.message_primary
+    reason = hide_credentials(" ".join(str(message or error).split()))
     if code in ("55P03", "40P01"):
         return Locked(f"{address} is being written by another program: try again when it has finished")
     if code == "42P06" or (code == "23505" and error.diag.table_name == "pg_namespace"):
