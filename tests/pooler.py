@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 
 import psycopg
 import pytest
 from tests.postgres_server import Server
 
 _START_SECONDS = 30.0
+_ports = count(6432)  # they name sockets in the folder of the server, so that no other process has them
 
 
 def find_pgbouncer() -> str | None:
@@ -31,15 +32,14 @@ def run_pooler(server: Server, mode: str, size: int) -> Iterator[str]:
     program = find_pgbouncer()
     if program is None:
         pytest.skip("pgbouncer is not installed: install it, or name it in TOMEWISE_PGBOUNCER")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = next(_ports)
     config = server.folder / f"{port}.ini"
     config.write_text(f"""[databases]
 * = host={server.folder} port=5432 user=postgres
 [pgbouncer]
-listen_addr = 127.0.0.1
+listen_addr =
 listen_port = {port}
-unix_socket_dir =
+unix_socket_dir = {server.folder}
 auth_type = any
 pool_mode = {mode}
 default_pool_size = {size}
@@ -47,7 +47,7 @@ query_wait_timeout = 10
 """)
     user = ["-u", "nobody"] if os.geteuid() == 0 else []  # it does not run as root
     process = subprocess.Popen([program, "-q", *user, config], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    url = f"postgresql://postgres@127.0.0.1:{port}/postgres"
+    url = f"postgresql:///postgres?host={server.folder}&port={port}&user=postgres"
     try:
         end = time.monotonic() + _START_SECONDS
         while not _answers(url):
