@@ -219,11 +219,10 @@ def _check_content(connection: sqlite3.Connection, path: Path) -> None:
     (application,), (version,), (encoding,) = (
         connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version", "encoding")
     )
-    is_blank = not version and not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    if application != APPLICATION_ID and not is_blank:
-        raise _make_no_tome_error(path)
-    if is_blank:
+    if not version and not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         return
+    if application != APPLICATION_ID:
+        raise _make_no_tome_error(path)
     check_format(version, path)
     problem = f"it is written in {encoding}" if encoding != "UTF-8" else find_strange_statement(connection)
     if problem:

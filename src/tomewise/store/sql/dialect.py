@@ -190,7 +190,10 @@ class SqliteDialect(SqliteRows):
         """A file has no indexes of vectors."""
 
     def delete(self, *, if_empty: bool = False) -> None:
-        """Delete the file, which nobody here has open any more."""
+        """Delete the file, which nobody here has open any more.
+
+        Whoever asks for one `if_empty` has the right of the writer, so that nobody fills it meanwhile.
+        """
         delete_files(self.path)
 
     def move(self, path: Place) -> None:

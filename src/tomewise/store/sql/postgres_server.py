@@ -21,7 +21,7 @@ from tomewise.errors import ConnectionLost, Locked, StoreError
 from tomewise.store.address import DatabaseAddress
 from tomewise.store.sql.postgres_arrays import ArrayDumper, find_driver
 from tomewise.store.sql.row_values import RESTORE
-from tomewise.store.sql.schema import FORMAT, check_format
+from tomewise.store.sql.schema import FORMAT, check_format, run_statements
 
 _CONNECT_SECONDS = 10
 _TRIALS = 20  # of a pooler
@@ -268,9 +268,7 @@ def _refuse_schema(address: DatabaseAddress) -> StoreError:
 
 def make_tables(connection: Connection) -> None:
     """Make the tables of a new tome, with its identity."""
-    for statement in _TABLES.split(";\n"):
-        if statement.strip():
-            connection.exec_driver_sql(statement)
+    run_statements(connection, _TABLES)
     identity = uuid4().hex
     connection.exec_driver_sql(f"INSERT INTO tomewise VALUES ({FORMAT}, 0, 1)")
     connection.exec_driver_sql("INSERT INTO meta (key, value) VALUES ('identity', %s)", (identity,))

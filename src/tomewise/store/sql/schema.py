@@ -189,11 +189,16 @@ WHERE coalesce(sql, '') NOT IN ('CREATE TABLE sqlite_stat1(tbl,idx,stat)',
 
 def make_tables(connection: Connection) -> None:
     """Make the tables in a blank file, inside a write transaction."""
-    for statement in _STATEMENTS.split(";\n"):
-        if statement.strip():
-            connection.exec_driver_sql(statement)
+    run_statements(connection, _STATEMENTS)
     connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.exec_driver_sql(f"PRAGMA user_version = {FORMAT}")
+
+
+def run_statements(connection: Connection, script: str) -> None:
+    """Run statements that each end a line."""
+    for statement in script.split(";\n"):
+        if statement.strip():
+            connection.exec_driver_sql(statement)
 
 
 def check_format(version: int, name: object) -> None:
