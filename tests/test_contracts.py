@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from importlib.util import find_spec
 
@@ -12,16 +13,20 @@ from tests.store.plain_store import make_opener
 from tomewise.embedding.bundled import BundledMiniLM
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.embedding.weights import INSTALL, PACKAGE
+from tomewise.errors import ModelError
 from tomewise.language.budget import Budgeted
 from tomewise.language.cached import Cached
 from tomewise.language.chat import ChatModel
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.prompts import Prompts
-from tomewise.language.roles import ANSWER, AnswerIn, Shown
+from tomewise.language.roles import ANSWER, SUMMARISE, AnswerIn, Shown, SummaryIn
+from tomewise.run import meter
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import SYSTEMS, assemble
 from tomewise.testing import (
+    NotingEmbedder,
+    ScriptedModel,
     check_embedder,
     check_language_model,
     check_layer,
@@ -31,7 +36,6 @@ from tomewise.testing import (
     document_of,
     put_document,
 )
-from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Question
 
 EMBEDDER = HashEmbedder()
@@ -44,7 +48,7 @@ FLAT = ("naive", "hybrid", "full_context")
     "embedder",
     [
         HashEmbedder(),
-        HashEmbedder(16),
+        NotingEmbedder(16),
         pytest.param(BundledMiniLM(), marks=pytest.mark.skipif(find_spec(PACKAGE) is None, reason=f"needs {INSTALL}")),
     ],
     ids=lambda embedder: embedder.name,
@@ -67,6 +71,7 @@ def make_model():
     [
         make_model(),
         ExtractiveModel(EMBEDDER),
+        ScriptedModel({}, others=ExtractiveModel(EMBEDDER)),
         Budgeted(make_model(), calls=5),
         Budgeted(ExtractiveModel(EMBEDDER), tokens=10_000),
     ],
@@ -74,6 +79,24 @@ def make_model():
 )
 async def test_models(model):
     await check_language_model(model, ANSWER, GIVEN)
+
+
+async def test_the_doubles_note_what_they_were_asked():
+    async def answer_late(given):
+        await asyncio.sleep(0)
+        return REPLY
+
+    model = ScriptedModel({"answer": answer_late}, others=ExtractiveModel(EMBEDDER), cost=0.5)
+    with meter() as used:
+        assert (await model.ask(ANSWER, GIVEN)).answer == "Ada Marsh"
+        assert (await model.ask(SUMMARISE, SummaryIn(texts=["Ada Marsh put out the light."]))).summary
+    assert [call.role for call in model.calls] == ["answer", "summarise"]
+    assert used.usage().total.cost == 0.5
+    embedder = NotingEmbedder(refused="poison")
+    embedder.embed(["a", "b"])
+    with pytest.raises(ModelError, match="'poison'"):
+        embedder.embed(["poison"])
+    assert embedder.texts == ["a", "b", "poison"]
 
 
 @pytest.mark.parametrize("inner", [make_model(), ExtractiveModel(EMBEDDER)], ids=lambda model: model.name)

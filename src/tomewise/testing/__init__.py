@@ -1,7 +1,7 @@
 """Test doubles and contract checks for people who add parts.
 
 Each `check_` function checks, offline, what the users of one kind of part rely on. It raises AssertionError with the
-rule that is broken. `ScriptedModel` and `HashEmbedder` replace a model and an embedder in tests.
+rule that is broken. `ScriptedModel`, and `HashEmbedder` or `NotingEmbedder`, replace a model and an embedder.
 
     def test_my_retriever():
         asyncio.run(check_retriever(MyRetriever(store), "a query that finds something"))
@@ -21,7 +21,7 @@ from tomewise.errors import ModelError, UsageError
 from tomewise.run import meter
 from tomewise.store.contract import Store
 from tomewise.testing.layer_checks import check_layer, check_mapped_layer, check_state_layer
-from tomewise.testing.scripted import ScriptedModel
+from tomewise.testing.scripted import NotingEmbedder, ScriptedModel
 from tomewise.testing.store_checks import (
     check_calls,
     check_changes,
@@ -53,6 +53,7 @@ from tomewise.types import (
 
 __all__ = [
     "HashEmbedder",
+    "NotingEmbedder",
     "ScriptedModel",
     "check_calls",
     "check_changes",

@@ -1,17 +1,20 @@
-"""A language model that plays back prepared replies, for tests and examples."""
+"""The doubles of a language model and of an embedder, for tests and examples."""
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
 from pydantic import BaseModel, ValidationError
 
+from tomewise.embedding.hash import DEFAULT_DIMENSIONS, HashEmbedder
 from tomewise.errors import BadReply, ModelError
 from tomewise.language.call_slots import CallSlots
 from tomewise.language.usage import Bill, announce_request, estimate_tokens, report_call
@@ -20,10 +23,12 @@ from tomewise.run import Request
 from tomewise.types import Spent
 
 if TYPE_CHECKING:
-    from tomewise.types import In, Out, Role
+    from numpy.typing import NDArray
+
+    from tomewise.types import In, LanguageModel, Out, Role
 
 Reply: TypeAlias = BaseModel | Mapping[str, Any] | Exception
-Replies: TypeAlias = Sequence[Reply] | Callable[[Any], Reply]
+Replies: TypeAlias = Sequence[Reply] | Callable[[Any], Reply | Awaitable[Reply]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +40,12 @@ class Call:
 
 
 class ScriptedModel:
-    """Plays back replies by role name.
+    """Plays back replies by role name, and notes what it was asked in `calls`.
 
-    `replies[role]` is a list, which is used up in order, or a function of the role's input. A reply is the role's
-    output, a dict that validates as the output, or an exception, which is raised. `latency` is how many seconds each
-    call takes, `limit` how many calls run at the same time (None: any number). Tokens are estimated from the JSON of
+    `replies[role]` is a list, which is used up in order, or a function of the role's input, which may be async. A reply
+    is the role's output, a dict that validates as the output, or an exception, which is raised. Roles without replies
+    are asked from `others`. `latency` is how many seconds each call takes, `limit` how many calls run at the same time
+    (None: any number), `cost` the price of a call in dollars (None: unknown). Tokens are estimated from the JSON of
     input and output.
     """
 
@@ -47,22 +53,29 @@ class ScriptedModel:
         self,
         replies: Mapping[str, Replies],
         *,
+        others: LanguageModel | None = None,
         name: str = "scripted",
         window: int = 128_000,
         latency: float = 0.0,
         limit: int | None = None,
+        cost: float | None = 0.0,
         clock: Clock = time.perf_counter,
     ) -> None:
         self.name = name
         self.window = window
         self.calls: list[Call] = []
         self._replies = {role: script if callable(script) else deque(script) for role, script in replies.items()}
+        self._others = others
         self._latency = latency
         self._slots = CallSlots(limit) if limit is not None else None
+        self._cost = cost
         self._clock = clock
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:
         """The next reply of the role. Raises `ModelError` if no reply is left, `BadReply` if the reply does not fit."""
+        if self._others and role.name not in self._replies:
+            self.calls.append(Call(role.name, given))
+            return await self._others.ask(role, given)
         started = self._clock()
         tokens = self.count_input_tokens(role, given)
         bill = Bill(Spent())
@@ -73,13 +86,15 @@ class ScriptedModel:
             ):
                 self.calls.append(Call(role.name, given))
                 reply = self._take_reply(role.name, given)
+                if inspect.isawaitable(reply):
+                    reply = await reply
                 # Without latency too, so that meters see calls side by side if they were made side by side.
                 await asyncio.sleep(self._latency)
                 if isinstance(reply, Exception):
                     raise reply
                 output = role.accept(given, _validate(role, reply))
                 received = estimate_tokens(output.model_dump_json())
-                bill.spent = Spent(calls=1, input_tokens=tokens, output_tokens=received)
+                bill.spent = Spent(calls=1, input_tokens=tokens, output_tokens=received, cost=self._cost)
                 return output
         finally:
             if bill.spent.calls:
@@ -87,14 +102,14 @@ class ScriptedModel:
 
     def _report(self, role: str, spent: Spent, started: float) -> None:
         report_call(
-            ModelCall(role, self.name, started, self._clock(), spent.input_tokens, spent.output_tokens, cost=0.0)
+            ModelCall(role, self.name, started, self._clock(), spent.input_tokens, spent.output_tokens, spent.cost)
         )
 
     def count_input_tokens(self, role: Role[In, Out], given: In) -> int:
         """The input tokens that `ask` would report."""
         return estimate_tokens(given.model_dump_json())
 
-    def _take_reply(self, role: str, given: BaseModel) -> Reply:
+    def _take_reply(self, role: str, given: BaseModel) -> Reply | Awaitable[Reply]:
         script = self._replies.get(role)
         if callable(script):
             return script(given)
@@ -111,3 +126,24 @@ def _validate(role: Role[In, Out], reply: Reply) -> Out:
         return role.output.model_validate(reply)
     except ValidationError as error:
         raise BadReply(f"the scripted reply for {role.name!r} does not fit {role.output.__name__}: {error}") from error
+
+
+class NotingEmbedder(HashEmbedder):
+    """The hash embedder, which notes the texts of each call in `batches`, and refuses a text that holds `refused`."""
+
+    def __init__(self, dimensions: int = DEFAULT_DIMENSIONS, *, refused: str = "") -> None:
+        super().__init__(dimensions)
+        self.batches: list[tuple[str, ...]] = []
+        self._refused = refused
+
+    @property
+    def texts(self) -> list[str]:
+        """All texts in the order in which they came."""
+        return [text for batch in self.batches for text in batch]
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The vectors of the hash embedder. Raises `ModelError` for a text that is refused."""
+        self.batches.append(tuple(texts))
+        if self._refused and any(self._refused in text for text in texts):
+            raise ModelError(f"the embedder refuses texts that hold {self._refused!r}")
+        return super().embed(texts)
