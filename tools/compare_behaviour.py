@@ -1,107 +1,74 @@
 """Check that a change of the code's shape changes nothing that a user has.
 
-PYTHONPATH=OLD/src python tools/compare_behaviour.py write old.json
-PYTHONPATH=src     python tools/compare_behaviour.py write new.json
-python tools/compare_behaviour.py compare old.json new.json
+PYTHONPATH=OLD/src python -m tools.compare_behaviour write old.json
+PYTHONPATH=src     python -m tools.compare_behaviour write new.json
+python -m tools.compare_behaviour compare old.json new.json
 
-Written are digests of: the export of the sample with every layer; what `tome ask --json --trace` prints of ten
-questions in every system, times aside; every prompt, with the key under which its reply is kept; and the three
-questions of a session.
+Both trees are used through their doors alone. Written are digests of: the export of the sample with every layer; the
+answers with their events to ten questions in every system, and in a session, times aside; and every request that a
+model gets for the layers and for three questions in every system.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
-from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
-from tomewise import Tome, sample
-from tomewise.embedding.choose_embedder import choose_embedder
-from tomewise.errors import ModelError
-from tomewise.language.extractive import ExtractiveModel
-from tomewise.language.forwarding import Forwarding
-from tomewise.language.prompts import Prompts
-from tomewise.outgoing.answer_models import TracedAnswer
-from tomewise.systems.registry import SYSTEMS
-from tomewise.types import Answer, Embedder, In, Out, Role
+from tools.doors import FOLDER, HttpDoor, PlayedModel, digest, read_sample, run_tome, serve_tomes
 
-QUESTIONS = 10
 SESSIONS = ("comorag", "hgmem", "hybrid")
-_TIME = re.compile(r'"([a-z_]*seconds|depth)": [0-9.e-]+')  # the depth of calls is read from their times
-
-
-class NotingModel(Forwarding):
-    """Notes the digest of each prompt that it is asked, with the schema of the reply."""
-
-    def __init__(self, embedder: Embedder) -> None:
-        super().__init__(ExtractiveModel(embedder))
-        self._prompts = Prompts()
-        self.prompts: set[str] = set()
-
-    async def ask(self, role: Role[In, Out], given: In) -> Out:
-        """As the model."""
-        parts = (role.name, self._prompts.render(role, given), given.model_dump_json(), role.output.model_json_schema())
-        self.prompts.add(f"{role.name} {digest(parts)}")
-        return await self._model.ask(role, given)
+_TIME = re.compile(r'"([a-z_]*seconds|depth|asked|created)": [^,}]+')  # the depth of calls is read from their times
 
 
 def write() -> Iterator[tuple[str, str]]:
     """Each name of something that a user has, and its digest."""
-    with tempfile.TemporaryDirectory() as folder:
-        embedder = choose_embedder("bundled")
-        model = NotingModel(embedder)
-        with Tome.open(Path(folder) / "sample.tome", model=model, embedder=embedder) as tome:
-            tome.add(copy_story())
-            for system in SYSTEMS:
-                tome.build(system=system)
-            for line in tome.export():
-                yield f"export {digest(line)}", ""
-            yield from write_prompts("build", model)
-            for system in SYSTEMS:
-                for item in sample.read_questions()[:QUESTIONS]:
-                    yield f"answer {system} {item.id}", write_answer(tome, item.question, system)
-                yield from write_prompts(system, model)
-            for system in SESSIONS:
-                for item in sample.read_questions()[:3]:
-                    answer = tome.session(system).ask(item.question, system=system)
-                    yield f"session {system} {item.id}", digest(describe(answer))
-                yield from write_prompts(f"session {system}", model)
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir()
+    story, questions = read_sample()
+    (FOLDER / "story.md").write_text(story, encoding="utf-8")
+    systems = [system["name"] for system in json.loads(run_tome("systems", "--json"))]
+    build("quoted", systems)
+    for line in run_tome("export", "--tome", "quoted.tome").splitlines():
+        yield f"export {digest(line)}", ""
+    with serve_tomes("quoted.tome") as door:
+        for system in systems:
+            for question in questions[:10]:
+                yield f"answer {system} {question}", ask(door, "quoted", question=question, system=system)
+        for system in SESSIONS:
+            for question in questions[:3]:
+                answer = ask(door, "quoted", question=question, system=system, session=system)
+                yield f"session {system} {question}", answer
+    with PlayedModel() as model:
+        options = ("--model", "ollama:llama3.2", "--base-url", model.address)
+        for system in systems:
+            build("played", [system], *options)
+            yield from ((f"request build {system} {request}", "") for request in model.take_requests())
+        with serve_tomes("played.tome", *options) as door:
+            for system in systems:
+                for question in questions[:3]:
+                    yield f"played {system} {question}", ask(door, "played", question=question, system=system)
+                yield from ((f"request {system} {request}", "") for request in model.take_requests())
 
 
-def copy_story() -> Path:
-    """The story at a path that is equal for every source tree, since ids derive from it."""
-    path = Path(tempfile.gettempdir()) / "tomewise-compare" / "story.md"
-    path.parent.mkdir(exist_ok=True)
-    path.write_bytes(sample.STORY.read_bytes())
-    return path
+def build(name: str, systems: list[str], *options: str) -> None:
+    """Build what the systems need over the story, in the tome of this name."""
+    if not (FOLDER / f"{name}.tome").exists():
+        run_tome("add", "story.md", "--tome", f"{name}.tome")
+    for system in systems:
+        run_tome("build", "--system", system, "--tome", f"{name}.tome", *options)
 
 
-def write_prompts(name: str, model: NotingModel) -> Iterator[tuple[str, str]]:
-    """The prompts since the last time."""
-    for prompt in sorted(model.prompts):
-        yield f"prompt {name} {prompt}", ""
-    model.prompts.clear()
-
-
-def write_answer(tome: Tome, question: str, system: str) -> str:
-    """The digest of what the command prints."""
-    try:
-        return digest(describe(tome.ask(question, system=system)))
-    except ModelError as error:
-        return digest(str(error))
-
-
-def describe(answer: Answer) -> str:
-    """What the command prints as JSON, without times."""
-    return _TIME.sub("", json.dumps(TracedAnswer.of(answer).write(), sort_keys=True))
-
-
-def digest(value: object) -> str:
-    return sha256(str(value).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+def ask(door: HttpDoor, tome: str, **asked: str) -> str:
+    """The digest of an answer, its events and what was found."""
+    answer: dict[str, Any] = door.send("POST", f"tomes/{tome}/ask", asked)
+    number = door.send("GET", f"tomes/{tome}/traces?limit=1")["traces"][0]["id"]
+    trace = door.send("GET", f"tomes/{tome}/traces/{number}")
+    return digest(_TIME.sub("", json.dumps([answer, trace], sort_keys=True)))
 
 
 def compare(old: dict[str, str], new: dict[str, str]) -> int:

@@ -1,36 +1,30 @@
 """Check that a change keeps the keys and the values of what the command, HTTP and MCP reply.
 
-PYTHONPATH=OLD/src python tools/compare_replies.py write old.json
-PYTHONPATH=src     python tools/compare_replies.py write new.json
-python tools/compare_replies.py compare old.json new.json
+PYTHONPATH=OLD/src python -m tools.compare_replies write old.json
+PYTHONPATH=src     python -m tools.compare_replies write new.json
+python -m tools.compare_replies compare old.json new.json
 
-Written are the replies to ten questions about the sample in several systems through each of the three doors, and to
-the other commands, endpoints and tools that reply with JSON. New keys are listed; a key that is gone, and a value that
-differs, make the comparison fail. Times are left out.
+Both trees are used through their doors alone. Written are the replies to ten questions about the sample in several
+systems through HTTP and MCP, to some of them through the command, and to the other commands, endpoints and tools that
+reply with JSON. New keys are listed; a key that is gone, and a value that differs, make the comparison fail. Times are
+left out.
 """
 
 from __future__ import annotations
 
-import asyncio
-import io
 import json
-import os
 import re
 import shutil
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from tomewise import Tome, sample
+from tools.doors import FOLDER, McpDoor, read_sample, run_tome, serve_tomes
 
-FOLDER = Path(tempfile.gettempdir()) / "tomewise-replies"  # equal for every source tree, since ids derive from paths
 SYSTEMS = ("naive", "hybrid", "comorag", "hipporag2", "hgmem")
-QUESTIONS = [item.question for item in sample.read_questions()[:9]] + ["What did Napoleon eat at Waterloo?"]
 ENTITY = "Slack Water Book"
 _TIMES = re.compile(r"(.*_)?seconds|depth|asked|created|started|ended|digest|bytes|cache_bytes")
 
@@ -39,77 +33,63 @@ def write() -> dict[str, Any]:
     """Each reply by the name of what was asked."""
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir()
-    os.environ |= {"XDG_CONFIG_HOME": str(FOLDER / "config"), "TOMEWISE_EMBEDDER": "hash"}
-    os.chdir(FOLDER)
-    (FOLDER / "story.md").write_bytes(sample.STORY.read_bytes())
-    (FOLDER / "letter.txt").write_text("The clerk forged the letter in May. The doctor was away.\n")
-    return {name: reply for door in (command_replies, http_replies, mcp_replies) for name, reply in door()}
+    story, questions = read_sample()
+    questions = [*questions[:9], "What did Napoleon eat at Waterloo?"]
+    (FOLDER / "story.md").write_text(story, encoding="utf-8")
+    (FOLDER / "letter.txt").write_text("The clerk forged the letter in May. The doctor was away.\n", encoding="utf-8")
+    doors = (command_replies, http_replies, mcp_replies)
+    return {name: reply for door in doors for name, reply in door(questions)}
 
 
-def command_replies() -> Iterator[tuple[str, Any]]:
+def command_replies(questions: list[str]) -> Iterator[tuple[str, Any]]:
     """What `--json` prints."""
 
     def run(*words: str) -> tuple[str, Any]:
-        from tomewise.terminal import program
-
-        with redirect_stdout(io.StringIO()) as out:
-            program.run([*words, "--json"])
-        lines = [json.loads(line) for line in out.getvalue().splitlines()]
+        lines = [json.loads(line) for line in run_tome(*words, "--json").splitlines()]
         return f"command {' '.join(words)}", lines[0] if len(lines) == 1 else lines
 
-    yield run("add", "story.md", "letter.txt")
+    yield run("add", "story.md", "letter.txt", "--embedder", "hash")
     for system in SYSTEMS[2:]:
         yield run("build", "--system", system, "--estimate")
         yield run("build", "--system", system)
     yield run("show")
     yield run("show", "letter.txt")
     yield run("show", "--entity", ENTITY)
-    for question in QUESTIONS:
+    yield run("systems")
+    for question in questions[::3]:
         for system in SYSTEMS:
             yield run("ask", question, "--system", system, "--trace")
         yield run("search", question)
-    yield run(
-        "ask", "Who forged the letter?", "--option", "the clerk", "--option", "the doctor", "--document", "letter"
-    )
-    yield run("ask", QUESTIONS[0], "--session", "talk")
+    choice = ("--option", "the clerk", "--option", "the doctor", "--document", "letter")
+    yield run("ask", "Who forged the letter?", *choice)
+    yield run("ask", questions[0], "--session", "talk")
     yield run("ask", "Who wrote it?", "--session", "talk")
     yield run("sessions")
     yield run("sessions", "talk")
     yield run("log", "--limit", "3")
     yield run("log", "2")
-    shutil.copy("memory.tome", "other.tome")
+    shutil.copy(FOLDER / "memory.tome", FOLDER / "other.tome")
     yield run("remove", "letter.txt", "--yes", "--tome", "other.tome")
 
 
-def http_replies() -> Iterator[tuple[str, Any]]:
+def http_replies(questions: list[str]) -> Iterator[tuple[str, Any]]:
     """What the server replies below /api."""
-    from starlette.testclient import TestClient
+    with serve_tomes("memory.tome", "--root", FOLDER) as door:
 
-    from tomewise.server.app import make_app
-    from tomewise.server.library import Library
-    from tomewise.server.serve_options import ServerOptions
-    from tomewise.settings import Settings
-
-    app = make_app(Library(Settings(), (FOLDER / "memory.tome",), FOLDER), ServerOptions())
-    with TestClient(app, base_url="http://127.0.0.1:8765") as client:
-
-        def send(method: str, path: str, **more: Any) -> tuple[str, Any]:
-            words = json.dumps(more.get("json") or more.get("params") or "")
-            reply = client.request(method, f"/api/{path}", **more)
-            return f"http {method} {path} {words}", reply.json()
+        def send(method: str, path: str, body: Any = None) -> tuple[str, Any]:
+            return f"http {method} {path} {json.dumps(body or '')}", door.send(method, path, body)
 
         def finish(job: dict[str, Any]) -> tuple[str, Any]:
-            path = f"jobs/{job['id']}"
-            while (found := client.get(f"/api/{path}").json())["state"] in ("queued", "waiting", "running"):
+            while (found := door.send("GET", f"jobs/{job['id']}"))["state"] in ("queued", "waiting", "running"):
                 time.sleep(0.1)
             return f"http job {job['kind']}", {**found, "id": ""}
 
-        for question in QUESTIONS:
+        for question in questions:
             for system in SYSTEMS:
-                yield send("POST", "tomes/memory/ask", json={"question": question, "system": system})
-            yield send("POST", "tomes/memory/search", json={"query": question})
-        body = {"question": QUESTIONS[0], "system": "hybrid"}
-        stream = client.post("/api/tomes/memory/ask", json=body, headers={"accept": "text/event-stream"}).text
+                yield send("POST", "tomes/memory/ask", {"question": question, "system": system})
+            yield send("POST", "tomes/memory/search", {"query": question})
+        asked = {"question": questions[0], "system": "hybrid"}
+        stream = door.send("POST", "tomes/memory/ask", asked, accept="text/event-stream")
         data = [line.removeprefix("data: ") for line in stream.splitlines() if line.startswith("data: ")]
         yield "http stream", [json.loads(each) for each in data]
         for path in ("tomes", "tomes/memory", "tomes/memory/documents", "tomes/memory/traces", "tomes/memory/traces/2"):
@@ -119,51 +99,35 @@ def http_replies() -> Iterator[tuple[str, Any]]:
         for path in ("sample", "info", "health", "evaluations"):
             yield send("GET", path)
         for path in ("document", "text", "removal"):
-            yield send("GET", f"tomes/memory/{path}", params={"id": str(FOLDER / "letter.txt")})
-        yield send("POST", "tomes/memory/estimate", json={"system": "raptor"})
-        yield send("POST", "tomes", json={"name": "fresh"})
+            yield send("GET", f"tomes/memory/{path}?document=letter.txt")
+        yield send("POST", "tomes/memory/estimate", {"system": "raptor"})
+        yield send("POST", "tomes", {"name": "fresh"})
         text = {"id": "note", "text": "Ada Marsh put out the light at nine."}
-        yield finish(client.post("/api/tomes/fresh/documents", json=text).json())
-        body = {"system": "comorag", "accept": {"calls": 100}}
-        yield finish(client.post("/api/tomes/fresh/builds", json=body).json())
-        yield send("DELETE", "tomes/fresh/document", params={"id": "note"})
+        yield finish(door.send("POST", "tomes/fresh/documents", text))
+        yield finish(door.send("POST", "tomes/fresh/builds", {"system": "comorag", "accept": {"calls": 100}}))
+        yield send("DELETE", "tomes/fresh/document?document=note")
 
 
-def mcp_replies() -> Iterator[tuple[str, Any]]:
+def mcp_replies(questions: list[str]) -> Iterator[tuple[str, Any]]:
     """The structured content of what the tools reply."""
-    yield from asyncio.run(call_tools())
+    with McpDoor("--write", "--tome", "memory.tome") as door:
 
+        def call(tool: str, **arguments: Any) -> tuple[str, Any]:
+            return f"mcp {tool} {json.dumps(arguments)}", door.call(tool, **arguments).get("structuredContent")
 
-async def call_tools() -> list[tuple[str, Any]]:
-    """Call each tool."""
-    from mcp import Client
-
-    from tomewise.server.mcp_server import make_server
-    from tomewise.server.named_documents import FixedLibrary
-
-    replies: list[tuple[str, Any]] = []
-    with Tome.open(FOLDER / "memory.tome") as tome:
-        async with Client(make_server(FixedLibrary({"memory": tome}), write=True)) as client:
-
-            async def call(tool: str, **arguments: Any) -> None:
-                result = await client.call_tool(tool, arguments)
-                replies.append((f"mcp {tool} {json.dumps(arguments)}", result.structured_content))
-
-            for question in QUESTIONS:
-                for system in SYSTEMS:
-                    await call("ask", question=question, system=system)
-                await call("search", query=question)
-            letter = str(FOLDER / "letter.txt")
-            await call("read", document=letter)
-            await call("list_documents")
-            await call("overview")
-            await call("entity", name=ENTITY)
-            await call("entity", name="water")
-            await call("build", system="raptor")
-            await call("add_text", id="note", text="Ada Marsh put out the light at nine.")
-            await call("build", system="comorag", accept_calls=1000)
-            await call("remove_document", document="note")
-    return replies
+        for question in questions:
+            for system in SYSTEMS:
+                yield call("ask", question=question, system=system)
+            yield call("search", query=question)
+        yield call("read", document="letter.txt")
+        yield call("list_documents")
+        yield call("overview")
+        yield call("entity", name=ENTITY)
+        yield call("entity", name="water")
+        yield call("build", system="raptor")
+        yield call("add_text", document="note", text="Ada Marsh put out the light at nine.")
+        yield call("build", system="comorag", accept_calls=1000)
+        yield call("remove_document", document="note")
 
 
 def compare(old: Any, new: Any, place: str, found: Counter[tuple[str, str]]) -> None:
