@@ -119,7 +119,7 @@ def http_replies() -> Iterator[tuple[str, Any]]:
         for path in ("sample", "info", "health", "evaluations"):
             yield send("GET", path)
         for path in ("document", "text", "removal"):
-            yield send("GET", f"tomes/memory/{path}", params={"id": str(FOLDER / "letter.txt")})
+            yield send("GET", f"tomes/memory/{path}", params={"document": str(FOLDER / "letter.txt")})
         yield send("POST", "tomes/memory/estimate", json={"system": "raptor"})
         yield send("POST", "tomes", json={"name": "fresh"})
         text = {"id": "note", "text": "Ada Marsh put out the light at nine."}
@@ -160,7 +160,7 @@ async def call_tools() -> list[tuple[str, Any]]:
             await call("entity", name=ENTITY)
             await call("entity", name="water")
             await call("build", system="raptor")
-            await call("add_text", id="note", text="Ada Marsh put out the light at nine.")
+            await call("add_text", document="note", text="Ada Marsh put out the light at nine.")
             await call("build", system="comorag", accept_calls=1000)
             await call("remove_document", document="note")
     return replies

@@ -67,7 +67,7 @@ async def test_a_client_asks_over_http(story: Path, mode: str, command: Callable
         assert len((await client.list_tools()).tools) == 6
         result = await client.call_tool("ask", {"question": QUESTION}, progress_callback=note)
     answer = result.structured_content or {}
-    assert (answer["answer"], answer["citations"]) == (printed["answer"], printed["citations"])
+    assert (answer["text"], answer["citations"]) == (printed["text"], printed["citations"])
     assert [str(step).split(":")[0] for step in steps] == ["retrieved"]
 
 
@@ -153,7 +153,11 @@ async def test_a_request_that_is_too_large_is_refused(story: Path) -> None:
 
 async def test_the_longest_text_may_be_added_however_its_json_is_escaped(story: Path) -> None:
     text = ("\U0001f4d6" * 1000 + "\n\n") * (MOST_ADDED // 1002)
-    arguments = {"id": "long", "text": text + "\U0001f4d6" * (MOST_ADDED - len(text)), "title": "\U0001f4d6" * 5000}
+    arguments = {
+        "document": "long",
+        "text": text + "\U0001f4d6" * (MOST_ADDED - len(text)),
+        "title": "\U0001f4d6" * 5000,
+    }
     about = {"protocolVersion": MODES[1], "clientCapabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     meta = {f"io.modelcontextprotocol/{name}": value for name, value in about.items()}
     params = {"name": "add_text", "arguments": arguments, "_meta": meta}

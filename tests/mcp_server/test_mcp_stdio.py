@@ -41,7 +41,7 @@ async def test_a_client_asks_over_standard_input(story: Path, mode: str, command
         assert len((await client.list_tools()).tools) == 6
         result = await client.call_tool("ask", {"question": QUESTION}, progress_callback=note)
         answer = result.structured_content or {}
-        assert (answer["answer"], answer["citations"]) == (printed["answer"], printed["citations"])
+        assert (answer["text"], answer["citations"]) == (printed["text"], printed["citations"])
         assert [str(step).split(":")[0] for step in steps] == ["retrieved"]
         assert (await call(client, "overview"))["tome"] == "novel"
 
@@ -106,7 +106,7 @@ def test_without_write_a_missing_tome_is_an_error(here: Path) -> None:
 async def test_write_makes_the_tome(here: Path) -> None:
     path = here / "new.tome"
     async with Client(stdio_client(start_command(path, "--write", TOMEWISE_EMBEDDER="hash"))) as client:
-        await call(client, "add_text", id="log", text="The keeper put out the light.")
+        await call(client, "add_text", document="log", text="The keeper put out the light.")
     with Tome.open(path) as tome:
         assert tome.document("log").text == "The keeper put out the light."
 

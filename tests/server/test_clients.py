@@ -64,7 +64,7 @@ async def test_an_agent_gets_what_the_command_prints(
         result = await client.call_tool("ask", asked, progress_callback=note)
         bad = await client.call_tool("ask", {**asked, "system": "hybrid+probe cycles=1000000"})
     answer: dict[str, Any] = result.structured_content or {}
-    assert (answer["answer"], answer["citations"]) == (printed["answer"], printed["citations"])
+    assert (answer["text"], answer["citations"]) == (printed["text"], printed["citations"])
     assert lines == ["retrieved"]
     assert (bad.is_error, "this server allows 20 at most" in bad.model_dump_json()) == (True, True)
 

@@ -87,14 +87,14 @@ def test_no_reply_of_http_holds_the_folder(named: Served, notes: Path) -> None:
         get(base + path)
     for row in named.http.get(f"{base}/traces", params={"limit": 200}).json()["traces"]:
         for part in ("", "/evidence", "/picture"):
-            get(f"{base}/traces/{row['number']}{part}")
+            get(f"{base}/traces/{row['id']}{part}")
     for layer in named.http.get(f"{base}/pictures").json()["layers"]:
         get(f"{base}/pictures/{layer}", limit=100)
     for name in ("letter.txt", str(notes / "letter.txt"), "sub/long.txt", "rows.jsonl#1"):
         for part in ("document", "text", "removal"):
-            get(f"{base}/{part}", id=name)
+            get(f"{base}/{part}", document=name)
     for wrong in ("notes/letter.txt", str(notes / "lette.txt"), "letter", "The letter"):
-        assert get(f"{base}/document", id=wrong)["error"]["code"] == "unknown_name"
+        assert get(f"{base}/document", document=wrong)["error"]["code"] == "unknown_name"
     statuses = {path: reply.status_code for path, reply in replies if reply.status_code not in (200, 404, 409)}
     assert not {path for path, status in statuses.items() if status >= 500}, statuses
     for path, reply in replies:
@@ -105,15 +105,15 @@ def test_no_reply_of_http_holds_the_folder(named: Served, notes: Path) -> None:
 
 def test_documents_are_found_by_name_and_by_their_old_id(named: Served, notes: Path) -> None:
     for name in ("letter.txt", str(notes / "letter.txt")):
-        for part in ("document", "text"):
-            reply = named.http.get(f"/api/tomes/novel/{part}", params={"id": name}).json()
-            assert reply["id"] == "letter.txt"
+        for part, key in (("document", "id"), ("text", "document")):
+            reply = named.http.get(f"/api/tomes/novel/{part}", params={"document": name}).json()
+            assert reply[key] == "letter.txt"
         assert reply["text"] == TEXT
     chat = {"model": "novel/naive", "messages": [{"role": "user", "content": QUESTION}]}
     whole = named.post("/v1/chat/completions", chat).json()
     address = whole["choices"][0]["message"]["annotations"][0]["url_citation"]["url"]
     query = parse_qs(urlsplit(urlsplit(address).fragment).query)
-    part = {"id": query["id"][0], "start": query["start"][0], "end": query["end"][0]}
+    part = {"document": query["id"][0], "start": query["start"][0], "end": query["end"][0]}
     assert query["id"] == ["letter.txt"]
     read = named.http.get("/api/tomes/novel/text", params=part).json()["text"]
     assert read == next(find_all(whole["tomewise"]["citations"], "quote"))

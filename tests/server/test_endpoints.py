@@ -35,19 +35,18 @@ def test_a_tome_and_its_documents(served: Served):
     assert ([record["id"] for record in page["documents"]], page["next"]) == (["letter"], "letter")
     following = served.http.get("/api/tomes/novel/documents", params={"after": page["next"]}).json()
     assert "light" in [record["id"] for record in following["documents"]]
-    piece = served.http.get("/api/tomes/novel/text", params={"id": "light", "start": 0, "end": 9}).json()
+    piece = served.http.get("/api/tomes/novel/text", params={"document": "light", "start": 0, "end": 9}).json()
     passage = piece["passages"][0]["id"]
     assert piece == {
         "document": "light",
-        "id": "light",
         "title": "",
         "start": 0,
         "end": 9,
         "characters": 72,
         "text": "Ada Marsh",
-        "passages": [{"id": passage, "passage": passage, "position": 0, "start": 0, "end": 72, "place": {}}],
+        "passages": [{"id": passage, "position": 0, "start": 0, "end": 72, "place": {}}],
     }
-    document = served.http.get("/api/tomes/novel/document", params={"id": "light"}).json()
+    document = served.http.get("/api/tomes/novel/document", params={"document": "light"}).json()
     assert document["passages"][0]["text"].startswith("Ada Marsh")
 
 
@@ -57,10 +56,10 @@ def test_a_part_of_a_text_counts_characters(served: Served):
     assert served.wait_for_job(job["id"], seconds=60)["state"] == "done"
     url = "/api/tomes/novel/text"
     for start, end in ((0, 7), (6, 8), (99_990, 100_010), (len(text) - 3, len(text) + 9), (9, 3)):
-        part = served.http.get(url, params={"id": "émile", "start": start, "end": end}).json()
+        part = served.http.get(url, params={"document": "émile", "start": start, "end": end}).json()
         assert (part["text"], part["characters"]) == (text[start:end], len(text))
         assert part["end"] == start + len(part["text"])
-    assert len(served.http.get(url, params={"id": "émile"}).json()["text"]) == 100_000
+    assert len(served.http.get(url, params={"document": "émile"}).json()["text"]) == 100_000
 
 
 def test_a_request_without_a_system_takes_the_one_of_the_settings(here):
@@ -87,7 +86,7 @@ def test_a_question_gives_what_the_command_prints(command, here):
     for reply in (printed, answer):
         reply.pop("usage")
     assert answer == printed
-    assert answer["answer"].startswith("Ada Marsh put out the light at nine.")
+    assert answer["text"].startswith("Ada Marsh put out the light at nine.")
 
 
 def test_a_stream_of_events_ends_with_the_answer(served: Served):
@@ -97,7 +96,7 @@ def test_a_stream_of_events_ends_with_the_answer(served: Served):
     events = events_of(reply.text)
     assert [name for name, _ in events] == ["started", "retrieved", "usage", "answer"]
     assert events[1][1]["detail"]["evidence"]
-    assert events[-1][1]["answer"].startswith("Ada Marsh put out the light at nine.")
+    assert events[-1][1]["text"].startswith("Ada Marsh put out the light at nine.")
 
 
 def test_a_search_and_an_estimate(served: Served):
@@ -124,7 +123,7 @@ def test_a_search_and_a_trace_say_which_rewritten_question_brought_a_piece(here)
 def test_traces_are_listed_shown_and_deleted(served: Served):
     number = served.post("/api/tomes/novel/ask", {"question": "Who forged the letter?"}).json()["trace"]
     listed = served.http.get("/api/tomes/novel/traces").json()["traces"]
-    assert (listed[0]["number"], listed[0]["question"]) == (number, "Who forged the letter?")
+    assert (listed[0]["id"], listed[0]["question"]) == (number, "Who forged the letter?")
     assert served.http.get(f"/api/tomes/novel/traces/{number}").json()["events"]
     assert served.http.delete(f"/api/tomes/novel/traces/{number}").json() == {"deleted": number}
     assert served.http.get(f"/api/tomes/novel/traces/{number}").status_code == 404
@@ -134,9 +133,9 @@ def test_the_evidence_of_a_trace_leads_into_the_documents(served: Served):
     number = served.post("/api/tomes/novel/ask", {"question": "Who forged the letter?"}).json()["trace"]
     pieces = served.http.get(f"/api/tomes/novel/traces/{number}").json()["events"][0]["detail"]["evidence"]
     evidence = served.http.get(f"/api/tomes/novel/traces/{number}/evidence").json()["evidence"]
-    assert evidence.keys() == {piece["node"] for piece in pieces}
+    assert evidence.keys() == {piece["id"] for piece in pieces}
     for piece in evidence.values():
-        span = {"id": piece["document"], "start": piece["start"], "end": piece["end"]}
+        span = {"document": piece["document"], "start": piece["start"], "end": piece["end"]}
         assert served.http.get("/api/tomes/novel/text", params=span).json()["text"] == piece["text"]
     assert served.http.get("/api/tomes/novel/traces/999/evidence").status_code == 404
 
@@ -163,8 +162,10 @@ def test_files_are_added_under_their_names(served: Served):
     assert job["state"] == "done"
     assert sorted(job["report"]["added"]) == ["../x.txt", "notes/one.md", "x"]
     assert list(job["report"]["failed"]) == ["bad.pdf"]
-    assert served.http.get("/api/tomes/novel/text", params={"id": "../x.txt"}).json()["text"].startswith("The smith")
-    removed = served.http.delete("/api/tomes/novel/document", params={"id": "/etc/x"}).json()
+    assert (
+        served.http.get("/api/tomes/novel/text", params={"document": "../x.txt"}).json()["text"].startswith("The smith")
+    )
+    removed = served.http.delete("/api/tomes/novel/document", params={"document": "/etc/x"}).json()
     assert removed["document"] == "x"
 
 
@@ -193,9 +194,9 @@ def test_lists_come_in_pages(served: Served):
     url = "/api/tomes/novel"
     numbers = [served.post(f"{url}/ask", {"question": QUESTION, "session": f"p{n}"}).json()["trace"] for n in range(3)]
     page = served.http.get(f"{url}/traces", params={"limit": 2}).json()
-    assert ([row["number"] for row in page["traces"]], page["next"]) == (numbers[:0:-1], numbers[1])
+    assert ([row["id"] for row in page["traces"]], page["next"]) == (numbers[:0:-1], numbers[1])
     following = served.http.get(f"{url}/traces", params={"limit": 1, "before": page["next"]}).json()
-    assert [row["number"] for row in following["traces"]] == numbers[:1]
+    assert [row["id"] for row in following["traces"]] == numbers[:1]
     names = served.http.get(f"{url}/sessions", params={"after": "p0", "limit": 1}).json()
     assert ([row["name"] for row in names["sessions"]], names["next"]) == (["p1"], "p1")
     assert served.http.get("/api/evaluations").json() == {"evaluations": [], "total": 0}

@@ -72,16 +72,16 @@ def test_a_bad_body_is_refused_by_the_name_of_its_field(served: Served, body: st
         ("POST", "/api/tomes/novle/ask", {"question": "x"}, 404, "did you mean 'novel'"),
         ("POST", ASK, {"question": "x", "system": "hybird"}, 404, "did you mean 'hybrid'"),
         ("POST", ASK, {"question": "x", "system": "comorag"}, 409, "tome build"),
-        ("GET", "/api/tomes/novel/document?id=nothing", None, 404, "no document"),
+        ("GET", "/api/tomes/novel/document?document=nothing", None, 404, "no document"),
         ("GET", "/api/tomes/novel/traces/999", None, 404, "no trace 999"),
         ("GET", "/api/tomes/novel/traces/99999999999999999999999", None, 404, "no trace"),
         ("GET", "/api/jobs/nothing", None, 404, "no job"),
         ("GET", "/api/evaluations/nothing", None, 404, "no evaluation"),
         ("GET", "/api/tomes/..%2Fsecret", None, 404, ""),
-        ("GET", "/api/tomes/novel/text?id=%00", None, 404, "no document"),
-        ("GET", "/api/tomes/novel/text?id=ligth", None, 404, "did you mean 'light'? GET .../documents"),
-        ("GET", "/api/tomes/novel/text?id=light&start=99999999999999999999999", None, 400, "start"),
-        ("GET", "/api/tomes/novel/text?id=light&end=99999999999999999999999", None, 400, "end"),
+        ("GET", "/api/tomes/novel/text?document=%00", None, 404, "no document"),
+        ("GET", "/api/tomes/novel/text?document=ligth", None, 404, "did you mean 'light'? GET .../documents"),
+        ("GET", "/api/tomes/novel/text?document=light&start=99999999999999999999999", None, 400, "start"),
+        ("GET", "/api/tomes/novel/text?document=light&end=99999999999999999999999", None, 400, "end"),
         ("GET", "/api/tomes/novel/traces/-7", None, 404, "no trace -7"),
         ("GET", "/nowhere", None, 404, "nothing is at this address"),
         ("PUT", "/api/tomes", {}, 405, "does not take that method"),
@@ -246,7 +246,7 @@ def test_500_connections_that_send_a_byte_a_second_hold_up_nobody(served: Served
                 connection.sendall(bytes([byte]))
             assert (
                 served.post(ASK, {"question": QUESTION})
-                .json()["answer"]
+                .json()["text"]
                 .startswith("Ada Marsh put out the light at nine.")
             )
             threading.Event().wait(1.0)
@@ -309,19 +309,19 @@ def test_a_tome_that_is_damaged_removed_or_replaced(tmp_path: Path):
         newer = own.post("/api/tomes/newer/ask", {"question": QUESTION})
         assert (newer.status_code, "written by a newer Tomewise" in newer.text) == (409, True)
         assert str(tmp_path) not in newer.text
-        assert own.post(ASK, {"question": QUESTION}).json()["answer"].startswith("Ada Marsh put out the light at nine.")
+        assert own.post(ASK, {"question": QUESTION}).json()["text"].startswith("Ada Marsh put out the light at nine.")
         with closing(sqlite3.connect(path)) as connection:
             (format,) = connection.execute("PRAGMA user_version").fetchone()
             connection.execute("PRAGMA user_version = 999")  # as a newer Tomewise does to a tome while it is served
             assert "newer Tomewise" in own.post(ASK, {"question": QUESTION}).json()["error"]["message"]
             assert own.post(UPLOAD, {"id": "late", "text": "x"}).status_code == 409
             connection.execute(f"PRAGMA user_version = {format}")
-        assert own.post(ASK, {"question": QUESTION}).json()["answer"].startswith("Ada Marsh put out the light at nine.")
+        assert own.post(ASK, {"question": QUESTION}).json()["text"].startswith("Ada Marsh put out the light at nine.")
         path.rename(tmp_path / "lib" / "away.tome")
         assert own.post(ASK, {"question": QUESTION}).status_code == 404
         make_tome(tmp_path / "other.tome")
         (tmp_path / "other.tome").rename(path)
-        assert own.post(ASK, {"question": QUESTION}).json()["answer"].startswith("Ada Marsh put out the light at nine.")
+        assert own.post(ASK, {"question": QUESTION}).json()["text"].startswith("Ada Marsh put out the light at nine.")
 
 
 def test_a_full_disk_is_said_and_leaves_nothing(tmp_path: Path):

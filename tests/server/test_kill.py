@@ -143,7 +143,7 @@ def test_a_killed_server_loses_nothing_and_repeats_no_finished_call(
     with start(tmp_path, model) as served:
         uploaded, building, answered = work_until_killed(served, random.Random(seed).uniform(0, seconds))
     finished, before = read_finished(path), len(model.requests)
-    assert answered is None or answered["answer"] in finished
+    assert answered is None or answered["text"] in finished
     with start(tmp_path, model) as served:
         jobs = {job["id"]: job for job in served.http.get("/api/jobs").json()["jobs"]}
         assert {job["state"] for job in jobs.values()} <= {"done", "interrupted"}
@@ -157,6 +157,6 @@ def test_a_killed_server_loses_nothing_and_repeats_no_finished_call(
         if not any(job["kind"] == "add" for job in jobs.values()):
             finish(served, upload(served))
         finish(served, build(served))
-        assert ask(served)["answer"] in read_finished(path)
+        assert ask(served)["text"] in read_finished(path)
     assert finished.isdisjoint(mark(request) for request in model.requests[before:])
     assert read_memory(tmp_path) == memory

@@ -141,7 +141,7 @@ def test_a_job_waits_for_another_program_and_answers_see_what_it_added(tmp_path:
         with work_alone(neighbour.store, "add"):
             job = served.post("/api/tomes/novel/documents", {"id": "late", "text": "The widow kept the coin."}).json()
             assert served.wait_for_job(job["id"], "waiting")["state"] == "waiting"
-            removal = served.http.delete("/api/tomes/novel/document", params={"id": "light"})
+            removal = served.http.delete("/api/tomes/novel/document", params={"document": "light"})
             assert (removal.status_code, removal.json()["error"]["code"]) == (409, "locked")
         assert served.wait_for_job(job["id"])["state"] == "done"
         neighbour.add(Document(id="horse", text="Tom Reed sold the horse."))

@@ -83,8 +83,8 @@ def test_an_entity_an_overview_and_a_passage_with_its_neighbours(client: TestCli
     wide = get(client, "text", passage=passage["id"], neighbours=1)
     assert wide["text"].find(alone["text"]) > 0 or wide["end"] > alone["end"] or wide["document"] == "log"
     same = get(client, "text", document=alone["document"], start=wide["start"], end=wide["end"])
-    assert same == wide == get(client, "text", id=alone["document"], start=wide["start"], end=wide["end"])
-    for more in ({}, {"document": "log", "passage": passage["id"]}, {"document": "log", "id": "log"}):
+    assert same == wide
+    for more in ({}, {"document": "log", "passage": passage["id"]}):
         assert client.get("/api/tomes/novel/text", params=more).status_code == 400
 
 

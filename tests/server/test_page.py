@@ -32,7 +32,7 @@ def test_a_browser_without_the_token_gets_the_page_and_nothing_else(served: Serv
         assert "set-cookie" not in old.headers
         assert stranger.get("/assets/page.css").status_code == 200
         assert stranger.get("/").json()["error"]["code"] == "token"
-        for path in ("/api/sample", "/api/tomes/novel/removal?id=light"):
+        for path in ("/api/sample", "/api/tomes/novel/removal?document=light"):
             assert stranger.get(path, headers=BROWSER).json()["error"]["code"] == "token"
 
 
@@ -70,13 +70,13 @@ def test_what_a_removal_takes_with_it_is_stated_before(tmp_path: Path):
         job = served.post("/api/tomes/novel/builds", {"system": "comorag", "accept": {"calls": 100}}).json()
         assert served.wait_for_job(job["id"])["state"] == "done"
         served.post("/api/tomes/novel/ask", {"question": "Who put out the light?", "session": "s"})
-        foreseen = served.http.get("/api/tomes/novel/removal", params={"id": "light"}).json()
+        foreseen = served.http.get("/api/tomes/novel/removal", params={"document": "light"}).json()
         assert foreseen["passages"] == 1
         assert (foreseen["session_answers"], foreseen["paid"]) == (1, {})
         assert foreseen["layers"]["facts:passages-triples"] > 0
-        done = served.http.request("DELETE", "/api/tomes/novel/document", params={"id": "light"}).json()
+        done = served.http.request("DELETE", "/api/tomes/novel/document", params={"document": "light"}).json()
         assert sum(foreseen["layers"].values()) == done["derived"]
-        unknown = served.http.get("/api/tomes/novel/removal", params={"id": "lihgt"})
+        unknown = served.http.get("/api/tomes/novel/removal", params={"document": "lihgt"})
         assert unknown.status_code == 404
 
 
@@ -103,4 +103,4 @@ def test_a_guess_takes_the_place_of_a_declined_answer(served: Served):
     assert all(passage["end"] > passage["start"] for passage in declined["nearest"])
     guessed = served.post("/api/tomes/novel/ask", {**question, "force": True}).json()
     assert guessed["supported"] != "full"
-    assert guessed["answer"]
+    assert guessed["text"]

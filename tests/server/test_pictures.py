@@ -39,7 +39,7 @@ def test_pictures_of_layers_and_of_an_answer(tmp_path: Path):
         assert read_picture(replies[2].json()) == drawn[2]
         assert served.http.get(f"{url}/traces/{number}/picture").status_code == 400
         listed = served.http.get(f"{url}/traces").json()["traces"]
-        assert [(row["number"], row["drawable"]) for row in listed] == [(probed, True), (number, False)]
+        assert [(row["id"], row["drawable"]) for row in listed] == [(probed, True), (number, False)]
 
 
 def test_pictures_that_cannot_be_drawn(served: Served):

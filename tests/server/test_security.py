@@ -82,14 +82,14 @@ def test_read_only_answers_and_changes_nothing(tmp_path: Path):
     make_tome(tmp_path / "novel.tome")
     with serve(tmp_path, "novel.tome", "--read-only") as served:
         answer = served.post(ASK, BODY).json()
-        assert answer["answer"].startswith("Ada Marsh put out the light at nine.")
+        assert answer["text"].startswith("Ada Marsh put out the light at nine.")
         assert answer["trace"] is None
         assert served.http.get("/api/tomes/novel/traces").json()["traces"] == []
         for method, path in (
             ("POST", "/api/tomes"),
             ("POST", "/api/tomes/novel/documents"),
             ("POST", "/api/tomes/novel/builds"),
-            ("DELETE", "/api/tomes/novel/document?id=light"),
+            ("DELETE", "/api/tomes/novel/document?document=light"),
             ("DELETE", "/api/tomes/novel/traces/1"),
         ):
             reply = served.http.request(method, path, headers={"content-type": "application/json"})
@@ -115,7 +115,7 @@ def test_no_path_and_no_token_stands_in_replies_and_log(tmp_path: Path):
     with serve(tmp_path, "--root", "lib") as served:
         texts = [
             served.http.get("/api/tomes/novel").text,
-            served.http.get("/api/tomes/novel/document", params={"id": "none"}).text,
+            served.http.get("/api/tomes/novel/document", params={"document": "none"}).text,
             served.http.get("/api/tomes/novel/traces/99").text,
             served.post(ASK, {**BODY, "system": "raptor+probe"}).text,
             served.http.post("/api/tomes/novel/documents", files={"files": ("empty.txt", b"")}).text,

@@ -43,7 +43,7 @@ def test_parts_are_events_of_their_own(tmp_path: Path) -> None:
             assert names[-1] == "answer"
             assert set(names[3:-1]) == {"answer_part"}
             assert [data["replace"] for name, data in events if name == "answer_part"].count(True) == 1
-            assert read(events) == events[-1][1]["answer"] == "Ada Marsh put out the light."
+            assert read(events) == events[-1][1]["text"] == "Ada Marsh put out the light."
             trace = served.http.get(f"/api/tomes/novel/traces/{events[-1][1]['trace']}").json()
             assert [event["name"] for event in trace["events"]] == ["retrieved"]
             assert "answer_part" not in [name for name, _ in ask(served)], "the second time it comes from the cache"

@@ -33,7 +33,7 @@ ASK_BYTE_BY_BYTE = """async (text) => {
   const drafts = [];
   await startTurn({redraw: () => { if (turn.draft !== drafts.at(-1)) drafts.push(turn.draft); }}, "novel", turn);
   globalThis.fetch = real;
-  return [drafts, turn.state, turn.answer.answer];
+  return [drafts, turn.state, turn.answer.text];
 }"""
 ODD_EVENTS = """async () => {
   const {html, render} = await import("./assets/parts.js");
@@ -69,7 +69,7 @@ def test_an_answer_grows_and_is_replaced_however_its_bytes_arrive(visitor: Calla
     parts = [("Tōm", False), (" Reed", False), ("Ada", True), (" Marsh ✓", False)]
     text = write_stream(
         *(("answer_part", {"text": part, "replace": replace}) for part, replace in parts),
-        ("answer", {"answer": "Ada Marsh"}),
+        ("answer", {"text": "Ada Marsh"}),
     )
     drafts, state, answer = visitor().enter().evaluate(ASK_BYTE_BY_BYTE, text)
     assert drafts == ["", "Tōm", "Tōm Reed", "Ada", "Ada Marsh ✓", ""]
@@ -213,7 +213,7 @@ def test_a_stored_question_is_asked_again_with_all_that_belonged_to_it(visitor: 
     page.get_by_role("link", name=body["question"]).first.click()
     expect(page.locator(".lead")).to_contain_text(f"Question {number + 1}, answered by comorag")
     first, second = (served.http.get(f"/api/tomes/novel/traces/{each}").json() for each in (number, number + 1))
-    for field in ("question", "options", "instructions", "system", "answer", "choice"):
+    for field in ("question", "options", "instructions", "system", "text", "choice"):
         assert first[field] == second[field], field
 
 

@@ -132,7 +132,7 @@ def test_a_text_is_not_shown_under_the_name_of_another(visitor: Callable[..., Vi
     page = visitor().enter(link("novel", "doc", id="odd.txt"))
     expect(page.locator(".reader-text")).to_contain_text("First")
     waiting: list[Route] = []
-    page.route(re.compile(r"/text\?id=keeper"), lambda route: waiting.append(route))
+    page.route(re.compile(r"/text\?document=keeper"), lambda route: waiting.append(route))
     span = {"id": citation["document"], "start": citation["start"], "end": citation["end"], "trace": 1}
     page.evaluate("(address) => { location.hash = address; }", link("novel", "doc", **span))
     expect(page.locator("h1")).to_have_text("keeper.txt")

@@ -156,7 +156,7 @@ def test_the_evidence_of_a_small_trace_has_its_text_and_leads_to_it(visitor: Cal
         text = quotation.text_content()
         page.get_by_role("link", name="Open in keeper.txt").first.click()
         expect(page.locator("mark.current")).to_have_text(text or "-")
-        running.http.delete("/api/tomes/novel/document", params={"id": "keeper.txt"}).raise_for_status()
+        running.http.delete("/api/tomes/novel/document", params={"document": "keeper.txt"}).raise_for_status()
         page.go_back()
         page.locator(".event summary").first.click()
         page.locator(".evidence summary").first.click()

@@ -226,27 +226,18 @@ class Tools:
     async def add_text(
         self,
         text: Annotated[str, Field(max_length=MOST_ADDED)],
+        document: Annotated[Name, Field(min_length=1, description="The id of the document.")],
         context: Context[Any, Any],
-        document: Annotated[Name, Field(description="The id of the document; it is needed.")] = "",
         title: Name = "",
-        id: Annotated[
-            Name,
-            Field(description="The same as `document`, whose name it was.", json_schema_extra={"deprecated": True}),
-        ] = "",
         tome: TomeName = "",
     ) -> Annotated[CallToolResult, AddResult]:
         """Remember a text as a document. A document that was added so under the same id is replaced."""
         _, book = find_tome(tome, self.library)
-        if not (document or id):
-            raise UsageError("document is missing: give the id of the document")
-        if document and id and document != id:
-            raise UsageError(f"document is {show_name(document)!r} and id is {show_name(id)!r}: give document alone")
-        own_id = document or id
         async with send_progress(context) as notify:
-            added = Document(id=own_id, text=text, title=title)
+            added = Document(id=document, text=text, title=title)
             report = await book.aadd(added, on_progress=partial(_notify_progress, notify))
         outcome = "added" if report.added else "replaced" if report.replaced else "unchanged"
-        values = {"document": own_id, "outcome": outcome, "passages": report.passages}
+        values = {"document": document, "outcome": outcome, "passages": report.passages}
         result = neutralise_result(AddResult.of(values, choose_naming(book)))
         return make_reply(result, f"{outcome}: {result.document}, {report.passages} new passages")
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from fastapi import Depends, Query
+from fastapi import Query
 
 from tomewise.errors import UsageError
 from tomewise.outgoing.passage_models import DocumentEntry, Slice
@@ -45,24 +45,7 @@ _MOST_CHARACTERS = 100_000  # of a text in one reply
 _LONGEST_NAME = 5000
 _MOST_NAMES = 500  # of folders and of fields in a list of documents
 Passage = Annotated[str, Query(max_length=MOST_ID, description="The id of a passage, instead of a document.")]
-
-
-async def _choose_document(
-    document: Annotated[str, Query(max_length=_LONGEST_NAME, description="The name or id of a document.")] = "",
-    id: Annotated[str, Query(max_length=_LONGEST_NAME, description="The same as `document`.", deprecated=True)] = "",
-) -> str:
-    if document and id:
-        raise UsageError("name the document once: `id` is the same as `document`")
-    return document or id
-
-
-async def _require_document(document: Annotated[str, Depends(_choose_document)]) -> str:
-    if not document:
-        raise UsageError("document is missing: /openapi.json lists the fields")
-    return document
-
-
-Id = Annotated[str, Depends(_require_document)]
+DocumentName = Annotated[str, Query(max_length=_LONGEST_NAME, description="The name or id of a document.")]
 Condition = Annotated[str, Query(min_length=1, max_length=500)]
 Conditions = Annotated[list[Condition] | None, Query(max_length=100, description="Tests such as `year>=1911`.")]
 
@@ -113,38 +96,40 @@ async def list_documents(
 
 
 @family.get("/{tome}/document")
-async def show_document(tome: str, id: Id, service: Wanted, start: Start = 0, limit: Limit = PAGE) -> DocumentReply:
+async def show_document(
+    tome: str, document: DocumentName, service: Wanted, start: Start = 0, limit: Limit = PAGE
+) -> DocumentReply:
     """The record of a document, by its exact id, with its passages from position `start` on."""
     opened = await service.library.open(tome)
-    return await asyncio.to_thread(_show_document, opened, id, start, limit)
+    return await asyncio.to_thread(_show_document, opened, document, start, limit)
 
 
 @family.delete(
     "/{tome}/document", errors=("locked",), tool=Tool(name="remove_document", title="Remove a document", destroys=True)
 )
-async def remove_document(tome: str, id: Id, service: Wanted) -> RemoveReport:
+async def remove_document(tome: str, document: DocumentName, service: Wanted) -> RemoveReport:
     """Forget a document, by its exact id, and everything that rests on it alone."""
     opened = await service.library.open(tome)
-    record = await asyncio.to_thread(find_record, id, opened)
+    record = await asyncio.to_thread(find_record, document, opened)
     naming = choose_naming(opened)  # as long as the document is there
     return RemoveReport.of(await opened.aremove(record), naming)
 
 
 @family.get("/{tome}/removal")
-async def show_removal(tome: str, id: Id, service: Wanted) -> RemovalReply:
+async def show_removal(tome: str, document: DocumentName, service: Wanted) -> RemovalReply:
     """What would go with a document: its passages, the nodes of each layer, and the answers of sessions.
 
     `paid` counts the nodes that rest on replies of a model, by the names of the models; the extractive one is free.
     """
     opened = await service.library.open(tome)
-    return await asyncio.to_thread(_foresee, opened, id)
+    return await asyncio.to_thread(_foresee, opened, document)
 
 
 @family.get("/{tome}/text", tool=Tool(name="read", title="Read a document"))
 async def read_text(
     tome: str,
     service: Wanted,
-    document: Annotated[str, Depends(_choose_document)],
+    document: DocumentName = "",
     passage: Passage = "",
     neighbours: Annotated[int, Query(ge=0, le=20, description="So many passages around the passage too.")] = 0,
     start: Start = 0,
