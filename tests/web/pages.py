@@ -21,6 +21,11 @@ if find_browser() is None:
     pytest.skip("no Chromium: install one, or set TOMEWISE_BROWSER", allow_module_level=True)
 expect = pytest.importorskip("playwright.sync_api", reason="install the dependency group browser").expect
 OPTIONS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
+DROP = """(texts) => {
+  const transfer = new DataTransfer();
+  for (const [name, text] of Object.entries(texts)) transfer.items.add(new File([text], name, {type: "text/plain"}));
+  document.body.dispatchEvent(new DragEvent("drop", {bubbles: true, cancelable: true, dataTransfer: transfer}));
+}"""  # drops files on the page
 WIDE, NARROW = (1280, 860), (360, 740)
 expect.set_options(timeout=60_000)
 

@@ -1,4 +1,4 @@
-"""Tomes in a browser: renamed, exported, imported and deleted; documents and history searched; their graph read."""
+"""Tomes in a browser: filled, renamed, exported, imported, deleted; documents and history searched; graphs read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from tests.server.served import Served, serve
 from tests.web.conftest import make_library
-from tests.web.pages import Visit, expect, link
+from tests.web.pages import DROP, Visit, expect, link
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page, Route
@@ -228,3 +228,27 @@ def test_a_job_names_what_goes_on_and_is_never_full_while_it_works(visitor: Call
     assert full[0][1] == -1
     assert none == []
     assert re.search(r"33 failures:\s+The model refused every call", failed)
+
+
+def test_an_upload_goes_on_in_sight_and_sends_the_rest_after_a_stop(visitor: Callable[..., Visit], own: Served):
+    made = visitor(own.url)
+    page = made.enter(link("novel"))
+    expect(page.get_by_role("link", name="keeper.txt")).to_be_visible()
+    page.route("**/documents", lambda route: None)  # the server says nothing
+    page.evaluate(DROP, dict.fromkeys(("one.txt", "two.txt"), "The boat came in at ten."))
+    expect(page.get_by_text("Sending 2 files")).to_be_visible()
+    page.evaluate(DROP, {"three.txt": "The boat came in at eleven."})
+    expect(page.get_by_text("Sending 3 files")).to_be_visible()
+
+    page.get_by_role("link", name="History", exact=True).click()
+    expect(page.get_by_role("heading", name="History")).to_be_visible()
+    page.get_by_role("link", name="Overview", exact=True).click()
+    expect(page.get_by_text("Sending 3 files")).to_be_visible()
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_text("3 files not sent.")).to_be_visible()
+
+    page.unroute("**/documents")
+    page.get_by_role("button", name="Send the rest").click()
+    for name in ("one.txt", "two.txt", "three.txt"):
+        expect(page.get_by_role("link", name=name)).to_be_visible()
+    expect(page.get_by_text("not sent.")).to_have_count(0)
