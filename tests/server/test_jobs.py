@@ -314,8 +314,9 @@ def test_servers_that_start_at_once_share_what_is_left(tome: Path):
     dead = Ownership()
     left = sorted(read_id(dead.make_folder(tome)) for _ in range(20))
     dead.release()
+    servers = [Ownership() for _ in range(8)]  # each holds its lock as long as it is there
     with ThreadPoolExecutor(8) as pool:
-        taken = list(pool.map(lambda server: server.take_over(tome), [Ownership() for _ in range(8)]))
+        taken = list(pool.map(lambda server: server.take_over(tome), servers))
     assert sorted(read_id(folder) for folders in taken for folder in folders) == left
     assert all(folder.is_dir() for folders in taken for folder in folders)
 

@@ -17,7 +17,7 @@ from tests.language.openai_server import OpenAIServer, reply_with
 from tests.patience import NEVER, SOON
 from tests.server.served import ASK, NOVEL, TOKEN, Served, serve_novel
 
-from tomewise.server.chat_turns import Message, answer_task, read_chat
+from tomewise.server.openai_api import Message, answer_task, read_turns
 from tomewise.server.openai_replies import escape_markdown
 
 QUESTION = [{"role": "user", "content": "Who put out the light?"}]
@@ -103,9 +103,8 @@ def test_the_system_message_and_earlier_turns(client: openai.OpenAI, served: Ser
 
 def test_messages_become_turns():
     roles = ("assistant", "user", "user", "assistant", "assistant", "user", "user")
-    chat = read_chat([Message(role=role, content=str(number)) for number, role in enumerate(roles)])
-    assert [(turn.asked, turn.answer) for turn in chat.turns] == [("1", ""), ("2", "3"), ("5", "")]
-    assert chat.question == "6"
+    turns = read_turns([Message(role=role, content=str(number)) for number, role in enumerate(roles)])
+    assert [(turn.asked, turn.answer) for turn in turns] == [("1", ""), ("2", "3"), ("5", ""), ("6", "")]
 
 
 def test_errors_have_the_shape_of_the_protocol(client: openai.OpenAI, served: Served):

@@ -199,18 +199,21 @@ class Library:
         path = self.find_path(name)
         async with self._lock(name):
             known = self._open.get(name)
-            identity = await asyncio.to_thread(_identify_and_check, path, known)
-            if known and known.identity == identity:
+            if known is not None and await asyncio.to_thread(_is_same, path, known):
                 return known
             if known:  # another file was put in its place
                 del self._open[name]
                 await asyncio.to_thread(known.tome.close)
             tome = await asyncio.to_thread(self._open_tome, path)
-            identity = _identify(path, tome)
-            if identity is None:
-                raise StoreError(f"the tome {name} was removed while it was served: put its file back")
-            self._open[name] = OpenTome(tome, path, identity, Readiness(tome))
-            return self._open[name]
+            return self._keep(name, path, tome, "was removed while it was served: put its file back")
+
+    def _keep(self, name: str, path: Place, tome: Tome, problem: str) -> OpenTome:
+        """Keep a tome open. Raises StoreError with the problem if it is gone."""
+        identity = _identify(path, tome)
+        if identity is None:
+            raise StoreError(f"the tome {name} {problem}")
+        self._open[name] = OpenTome(tome, path, identity, Readiness(tome))
+        return self._open[name]
 
     @property
     def tomes(self) -> Mapping[str, Tome]:
@@ -235,11 +238,7 @@ class Library:
         async with self._lock(name):
             path = self._find_place(name)
             make = partial(self._open_tome, path, embedder, passage_tokens, create=True)
-            tome = await asyncio.to_thread(make)
-            identity = _identify(path, tome)
-            if identity is None:
-                raise StoreError(f"the tome {name} was removed as soon as it was made: make it again")
-            self._open[name] = OpenTome(tome, path, identity, Readiness(tome))
+            self._keep(name, path, await asyncio.to_thread(make), "was removed as soon as it was made: make it again")
 
     def delete_dead_drafts(self) -> None:
         """Delete what imports that were killed left in the folder."""
@@ -458,18 +457,18 @@ def _identify_embedder(embedder: Embedder) -> tuple[str, str]:
     return embedder.name, str(getattr(embedder, "address", ""))
 
 
-def _identify_and_check(path: Place, known: OpenTome | None) -> Identity | None:
-    """As `_identify`. Raises StoreError if it is the known tome and a newer Tomewise changed it meanwhile."""
-    identity = _identify(path, known.tome if known else None)
-    if known is not None and known.identity == identity:
-        known.tome.store.check()
-    return identity
+def _is_same(path: Place, known: OpenTome) -> bool:
+    """Whether the known tome is still there. Raises StoreError if a newer Tomewise changed it meanwhile."""
+    if _identify(path, known.tome) != known.identity:
+        return False
+    known.tome.store.check()
+    return True
 
 
-def _identify(path: Place, tome: Tome | None = None) -> Identity | None:
-    """What no other tome at this path has: of a file its number; in a database what an open tome says of itself."""
+def _identify(path: Place, tome: Tome) -> Identity | None:
+    """What no other tome at this path has: of a file its number; in a database what the tome says of itself."""
     if isinstance(path, DatabaseAddress):
-        return None if tome is None else read_setting(tome.store, "identity")
+        return read_setting(tome.store, "identity")
     try:
         stat = path.stat()
     except OSError:

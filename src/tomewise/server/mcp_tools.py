@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import traceback
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, nullcontext
 from functools import partial, wraps
@@ -15,12 +13,12 @@ from mcp.types import CallToolResult
 from pydantic import Field
 
 from tomewise.concurrency import run_side_by_side
-from tomewise.credentials import hide_credentials
 from tomewise.errors import PartError, TomewiseError, UsageError
 from tomewise.language.fences import fence, oneline
 from tomewise.loops.answer_parts import answer_whole
 from tomewise.outgoing.passage_models import DocumentEntry
 from tomewise.server.choosing import choose_bounded, choose_naming
+from tomewise.server.error_replies import log_error
 from tomewise.server.limits import MOST_ADDED
 from tomewise.server.mcp_results import (
     MOST_BYTES,
@@ -51,15 +49,15 @@ from tomewise.server.named_documents import (
     LEFT,
     Admit,
     Library,
+    Span,
     find_document,
     find_named_scope,
-    find_passage,
-    find_span,
+    find_part,
     find_tome,
     hide_addresses,
     show_name,
 )
-from tomewise.store.lookups import read_record
+from tomewise.server.streaming import ClientLeft
 from tomewise.systems.registry import DEFAULT
 from tomewise.tome.entities import describe_entity, find_entity
 from tomewise.tome.foresight import foresee_removal
@@ -67,8 +65,6 @@ from tomewise.tome.reports import describe_build, describe_costs, describe_evide
 from tomewise.types import Document, Question
 
 if TYPE_CHECKING:
-    from mcp.server.mcpserver import Context
-
     from tomewise.outgoing.form import Naming
     from tomewise.store.records import DocumentRecord
     from tomewise.tome.tome import Tome
@@ -76,7 +72,6 @@ if TYPE_CHECKING:
 
 
 Call = TypeVar("Call", bound=Callable[..., Coroutine[Any, Any, CallToolResult]])
-_logger = logging.getLogger(__name__)
 _MOST_NEIGHBOURS = 20  # of an entity
 _MOST_SOURCES = 20  # passages that are named for one piece of evidence
 
@@ -95,8 +90,8 @@ def report_errors(tool: Call) -> Call:
     async def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         try:
             return await tool(self, *args, **kwargs)
-        except PartError as error:  # what it raised may hold anything
-            _logger.error("%s", hide_credentials("".join(traceback.format_exception(error))))
+        except PartError as error:
+            log_error(error)
             message = f"{error.part} failed: the log of the server says where"
         except TomewiseError as error:
             message = str(error)
@@ -105,7 +100,7 @@ def report_errors(tool: Call) -> Call:
         except ClientLeft:
             message = "the client left"
         except Exception as error:  # noqa: BLE001 - a bug of ours: the log has it, without keys
-            _logger.error("%s", hide_credentials("".join(traceback.format_exception(error))))
+            log_error(error)
             message = f"an error of Tomewise itself, {type(error).__name__}: the log of the server says where"
         return make_failure(hide_addresses(message, self.library))
 
@@ -324,21 +319,13 @@ def _cut_answer(whole: AnswerResult, count: int) -> CallToolResult:
     return make_reply(result, write_answer(result))
 
 
-def _read(book: Tome, document: str, span: tuple[int, int | None], passage: str, neighbours: int) -> CallToolResult:
-    store = book.store
-    if bool(document) == bool(passage):
-        raise UsageError("name either a document or a passage to read")
-    if passage:
-        key, found = find_passage(passage, store)
-        name, (start, end) = found.document, find_span(key, neighbours, store)
-    else:
-        name, (start, end) = find_document(document, book).id, (span[0], span[1] if span[1] is not None else 1 << 62)
-    record = read_record(store, name)
-    end = min(end, record.characters)
+def _read(book: Tome, document: str, span: Span, passage: str, neighbours: int) -> CallToolResult:
+    record, (start, last) = find_part(document, span, passage, neighbours, book, find_document)
+    end = record.characters if last is None else min(last, record.characters)
     if not 0 <= start < end:
         raise UsageError(f"characters {start} to {end} hold nothing: the document has {record.characters} characters")
     # A longer part cannot fit.
-    whole = describe_slice(record, start, min(end, start + MOST_BYTES), store, choose_naming(book))
+    whole = describe_slice(record, start, min(end, start + MOST_BYTES), book.store, choose_naming(book))
 
     def make(length: int) -> CallToolResult:
         last, shown = start + length, show_name(whole.document)
@@ -388,10 +375,6 @@ def _notify_progress(notify: Callable[[str], None], progress: Progress) -> None:
 
 Notify = Callable[[str], None]
 _LONGEST = 300  # characters of a message
-
-
-class ClientLeft(Exception):
-    """The client of a call closed its connection, so nobody waits for the result."""
 
 
 @asynccontextmanager

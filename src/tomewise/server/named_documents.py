@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.language.fences import neutralise, oneline
@@ -20,10 +20,9 @@ from tomewise.types import Scope
 
 if TYPE_CHECKING:
     from tomewise.outgoing.answer_models import Event as EventModel
-    from tomewise.store.contract import Store
     from tomewise.store.records import DocumentRecord
     from tomewise.tome.tome import Tome
-    from tomewise.types import DocumentId, Passage
+    from tomewise.types import DocumentId
 
 
 Admit = Callable[[], AbstractAsyncContextManager[object]]  # a question runs inside: a queue, a time limit, a budget
@@ -195,15 +194,29 @@ def name_event(event: EventModel, book: Tome) -> EventModel:
     return event.model_copy(update={"detail": names.rename(event.detail), "summary": names.clean(event.summary)})
 
 
-def find_passage(passage: str, store: Store) -> tuple[int, Passage]:
-    """The key of the passage with this id, and the passage. Raises UnknownName."""
+Span: TypeAlias = tuple[int, int | None]  # characters of a document; without an end, up to that of the document
+
+
+def find_part(
+    document: str,
+    span: Span,
+    passage: str,
+    neighbours: int,
+    book: Tome,
+    find: Callable[[str, Tome], DocumentRecord],
+) -> tuple[DocumentRecord, Span]:
+    """What to read: a span of a document that `find` finds, or the passage of this id with so many on either side.
+
+    Raises UsageError, UnknownName.
+    """
+    if bool(document) == bool(passage):
+        raise UsageError("name either a document or a passage to read")
+    if document:
+        return find(document, book), span
+    store = book.store
     for key, found in store.passages(find_keys(store, [passage]).values()).items():
-        return key, found
+        keys = [key, *store.find_neighbours([key], neighbours).get(key, ())] if neighbours else [key]
+        near = store.passages(keys).values()
+        span = min(each.start for each in near), max(each.end for each in near)
+        return read_record(store, found.document), span
     raise UnknownName(f"no passage {show_name(passage)!r}: take the id from a citation or from search")
-
-
-def find_span(key: int, distance: int, store: Store) -> tuple[int, int]:
-    """Where the passage with its neighbours at most `distance` away begins and ends in its document."""
-    keys = [key, *store.find_neighbours([key], distance).get(key, ())] if distance else [key]
-    near = store.passages(keys).values()
-    return min(passage.start for passage in near), max(passage.end for passage in near)
