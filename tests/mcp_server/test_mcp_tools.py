@@ -96,9 +96,9 @@ async def test_read_returns_the_text_of_a_passage_with_neighbours(story: Path) -
     async with connect(story) as client:
         piece = (await call(client, "search", query="the gauge", limit=1))["pieces"][0]
         passage = piece["sources"][0]
-        alone = await call(client, "read", passage=passage["id"])
+        alone = await call(client, "read", passage=passage["passage"])
         assert alone["text"] == piece["text"] == TEXT[alone["start"] : alone["end"]]
-        wide = await call(client, "read", passage=passage["id"], neighbours=2)
+        wide = await call(client, "read", passage=passage["passage"], neighbours=2)
         positions = [span["position"] for span in wide["passages"]]
         assert positions == list(range(passage["position"] - 2, passage["position"] + 3))
         assert wide["text"] == TEXT[wide["start"] : wide["end"]]

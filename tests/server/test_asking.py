@@ -278,8 +278,8 @@ def test_a_server_that_only_reads_and_bounds_of_a_session(tmp_path: Path):
         assert client.post(ASK, json={"question": QUESTION, "session": "s"}).status_code == 403
 
 
-@pytest.fixture
-def lagging(tmp_path: Path) -> Path:
+@pytest.fixture(name="lagging")
+def make_lagging(tmp_path: Path) -> Path:
     """The folder of a tome whose graph does not know its last document."""
     make_tome(tmp_path / "novel.tome")
     with Tome.open(tmp_path / "novel.tome", embedder="hash", model="extractive") as tome:

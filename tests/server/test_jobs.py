@@ -135,10 +135,10 @@ def test_a_killed_job_is_offered_again_by_the_server_that_took_it_over_alone(tmp
         with work_alone(neighbour.store, "add"):
             assert served.http.post(resume).status_code == 202
             assert served.wait_for_job(upload["id"], "waiting")["state"] == "waiting"
-            (tmp_path / "other").mkdir()
-            with serve(tmp_path / "other", "../novel.tome") as other:
-                assert other.http.get("/api/jobs").json()["jobs"] == []
-                assert other.http.delete(f"/api/jobs/{upload['id']}").status_code == 404
+            (tmp_path / "second").mkdir()
+            with serve(tmp_path / "second", "../novel.tome") as second:
+                assert second.http.get("/api/jobs").json()["jobs"] == []
+                assert second.http.delete(f"/api/jobs/{upload['id']}").status_code == 404
         done = served.wait_for_job(upload["id"])
         assert (done["state"], done["report"]["added"]) == ("done", ["new.txt"])
         assert served.http.post(resume).status_code == 400

@@ -114,8 +114,8 @@ async def listen() -> tuple[asyncio.Server, uvicorn.server.ServerState]:
 
 
 async def test_half_open_connections_of_one_peer_give_way_to_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listening, "_MOST_WAITING", 5)
-    monkeypatch.setattr(listening, "_FRESH_SECONDS", 0.2)
+    monkeypatch.setattr(listening, "MOST_WAITING", 5)
+    monkeypatch.setattr(listening, "FRESH_SECONDS", 0.2)
     server, state = await listen()
     async with server:
         port = server.sockets[0].getsockname()[1]
@@ -138,7 +138,7 @@ async def test_half_open_connections_of_one_peer_give_way_to_new_ones(monkeypatc
 
 
 async def test_many_connections_at_once_are_all_served(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listening, "_MOST_WAITING", 5)
+    monkeypatch.setattr(listening, "MOST_WAITING", 5)
     server, _ = await listen()
     async with server:
         port = server.sockets[0].getsockname()[1]

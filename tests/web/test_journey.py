@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
@@ -16,7 +15,7 @@ from tests.language.openai_server import OpenAIServer, reply_with
 from tests.server.served import Served, serve
 from tests.web.axe import AXE, list_faults
 from tests.web.conftest import KEEPER
-from tests.web.pages import DROP, NARROW, Visit, expect, link
+from tests.web.pages import DROP, NARROW, Visit, expect, link, read_sent
 
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
@@ -160,10 +159,14 @@ def test_from_an_empty_library_to_a_deleted_tome(
     visitor: Callable[..., Visit], tmp_path: Path, size: tuple[int, int], scheme: str
 ):
     (tmp_path / "lib").mkdir()
-    with ExitStack() as stack:
-        model = stack.enter_context(OpenAIServer(lambda request: reply_with(json.dumps(REPLY))))
-        words = ("--root", "lib", "--model", "openai:own", "--offer", "openai:gpt-4o-mini", "--base-url", model.url)
-        served = stack.enter_context(serve(tmp_path, *words, OPENAI_API_KEY="k"))
+    with (
+        OpenAIServer(lambda _: reply_with(json.dumps(REPLY))) as model,
+        serve(
+            tmp_path,
+            *("--root", "lib", "--model", "openai:own", "--offer", "openai:gpt-4o-mini", "--base-url", model.url),
+            OPENAI_API_KEY="k",
+        ) as served,
+    ):
         made = visitor(served.url, size=size, scheme=scheme)
         made.page.add_init_script(AXE)
         page = made.enter()
@@ -203,9 +206,7 @@ def test_from_an_empty_library_to_a_deleted_tome(
         expect(page.locator("#question")).to_have_value("Who lit the lamp of the harbour")
         expect(page.locator("#question")).to_be_focused()
         check()
-        with page.expect_request("**/ask") as sent:
-            page.keyboard.press("Enter")
-        body = sent.value.post_data_json
+        body = read_sent(page, lambda: page.keyboard.press("Enter"))
         assert (sorted(body["documents"]), body["model"]) == (["keeper.txt", "log.md"], "openai:gpt-4o-mini")
         expect(page.locator(".answer-text strong")).to_have_text("Ruth Penrose")
         check()

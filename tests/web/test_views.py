@@ -27,7 +27,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, di
     with serve(folder, "--root", "lib", "--evaluations", "evals") as running:
         running.post("/api/tomes/novel/ask", {"question": "Who put out the light?", "session": "harbour"})
         log = "# Log\n\n### Ships\n\n| Ship | Year |\n|---|---|\n| Orion | 1911 |\n\n- [a](https://example.org/)\n\n```\nx\n```\n"
-        running.wait_for_job(running.post("/api/tomes/novel/documents", {"id": "log.md", "text": log}).json()["id"])
+        running.add(id="log.md", text=log)
         views = {
             "#/": ".tome",
             link("novel"): "table",

@@ -8,7 +8,6 @@ import re
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -47,14 +46,45 @@ _IMPORTS = 2  # that arrive or are read at once; others wait
 Identity: TypeAlias = tuple[int, int] | str
 
 
-@dataclass(frozen=True, slots=True)
 class OpenTome:
-    """A tome in use. `identity` tells whether another one was put in its place."""
+    """A tome in use. It finds what each system still needs, and keeps that until the memory changes.
 
-    tome: Tome
-    path: Place
-    identity: Identity
-    readiness: Readiness
+    `identity` tells whether another tome was put in its place. May be used from several threads.
+    """
+
+    def __init__(self, tome: Tome, path: Place, identity: Identity) -> None:
+        self.tome = tome
+        self.path = path
+        self.identity = identity
+        self._lock = Lock()
+        self._state: object = None
+        self._backlogs: Mapping[str, Backlog] = {}
+
+    def find_backlogs(self) -> Mapping[str, Backlog]:
+        """By system, with its default settings: what its layers have yet to take in."""
+        store = self.tome.store
+        with self._lock:
+            state = (store.versions(["vectors/passages"]), store.notes(BUILDS))
+            if state != self._state:
+                found = {name: self._find(name) for name in list_systems()}
+                self._backlogs = {name: backlog for name, backlog in found.items() if backlog is not None}
+                self._state = state
+            return self._backlogs
+
+    def list_ready(self) -> list[str]:
+        """The systems that can answer now, also those whose memory lags."""
+        return [name for name, backlog in self.find_backlogs().items() if not backlog.unbuilt]
+
+    def list_lagging(self) -> list[str]:
+        """Those of them whose memory has yet to take in passages."""
+        backlogs = self.find_backlogs()
+        return [name for name in self.list_ready() if any(backlogs[name].new_keys.values())]
+
+    def _find(self, name: str) -> Backlog | None:
+        try:
+            return find_backlog(parse_variant(name).wire(self.tome.kit).layers, self.tome.store)
+        except TomewiseError:  # a plugin that is broken, or a system without its library
+            return None
 
 
 class Library:
@@ -86,7 +116,6 @@ class Library:
         self._models: dict[tuple[str | None, tuple[str, str] | None], LanguageModel] = {}
         self._uses: Counter[str] = Counter()  # questions and jobs that work on a tome
         self._making = Lock()  # tomes are opened in threads
-        self._imported: set[str] = set()  # providers
         self.spent = Spent()
 
     def check(self) -> None:
@@ -212,7 +241,7 @@ class Library:
         identity = _identify(path, tome)
         if identity is None:
             raise StoreError(f"the tome {name} {problem}")
-        self._open[name] = OpenTome(tome, path, identity, Readiness(tome))
+        self._open[name] = OpenTome(tome, path, identity)
         return self._open[name]
 
     @property
@@ -344,10 +373,9 @@ class Library:
         from tomewise.language.choose_model import EXTRACTIVE
 
         names = {self._settings.model, *self._settings.models.values()} if name is None else {name}
-        providers = {each.partition(":")[0] for each in names - {EXTRACTIVE}} - self._imported
+        providers = {each.partition(":")[0] for each in names - {EXTRACTIVE}}
         if providers:
             await asyncio.to_thread(_import_providers, providers)
-            self._imported |= providers
 
     async def close(self) -> None:
         """Close all tomes, then the models."""
@@ -483,39 +511,3 @@ def _measure(path: Path) -> int:
         with suppress(OSError):
             sizes.append(file.stat().st_size)
     return sum(sizes)
-
-
-class Readiness:
-    """Finds what each system still needs, and keeps it until the memory changes. May be used from several threads."""
-
-    def __init__(self, tome: Tome) -> None:
-        self._tome = tome
-        self._lock = Lock()
-        self._state: object = None
-        self._backlogs: Mapping[str, Backlog] = {}
-
-    def find_backlogs(self) -> Mapping[str, Backlog]:
-        """By system, with its default settings: what its layers have yet to take in."""
-        store = self._tome.store
-        with self._lock:
-            state = (store.versions(["vectors/passages"]), store.notes(BUILDS))
-            if state != self._state:
-                found = {name: self._find(name) for name in list_systems()}
-                self._backlogs = {name: backlog for name, backlog in found.items() if backlog is not None}
-                self._state = state
-            return self._backlogs
-
-    def list_ready(self) -> list[str]:
-        """The systems that can answer now, also those whose memory lags."""
-        return [name for name, backlog in self.find_backlogs().items() if not backlog.unbuilt]
-
-    def list_lagging(self) -> list[str]:
-        """Those of them whose memory has yet to take in passages."""
-        backlogs = self.find_backlogs()
-        return [name for name in self.list_ready() if any(backlogs[name].new_keys.values())]
-
-    def _find(self, name: str) -> Backlog | None:
-        try:
-            return find_backlog(parse_variant(name).wire(self._tome.kit).layers, self._tome.store)
-        except TomewiseError:  # a plugin that is broken, or a system without its library
-            return None

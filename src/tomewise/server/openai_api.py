@@ -202,7 +202,7 @@ async def list_models(library: Library) -> list[str]:
     for name in await asyncio.to_thread(library.names):
         try:
             known = await library.find(name)
-            ready = await asyncio.to_thread(known.readiness.list_ready)
+            ready = await asyncio.to_thread(known.list_ready)
         except TomewiseError:
             continue
         models += [f"{name}/{system}" for system in ready]

@@ -82,7 +82,20 @@ class Service:
             raise HttpError("read_only", "this server only reads (--read-only): ask without a session")
         with self.queue.admit() as running, self.library.hold(name):
             async with asyncio.timeout(self.options.seconds):
-                tome, variant, question = await self._check_question(name, body)
+                tome = await self.library.open(name)
+                self.library.name_model(body.model)
+                variant = await find_variant(tome, body)
+                question = Question(
+                    text=body.question,
+                    options=tuple(body.options),
+                    instructions=body.instructions,
+                    force=body.force,
+                    strict=body.strict,
+                    within=await asyncio.to_thread(find_exact_scope, body.documents, body.where, tome),
+                )
+                if body.session:
+                    await tome.session(body.session).acheck(question, system=variant)
+                await tome.acheck(question, system=variant)
             yield AdmittedQuestion(
                 tome=tome,
                 variant=variant,
@@ -92,23 +105,6 @@ class Service:
                 running=running,
                 service=self,
             )
-
-    async def _check_question(self, name: str, body: Ask) -> tuple[Tome, Variant, Question]:
-        tome = await self.library.open(name)
-        self.library.name_model(body.model)
-        variant = await find_variant(tome, body)
-        question = Question(
-            text=body.question,
-            options=tuple(body.options),
-            instructions=body.instructions,
-            force=body.force,
-            strict=body.strict,
-            within=await asyncio.to_thread(find_exact_scope, body.documents, body.where, tome),
-        )
-        if body.session:
-            await tome.session(body.session).acheck(question, system=variant)
-        await tome.acheck(question, system=variant)
-        return tome, variant, question
 
     async def delete_tome(self, name: str) -> None:
         """Delete a tome with its jobs. Raises Locked while a question or a job works on it, UnknownName, UsageError."""

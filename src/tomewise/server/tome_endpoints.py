@@ -248,15 +248,15 @@ async def import_tome(tome: str, request: Request, service: Wanted) -> TomeReply
 def _show(name: str, known: OpenTome, *, is_owned: bool) -> TomeReply:
     contents = describe_contents(known.tome.store, known.tome.model_name, choose_naming(known.tome))
     page = make_page("documents", contents.documents, "id", "", PAGE)
-    readiness, lag = known.readiness, Counter[str]()
+    lag: Counter[str] = Counter()
     built = set(known.tome.store.notes(BUILDS))
-    for backlog in readiness.find_backlogs().values():
+    for backlog in known.find_backlogs().values():
         lag |= Counter({layer: count for layer, count in backlog.counts.items() if layer in built})
     more = {
         "tome": name,
         "is_owned": is_owned,
-        "ready": readiness.list_ready(),
-        "lagging": readiness.list_lagging(),
+        "ready": known.list_ready(),
+        "lagging": known.list_lagging(),
         "lag": lag,
     }
     return TomeReply.of({**dict(contents), **page, **more})
