@@ -67,20 +67,6 @@ async def test_ask_returns_what_the_command_prints(
     assert {name: answer[name] for name in same} == {name: printed[name] for name in same}
 
 
-async def test_ask_reports_each_event(story: Path) -> None:
-    with Tome.open(story) as tome:
-        events = tome.ask(QUESTION, fresh=True).events
-    lines: list[tuple[float, str | None]] = []
-
-    async def note(progress: float, total: float | None, message: str | None) -> None:
-        lines.append((progress, message))
-
-    async with connect(story) as client:
-        await client.call_tool("ask", {"question": QUESTION}, progress_callback=note)
-    assert [number for number, _ in lines] == [float(number) for number in range(1, len(events) + 1)]
-    assert [str(line).split(":")[0] for _, line in lines] == [event.name for event in events]
-
-
 async def test_ask_stays_within_documents_and_conditions(story: Path) -> None:
     with Tome.open(story) as tome:
         tome.add(Document(id="log", text="Ada Marsh wrote the Slack Water Book in the lighthouse."))

@@ -45,10 +45,10 @@ def name_model(server: OpenAIServer) -> tuple[str, ...]:
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_client_asks_over_standard_input(story: Path, mode: str, command: Callable[..., Ran]) -> None:
     printed = json.loads(command("ask", QUESTION, "-m", story, "--json").out)
-    steps: list[str | None] = []
+    steps: list[tuple[float, str]] = []
 
     async def note(progress: float, total: float | None, message: str | None) -> None:
-        steps.append(message)
+        steps.append((progress, str(message).partition(":")[0]))
 
     async with Client(stdio_client(start_command(story)), mode=mode) as client:
         assert client.protocol_version == mode or mode == "legacy"
@@ -56,7 +56,7 @@ async def test_a_client_asks_over_standard_input(story: Path, mode: str, command
         result = await client.call_tool("ask", {"question": QUESTION}, progress_callback=note)
         answer = result.structured_content or {}
         assert (answer["text"], answer["citations"]) == (printed["text"], printed["citations"])
-        assert [str(step).split(":")[0] for step in steps] == ["retrieved"]
+        assert steps == [(1.0, "retrieved")]
         assert (await call(client, "overview"))["tome"] == "novel"
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import httpx2 as httpx
 import pytest
+from tests.forked import Forked
+from tests.patience import SOON
 from tests.server.served import ASK, NOVEL, TOKEN, UPLOAD, Served, make_tome, read_code, serve, serve_novel
 
 from tomewise.errors import UsageError
@@ -153,10 +153,15 @@ def test_what_cannot_work_is_refused_at_the_start(
     here: Path, words: tuple[str, ...], variables: dict[str, str], sentence: str
 ):
     make_tome(here / "novel.tome")
-    serving = [sys.executable, "-m", "tomewise", "serve", "novel.tome", "--port", "0", *words]
-    own = {**os.environ, **variables}
-    ran = subprocess.run(serving, cwd=here, env=own, capture_output=True, text=True, timeout=60)
-    assert (ran.returncode, ran.stdout, sentence in ran.stderr) == (2, "", True), ran
+    with (here / "out.txt").open("w") as out, (here / "errors.txt").open("w") as errors:
+        command = ["serve", "novel.tome", "--port", "0", *words]
+        process = Forked(command, here, {**os.environ, **variables}, out.fileno(), errors.fileno())
+    try:
+        assert process.wait(SOON) == 2
+    finally:
+        process.kill()
+    assert (here / "out.txt").read_text() == ""
+    assert sentence in (here / "errors.txt").read_text()
 
 
 @pytest.mark.parametrize("path", ["/books/tomes", "books/tomes/"])

@@ -218,24 +218,15 @@ def test_imports_have_a_bound_in_seconds_and_do_not_keep_the_name(root: Path):
     assert sorted(path.name for path in root.glob("*.tome")) == ["copy.tome", "novel.tome"]
 
 
-def test_names_are_locked_in_one_order_and_forgotten(root: Path):
-    async def take_both() -> None:
-        library = Library(Settings(), root=root)
-
-        async def take(*names: str) -> None:
-            async with library._lock(*names):
-                await asyncio.sleep(0)
-
-        async with library._lock("novel", "other"):
-            both = [asyncio.create_task(take(*names)) for names in (("novel", "other"), ("other", "novel"))]
-            await asyncio.sleep(0)
-        await asyncio.wait_for(asyncio.gather(*both), SOON)
-        for name in ("a b", "../out", "novel", "x" * 65):
-            with pytest.raises(UsageError):
-                await library.create(name)
-        assert list(library._locks) == []
-
-    asyncio.run(take_both())
+async def test_renames_that_cross_wait_for_each_other_in_one_order(root: Path):
+    with Tome.open(root / "other.tome", embedder="hash") as tome:
+        tome.add(Document(id="d1", text="Tom Reed built the boat."))
+    library = Library(Settings(), root=root)
+    opening = [library.open(name) for name in ("novel", "other")]  # each holds a name that both renames wait for
+    renames = [library.rename("novel", "other"), library.rename("other", "novel")]
+    ended = await asyncio.wait_for(asyncio.gather(*opening, *renames, return_exceptions=True), SOON)
+    assert [type(each) for each in ended] == [Tome, Tome, UsageError, UsageError]
+    await library.close()
 
 
 def test_a_name_beside_which_jobs_were_left_is_refused(client: TestClient, root: Path):

@@ -263,7 +263,6 @@ class Library:
         """
         if embedder is not None and not is_local(embedder) and embedder != self._choose_embedder().name:
             raise UsageError(f"the embedder {embedder[:200]!a} is not the server's own: name that, or hash")
-        self._find_place(name)
         async with self._lock(name):
             path = self._find_place(name)
             make = partial(self._open_tome, path, embedder, passage_tokens, create=True)
@@ -290,7 +289,6 @@ class Library:
 
     async def delete(self, name: str) -> Place:
         """Delete a tome. Returns the path that it had. Raises what `_release` raises, and Locked, StoreError."""
-        self.find_path(name)
         async with self._lock(name):
             path = await self._release(name)
             await asyncio.to_thread(delete_tome, path)
@@ -298,9 +296,8 @@ class Library:
 
     async def rename(self, name: str, new: str) -> tuple[Place, Place]:
         """Rename a tome. Returns the paths that it had and has. Raises what `delete` raises, and UsageError."""
-        self.find_path(name)
-        self._find_place(new)
         async with self._lock(name, new):
+            self.find_path(name)
             place = self._find_place(new)
             path = await self._release(name)
             await asyncio.to_thread(move_tome, path, place)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import Query
+from pydantic import AfterValidator
 
 from tomewise.errors import TomewiseError, UnknownName, suggest
 from tomewise.outgoing.answer_models import Session, Trace
@@ -39,6 +40,16 @@ _MOST_NUMBER = 2**62
 _MOST_CHARACTERS = 2_000_000  # of all texts of evidence in one reply
 
 
+def _check_number(number: int) -> int:
+    """The number of a trace, unchanged. Raises UnknownName for one that no trace can have, nor a store take."""
+    if not 0 < number < _MOST_NUMBER:
+        raise UnknownName(f"no trace {number} here: GET .../traces lists the traces")
+    return number
+
+
+Number = Annotated[int, AfterValidator(_check_number)]
+
+
 @family.get("/traces")
 def list_traces(
     opened: Opened,
@@ -59,20 +70,20 @@ def list_traces(
 
 
 @family.get("/traces/{number}")
-def show_trace(number: int, opened: Opened) -> Trace:
+def show_trace(number: Number, opened: Opened) -> Trace:
     """One trace, whole: what `tome log N --json` prints."""
-    shown = opened.trace(check_number(number)).describe(choose_naming(opened))
+    shown = opened.trace(number).describe(choose_naming(opened))
     return shown.model_copy(update={"events": [name_event(event, opened) for event in shown.events]})
 
 
 @family.get("/traces/{number}/evidence")
-def list_evidence(number: int, opened: Opened) -> EvidenceTexts:
+def list_evidence(number: Number, opened: Opened) -> EvidenceTexts:
     """The evidence of a trace by its id, as the tome has it now: a trace keeps short texts, and no place in a document.
 
     What was removed is left out, and so is what is more than 2,000,000 characters in all.
     """
     found: dict[str, EvidenceText] = {}
-    events = opened.trace(check_number(number)).answer.events
+    events = opened.trace(number).answer.events
     room, naming = _MOST_CHARACTERS, choose_naming(opened)
     for node, piece in read_texts(list_nodes(events), opened.store):
         room -= len(piece.text)
@@ -83,9 +94,9 @@ def list_evidence(number: int, opened: Opened) -> EvidenceTexts:
 
 
 @family.delete("/traces/{number}", errors=("locked",))
-def delete_trace(number: int, opened: Opened) -> Deleted:
+def delete_trace(number: Number, opened: Opened) -> Deleted:
     """Delete a trace. Its number is not used again."""
-    opened.delete_trace(check_number(number))
+    opened.delete_trace(number)
     return Deleted(deleted=number)
 
 
@@ -128,25 +139,17 @@ def draw_layer(
     around: Annotated[str, Query(max_length=MOST_ID)] = "",
     hops: Annotated[int, Query(ge=1, le=_MOST_HOPS)] = 1,
     limit: int = LIMIT,
-    trace: int | None = None,
+    trace: Number | None = None,
 ) -> dict[str, Any]:
     """A layer as a picture. `trace` highlights what an answer used; `around` and `hops` choose a part of a graph."""
-    number = None if trace is None else check_number(trace)
-    picture = opened.draw_layer(layer, around=around, hops=hops, limit=limit, trace=number)
+    picture = opened.draw_layer(layer, around=around, hops=hops, limit=limit, trace=trace)
     return picture.as_json(choose_naming(opened))
 
 
 @family.get("/traces/{number}/picture", reply=Picture)
-def draw_trace(number: int, opened: Opened) -> dict[str, Any]:
+def draw_trace(number: Number, opened: Opened) -> dict[str, Any]:
     """The working memory behind a stored answer as a picture."""
-    return opened.draw_trace(check_number(number)).as_json(choose_naming(opened))
-
-
-def check_number(number: int) -> int:
-    """The number of a trace, unchanged. Raises UnknownName for one that no trace can have, nor a store take."""
-    if not 0 < number < _MOST_NUMBER:
-        raise UnknownName(f"no trace {number} here: GET .../traces lists the traces")
-    return number
+    return opened.draw_trace(number).as_json(choose_naming(opened))
 
 
 def _is_drawable(system: str, tome: Tome) -> bool:
