@@ -103,7 +103,7 @@ def test_a_bad_body_is_refused_by_the_name_of_its_field(served: Served, body: st
         ("GET", "/api/tomes/novel/text?document=ligth", None, 404, "did you mean 'light'? GET .../documents"),
         ("GET", "/api/tomes/novel/text?document=light&start=99999999999999999999999", None, 400, "start"),
         ("GET", "/api/tomes/novel/text?document=light&end=99999999999999999999999", None, 400, "end"),
-        ("GET", "/api/tomes/novel/traces/-7", None, 404, "no trace -7"),
+        ("GET", "/api/tomes/novel/traces/-7", None, 404, "no trace -7 here: GET .../traces"),
         ("GET", "/nowhere", None, 404, "nothing is at this address"),
         ("PUT", "/api/tomes", {}, 405, "does not take that method"),
         ("POST", "/api/tomes", {"name": "../x"}, 400, "cannot name a tome"),

@@ -169,7 +169,7 @@ def test_a_proxy_may_keep_or_take_off_the_path_at_which_it_serves(tmp_path: Path
     with serve_novel(tmp_path, "--root-path", path) as served:
         site = served.url.removesuffix("/books/tomes")
         assert site != served.url
-        with httpx.Client(base_url=site, trust_env=False) as browser:
+        with httpx.Client(base_url=site, timeout=SOON, trust_env=False) as browser:
             for entry in ("/", "/books/tomes/", "/books/tomes"):
                 reply = browser.get(entry, params={"token": TOKEN})
                 assert (reply.status_code, reply.headers["location"]) == (303, "/books/tomes/")

@@ -342,7 +342,7 @@ async def _build(library: Library, tome: Tome, task: dict[str, Any], on_progress
     bounds = Bounds(**task["bounds"])
     model = task.get("model")
     await library.import_client(model)
-    variant = choose_bounded(task["system"], task["settings"], tome.default_system)
+    variant = choose_bounded(task["system"], {}, tome.default_system)
     with library.use_model(model, tome.kit.embedder), library.budget(bounds, model):
         built = await tome.abuild(variant, on_progress=on_progress)
     return (await asyncio.to_thread(describe_build, built, tome.store, choose_naming(tome))).write()

@@ -79,6 +79,8 @@ TomeName = Annotated[str, Field(description="The name of the tome; needed only w
 Text = Annotated[str, Field(max_length=20_000)]
 Name = Annotated[str, Field(max_length=5_000)]
 Names = Annotated[list[Name], Field(max_length=100)]
+Documents = Annotated[Names, Field(description="Look only into these documents.")]
+Conditions = Annotated[Names, Field(description="Tests of metadata such as year>=1911; all must hold.")]
 Count = Annotated[int, Field(ge=1, le=100)]
 Skip = Annotated[int, Field(ge=0, le=1_000_000, description="Leave out so many from the start.")]
 
@@ -125,8 +127,8 @@ class Tools:
         options: Annotated[list[Text], Field(max_length=26)] = [],  # noqa: B006 - pydantic copies it
         instructions: Annotated[Text, Field(description="How to answer.")] = "",
         system: Annotated[Name, Field(description="How to answer: the name of a system with its settings.")] = "",
-        documents: Annotated[Names, Field(description="Look only into these documents.")] = [],  # noqa: B006
-        where: Annotated[Names, Field(description="Tests of metadata such as year>=1911; all must hold.")] = [],  # noqa: B006
+        documents: Documents = [],  # noqa: B006
+        where: Conditions = [],  # noqa: B006
         force: Annotated[bool, Field(description="Guess where the memory lacks the answer.")] = False,
         tome: TomeName = "",
     ) -> Annotated[CallToolResult, AnswerResult]:
@@ -151,8 +153,8 @@ class Tools:
         query: Text,
         limit: Annotated[Count, Field(description="At most so many pieces of evidence.")] = 10,
         skip: Skip = 0,
-        documents: Annotated[Names, Field(description="Look only into these documents.")] = [],  # noqa: B006
-        where: Annotated[Names, Field(description="Tests of metadata such as year>=1911; all must hold.")] = [],  # noqa: B006
+        documents: Documents = [],  # noqa: B006
+        where: Conditions = [],  # noqa: B006
         tome: TomeName = "",
     ) -> Annotated[CallToolResult, SearchResult]:
         """Find the passages nearest to a query, by words and by meaning. Calls no model."""

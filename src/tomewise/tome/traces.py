@@ -127,8 +127,8 @@ class Traces:
 
 def _read_trace(row: Mapping[str, Any]) -> Trace:
     """The trace of a row. Raises StoreError for a damaged one."""
-    question = {name: row[name] for name in (*_ASKED, "within") if name in row}
     try:
+        question = {name: row[name] for name in (*_ASKED, "within")}
         made = {"text": row["answer"], "events": list(restore_events(row)), "usage": _read_usage(row["usage"])}
         known = {field.name for field in fields(Answer)} - {"evidence", *made}
         trace: Trace = _make_checker().validate_python(
@@ -137,7 +137,7 @@ def _read_trace(row: Mapping[str, Any]) -> Trace:
                 "asked": row["asked"],
                 "question": {**question, "text": row["question"]},
                 "answer": {**{name: row[name] for name in known if name in row}, "citations": row["citations"], **made},
-                "cut": row.get("cut", ()),
+                "cut": row["cut"],
             }
         )
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
