@@ -19,7 +19,7 @@ DOCUMENTS = tuple(Document(id=title.lower(), title=title, text=text) for title, 
 
 def find_rewrite(pieces: list[dict[str, Any]]) -> Any:
     """The `rewrite` of the piece on Finland; no other piece has one. The giver of the name is called Signmark."""
-    titles = {piece["node"]: piece["title"] for piece in pieces}
+    titles = {piece["id"]: piece["title"] for piece in pieces}
     rewrites = {piece["title"]: piece["rewrite"] for piece in pieces if piece.get("rewrite")}
     assert list(rewrites) == ["Finland"], rewrites
     rewrite = rewrites["Finland"]

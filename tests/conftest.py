@@ -9,7 +9,6 @@ from pathlib import Path
 
 import hypothesis
 import pytest
-from tests import forked
 from tests.postgres_server import Server, run_server
 
 from tomewise.language import models_at_hand
@@ -29,12 +28,6 @@ class Ran:
     code: int
     out: str
     err: str
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _end_forking() -> Iterator[None]:
-    yield
-    forked.end_parent()
 
 
 @pytest.fixture(scope="session")

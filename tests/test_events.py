@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
-from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
@@ -28,7 +27,6 @@ from tomewise.events import (
 from tomewise.outgoing import answer_models
 from tomewise.types import Event, Evidence, Place, Rewrite
 
-STORED = json.loads((Path(__file__).parent / "files" / "events.json").read_text("utf-8"))
 PLAIN = st.one_of(st.text(), st.integers(), st.booleans(), st.lists(st.text(), max_size=2))
 ALL = [made for classes in CLASSES.values() for made in classes]
 
@@ -66,18 +64,6 @@ def test_every_class_comes_back_from_what_it_prints(made: type[TypedEvent], data
     assert type(restored) is made
     assert restored == event
     assert answer_models.Event.of(restored).write() == answer_models.Event.of(event).write()
-
-
-@pytest.mark.parametrize("stored", STORED, ids=lambda stored: f"{stored['name']} {' '.join(sorted(stored['detail']))}")
-def test_what_a_trace_stored_before_there_were_classes_comes_back_as_one(stored: dict[str, Any]) -> None:
-    restored = restore_event(Event(**stored))
-    assert isinstance(restored, TypedEvent)
-    assert {name: getattr(restored, name) for name in Event.__slots__} == stored
-    derived = replace(restored)
-    assert (derived.detail, list(derived.detail)) == (stored["detail"], list(stored["detail"]))
-    reworded = stored["name"] in ("recalled", "encoded", "updated")  # in plain words since then
-    if not reworded and all(each.compare for each in fields(restored)):  # else the summary says what no detail has
-        assert derived.summary == stored["summary"]
 
 
 def test_a_detail_that_does_not_fit_leaves_a_plain_event():

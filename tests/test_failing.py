@@ -113,7 +113,7 @@ def test_a_passage_that_keeps_failing_is_named_and_the_rest_is_built(library, he
     # The graph lacks the passage; `hybrid`, with which the last prompt is filled by default, would find it.
     ran, _ = shop.run("ask", "When did the tide turn?", "-s", "comorag selection='as found'", "--json")
     assert ran.code == 0, ran.err
-    assert json.loads(ran.out)["answer"] == "at nine"
+    assert json.loads(ran.out)["text"] == "at nine"
 
     before = read_export("memory.tome")
     ran, asked = shop.run("build", "-s", "comorag")

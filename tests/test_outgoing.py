@@ -1,31 +1,24 @@
-"""Whatever goes out, by the command, by HTTP or by MCP, is what the models of `outgoing` say."""
+"""Whatever goes out, by the command or by MCP, is what the models of `outgoing` say; `server/test_schema` has HTTP."""
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp import Client
 from pydantic import BaseModel
-from starlette.testclient import TestClient
 from tests.conftest import Ran
 
 from tomewise.outgoing import answer_models, passage_models, report_models
 from tomewise.outgoing.form import Outgoing
 from tomewise.sample import STORY
 from tomewise.server import mcp_results, replies
-from tomewise.server.app import make_app
-from tomewise.server.library import Library
 from tomewise.server.mcp_server import make_server
 from tomewise.server.named_documents import FixedLibrary
-from tomewise.server.serve_options import ServerOptions
-from tomewise.settings import Settings
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, Citation, Place
 
@@ -68,66 +61,7 @@ def test_the_command(here: Path, story: Path, command: Callable[..., Ran]) -> No
     check(report_models.RemoveReport, run("remove", "story.md", "--yes"))
 
 
-@pytest.fixture
-def client(story: Path) -> Iterator[TestClient]:
-    app = make_app(Library(Settings(), (story,), story.parent), ServerOptions())
-    with TestClient(app, base_url="http://127.0.0.1:8765") as made:
-        yield made
-
-
-def test_http(client: TestClient, story: Path) -> None:
-    document = {"id": str(story.parent / "story.md")}
-
-    def ask(path: str, **body: Any) -> Any:
-        return client.post(f"/api/{path}", json=body).json()
-
-    def get(path: str, **more: Any) -> Any:
-        return client.get(f"/api/{path}", params=more).json()
-
-    def finish(job: dict[str, Any]) -> dict[str, Any]:
-        while (now := get(f"jobs/{job['id']}"))["state"] in ("queued", "waiting", "running"):
-            time.sleep(0.05)
-        assert now["state"] == "done"
-        return now
-
-    for question in (QUESTION, DECLINED):
-        check(answer_models.NumberedAnswer, ask("tomes/novel/ask", question=question, session="talk"))
-    check(replies.SearchReply, ask("tomes/novel/search", query=QUESTION))
-    check(report_models.BuildCosts, ask("tomes/novel/estimate", system="raptor"))
-    check(replies.TomeReply, get("tomes/novel"))
-    check(replies.DocumentsInFolders, get("tomes/novel/documents"))
-    check(replies.DocumentReply, get("tomes/novel/document", **document))
-    check(passage_models.Slice, get("tomes/novel/text", end=5000, **document))
-    check(replies.RemovalReply, get("tomes/novel/removal", **document))
-    check(replies.TraceList, get("tomes/novel/traces"))
-    check(answer_models.Trace, get("tomes/novel/traces/1"))
-    check(replies.EvidenceTexts, get("tomes/novel/traces/1/evidence"))
-    check(replies.SessionList, get("tomes/novel/sessions"))
-    check(answer_models.Session, get("tomes/novel/sessions/talk"))
-    check(replies.Info, get("info"))
-    check(replies.JobReply, finish(ask("tomes/novel/documents", id="note", text="Ada put out the light.")))
-    check(replies.JobReply, finish(ask("tomes/novel/builds", system="raptor", accept={"calls": 1000})))
-    check(replies.JobReplies, get("jobs"))
-    check(report_models.RemoveReport, client.delete("/api/tomes/novel/document", params=document).json())
-
-
-def test_every_json_reply_of_http_is_typed(client: TestClient) -> None:
-    described = client.get("/openapi.json").json()
-    for path, methods in described["paths"].items():
-        for method, operation in methods.items():
-            for status, reply in operation["responses"].items():
-                schema = reply.get("content", {}).get("application/json", {}).get("schema", {})
-                if path.startswith("/api/") and status.startswith("2") and path != "/api/jobs/{id}/events":
-                    assert "$ref" in schema or path in ("/api/health", "/api/tomes/{tome}/export"), (method, path)
-    shown = described["components"]["schemas"]
-    assert shown["NumberedAnswer"]["properties"]["answer"]["deprecated"]
-
-
-def test_mcp(story: Path) -> None:
-    asyncio.run(call_tools(story))
-
-
-async def call_tools(story: Path) -> None:
+async def test_mcp(story: Path) -> None:
     with Tome.open(story) as tome:
         async with Client(make_server(FixedLibrary({"novel": tome}), write=True)) as client:
 
@@ -145,7 +79,7 @@ async def call_tools(story: Path) -> None:
             await call(mcp_results.EntityResult, "entity", name="Slack Water Book")
             await call(mcp_results.BuildResult, "build", system="raptor")
             await call(mcp_results.BuildResult, "build", system="raptor", accept_calls=1000)
-            await call(mcp_results.AddResult, "add_text", id="note", text="Ada put out the light.")
+            await call(mcp_results.AddResult, "add_text", document="note", text="Ada put out the light.")
             await call(mcp_results.RemoveResult, "remove_document", document="note")
 
 
@@ -155,7 +89,6 @@ def test_an_answer_as_plain_data_is_what_the_command_prints(story: Path, command
         made = tome.ask(QUESTION).to_dict()
     assert printed.keys() - made.keys() == {"within", "nearest"}
     assert {**printed, "usage": 0} == {**printed, **made, "usage": 0}
-    assert made["answer"] == made["text"]
 
 
 def test_a_naming_gives_each_document_the_name_to_show() -> None:

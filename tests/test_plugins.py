@@ -113,7 +113,7 @@ def test_a_package_brings_parts_to_the_command(command, package, here):
     assert command("add", "log.txt").code == 0
     ran = command("ask", "Who kept the light?", "--system", "few limit=1", "--model", "echo:Ada", "--json")
     answer = json.loads(ran.out)
-    assert (answer["answer"], answer["system"], answer["model"]) == ("Ada", "few limit=1", "echo:Ada")
+    assert (answer["text"], answer["system"], answer["model"]) == ("Ada", "few limit=1", "echo:Ada")
     assert "few" in [row["name"] for row in json.loads(command("systems", "--json").out)]
     ran = command("ask", "Who?", "--system", "feew")
     assert (ran.code, "did you mean 'few'" in ran.err) == (2, True)

@@ -35,16 +35,11 @@ def test_an_id_of_another_corpus_is_refused_and_nothing_of_the_file_is_taken(tom
     assert read_texts(tome) == {"x": "One.", "y": "Two."}
 
 
-def test_two_corpora_with_equal_ids_in_one_call(tome, here):
-    first, second = corpus(here / "a.jsonl", x="One."), corpus(here / "b.jsonl", z="Three.", x="Four.")
+def test_two_corpora_with_equal_ids_stay_with_a_prefix_alone(tome, here):
+    first, second = corpus(here / "a.jsonl", x="One."), corpus(here / "b.jsonl", x="Two.")
     with pytest.raises(ReadingError, match="the id 'x' is that of a document from"):
         tome.add(first, second)
     assert read_texts(tome) == {"x": "One."}
-
-
-def test_a_prefix_lets_both_stay(tome, here):
-    tome.add(corpus(here / "a.jsonl", x="One."))
-    second = corpus(here / "b.jsonl", x="Two.")
     assert tome.add(second, prefix="b").added == ("b/x",)
     assert tome.add(second, prefix="b").unchanged == ("b/x",)
     assert tome.add(Document(id="x", text="Three."), prefix="c").added == ("c/x",)

@@ -45,7 +45,7 @@ async def test_tools_that_write_exist_only_with_write(story: Path) -> None:
         tools = (await client.list_tools()).tools
         assert {tool.name for tool in tools} == READING
         assert all(tool.annotations and tool.annotations.read_only_hint for tool in tools)
-        assert "Unknown tool" in await fail(client, "add_text", id="a", text="b")
+        assert "Unknown tool" in await fail(client, "add_text", document="a", text="b")
     async with connect(story, write=True) as client:
         tools = (await client.list_tools()).tools
     assert {tool.name for tool in tools} == READING | WRITING
@@ -65,20 +65,6 @@ async def test_ask_returns_what_the_command_prints(
         answer = await call(client, "ask", question=QUESTION, options=options)
     same = printed.keys() - {"usage", "within", "session"}
     assert {name: answer[name] for name in same} == {name: printed[name] for name in same}
-
-
-async def test_ask_reports_each_event(story: Path) -> None:
-    with Tome.open(story) as tome:
-        events = tome.ask(QUESTION, fresh=True).events
-    lines: list[tuple[float, str | None]] = []
-
-    async def note(progress: float, total: float | None, message: str | None) -> None:
-        lines.append((progress, message))
-
-    async with connect(story) as client:
-        await client.call_tool("ask", {"question": QUESTION}, progress_callback=note)
-    assert [number for number, _ in lines] == [float(number) for number in range(1, len(events) + 1)]
-    assert [str(line).split(":")[0] for _, line in lines] == [event.name for event in events]
 
 
 async def test_ask_stays_within_documents_and_conditions(story: Path) -> None:
@@ -137,7 +123,7 @@ async def test_search_says_how_to_get_what_does_not_fit(story: Path) -> None:
         rest = await call(client, "search", query="the tide and the gauge", skip=len(pieces), limit=1)
     with Tome.open(story) as tome:
         nodes = [piece.node for piece in tome.search("the tide and the gauge", limit=len(pieces) + 1)]
-    assert [piece["node"] for piece in [*pieces, *rest["pieces"]]] == nodes
+    assert [piece["id"] for piece in [*pieces, *rest["pieces"]]] == nodes
 
 
 async def test_an_answer_with_too_many_long_quotations_is_cut(story: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,7 +194,7 @@ async def test_entity_needs_a_graph_and_then_lists_facts_and_passages(story: Pat
 async def test_add_replace_and_remove_a_text(story: Path) -> None:
     async with connect(story, write=True) as client:
         outcomes = [
-            (await call(client, "add_text", id="notes/a", text=text))["outcome"] for text in ("one", "one", "two")
+            (await call(client, "add_text", document="notes/a", text=text))["outcome"] for text in ("one", "one", "two")
         ]
         assert outcomes == ["added", "unchanged", "replaced"]
         assert "'notes/a'" in await fail(client, "remove_document", document="notes")
@@ -277,7 +263,7 @@ async def test_a_name_of_a_file_is_never_looked_up(story: Path, monkeypatch: pyt
         for name in names:
             assert "no document" in await fail(client, "read", document=name)
             assert "no document" in await fail(client, "search", query="x", documents=[name])
-            await call(client, "add_text", id=name, text="one word")
+            await call(client, "add_text", document=name, text="one word")
             assert (await call(client, "read", document=name))["text"] == "one word"
     assert looked_up  # the store maps its own files
     assert not set(names) & set(looked_up)
@@ -399,9 +385,3 @@ async def test_a_build_of_which_every_call_fails_is_an_error_with_the_reason(sto
             reason = await fail(client, "build", system="hipporag2", accept_calls=1_000_000)
     assert "3 calls of openai:test failed with no reply between them" in reason
     assert "gave no usable reply for 'extract_facts'" in reason
-
-
-async def test_add_text_takes_document_and_its_old_name_if_they_agree(story: Path) -> None:
-    async with connect(story, write=True) as client:
-        assert (await call(client, "add_text", document="a", id="a", text="Words."))["document"] == "a"
-        assert "document is 'a' and id is 'b'" in await fail(client, "add_text", document="a", id="b", text="Words.")

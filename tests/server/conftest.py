@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from tests.server.served import Served, serve
-
-from tomewise.tome.tome import Tome
-from tomewise.types import Document
-
-TEXTS = {
-    "light": "Ada Marsh put out the light at nine. The keeper had gone to the harbour.",
-    "letter": "The clerk forged the letter in May. The doctor was away and knew nothing of it.",
-}
+from tests.server.served import Served, make_tome, serve
 
 
-def make_tome(path: Path) -> None:
-    with Tome.open(path, embedder="hash") as tome:
-        tome.add(*(Document(id=id, text=text) for id, text in TEXTS.items()))
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
 
 
 @pytest.fixture(scope="module", name="served")
-def serve_novel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def serve_library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("served")
     (folder / "lib").mkdir()
     make_tome(folder / "lib" / "novel.tome")

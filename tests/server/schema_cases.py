@@ -14,8 +14,7 @@ import schemathesis
 from hypothesis import HealthCheck, Phase
 from schemathesis.generation import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
-from tests.server.conftest import TEXTS
-from tests.server.served import TOKEN, Served, serve
+from tests.server.served import TEXTS, TOKEN, Served, serve
 
 from tomewise.tome.tome import Tome
 from tomewise.types import Document

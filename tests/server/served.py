@@ -1,26 +1,60 @@
-"""A server in a process of its own, as `tome serve` starts it, and a client for it."""
+"""A server in a process of its own, as `tome serve` starts it, a client for it, and the tome that it serves."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx2 as httpx
 import openai
 from tests.forked import Forked
-from tests.patience import SOON
+from tests.patience import SOON, wait_until
+
+from tomewise.tome.tome import Tome
+from tomewise.types import Document
+
+if TYPE_CHECKING:
+    from starlette.testclient import TestClient
+    from tests.language.openai_server import OpenAIServer
 
 TOKEN = "a-token-for-the-tests-0123456789"
+ENDED = ("done", "failed", "cancelled", "interrupted")
+TEXTS = {
+    "light": "Ada Marsh put out the light at nine. The keeper had gone to the harbour.",
+    "letter": "The clerk forged the letter in May. The doctor was away and knew nothing of it.",
+}
+NOVEL = "/api/tomes/novel"
+ASK, UPLOAD = f"{NOVEL}/ask", f"{NOVEL}/documents"
+QUESTION = "Who put out the light?"
+STREAM = {"accept": "text/event-stream"}
+OWN_SITE = "http://127.0.0.1:8765"
+
+
+def make_tome(path: Path) -> None:
+    with Tome.open(path, embedder="hash") as tome:
+        tome.add(*(Document(id=id, text=text) for id, text in TEXTS.items()))
+
+
+def read_code(reply: httpx.Response) -> tuple[int, str]:
+    """The status and the code of a refusal."""
+    return reply.status_code, reply.json()["error"]["code"]
+
+
+def read_events(text: str) -> list[tuple[str, dict[str, Any]]]:
+    """The events of a stream, each with its name."""
+    return [(name, json.loads(data)) for name, data in re.findall(r"event: (.*)\ndata: (.*)\n", text)]
 
 
 @dataclass
@@ -38,16 +72,23 @@ class Served:
     def post(self, path: str, body: Any) -> httpx.Response:
         return self.http.post(path, json=body)
 
+    def stream(self, body: Any, path: str = ASK) -> list[tuple[str, dict[str, Any]]]:
+        """The events of a streamed answer."""
+        return read_events(self.http.post(path, json=body, headers=STREAM).text)
+
     def wait_for_job(self, id: str, *states: str, seconds: float = SOON) -> dict[str, Any]:
         """The job, once it is in one of the states, or has ended."""
-        wanted = states or ("done", "failed", "cancelled", "interrupted")
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             job = self.http.get(f"/api/jobs/{id}").json()
-            if job["state"] in wanted:
+            if job["state"] in (states or ENDED):
                 return job
             time.sleep(0.05)
         raise AssertionError(f"the job is still {job}")
+
+    def add(self, path: str = UPLOAD, **body: Any) -> dict[str, Any]:
+        """The job that added a text, or several, once it has ended."""
+        return self.wait_for_job(self.post(path, body).json()["id"])
 
     def send_raw(self, data: bytes, seconds: float = SOON) -> bytes:
         """What the server replies to these bytes on a connection of their own."""
@@ -85,6 +126,46 @@ def serve(folder: Path, *words: str, token: str | None = TOKEN, **environment: s
         process.kill()
         process.wait()
         output.close()
+
+
+@contextmanager
+def serve_novel(
+    folder: Path,
+    *words: str,
+    model: OpenAIServer | None = None,
+    make: Callable[[Path], None] = make_tome,
+    **environment: str,
+) -> Iterator[Served]:
+    """Serve `novel.tome`, which is made first where it is not there, with a model at this server."""
+    path = folder / "novel.tome"
+    if not path.exists():
+        make(path)
+    if model is not None:
+        words = ("--model", "openai:test", "--base-url", model.url, *words)
+        environment = {"OPENAI_API_KEY": "k", **environment}
+    with serve(folder, "novel.tome", *words, **environment) as served:
+        yield served
+
+
+def make_client(root: Path | None = None, files: Sequence[Path] = (), **settings: Any) -> TestClient:
+    """A client in the same process as a server of this library; `options` are those of the server."""
+    from starlette.testclient import TestClient
+
+    from tomewise.server.app import make_app
+    from tomewise.server.library import Library
+    from tomewise.server.serve_options import ServerOptions
+    from tomewise.settings import Settings
+
+    options = settings.pop("options", ServerOptions())
+    library = Library(Settings(**settings), files, root, read_only=options.read_only)
+    return TestClient(make_app(library, options), base_url=OWN_SITE)
+
+
+def finish_job(client: TestClient, path: str, body: Any) -> Any:
+    """The job that a request to such a client began, once it has ended."""
+    url = f"/api/jobs/{client.post(path, json=body).json()['id']}"
+    wait_until(lambda: client.get(url).json()["state"] in ENDED)
+    return client.get(url).json()
 
 
 async def ask_streamed(served: Served, questions: Sequence[str], model: str = "novel/naive") -> list[str]:

@@ -1,202 +1,448 @@
-"""The endpoints, over HTTP, in a process of their own."""
+"""The endpoints: what each replies, what /openapi.json says of it, and what agents get of it."""
 
 from __future__ import annotations
 
 import json
-import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
+import pytest
+from starlette.testclient import TestClient
 from tests import bridges
-from tests.server.served import Served, serve
+from tests.conftest import Ran
+from tests.drawn import read_picture
+from tests.server.served import (
+    ASK,
+    NOVEL,
+    QUESTION,
+    TOKEN,
+    UPLOAD,
+    Served,
+    finish_job,
+    make_client,
+    make_tome,
+    read_code,
+    read_events,
+    serve,
+    serve_novel,
+)
 
+from tomewise.evaluate.experiment import Experiment
+from tomewise.sample import STORY
+from tomewise.server.operation_list import OPERATIONS
+from tomewise.server.serve_options import ServerOptions
+from tomewise.store.records import BUILDS
 from tomewise.tome.tome import Tome
+from tomewise.types import Document
 
-QUESTION = "Who put out the light?"
+GRAPH = "graph:passages-triples"
+TEXTS = [
+    {"id": "notes/one", "title": "The light", "text": "Ada put out the light.", "metadata": {"year": 1911}},
+    {"id": "notes/old/two", "text": "The clerk forged the letter.", "metadata": {"year": 1890}},
+    {"id": "three", "title": "Tides", "text": "The harbour lay empty.", "metadata": {"year": 1911, "author": "Reed"}},
+]
 
 
-def events_of(text: str) -> list[tuple[str, dict]]:
-    return [(name, json.loads(data)) for name, data in re.findall(r"event: (.*)\ndata: (.*)\n", text)]
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    """A client of a tome of the sample and a note, with a graph."""
+    folder = tmp_path_factory.mktemp("library")
+    with Tome.open(folder / "novel.tome", embedder="hash") as tome:
+        tome.add(Document(id="story", text=STORY.read_text(encoding="utf-8"), metadata={"year": 1911}))
+        tome.add(Document(id="log", text="Ada Marsh wrote the Slack Water Book.", metadata={"year": 1890}))
+        tome.build("hipporag2")
+    with make_client(folder, options=ServerOptions(token=TOKEN)) as made:
+        made.headers["authorization"] = f"Bearer {TOKEN}"
+        yield made
 
 
-def test_health_info_and_openapi(served: Served):
+@pytest.fixture
+def empty(tmp_path: Path) -> Iterator[TestClient]:
+    """A client of a new tome."""
+    with make_client(tmp_path, embedder="hash") as made:
+        assert made.post("/api/tomes", json={"name": "novel"}).status_code == 201
+        yield made
+
+
+def get(client: Any, path: str, **query: Any) -> Any:
+    return client.get(f"{NOVEL}/{path}".rstrip("/"), params=query).json()
+
+
+def post(client: TestClient, path: str, **body: Any) -> Any:
+    return client.post(f"{NOVEL}/{path}", json=body).json()
+
+
+def test_each_operation_is_described_once_with_its_reply_its_errors_and_the_token(client: TestClient):
+    described = client.get("/openapi.json").json()
+    found = [operation for methods in described["paths"].values() for operation in methods.values()]
+    assert sorted(each["operationId"] for each in found) == sorted({operation.name for operation in OPERATIONS})
+    assert len(found) == len(OPERATIONS)
+    for each in found:
+        assert "422" not in each["responses"]
+        assert each["security"] == ([] if each["operationId"] == "check_health" else [{"token": []}])
+        for status, reply in each["responses"].items():
+            schemas = [kind.get("schema", {}) for kind in reply["content"].values()]
+            assert all("$ref" in schema or schema["properties"] for schema in schemas), each["operationId"]
+            for schema in schemas:
+                if "$ref" in schema:
+                    name = schema["$ref"].rpartition("/")[2]
+                    assert described["components"]["schemas"][name]["properties"]
+                    assert status.startswith("2") or "error" in described["components"]["schemas"][name]["properties"]
+    assert set(described["paths"]["/api/tomes/{tome}/ask"]["post"]["responses"]) >= {"402", "404", "409", "429", "502"}
+
+
+def test_a_server_that_only_reads_offers_nothing_that_changes(tmp_path: Path):
+    with make_client(tmp_path, options=ServerOptions(read_only=True)) as reading:
+        paths = reading.get("/openapi.json").json()["paths"]
+    offered = {each["operationId"] for methods in paths.values() for each in methods.values()}
+    assert offered == {operation.name for operation in OPERATIONS if not operation.changes}
+    assert {"ask", "search", "complete_chat"} <= offered
+    assert offered.isdisjoint({"remove_document", "build", "make_tome"})
+
+
+def test_health_and_information(served: Served):
     assert served.http.get("/api/health", headers={"authorization": ""}).json() == {"ok": True}
+    assert served.http.head("/api/health").status_code == 200
     info = served.http.get("/api/info").json()
     assert info["model"] == "extractive"
     assert {"naive", "comorag"} <= {system["name"] for system in info["systems"]}
-    paths = served.http.get("/openapi.json").json()["paths"]
-    assert {"/api/tomes/{tome}/ask", "/api/jobs/{id}/events", "/v1/chat/completions"} <= set(paths)
+    brief = served.http.get("/api/info", params={"systems": False}).json()
+    assert {name: value for name, value in info.items() if name != "systems"} == brief
+    assert served.http.get("/api/evaluations").json() == {"evaluations": [], "total": 0}
 
 
 def test_a_tome_and_its_documents(served: Served):
-    shown = served.http.get("/api/tomes/novel").json()
+    shown = get(served.http, "")
     assert (shown["tome"], shown["embedder"]) == ("novel", "hash")
     assert "hybrid" in shown["ready"]
     assert "comorag" not in shown["ready"]
-    page = served.http.get("/api/tomes/novel/documents", params={"limit": 1}).json()
+    page = get(served.http, "documents", limit=1)
     assert ([record["id"] for record in page["documents"]], page["next"]) == (["letter"], "letter")
-    following = served.http.get("/api/tomes/novel/documents", params={"after": page["next"]}).json()
-    assert "light" in [record["id"] for record in following["documents"]]
-    piece = served.http.get("/api/tomes/novel/text", params={"id": "light", "start": 0, "end": 9}).json()
-    passage = piece["passages"][0]["id"]
-    assert piece == {
-        "document": "light",
-        "id": "light",
-        "title": "",
-        "start": 0,
-        "end": 9,
-        "characters": 72,
-        "text": "Ada Marsh",
-        "passages": [{"id": passage, "passage": passage, "position": 0, "start": 0, "end": 72, "place": {}}],
-    }
-    document = served.http.get("/api/tomes/novel/document", params={"id": "light"}).json()
-    assert document["passages"][0]["text"].startswith("Ada Marsh")
+    assert "light" in [record["id"] for record in get(served.http, "documents", after=page["next"])["documents"]]
+    piece = get(served.http, "text", document="light", start=0, end=9)
+    span = {"id": piece["passages"][0]["id"], "position": 0, "start": 0, "end": 72, "place": {}}
+    whole = {"document": "light", "title": "", "characters": 72, "passages": [span]}
+    assert piece == {**whole, "start": 0, "end": 9, "text": "Ada Marsh"}
+    assert get(served.http, "document", document="light")["passages"][0]["text"].startswith("Ada Marsh")
 
 
 def test_a_part_of_a_text_counts_characters(served: Served):
     text = "Émile 🕯 blew it out. " * 6000
-    job = served.post("/api/tomes/novel/documents", {"id": "émile", "text": text}).json()
-    assert served.wait_for_job(job["id"], seconds=60)["state"] == "done"
-    url = "/api/tomes/novel/text"
+    assert served.add(id="émile", text=text)["state"] == "done"
     for start, end in ((0, 7), (6, 8), (99_990, 100_010), (len(text) - 3, len(text) + 9), (9, 3)):
-        part = served.http.get(url, params={"id": "émile", "start": start, "end": end}).json()
+        part = get(served.http, "text", document="émile", start=start, end=end)
         assert (part["text"], part["characters"]) == (text[start:end], len(text))
         assert part["end"] == start + len(part["text"])
-    assert len(served.http.get(url, params={"id": "émile"}).json()["text"]) == 100_000
+    assert len(get(served.http, "text", document="émile")["text"]) == 100_000
 
 
-def test_a_request_without_a_system_takes_the_one_of_the_settings(here):
-    from tests.server.conftest import make_tome
-
-    make_tome(here / "novel.tome")
-    with serve(here, "novel.tome", TOMEWISE_SYSTEM="raptor") as own:
-        assert own.post("/api/tomes/novel/estimate", {}).json()["system"] == "raptor"
-        assert own.post("/api/tomes/novel/ask", {"question": QUESTION}).status_code == 409  # it is not built
-        assert own.post("/api/tomes/novel/ask", {"question": QUESTION, "system": "naive"}).status_code == 200
-        assert own.post("/api/tomes/novel/search", {"query": QUESTION}).status_code == 409
-        accepted = {"accept": {"calls": 1000}}
-        assert own.post("/api/tomes/novel/builds", accepted).json()["system"] == "raptor"
+def test_a_request_without_a_system_takes_the_one_of_the_settings(here: Path):
+    with serve_novel(here, TOMEWISE_SYSTEM="raptor") as own:
+        assert own.post(f"{NOVEL}/estimate", {}).json()["system"] == "raptor"
+        assert own.post(ASK, {"question": QUESTION}).status_code == 409  # it is not built
+        assert own.post(ASK, {"question": QUESTION, "system": "naive"}).status_code == 200
+        assert own.post(f"{NOVEL}/search", {"query": QUESTION}).status_code == 409
+        assert own.post(f"{NOVEL}/builds", {"accept": {"calls": 1000}}).json()["system"] == "raptor"
 
 
-def test_a_question_gives_what_the_command_prints(command, here):
-    from tests.server.conftest import make_tome
-
+def test_a_question_gives_what_the_command_prints_and_a_stream_ends_with_it(command: Callable[..., Ran], here: Path):
     make_tome(here / "novel.tome")
     printed = json.loads(command("ask", QUESTION, "-m", "novel.tome", "--json").out)
-    with serve(here, "novel.tome") as own:
-        answer = own.post("/api/tomes/novel/ask", {"question": QUESTION}).json()
-    assert answer.pop("trace") >= 1
-    for reply in (printed, answer):
-        reply.pop("usage")
-    assert answer == printed
-    assert answer["answer"].startswith("Ada Marsh put out the light at nine.")
-
-
-def test_a_stream_of_events_ends_with_the_answer(served: Served):
-    body = {"question": QUESTION, "system": "naive"}
-    reply = served.http.post("/api/tomes/novel/ask", json=body, headers={"accept": "text/event-stream"})
-    assert reply.headers["content-type"].startswith("text/event-stream")
-    events = events_of(reply.text)
+    with serve_novel(here) as own:
+        answer = own.post(ASK, {"question": QUESTION}).json()
+        events = own.stream({"question": QUESTION})
     assert [name for name, _ in events] == ["started", "retrieved", "usage", "answer"]
     assert events[1][1]["detail"]["evidence"]
-    assert events[-1][1]["answer"].startswith("Ada Marsh put out the light at nine.")
+    streamed = events[-1][1]
+    assert 1 <= answer.pop("trace") < streamed.pop("trace")
+    for reply in (printed, answer, streamed):
+        reply.pop("usage")
+    assert answer == printed == streamed
+    assert answer["text"].startswith("Ada Marsh put out the light at nine.")
 
 
 def test_a_search_and_an_estimate(served: Served):
-    found = served.post("/api/tomes/novel/search", {"query": "the forged letter", "limit": 1}).json()["evidence"]
+    found = served.post(f"{NOVEL}/search", {"query": "the forged letter", "limit": 1}).json()["evidence"]
     assert found[0]["sources"][0]["document"] == "letter"
-    costs = served.post("/api/tomes/novel/estimate", {"system": "cogitorag"}).json()
-    assert costs["total"]["calls"] >= 1
+    assert served.post(f"{NOVEL}/estimate", {"system": "cogitorag"}).json()["total"]["calls"] >= 1
 
 
-def test_a_search_and_a_trace_say_which_rewritten_question_brought_a_piece(here):
-    (here / "lib").mkdir()
-    with Tome.open(here / "lib" / "lands.tome", embedder="hash") as tome:
+def test_a_search_and_a_trace_say_which_rewritten_question_brought_a_piece(tmp_path: Path):
+    with Tome.open(tmp_path / "novel.tome", embedder="hash") as tome:
         tome.add(*bridges.DOCUMENTS)
-    with serve(here, "--root", "lib") as running:
-        found = running.post("/api/tomes/lands/search", {"query": bridges.QUESTION}).json()["evidence"]
-        number = running.post("/api/tomes/lands/ask", {"question": bridges.QUESTION}).json()["trace"]
-        events = running.http.get(f"/api/tomes/lands/traces/{number}").json()["events"]
+    with make_client(tmp_path) as own:
+        found = post(own, "search", query=bridges.QUESTION)["evidence"]
+        events = get(own, f"traces/{post(own, 'ask', question=bridges.QUESTION)['trace']}")["events"]
     shown = next(event["detail"]["evidence"] for event in events if event["name"] == "retrieved")
     for pieces in (found, shown):
         expected = {"text": bridges.REWRITE, "name": "finland", "source": "Signmark"}
         assert bridges.find_rewrite(pieces) == expected
 
 
-def test_traces_are_listed_shown_and_deleted(served: Served):
-    number = served.post("/api/tomes/novel/ask", {"question": "Who forged the letter?"}).json()["trace"]
-    listed = served.http.get("/api/tomes/novel/traces").json()["traces"]
-    assert (listed[0]["number"], listed[0]["question"]) == (number, "Who forged the letter?")
-    assert served.http.get(f"/api/tomes/novel/traces/{number}").json()["events"]
-    assert served.http.delete(f"/api/tomes/novel/traces/{number}").json() == {"deleted": number}
-    assert served.http.get(f"/api/tomes/novel/traces/{number}").status_code == 404
-
-
-def test_the_evidence_of_a_trace_leads_into_the_documents(served: Served):
-    number = served.post("/api/tomes/novel/ask", {"question": "Who forged the letter?"}).json()["trace"]
-    pieces = served.http.get(f"/api/tomes/novel/traces/{number}").json()["events"][0]["detail"]["evidence"]
-    evidence = served.http.get(f"/api/tomes/novel/traces/{number}/evidence").json()["evidence"]
-    assert evidence.keys() == {piece["node"] for piece in pieces}
+def test_traces_are_shown_with_their_evidence_and_deleted(served: Served):
+    number = served.post(ASK, {"question": "Who forged the letter?"}).json()["trace"]
+    listed = get(served.http, "traces")["traces"]
+    assert (listed[0]["id"], listed[0]["question"]) == (number, "Who forged the letter?")
+    url = f"{NOVEL}/traces/{number}"
+    pieces = served.http.get(url).json()["events"][0]["detail"]["evidence"]
+    evidence = served.http.get(f"{url}/evidence").json()["evidence"]
+    assert evidence.keys() == {piece["id"] for piece in pieces}
     for piece in evidence.values():
-        span = {"id": piece["document"], "start": piece["start"], "end": piece["end"]}
-        assert served.http.get("/api/tomes/novel/text", params=span).json()["text"] == piece["text"]
-    assert served.http.get("/api/tomes/novel/traces/999/evidence").status_code == 404
+        span = {"document": piece["document"], "start": piece["start"], "end": piece["end"]}
+        assert get(served.http, "text", **span)["text"] == piece["text"]
+    assert served.http.delete(url).json() == {"deleted": number}
+    assert served.http.get(url).status_code == served.http.get(f"{url}/evidence").status_code == 404
 
 
 def test_a_new_tome_takes_documents_and_answers(served: Served):
     assert served.post("/api/tomes", {"name": "fresh", "embedder": "hash"}).status_code == 201
     assert served.post("/api/tomes", {"name": "fresh"}).status_code == 400
-    job = served.post("/api/tomes/fresh/documents", {"id": "d1", "text": "Tom Reed built the boat."}).json()
-    assert served.wait_for_job(job["id"])["state"] == "done"
+    assert served.add("/api/tomes/fresh/documents", id="d1", text="Tom Reed built the boat.")["state"] == "done"
     answer = served.post("/api/tomes/fresh/ask", {"question": "Who built the boat?"}).json()
     assert answer["citations"][0]["document"] == "d1"
 
 
 def test_files_are_added_under_their_names(served: Served):
-    files = [
-        ("files", ("notes/one.md", b"# One\n\nThe widow kept the coin.")),
-        ("files", ("../x.txt", b"The smith sold the horse.")),
-        ("files", ("/etc/x", b"The miller bought the horse.")),
-        ("files", ("bad.pdf", b"no PDF at all")),
-    ]
-    reply = served.http.post("/api/tomes/novel/documents", files=files)
-    assert reply.status_code == 202
+    files = {
+        "notes/one.md": b"# One\n\nThe widow kept the coin.",
+        "../x.txt": b"The smith sold the horse.",
+        "/etc/x": b"The miller bought the horse.",
+        "bad.pdf": b"no PDF at all",
+        "notes/empty.txt": b"",
+    }
+    reply = served.http.post(UPLOAD, files=[("files", each) for each in files.items()])
+    assert (reply.status_code, reply.json()["files"], reply.json()["system"]) == (202, 5, None)
     job = served.wait_for_job(reply.json()["id"])
     assert job["state"] == "done"
     assert sorted(job["report"]["added"]) == ["../x.txt", "notes/one.md", "x"]
-    assert list(job["report"]["failed"]) == ["bad.pdf"]
-    assert served.http.get("/api/tomes/novel/text", params={"id": "../x.txt"}).json()["text"].startswith("The smith")
-    removed = served.http.delete("/api/tomes/novel/document", params={"id": "/etc/x"}).json()
+    assert list(job["report"]["failed"]) == ["bad.pdf", "notes/empty.txt"]
+    assert job["report"]["failed"]["notes/empty.txt"].startswith("notes/empty.txt is empty")
+    assert get(served.http, "text", document="../x.txt")["text"].startswith("The smith")
+    removed = served.http.delete(f"{NOVEL}/document", params={"document": "/etc/x"}).json()
     assert removed["document"] == "x"
 
 
 def test_a_build_goes_on_only_if_its_costs_are_accepted(served: Served):
-    refused = served.post("/api/tomes/novel/builds", {"system": "cogitorag", "accept": {"calls": 0, "cost": 0}})
+    refused = served.post(f"{NOVEL}/builds", {"system": "cogitorag", "accept": {"calls": 0, "cost": 0}})
     assert refused.status_code == 409
     calls = refused.json()["estimate"]["total"]["calls"]
     assert f'send "accept": {{"calls": {calls}, "cost": 0.0}}' in refused.json()["error"]["message"]
-    accepted = served.post("/api/tomes/novel/builds", {"system": "cogitorag", "accept": {"calls": calls, "cost": 1.0}})
-    assert accepted.status_code == 202
-    followed = events_of(served.http.get(f"/api/jobs/{accepted.json()['id']}/events").text)
-    assert [name for name, _ in followed][-1] == "job"
-    assert followed[-1][1]["state"] == "done"
-    assert followed[-1][1]["report"]["layers"][0]["added"] >= 1
-    assert "cogitorag" in served.http.get("/api/tomes/novel").json()["ready"]
+    accepted = served.post(f"{NOVEL}/builds", {"system": "cogitorag", "accept": {"calls": calls, "cost": 1.0}})
+    assert (accepted.status_code, accepted.json()["system"], accepted.json()["files"]) == (202, "cogitorag", 0)
+    followed = read_events(served.http.get(f"/api/jobs/{accepted.json()['id']}/events").text)
+    name, job = followed[-1]
+    assert (name, job["state"]) == ("job", "done")
+    assert job["report"]["layers"][0]["added"] >= 1
+    assert "cogitorag" in get(served.http, "")["ready"]
     assert served.http.get("/api/jobs").json()["jobs"][0]["id"] == accepted.json()["id"]
+    free = served.post(f"{NOVEL}/builds", {"system": "cogitorag", "accept": {"calls": 1000, "cost": 0}}).json()
+    assert served.wait_for_job(free["id"])["state"] == "done", "no model is set, so it costs nothing"
 
 
-def test_a_build_of_a_free_model_goes_on_within_no_dollars(served: Served):
-    accept = {"calls": 1000, "cost": 0}
-    job = served.post("/api/tomes/novel/builds", {"system": "cogitorag", "accept": accept}).json()
-    assert served.wait_for_job(job["id"])["state"] == "done"
+def test_what_a_removal_takes_with_it_is_stated_before(tmp_path: Path):
+    make_tome(tmp_path / "novel.tome")
+    with make_client(tmp_path) as own:
+        build = {"system": "comorag", "accept": {"calls": 100}}
+        assert finish_job(own, f"{NOVEL}/builds", build)["state"] == "done"
+        post(own, "ask", question=QUESTION, session="s")
+        foreseen = get(own, "removal", document="light")
+        assert (foreseen["passages"], foreseen["session_answers"], foreseen["paid"]) == (1, 1, {})
+        assert foreseen["layers"]["facts:passages-triples"] > 0
+        done = own.delete(f"{NOVEL}/document", params={"document": "light"}).json()
+        assert sum(foreseen["layers"].values()) == done["derived"]
+        assert own.get(f"{NOVEL}/removal", params={"document": "lihgt"}).status_code == 404
 
 
 def test_lists_come_in_pages(served: Served):
-    url = "/api/tomes/novel"
-    numbers = [served.post(f"{url}/ask", {"question": QUESTION, "session": f"p{n}"}).json()["trace"] for n in range(3)]
-    page = served.http.get(f"{url}/traces", params={"limit": 2}).json()
-    assert ([row["number"] for row in page["traces"]], page["next"]) == (numbers[:0:-1], numbers[1])
-    following = served.http.get(f"{url}/traces", params={"limit": 1, "before": page["next"]}).json()
-    assert [row["number"] for row in following["traces"]] == numbers[:1]
-    names = served.http.get(f"{url}/sessions", params={"after": "p0", "limit": 1}).json()
+    numbers = [served.post(ASK, {"question": QUESTION, "session": f"p{n}"}).json()["trace"] for n in range(3)]
+    page = get(served.http, "traces", limit=2)
+    assert ([row["id"] for row in page["traces"]], page["next"]) == (numbers[:0:-1], numbers[1])
+    following = get(served.http, "traces", limit=1, before=page["next"])
+    assert [row["id"] for row in following["traces"]] == numbers[:1]
+    names = get(served.http, "sessions", after="p0", limit=1)
     assert ([row["name"] for row in names["sessions"]], names["next"]) == (["p1"], "p1")
-    assert served.http.get("/api/evaluations").json() == {"evaluations": [], "total": 0}
-    assert served.http.head("/api/health").status_code == 200
+
+
+def test_an_entity_an_overview_and_a_passage_with_its_neighbours(client: TestClient):
+    seen = get(client, "overview")
+    assert (seen["documents"], seen["fields"]) == (2, ["year"])
+    assert {layer["layer"] for layer in seen["layers"]} > {"passages"}
+    found = get(client, "entity", name="Slack Water Book")
+    assert found["facts"]
+    assert found["passages"]
+    assert client.get(f"{NOVEL}/entity", params={"name": "xyzzy"}).status_code == 404
+    passage = found["passages"][0]
+    alone = get(client, "text", passage=passage["id"])
+    assert alone["text"] == passage["text"]
+    wide = get(client, "text", passage=passage["id"], neighbours=1)
+    assert wide["text"].find(alone["text"]) > 0 or wide["end"] > alone["end"] or wide["document"] == "log"
+    assert wide == get(client, "text", document=alone["document"], start=wide["start"], end=wide["end"])
+    for more in ({}, {"document": "log", "passage": passage["id"]}):
+        assert client.get(f"{NOVEL}/text", params=more).status_code == 400
+
+
+def test_a_question_and_a_search_stay_within_documents_and_conditions(client: TestClient):
+    question = "Who wrote the Slack Water Book?"
+    answer = post(client, "ask", question=question, documents=["log"])
+    assert {citation["document"] for citation in answer["citations"]} == {"log"}
+    assert answer["within"]["documents"] == ["log"]
+    found = post(client, "search", query=question, where=["year<1900"])
+    assert {source["document"] for piece in found["evidence"] for source in piece["sources"]} == {"log"}
+    assert post(client, "search", query=question, where=["year>2000"])["error"]["code"] == "usage"
+    assert "did you mean 'log'" in post(client, "ask", question=question, documents=["lag"])["error"]["message"]
+    first = post(client, "ask", question=question, documents=["log"], session="talk")
+    again = post(client, "ask", question="Who was she?", session="talk")
+    assert first["within"] == again["within"] == answer["within"]
+
+
+def test_a_document_brings_metadata(served: Served):
+    fields = {"year": 1911, "authors": ["Ada Marsh", "Tom Reed"], "draft": False}
+    body = {"id": "with fields", "text": "The widow kept the coin."}
+    assert served.add(**body, metadata=fields)["state"] == "done"
+    assert get(served.http, "document", document="with fields")["metadata"] == fields
+    found = served.post(f"{NOVEL}/search", {"query": "the coin", "where": ["authors=Tom Reed"]}).json()
+    assert found["evidence"][0]["sources"][0]["document"] == "with fields"
+    too_long = ({"a": "x" * 5000}, {"b": ["z" * 900] * 100, "year": 1}, {f"f{n}": 1 for n in range(51)})
+    for wrong in (*too_long, {"a": {}}, {"": 1}, [1], {"year>=": 1}, {"a\x00": 1}):
+        reply = served.post(UPLOAD, {**body, "metadata": wrong})
+        assert (*read_code(reply), "metadata" in reply.text) == (400, "usage", True), wrong
+
+
+def test_many_texts_are_one_job(empty: TestClient):
+    job = finish_job(empty, UPLOAD, {"documents": [{"id": f"d{n}", "text": f"Text number {n}."} for n in range(200)]})
+    assert (job["state"], job["files"], len(job["report"]["added"])) == ("done", 200, 200)
+    assert len(empty.get("/api/jobs").json()["jobs"]) == 1
+
+
+@pytest.mark.parametrize(
+    "documents",
+    [
+        [],
+        [{"id": "a", "text": "x"}] * 2,
+        [{"id": f"d{n}", "text": "x"} for n in range(1001)],
+        [{"id": "a", "text": "x"}, {"id": "b", "text": " "}],
+        [{"id": "a", "text": "x"}, {"id": "b\n", "text": "x"}],
+        [{"id": "a", "text": "x", "path": "/etc/passwd"}],
+    ],
+    ids=["none", "twice", "too many", "blank", "no name", "a path"],
+)
+def test_texts_that_cannot_be_added_are_refused_together(empty: TestClient, documents: Any):
+    assert read_code(empty.post(UPLOAD, json={"documents": documents})) == (400, "usage")
+    assert empty.get("/api/jobs").json()["jobs"] == []
+
+
+def test_documents_are_listed_and_asked_by_folder_metadata_and_part_of_a_name(empty: TestClient):
+    finish_job(empty, UPLOAD, {"documents": TEXTS})
+
+    def find(**query: Any) -> Any:
+        return [document["id"] for document in get(empty, "documents", **query)["documents"]]
+
+    whole = get(empty, "documents")
+    assert [document["id"] for document in whole["documents"]] == ["notes/old/two", "notes/one", "three"]
+    assert whole["folders"] == {"": 1, "notes": 1, "notes/old": 1}
+    assert whole["fields"] == ["author", "year"]
+    assert find(folder="notes") == find(folder="notes/") == ["notes/old/two", "notes/one"]
+    assert find(folder="note") == []
+    assert find(where=["year=1911"]) == ["notes/one", "three"]
+    assert find(where=["year=1911", "author=Reed"]) == ["three"]
+    assert find(q="LIGHT") == ["notes/one"]
+    reply = get(empty, "documents", q="t", limit=1, folder="notes")
+    assert ([each["id"] for each in reply["documents"]], reply["total"]) == (["notes/old/two"], 2)
+    assert reply["next"] == "notes/old/two"
+    assert empty.get(UPLOAD, params={"where": "year"}).status_code == 400
+    ask = {"question": QUESTION, "documents": ["notes/old/", "three"], "force": True}
+    assert post(empty, "ask", **ask)["within"]["documents"] == ["notes/old/two", "three"]
+    for name in ("old/", "/", "notes", "../"):
+        assert empty.post(ASK, json={**ask, "documents": [name]}).status_code == 404, name
+
+
+def test_the_history_is_searched_by_words_in_pages(empty: TestClient):
+    finish_job(empty, UPLOAD, {"documents": TEXTS})
+    for question in ("Who put out the LIGHT in Hull?", "Who forged the letter of Lyme?", "Who put that of Lyme away?"):
+        post(empty, "ask", question=question, force=True)
+
+    def find(**query: Any) -> list[int]:
+        return [row["id"] for row in get(empty, "traces", **query)["traces"]]
+
+    assert find(q="hull light") == [1]
+    assert find(q="LYME who") == [3, 2]
+    assert find(q="lyme", limit=1) == [3]
+    assert find(q="lyme", before=3) == [2]
+    assert find(q="xyzzy") == find(q="%") == find(q="_") == []
+    assert find(q=" ") == [3, 2, 1]
+
+
+def test_an_entity_comes_in_pages_and_questions_are_suggested(empty: TestClient):
+    texts = [{"id": f"d{n}", "text": f"Ada Marsh met Tom Reed{n} in Hull. Ada Marsh saw Finch{n}."} for n in range(9)]
+    finish_job(empty, UPLOAD, {"documents": texts})
+    finish_job(empty, f"{NOVEL}/builds", {"system": "hipporag2", "accept": {"calls": 100}})
+    whole = get(empty, "entity", name="Ada Marsh")
+    assert whole["counts"] == {name: len(whole[name]) for name in ("facts", "passages", "neighbours")}
+    page = get(empty, "entity", name="Ada Marsh", start=2, limit=3)
+    assert page["counts"] == whole["counts"]
+    assert page["passages"] == whole["passages"][2:5]
+    assert page["neighbours"] == whole["neighbours"][2:5]
+    questions = get(empty, "suggestions", limit=2)["questions"]
+    assert [each["source"] for each in questions] == ["names", "names"]
+    assert empty.get(f"{NOVEL}/suggestions", params={"limit": 21}).status_code == 400
+
+
+def test_tables_questions_and_two_answers_of_an_experiment(tmp_path: Path, command: Callable[..., Ran], here: Path):
+    out = here / "evals"
+    Experiment(["naive", "hybrid"], questions=3, out=out, embedder="hash").run()
+    printed = json.loads(command("eval", "report", out, "--json", "--baseline", "naive", "--by", "length").out)
+    with serve(tmp_path, "--root", ".", "--evaluations", str(out)) as served:
+        (about,) = served.http.get("/api/evaluations").json()["evaluations"]
+        url = f"/api/evaluations/{about['name']}"
+        shown = served.http.get(url, params={"baseline": "naive", "by": "length", "limit": 0}).json()
+        assert shown["table"] == printed
+        assert (shown["rows"], shown["total"]) == ([], 6)
+        assert "length" in shown["slices"]
+        assert len(served.http.get(url).json()["rows"]) == 6
+        listed = served.http.get(f"{url}/questions", params={"limit": 2}).json()
+        assert (len(listed["questions"]), listed["total"]) == (2, 3)
+        assert set(listed["questions"][0]["scores"]) == {"naive", "hybrid"}
+        chosen = {"first": "naive", "second": "hybrid", "question": listed["questions"][0]["id"]}
+        compared = served.http.get(f"{url}/compare", params=chosen).json()
+        assert [side["system"] for side in compared["systems"]] == ["naive", "hybrid"]
+        assert compared["systems"][0]["evidence"]
+        for path, query in (("/compare", {**chosen, "second": "nothing"}), ("", {"by": "x"}), ("", {"baseline": "x"})):
+            assert served.http.get(f"{url}{path}", params=query).status_code == 404
+
+
+def test_pictures_of_layers_and_of_an_answer(tmp_path: Path):
+    make_tome(tmp_path / "novel.tome")
+    with Tome.open(tmp_path / "novel.tome") as tome:
+        tome.build("hipporag2")
+        tome.build("comorag")
+        number = tome.ask(QUESTION, system="hipporag2").trace
+        probed = tome.ask(QUESTION, system="hybrid+probe").trace
+        built = sorted(tome.store.notes(BUILDS))
+        chosen = {"around": tome.draw_layer(GRAPH).nodes[0].label, "hops": 1, "limit": 3}
+        drawn = [tome.draw_layer(GRAPH, **chosen), tome.draw_layer(GRAPH, trace=number), tome.draw_trace(probed)]
+    assert GRAPH in built
+    with make_client(tmp_path) as own:
+        assert get(own, "pictures") == {"layers": built}
+        asked = (
+            (f"pictures/{GRAPH}", chosen),
+            (f"pictures/{GRAPH}", {"trace": number}),
+            (f"traces/{probed}/picture", {}),
+        )
+        replies = [get(own, path, **query) for path, query in asked]
+        assert replies == [picture.as_json() for picture in drawn]
+        assert read_picture(replies[2]) == drawn[2]
+        assert own.get(f"{NOVEL}/traces/{number}/picture").status_code == 400
+        listed = get(own, "traces")["traces"]
+    assert [(row["id"], row["drawable"]) for row in listed] == [(probed, True), (number, False)]
+
+
+def test_pictures_that_cannot_be_drawn(empty: TestClient):
+    assert get(empty, "pictures") == {"layers": []}
+    assert get(empty, "pictures/tree")["error"]["code"] == "unknown_name"
+    for path, query, status in (
+        ("pictures/tree", {"limit": 501}, 400),
+        ("pictures/tree", {"trace": 2**63}, 404),
+        (f"traces/{2**63}/picture", {}, 404),
+    ):
+        assert empty.get(f"{NOVEL}/{path}", params=query).status_code == status

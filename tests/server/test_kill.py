@@ -9,7 +9,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +17,19 @@ import httpx2 as httpx
 import pytest
 from tests.building import mark, play_role, read_marks, role
 from tests.language.openai_server import Behaviour, OpenAIServer, reply_with
-from tests.server.served import Served, serve
+from tests.server.served import ASK, NOVEL, UPLOAD, Served, serve_novel
 from tests.texts import prose
 
 from tomewise.server.ownership import read_id
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
 
-TOME = "/api/tomes/novel"
 QUESTION = {"question": "Who burned the letter?", "system": "naive"}
 BUILD = {"system": "hipporag2", "accept": {"calls": 1000}}
 FILES = {f"notes/{number}.txt": prose(number, 30).encode() for number in range(10, 14)}
 BOUNDARY = b"--x\r\n"
 LATENCY = 0.03  # seconds of one call
-UPLOAD = 0.6  # seconds that an upload takes to arrive
+UPLOAD_SECONDS = 0.6  # seconds that an upload takes to arrive
 
 
 def play(request: dict[str, Any]) -> Behaviour:
@@ -46,14 +45,13 @@ def model() -> Iterator[OpenAIServer]:
         yield server
 
 
-def start(folder: Path, model: OpenAIServer) -> Any:
-    words = ("novel.tome", "--model", "openai:test", "--base-url", model.url)
-    return serve(folder, *words, OPENAI_API_KEY="k", TOMEWISE_LIMIT="2")
-
-
-def make_tome(folder: Path) -> None:
-    with Tome.open(folder / "novel.tome", embedder="hash", passage_tokens=64) as tome:
+def make_prose(path: Path) -> None:
+    with Tome.open(path, embedder="hash", passage_tokens=64) as tome:
         tome.add(*(Document(id=f"d{number}", text=prose(number, 30)) for number in range(4)))
+
+
+def start(folder: Path, model: OpenAIServer) -> AbstractContextManager[Served]:
+    return serve_novel(folder, model=model, make=make_prose, TOMEWISE_LIMIT="2")
 
 
 def upload(served: Served) -> dict[str, Any]:
@@ -64,25 +62,25 @@ def upload(served: Served) -> dict[str, Any]:
             head = f'Content-Disposition: form-data; name="files"; filename="{name}"\r\n\r\n'
             yield BOUNDARY + head.encode()
             for begin in range(0, len(text), 500):
-                time.sleep(UPLOAD / sum(len(each) // 500 + 1 for each in FILES.values()))
+                time.sleep(UPLOAD_SECONDS / sum(len(each) // 500 + 1 for each in FILES.values()))
                 yield text[begin : begin + 500]
             yield b"\r\n"
         yield b"--x--\r\n"
 
     kind = {"content-type": "multipart/form-data; boundary=x"}
-    reply = served.http.post(f"{TOME}/documents", content=send(), headers=kind)
+    reply = served.http.post(UPLOAD, content=send(), headers=kind)
     assert reply.status_code == 202, reply.text
     return reply.json()
 
 
 def build(served: Served) -> dict[str, Any]:
-    reply = served.post(f"{TOME}/builds", BUILD)
+    reply = served.post(f"{NOVEL}/builds", BUILD)
     assert reply.status_code == 202, reply.text
     return reply.json()
 
 
 def ask(served: Served) -> dict[str, Any]:
-    reply = served.post(f"{TOME}/ask", QUESTION)
+    reply = served.post(ASK, QUESTION)
     assert reply.status_code == 200, reply.text
     return reply.json()
 
@@ -123,7 +121,6 @@ def read_memory(folder: Path) -> list[str]:
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], float]:
     """The memory after an undisturbed run, and the seconds that it took."""
     folder = tmp_path_factory.mktemp("whole")
-    make_tome(folder)
     with OpenAIServer(play) as model, start(folder, model) as served:
         began = time.monotonic()
         finish(served, upload(served))
@@ -138,12 +135,11 @@ def test_a_killed_server_loses_nothing_and_repeats_no_finished_call(
     tmp_path: Path, model: OpenAIServer, whole: tuple[list[str], float], seed: int
 ) -> None:
     memory, seconds = whole
-    make_tome(tmp_path)
     path = tmp_path / "novel.tome"
     with start(tmp_path, model) as served:
         uploaded, building, answered = work_until_killed(served, random.Random(seed).uniform(0, seconds))
     finished, before = read_finished(path), len(model.requests)
-    assert answered is None or answered["answer"] in finished
+    assert answered is None or answered["text"] in finished
     with start(tmp_path, model) as served:
         jobs = {job["id"]: job for job in served.http.get("/api/jobs").json()["jobs"]}
         assert {job["state"] for job in jobs.values()} <= {"done", "interrupted"}
@@ -157,6 +153,6 @@ def test_a_killed_server_loses_nothing_and_repeats_no_finished_call(
         if not any(job["kind"] == "add" for job in jobs.values()):
             finish(served, upload(served))
         finish(served, build(served))
-        assert ask(served)["answer"] in read_finished(path)
+        assert ask(served)["text"] in read_finished(path)
     assert finished.isdisjoint(mark(request) for request in model.requests[before:])
     assert read_memory(tmp_path) == memory

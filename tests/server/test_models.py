@@ -10,15 +10,12 @@ import pytest
 from starlette.testclient import TestClient
 from tests.building import play_role
 from tests.language.openai_server import Behaviour, OpenAIServer, reply_with
-from tests.patience import wait_until
+from tests.server.served import ASK, NOVEL, STREAM, finish_job, make_client, make_tome, serve_novel
 
 from tomewise.errors import UsageError
-from tomewise.server.app import make_app
 from tomewise.server.library import Library
 from tomewise.server.serve_options import Bounds, ServerOptions
 from tomewise.settings import Settings
-from tomewise.tome.tome import Tome
-from tomewise.types import Document
 
 KEY = "sk-a-key-that-nobody-sees-0123456789"
 ANSWER = '{"reasoning": "It says so.", "answer": "Ada Marsh", "quotes": []}'
@@ -36,16 +33,14 @@ def make_server() -> Iterator[OpenAIServer]:
         yield server
 
 
-@pytest.fixture(name="client")
-def make_client(tmp_path: Path, asked: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
+@pytest.fixture
+def client(tmp_path: Path, asked: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with Tome.open(tmp_path / "novel.tome", embedder="hash") as tome:
-        tome.add(Document(id="d1", text="Ada Marsh put out the light at nine."))
+    make_tome(tmp_path / "novel.tome")
     offer = "openai:gpt-4o-mini openai:broken extractive"
-    settings = Settings(model="openai:own", base_url=asked.url, offer=offer, embedder="hash")
-    app = make_app(Library(settings, root=tmp_path), ServerOptions(bounds=Bounds(calls=50)))
-    with TestClient(app, base_url="http://127.0.0.1:8765") as client:
-        yield client
+    options = ServerOptions(bounds=Bounds(calls=50))
+    with make_client(tmp_path, model="openai:own", base_url=asked.url, offer=offer, options=options) as made:
+        yield made
 
 
 def list_asked(server: OpenAIServer) -> list[str]:
@@ -65,28 +60,23 @@ def test_models_are_listed_with_window_and_price(client: TestClient, asked: Open
 
 
 def test_a_question_is_asked_of_the_model_that_it_names(client: TestClient, asked: OpenAIServer):
-    client.post("/api/tomes/novel/ask", json=QUESTION)
-    client.post("/api/tomes/novel/ask", json={**QUESTION, "model": "openai:gpt-4o-mini"})
-    client.post("/api/tomes/novel/ask", json={**QUESTION, "model": "openai:own"})  # its reply was kept
+    client.post(ASK, json=QUESTION)
+    client.post(ASK, json={**QUESTION, "model": "openai:gpt-4o-mini"})
+    client.post(ASK, json={**QUESTION, "model": "openai:own"})  # its reply was kept
     assert list_asked(asked) == ["own", "gpt-4o-mini"]
-    client.post("/api/tomes/novel/ask", json={**QUESTION, "model": "extractive"})
-    streamed = client.post(
-        "/api/tomes/novel/ask",
-        json={**QUESTION, "model": "openai:gpt-4o-mini"},
-        headers={"accept": "text/event-stream"},
-    )
+    client.post(ASK, json={**QUESTION, "model": "extractive"})
+    streamed = client.post(ASK, json={**QUESTION, "model": "openai:gpt-4o-mini"}, headers=STREAM)
     assert '"model": "openai:gpt-4o-mini"' in streamed.text
-    traces = client.get("/api/tomes/novel/traces").json()["traces"]
-    models = [client.get(f"/api/tomes/novel/traces/{row['id']}").json()["model"] for row in reversed(traces)]
+    traces = client.get(f"{NOVEL}/traces").json()["traces"]
+    models = [client.get(f"{NOVEL}/traces/{row['id']}").json()["model"] for row in reversed(traces)]
     assert models == ["openai:own", "openai:gpt-4o-mini", "openai:own", "extractive", "openai:gpt-4o-mini"]
 
 
 def test_a_build_asks_the_model_that_it_names(client: TestClient, asked: OpenAIServer):
     body = {"system": "cogitorag", "accept": {"calls": 50}, "model": "openai:gpt-4o-mini"}
-    job = client.post("/api/tomes/novel/builds", json=body).json()
-    wait_until(lambda: client.get(f"/api/jobs/{job['id']}").json()["state"] in ("done", "failed"))
+    finish_job(client, f"{NOVEL}/builds", body)
     assert set(list_asked(asked)) == {"gpt-4o-mini"}
-    costs = client.post("/api/tomes/novel/estimate", json={"system": "raptor", "model": "openai:gpt-4o-mini"}).json()
+    costs = client.post(f"{NOVEL}/estimate", json={"system": "raptor", "model": "openai:gpt-4o-mini"}).json()
     assert costs["model"] == "openai:gpt-4o-mini"
 
 
@@ -94,7 +84,7 @@ def test_a_build_asks_the_model_that_it_names(client: TestClient, asked: OpenAIS
 def test_no_other_model_is_asked(client: TestClient, asked: OpenAIServer, path: str):
     body: dict[str, Any] = {"ask": {"question": "x"}, "search": {"query": "x"}}.get(path, {})
     for name in ("openai:gpt-4o", "anthropic:claude-sonnet-4-5", "openai:own " + "x" * 400):
-        refused = client.post(f"/api/tomes/novel/{path}", json={**body, "model": name})
+        refused = client.post(f"{NOVEL}/{path}", json={**body, "model": name})
         assert (refused.status_code, refused.json()["error"]["code"]) == (404, "unknown_name")
     assert client.post("/api/models/test", json={"model": "openai:gpt-4o"}).status_code == 404
     assert list_asked(asked) == []
@@ -126,3 +116,9 @@ def test_the_address_of_the_settings_belongs_to_one_provider(tmp_path: Path, mon
     library = Library(settings, root=tmp_path)
     addresses = [library.find_spec(name).address for name in library.models]  # type: ignore[union-attr]
     assert addresses == ["http://127.0.0.1:9/v1", None]
+
+
+def test_models_are_offered_on_the_command_line(here: Path):
+    with serve_novel(here, "--offer", "openai:a", "--offer", "openai:b") as served:
+        models = [model["name"] for model in served.http.get("/api/models").json()["models"]]
+        assert models == ["extractive", "openai:a", "openai:b"]

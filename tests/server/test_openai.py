@@ -1,15 +1,23 @@
-"""OpenAI's protocol, with its own client."""
+"""OpenAI's protocol, with its own client and with the command `llm`."""
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import parse_qsl
 
 import openai
 import pytest
-from tests.server.served import TOKEN, Served
+from tests.language.openai_server import OpenAIServer, reply_with
+from tests.patience import NEVER, SOON
+from tests.server.served import ASK, NOVEL, TOKEN, Served, serve_novel
 
-from tomewise.server.chat_turns import Message, answer_task, read_chat
+from tomewise.server.openai_api import Message, answer_task, read_turns
 from tomewise.server.openai_replies import escape_markdown
 
 QUESTION = [{"role": "user", "content": "Who put out the light?"}]
@@ -20,11 +28,6 @@ MODEL = "novel/hybrid"
 def client(served: Served) -> Iterator[openai.OpenAI]:
     with openai.OpenAI(base_url=f"{served.url}/v1", api_key=TOKEN, max_retries=0) as made:
         yield made
-
-
-@pytest.fixture(autouse=True)
-def no_proxy(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
 
 
 def test_models_are_tomes_with_systems_that_are_ready(client: openai.OpenAI):
@@ -43,10 +46,11 @@ def test_an_answer_with_quotations(client: openai.OpenAI, served: Served):
     page, _, place = annotation.url.partition("#/t/novel/doc?")
     assert page == f"{served.url}/"
     span = dict(parse_qsl(place))
-    assert served.http.get(f"/api/tomes/novel/traces/{span.pop('trace')}").status_code == 200
-    assert served.http.get("/api/tomes/novel/text", params=span).json()["text"].startswith("Ada Marsh")
+    assert served.http.get(f"{NOVEL}/traces/{span.pop('trace')}").status_code == 200
+    span["document"] = span.pop("id")
+    assert served.http.get(f"{NOVEL}/text", params=span).json()["text"].startswith("Ada Marsh")
     own = reply.model_extra["tomewise"]
-    asked = served.post("/api/tomes/novel/ask", {"question": QUESTION[0]["content"]}).json()
+    asked = served.post(ASK, {"question": QUESTION[0]["content"]}).json()
     for each in (own, asked):
         each.pop("usage")
         each.pop("trace")
@@ -65,10 +69,20 @@ def test_a_stream_reasons_then_answers(client: openai.OpenAI):
     assert chunks[-1].usage is not None
 
 
-def test_a_stream_that_is_left_half_way(client: openai.OpenAI, served: Served):
-    with client.chat.completions.create(model=MODEL, messages=QUESTION, stream=True) as stream:
-        next(iter(stream))
-    assert served.http.get("/api/health").json() == {"ok": True}
+def test_a_chat_that_is_stopped_half_way_asks_the_model_no_more(tmp_path: Path):
+    with (
+        OpenAIServer(lambda _: reply_with("too late", delay=NEVER)) as model,
+        serve_novel(tmp_path, model=model) as served,
+        openai.OpenAI(base_url=f"{served.url}/v1", api_key=TOKEN, max_retries=0) as chat,
+    ):
+        stream = chat.chat.completions.create(model="novel/naive", messages=QUESTION, stream=True)
+        assert next(iter(stream)).choices[0].delta.role == "assistant"
+        assert model.arrived.wait(SOON)
+        stream.close()
+        assert model.left.wait(SOON)
+        time.sleep(0.5)
+        assert len(model.requests) == 1
+        assert served.http.get("/api/health").json() == {"ok": True}
 
 
 def test_the_system_message_and_earlier_turns(client: openai.OpenAI, served: Served):
@@ -77,7 +91,7 @@ def test_the_system_message_and_earlier_turns(client: openai.OpenAI, served: Ser
     asked = "And where had she gone?"
     messages = [*system, *earlier, {"role": "user", "content": asked}]
     own = client.chat.completions.create(model=MODEL, messages=messages).model_extra["tomewise"]
-    trace = served.http.get(f"/api/tomes/novel/traces/{own['trace']}").json()
+    trace = served.http.get(f"{NOVEL}/traces/{own['trace']}").json()
     assert (trace["question"], trace["instructions"]) == (asked, "Answer in three words.")
     assert (trace["events"][0]["name"], trace["events"][0]["detail"]["asked"]) == ("rephrased", asked)
     assert "Ada Marsh" in trace["events"][0]["detail"]["question"]
@@ -89,9 +103,8 @@ def test_the_system_message_and_earlier_turns(client: openai.OpenAI, served: Ser
 
 def test_messages_become_turns():
     roles = ("assistant", "user", "user", "assistant", "assistant", "user", "user")
-    chat = read_chat([Message(role=role, content=str(number)) for number, role in enumerate(roles)])
-    assert [(turn.asked, turn.answer) for turn in chat.turns] == [("1", ""), ("2", "3"), ("5", "")]
-    assert chat.question == "6"
+    turns = read_turns([Message(role=role, content=str(number)) for number, role in enumerate(roles)])
+    assert [(turn.asked, turn.answer) for turn in turns] == [("1", ""), ("2", "3"), ("5", ""), ("6", "")]
 
 
 def test_errors_have_the_shape_of_the_protocol(client: openai.OpenAI, served: Served):
@@ -144,3 +157,14 @@ def test_the_tasks_of_chat_clients_cost_nothing(task: str, reply: str | None):
 
 def test_signs_of_markdown_are_escaped():
     assert escape_markdown("![x](http://evil.example) <b>") == r"\!\[x\](http://evil.example) \<b\>"
+
+
+@pytest.mark.parametrize("words", [[], ["--no-stream"]])
+def test_the_command_llm_gets_the_answer(served: Served, tmp_path: Path, words: list[str]) -> None:
+    entry = {"model_id": "novel", "model_name": "novel/hybrid", "api_base": f"{served.url}/v1", "api_key_name": "tome"}
+    (tmp_path / "extra-openai-models.yaml").write_text(json.dumps([entry]))  # JSON is YAML
+    own = {**os.environ, "LLM_USER_PATH": str(tmp_path), "NO_PROXY": "127.0.0.1"}
+    (tmp_path / "keys.json").write_text(json.dumps({"tome": TOKEN}))
+    command = [sys.executable, "-m", "llm", "-m", "novel", *words, QUESTION[0]["content"]]
+    ran = subprocess.run(command, env=own, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    assert "[1] “Ada Marsh put out the light at nine.”" in ran.stdout, ran.stderr

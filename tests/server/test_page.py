@@ -1,17 +1,26 @@
-"""The page as the server sends it: who gets it, how it is kept, and what it may ask before it spends or removes."""
+"""The page: who gets its files and how they are kept; they are few and small, and no text becomes HTML."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import re
+from hashlib import sha256
+from importlib.resources import files
 
 import httpx2 as httpx
-from tests.server.conftest import make_tome
-from tests.server.served import TOKEN, Served, serve
+import pytest
+from tests.server.served import Served
 
 from tomewise.sample import STORY, read_questions
-from tomewise.web import list_assets
+from tomewise.web import PAGE, list_assets
 
 BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+ROOM = files("tomewise.web")
+PAGE_BYTES = 500_000
+PAGE_FILES = 32
+OWN = sorted(name for name in list_assets() if name.endswith(".js") and "/" not in name and name != "d3.js")
+FORBIDDEN = (
+    r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|dangerouslySet|srcdoc|javascript:"
+)
 
 
 def test_a_browser_gets_the_page_and_others_a_line_of_text(served: Served):
@@ -32,7 +41,7 @@ def test_a_browser_without_the_token_gets_the_page_and_nothing_else(served: Serv
         assert "set-cookie" not in old.headers
         assert stranger.get("/assets/page.css").status_code == 200
         assert stranger.get("/").json()["error"]["code"] == "token"
-        for path in ("/api/sample", "/api/tomes/novel/removal?id=light"):
+        for path in ("/api/sample", "/api/tomes/novel/removal?document=light"):
             assert stranger.get(path, headers=BROWSER).json()["error"]["code"] == "token"
 
 
@@ -57,50 +66,33 @@ def test_the_sample_is_the_bundled_story(served: Served):
     assert [each["question"] for each in sample["questions"]] == [each.question for each in read_questions()]
 
 
-def test_systems_can_be_left_out_of_the_information(served: Served):
-    brief = served.http.get("/api/info", params={"systems": False}).json()
-    whole = served.http.get("/api/info").json()
-    assert {name: value for name, value in whole.items() if name != "systems"} == brief
-    assert whole["systems"]
+def test_the_page_is_small():
+    assert sum(len(asset.body) for asset in list_assets().values()) <= PAGE_BYTES
+    assert len(list_assets()) <= PAGE_FILES
 
 
-def test_what_a_removal_takes_with_it_is_stated_before(tmp_path: Path):
-    make_tome(tmp_path / "novel.tome")
-    with serve(tmp_path, "novel.tome") as served:
-        job = served.post("/api/tomes/novel/builds", {"system": "comorag", "accept": {"calls": 100}}).json()
-        assert served.wait_for_job(job["id"])["state"] == "done"
-        served.post("/api/tomes/novel/ask", {"question": "Who put out the light?", "session": "s"})
-        foreseen = served.http.get("/api/tomes/novel/removal", params={"id": "light"}).json()
-        assert foreseen["passages"] == 1
-        assert (foreseen["session_answers"], foreseen["paid"]) == (1, {})
-        assert foreseen["layers"]["facts:passages-triples"] > 0
-        done = served.http.request("DELETE", "/api/tomes/novel/document", params={"id": "light"}).json()
-        assert sum(foreseen["layers"].values()) == done["derived"]
-        unknown = served.http.get("/api/tomes/novel/removal", params={"id": "lihgt"})
-        assert unknown.status_code == 404
+def test_the_vendored_libraries_are_the_stated_ones():
+    table = (ROOM / "vendor" / "README.md").read_text()
+    stated = dict(re.findall(r"\| `(\w+\.js)` .* `([0-9a-f]{64})` \|", table))
+    assert sorted(stated) == ["hooks.js", "htm.js", "preact.js"]
+    for name, digest in stated.items():
+        assert sha256((ROOM / "vendor" / name).read_bytes()).hexdigest() == digest, name
+    assert "MIT License" in (ROOM / "vendor" / "preact.LICENSE").read_text()
+    assert "Apache License" in (ROOM / "vendor" / "htm.LICENSE").read_text()
 
 
-def test_a_job_names_its_system_and_its_files_and_no_path(tmp_path: Path):
-    (tmp_path / "lib").mkdir()
-    make_tome(tmp_path / "lib" / "novel.tome")
-    with serve(tmp_path, "--root", "lib") as served:
-        files = [("files", ("notes/empty.txt", b"")), ("files", ("notes/full.txt", b"The boat came in at ten."))]
-        job = served.http.post("/api/tomes/novel/documents", files=files).json()
-        assert (job["files"], job["system"]) == (2, None)
-        ended = served.wait_for_job(job["id"])
-        assert ended["report"]["failed"]["notes/empty.txt"].startswith("notes/empty.txt is empty")
-        assert str(tmp_path) not in served.http.get("/api/jobs").text
-        assert TOKEN not in served.http.get("/api/jobs").text
-        built = served.post("/api/tomes/novel/builds", {"system": "raptor", "accept": {"calls": 100}}).json()
-        assert (built["files"], built["system"]) == (0, "raptor")
-        served.wait_for_job(built["id"])
+@pytest.mark.parametrize("name", OWN)
+def test_no_module_makes_html_of_a_text_or_imports_another_file(name: str):
+    module = list_assets()[name].body.decode()
+    assert not re.search(FORBIDDEN, module)
+    assert not re.search(r"""\bstyle="|\bon[a-z]+="[^$]""", module)
+    found = re.findall(r"""(?:from |import\()\s*["'`]\./([^"'`$]+)["'`]""", module)
+    assert set(found) <= set(list_assets()), found
 
 
-def test_a_guess_takes_the_place_of_a_declined_answer(served: Served):
-    question = {"question": "Why did Zebulon Quill sail to Lisbon?", "system": "hybrid"}
-    declined = served.post("/api/tomes/novel/ask", question).json()
-    assert (declined["resolved"], declined["forced"]) == (False, False)
-    assert all(passage["end"] > passage["start"] for passage in declined["nearest"])
-    guessed = served.post("/api/tomes/novel/ask", {**question, "force": True}).json()
-    assert guessed["supported"] != "full"
-    assert guessed["answer"]
+def test_the_page_names_only_files_that_are_there():
+    text = list_assets()[PAGE].body.decode()
+    named = re.findall(r'(?:src|href)="([^"]+)"', text)
+    assert named
+    assert {name.removeprefix("assets/") for name in named} <= set(list_assets())
+    assert not re.search(r"<style|style=|\son\w+=|<script(?! type=\"module\" src=)", text)

@@ -1,4 +1,4 @@
-"""Whole tomes over HTTP: made, renamed, deleted, exported and imported; and what refuses to be half of that."""
+"""Whole tomes over HTTP: opened, made, renamed, deleted, exported and imported; and what refuses to be half of that."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 from tests.patience import SOON, wait_until
+from tests.server.served import ASK, NOVEL, make_client, make_tome, read_code
 
-from tomewise.errors import UsageError
-from tomewise.server.app import make_app
+from tomewise.errors import StoreError, UsageError
 from tomewise.server.library import Library
 from tomewise.server.serve_options import ServerOptions
 from tomewise.settings import Settings
@@ -37,22 +37,30 @@ def make_root(tmp_path: Path) -> Path:
     return tmp_path / "root"
 
 
-@pytest.fixture(name="client")
-def make_client(root: Path) -> Iterator[TestClient]:
+@pytest.fixture
+def client(root: Path) -> Iterator[TestClient]:
     with Tome.open(root.parent / "own.tome", embedder="hash") as tome:
         tome.add(Document(id="d1", text="The owner's own."))
-    library = Library(Settings(embedder="hash"), [root.parent / "own.tome"], root)
-    with TestClient(make_app(library, ServerOptions()), base_url="http://127.0.0.1:8765") as client:
-        yield client
+    with make_client(root, [root.parent / "own.tome"], embedder="hash") as made:
+        yield made
 
 
-def read_code(reply: Any) -> tuple[int, str]:
-    return reply.status_code, reply.json()["error"]["code"]
+def add(client: TestClient, tome: str, text: str) -> str:
+    """The id of a new job."""
+    return str(client.post(f"/api/tomes/{tome}/documents", json={"id": text, "text": text}).json()["id"])
 
 
-def add(client: TestClient, tome: str, text: str) -> Any:
-    job = client.post(f"/api/tomes/{tome}/documents", json={"id": text, "text": text}).json()
-    return job["id"]
+def delete(client: TestClient, name: str = "novel", **confirm: str) -> Any:
+    return client.delete(f"/api/tomes/{name}", params={"confirm": name} | confirm)
+
+
+def rename(client: TestClient, name: str, tome: str = "novel") -> Any:
+    return client.post(f"/api/tomes/{tome}/rename", json={"name": name})
+
+
+def fill(client: TestClient, content: bytes | str, tome: str = "copy") -> Any:
+    """Import these lines."""
+    return client.post(f"/api/tomes/{tome}/import", content=content, headers=LINES)
 
 
 def wait_for(client: TestClient, job: str, *states: str) -> None:
@@ -61,10 +69,10 @@ def wait_for(client: TestClient, job: str, *states: str) -> None:
 
 def test_a_tome_is_renamed_with_its_answers_and_jobs(client: TestClient, root: Path):
     wait_for(client, job := add(client, "novel", "The clerk forged the letter."), "done")
-    client.post("/api/tomes/novel/ask", json={"question": "Who forged the letter?"})
-    renamed = client.post("/api/tomes/novel/rename", json={"name": "new_name"})
+    client.post(ASK, json={"question": "Who forged the letter?"})
+    renamed = rename(client, "new_name")
     assert (renamed.status_code, renamed.json()["tome"], len(renamed.json()["documents"])) == (200, "new_name", 2)
-    assert client.get("/api/tomes/novel").status_code == 404
+    assert client.get(NOVEL).status_code == 404
     assert len(client.get("/api/tomes/new_name/traces").json()["traces"]) == 2
     assert client.get(f"/api/jobs/{job}").json()["tome"] == "new_name"
     assert sorted(path.name for path in root.iterdir() if "novel" in path.name) == []
@@ -74,7 +82,7 @@ def test_a_tome_is_renamed_with_its_answers_and_jobs(client: TestClient, root: P
 
 @pytest.mark.parametrize("name", ["", "../out", "a/b", "x" * 65, "novel", "own", ".hidden", "a b", "a\x00b"])
 def test_a_name_that_no_new_tome_can_have_is_refused(client: TestClient, root: Path, name: str):
-    assert read_code(client.post("/api/tomes/novel/rename", json={"name": name})) == (400, "usage")
+    assert read_code(rename(client, name)) == (400, "usage")
     assert (root / "novel.tome").exists()
     assert len(list(root.parent.glob("*.tome"))) == 1
 
@@ -82,28 +90,28 @@ def test_a_name_that_no_new_tome_can_have_is_refused(client: TestClient, root: P
 def test_a_tome_is_deleted_only_with_its_name_and_leaves_nothing(client: TestClient, root: Path):
     wait_for(client, job := add(client, "novel", "The clerk forged the letter."), "done")
     for confirm in ("", "Novel", "other"):
-        assert read_code(client.delete("/api/tomes/novel", params={"confirm": confirm})) == (400, "usage")
+        assert read_code(delete(client, confirm=confirm)) == (400, "usage")
     assert read_code(client.delete("/api/tomes/novel")) == (400, "usage")
-    assert client.delete("/api/tomes/novel", params={"confirm": "novel"}).json() == {"deleted": "novel"}
+    assert delete(client).json() == {"deleted": "novel"}
     assert list(root.iterdir()) == []
-    assert read_code(client.delete("/api/tomes/novel", params={"confirm": "novel"})) == (404, "unknown_name")
+    assert read_code(delete(client)) == (404, "unknown_name")
     assert client.get(f"/api/jobs/{job}").status_code == 404
     assert client.post("/api/tomes", json={"name": "novel"}).status_code == 201  # the name is free again
-    assert client.get("/api/tomes/novel").json()["documents"] == []
+    assert client.get(NOVEL).json()["documents"] == []
 
 
 def test_a_tome_that_was_named_on_the_command_line_stays(client: TestClient, root: Path):
     assert client.get("/api/tomes/own").json()["is_owned"] is False
-    assert client.get("/api/tomes/novel").json()["is_owned"] is True
-    assert read_code(client.delete("/api/tomes/own", params={"confirm": "own"})) == (400, "usage")
-    assert read_code(client.post("/api/tomes/own/rename", json={"name": "mine"})) == (400, "usage")
+    assert client.get(NOVEL).json()["is_owned"] is True
+    assert read_code(delete(client, "own")) == (400, "usage")
+    assert read_code(rename(client, "mine", "own")) == (400, "usage")
     assert client.get("/api/tomes/own").status_code == 200
 
 
 def test_while_a_question_or_a_job_works_a_tome_stays_whole(client: TestClient, root: Path):
     def assert_locked() -> None:
-        assert read_code(client.delete("/api/tomes/novel", params={"confirm": "novel"})) == (409, "locked")
-        assert read_code(client.post("/api/tomes/novel/rename", json={"name": "other"})) == (409, "locked")
+        assert read_code(delete(client)) == (409, "locked")
+        assert read_code(rename(client, "other")) == (409, "locked")
 
     with client.app.state.service.library.hold("novel"):  # type: ignore[attr-defined]
         assert_locked()
@@ -114,32 +122,29 @@ def test_while_a_question_or_a_job_works_a_tome_stays_whole(client: TestClient, 
         assert_locked()
         client.delete(f"/api/jobs/{job}")
         assert_locked()  # the second program is still writing
-    assert read_code(client.post("/api/tomes/novel/rename", json={"name": "other"})) == (
-        409,
-        "locked",
-    )  # or has it open
+    assert read_code(rename(client, "other")) == (409, "locked")  # or has it open
     program.close()
-    answer = client.post("/api/tomes/novel/ask", json={"question": "Who put out the light?"}).json()
+    answer = client.post(ASK, json={"question": "Who put out the light?"}).json()
     assert answer["citations"]
-    assert client.delete("/api/tomes/novel", params={"confirm": "novel"}).status_code == 200
+    assert delete(client).status_code == 200
 
 
 def test_an_export_is_what_the_command_prints_and_makes_an_equal_tome(client: TestClient, root: Path):
-    exported = client.get("/api/tomes/novel/export")
+    exported = client.get(f"{NOVEL}/export")
     assert exported.headers["content-type"] == "application/jsonl"
     assert exported.headers["content-disposition"] == "attachment; filename*=UTF-8''novel.jsonl"
     assert exported.text.splitlines() == list(export_all(root / "novel.tome"))
-    made = client.post("/api/tomes/copy/import", content=exported.content, headers=LINES)
+    made = fill(client, exported.content)
     assert (made.status_code, made.json()["tome"]) == (201, "copy")
     assert list(export_all(root / "copy.tome")) == list(export_all(root / "novel.tome"))
     for name in ("copy", "own", "..", "a.b"):
-        reply = client.post(f"/api/tomes/{name}/import", content=exported.content, headers=LINES)
+        reply = fill(client, exported.content, name)
         assert reply.status_code in (400, 404, 405), name
 
 
 @pytest.mark.parametrize("sent", [b"", b"no JSON", b'{"tomewise": 6}\n{"table": "documents"}', b'{"tomewise": 99}'])
 def test_lines_that_make_no_tome_leave_none(client: TestClient, root: Path, sent: bytes):
-    reply = client.post("/api/tomes/copy/import", content=sent, headers=LINES)
+    reply = fill(client, sent)
     assert read_code(reply) == (409, "store")
     assert str(root) not in reply.text
     assert sorted(path.name for path in root.iterdir() if not path.name.startswith("novel")) == []
@@ -160,39 +165,27 @@ def test_an_import_is_no_form_and_has_the_bound_of_uploads(client: TestClient):
         (OPENAI, None),
         ("fastembed:BAAI/bge-small-en-v1.5", None),
         ("sentence-transformers:somebody/model", None),
+        ("/etc", None),
     ],
 )
-def test_an_import_names_no_embedder_but_those_of_the_server(
+def test_an_import_or_a_new_tome_names_no_embedder_but_those_of_the_server(
     client: TestClient, root: Path, embedder: str, address: str | None
 ):
-    sent = write_export(root.parent, embedder, address)
-    reply = client.post("/api/tomes/copy/import", content=sent, headers=LINES)
+    reply = fill(client, write_export(root.parent, embedder, address))
     assert read_code(reply) == (400, "usage")
     assert "tome import" in reply.json()["error"]["message"]
     assert list(root.glob("copy*")) == list(root.glob(".*.import*")) == []
-
-
-@pytest.mark.parametrize("embedder", [OPENAI, "fastembed:BAAI/bge-small-en-v1.5", "sentence-transformers:a/b", "/etc"])
-def test_a_new_tome_names_no_embedder_but_those_of_the_server(client: TestClient, root: Path, embedder: str):
-    reply = client.post("/api/tomes", json={"name": "copy", "embedder": embedder})
-    assert read_code(reply) == (400, "usage")
+    assert read_code(client.post("/api/tomes", json={"name": "copy", "embedder": embedder})) == (400, "usage")
     assert list(root.glob("copy*")) == []
     assert client.post("/api/tomes", json={"name": "copy", "embedder": "hash:64"}).status_code == 201
 
 
-def test_a_new_tome_may_have_the_embedder_of_the_server(root: Path):
-    library = Library(Settings(embedder=OPENAI, embedder_base_url="http://127.0.0.1:1/v1"), root=root)
-    with TestClient(make_app(library, ServerOptions()), base_url="http://127.0.0.1:8765") as client:
-        assert client.post("/api/tomes", json={"name": "copy", "embedder": OPENAI}).status_code == 201
-
-
-def test_an_import_may_have_the_embedder_of_the_server_at_its_own_address(root: Path):
+def test_a_new_tome_or_an_import_may_have_the_embedder_of_the_server_at_its_own_address(root: Path):
     own = "http://127.0.0.1:1/v1"
-    library = Library(Settings(embedder=OPENAI, embedder_base_url=own), root=root)
-    with TestClient(make_app(library, ServerOptions()), base_url="http://127.0.0.1:8765") as client:
+    with make_client(root, embedder=OPENAI, embedder_base_url=own) as client:
+        assert client.post("/api/tomes", json={"name": "new", "embedder": OPENAI}).status_code == 201
         for address, status in [("http://127.0.0.1:2/v1", 400), (None, 400), (own, 201)]:
-            sent = write_export(root.parent, OPENAI, address)
-            assert client.post("/api/tomes/copy/import", content=sent, headers=LINES).status_code == status
+            assert fill(client, write_export(root.parent, OPENAI, address)).status_code == status
 
 
 def write_export(folder: Path, embedder: str, address: str | None) -> bytes:
@@ -225,24 +218,15 @@ def test_imports_have_a_bound_in_seconds_and_do_not_keep_the_name(root: Path):
     assert sorted(path.name for path in root.glob("*.tome")) == ["copy.tome", "novel.tome"]
 
 
-def test_names_are_locked_in_one_order_and_forgotten(root: Path):
-    async def take_both() -> None:
-        library = Library(Settings(), root=root)
-
-        async def take(*names: str) -> None:
-            async with library._lock(*names):
-                await asyncio.sleep(0)
-
-        async with library._lock("novel", "other"):
-            both = [asyncio.create_task(take(*names)) for names in (("novel", "other"), ("other", "novel"))]
-            await asyncio.sleep(0)
-        await asyncio.wait_for(asyncio.gather(*both), SOON)
-        for name in ("a b", "../out", "novel", "x" * 65):
-            with pytest.raises(UsageError):
-                await library.create(name)
-        assert list(library._locks) == []
-
-    asyncio.run(take_both())
+async def test_renames_that_cross_wait_for_each_other_in_one_order(root: Path):
+    with Tome.open(root / "other.tome", embedder="hash") as tome:
+        tome.add(Document(id="d1", text="Tom Reed built the boat."))
+    library = Library(Settings(), root=root)
+    opening = [library.open(name) for name in ("novel", "other")]  # each holds a name that both renames wait for
+    renames = [library.rename("novel", "other"), library.rename("other", "novel")]
+    ended = await asyncio.wait_for(asyncio.gather(*opening, *renames, return_exceptions=True), SOON)
+    assert [type(each) for each in ended] == [Tome, Tome, UsageError, UsageError]
+    await library.close()
 
 
 def test_a_name_beside_which_jobs_were_left_is_refused(client: TestClient, root: Path):
@@ -254,24 +238,22 @@ def test_a_name_beside_which_jobs_were_left_is_refused(client: TestClient, root:
         assert read_code(reply) == (400, "usage")
         assert "left.tome-jobs" in reply.json()["error"]["message"]
     (left / "something").rmdir()  # an empty folder holds nothing that could be lost
-    assert client.post("/api/tomes/novel/rename", json={"name": "left"}).status_code == 200
+    assert rename(client, "left").status_code == 200
     assert len(list(left.glob(f"*-{job}"))) == 1
 
 
 def test_an_import_whose_embedder_cannot_be_used_here_leaves_no_tome(client: TestClient, root: Path):
-    lines = client.get("/api/tomes/novel/export").text.replace('"value": "hash', '"value": "nobody:has-this')
-    assert client.post("/api/tomes/copy/import", content=lines.encode(), headers=LINES).status_code >= 400
+    lines = client.get(f"{NOVEL}/export").text.replace('"value": "hash', '"value": "nobody:has-this')
+    assert fill(client, lines.encode()).status_code >= 400
     assert sorted(path.name for path in root.iterdir() if path.name.startswith("copy")) == []
 
 
 def test_a_server_that_only_reads_exports_and_changes_nothing(root: Path):
-    library = Library(Settings(), root=root, read_only=True)
-    with TestClient(make_app(library, ServerOptions(read_only=True)), base_url="http://127.0.0.1:8765") as client:
-        assert client.get("/api/tomes/novel/export").status_code == 200
-        assert read_code(client.delete("/api/tomes/novel", params={"confirm": "novel"})) == (403, "read_only")
-        assert read_code(client.post("/api/tomes/novel/rename", json={"name": "x"})) == (403, "read_only")
-        reply = client.post("/api/tomes/copy/import", content=b"{}", headers=LINES)
-        assert read_code(reply) == (403, "read_only")
+    with make_client(root, options=ServerOptions(read_only=True)) as client:
+        assert client.get(f"{NOVEL}/export").status_code == 200
+        assert read_code(delete(client)) == (403, "read_only")
+        assert read_code(rename(client, "x")) == (403, "read_only")
+        assert read_code(fill(client, b"{}")) == (403, "read_only")
 
 
 def test_drafts_of_killed_imports_are_deleted_at_the_start_and_no_other_file(root: Path):
@@ -282,6 +264,45 @@ def test_drafts_of_killed_imports_are_deleted_at_the_start_and_no_other_file(roo
         path.write_text("x")
         os.utime(path, (1, time.time() if path == fresh else 1))
     linked.symlink_to(target)
-    with TestClient(make_app(Library(Settings(), root=root), ServerOptions())):
+    with make_client(root):
         assert not any(path.exists() for path in dead)
         assert all(path.exists() for path in (fresh, foreign, linked, target))
+
+
+@pytest.fixture(autouse=True)
+def no_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+
+
+def make_at(path: Path, address: str) -> Path:
+    Tome.open(path, embedder=OPENAI, embedder_base_url=address).close()
+    return path
+
+
+async def test_each_tome_has_its_embedder_at_the_address_that_it_remembers(tmp_path: Path):
+    addresses = ["http://127.0.0.1:9/v1", "http://127.0.0.1:10/v1"]
+    files = [make_at(tmp_path / f"{number}.tome", address) for number, address in enumerate(addresses)]
+    files.append(make_at(tmp_path / "2.tome", addresses[0]))
+    library = Library(Settings(), files)
+    tomes = [await library.open(name) for name in library.names()]
+    embedders = [tome.kit.embedder._embedder for tome in tomes]  # behind the cache of each tome
+    assert [getattr(each, "address", "") for each in embedders] == [*addresses, addresses[0]]
+    assert embedders[0] is embedders[2]
+    await library.close()
+
+
+async def test_a_question_is_not_sent_to_an_address_elsewhere(tmp_path: Path):
+    library = Library(Settings(), [make_at(tmp_path / "novel.tome", "https://models.example/v1")])
+    with pytest.raises(StoreError, match=r"https://models\.example/v1.*TOMEWISE_EMBEDDER_BASE_URL"):
+        await library.open("novel")
+    await library.close()
+
+
+async def test_a_tome_is_opened_with_the_settings_and_without_their_bounds(tmp_path: Path):
+    make_tome(tmp_path / "novel.tome")
+    settings = Settings(system="naive", max_calls=0, passage_tokens=64, embedder="bundled")
+    library = Library(settings, [tmp_path / "novel.tome"])
+    tome = await library.open("novel")
+    assert (tome.default_system, tome.kit.embedder.name) == ("naive", "hash")
+    assert (await tome.aask("Who put out the light?")).text.startswith("Ada Marsh put out the light at nine.")
+    await library.close()

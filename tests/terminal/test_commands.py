@@ -76,7 +76,7 @@ def test_a_graph_of_relations_is_built_and_asked(command, here):
     assert "graph:passages-relations" in built.out
     assert "They wed." in command("export").out
     asked = command("ask", "Who met Tom Hale?", "--system", "associative extraction=relations", "--json")
-    assert "Ada Marsh" in json.loads(asked.out)["answer"]
+    assert "Ada Marsh" in json.loads(asked.out)["text"]
 
 
 def test_from_a_file_to_a_cited_answer(command, log):
@@ -88,9 +88,8 @@ def test_from_a_file_to_a_cited_answer(command, log):
     assert list(answer) == [
         "text", "choice", "resolved", "forced", "supported", "missing", "system", "model", "citations",
         "quotations", "dropped_quotes", "derived_quotes", "usage", "session", "lagging", "kept", "within", "nearest",
-        "answer",
     ]  # fmt: skip
-    assert "Ada Marsh" in answer["answer"]
+    assert "Ada Marsh" in answer["text"]
     assert (answer["system"], answer["model"], answer["resolved"]) == ("hybrid", "extractive", True)
     cited = answer["citations"][0]
     assert set(cited) == {"document", "passage", "position", "start", "end", "quote", "title", "place"}
@@ -120,7 +119,7 @@ def test_a_declined_question_shows_what_is_nearest(command, log_in_tome):
     assert ran.out.startswith("No model is set, and nothing here seems to answer this (nothing here names Sker).")
     assert "“The keeper, Ada Marsh, put out the light" in ran.out
     declined = json.loads(command("ask", question, "--json").out)
-    assert (declined["answer"], declined["resolved"], declined["forced"]) == ("", False, False)
+    assert (declined["text"], declined["resolved"], declined["forced"]) == ("", False, False)
     assert (declined["supported"], declined["citations"]) == ("none", [])
     assert [(near["position"], near["text"]) for near in declined["nearest"]] == [(0, LOG)]
     where = {"id", "document", "passage", "position", "start", "end", "title", "place"}
@@ -133,7 +132,7 @@ def test_multiple_choice(command, log_in_tome):
     options = ("--option", "the doctor", "--option", "Ada Marsh, the keeper")
     answer = json.loads(command("ask", "Who put out the light?", *options, "--json").out)
     assert (answer["choice"], answer["quotations"][0]["option"]) == ("B", "B")
-    assert answer["answer"].startswith("The keeper, Ada Marsh, put out the light")
+    assert answer["text"].startswith("The keeper, Ada Marsh, put out the light")
     assert "→ option B\n" in command("ask", "Who put out the light?", *options).out
 
 
@@ -141,8 +140,8 @@ def test_multiple_choice(command, log_in_tome):
 def test_every_system_answers_with_a_trace(command, log_in_tome, system):
     answer = json.loads(command("ask", "Who put out the light?", "-s", system, "--trace", "--json").out)
     assert answer["system"] == system
-    assert answer["trace"][0]["name"] == "retrieved"
-    assert answer["trace"][0]["detail"]["cut"] == 0
+    assert answer["events"][0]["name"] == "retrieved"
+    assert answer["events"][0]["detail"]["cut"] == 0
     shown = command("ask", "Who put out the light?", "-s", system, "--trace").out
     assert "retrieved" in shown
 
@@ -150,7 +149,7 @@ def test_every_system_answers_with_a_trace(command, log_in_tome, system):
 def test_full_context_says_what_it_cut(command, here, monkeypatch):
     (here / "long.txt").write_text(prose(1, 30_000))
     command("add", "long.txt")
-    event = json.loads(command("ask", "Who?", "-s", "full_context", "--trace", "--json").out)["trace"][0]
+    event = json.loads(command("ask", "Who?", "-s", "full_context", "--trace", "--json").out)["events"][0]
     assert 0 < event["detail"]["cut"] < event["detail"]["found"]
     assert len(event["detail"]["evidence"]) + event["detail"]["cut"] == event["detail"]["found"]
     out = command("ask", "Who?", "-s", "full_context").out
@@ -220,7 +219,7 @@ def test_a_system_with_settings_has_its_own_layers_and_name(command, log_in_tome
     answer = json.loads(command("ask", "Who put out the light?", *named, "--json").out)
     assert (answer["system"], answer["usage"]["calls"]) == (named[1], 1)
     ablated = json.loads(command("ask", "Who?", "--system", "comorag:without both", "--json", "--trace").out)
-    assert [event["name"] for event in ablated["trace"]].count("tried") == 1
+    assert [event["name"] for event in ablated["events"]].count("tried") == 1
     assert_one_line(command("ask", "Who?", "--system", "comorag:all"), 2, "names 8 systems")
 
 
@@ -371,7 +370,7 @@ def test_a_locked_tome_can_be_asked_and_not_written(command, log_in_tome, here, 
         assert_one_line(command("add", "more.txt"), 4, "written by another program", "try again")
         assert_one_line(command("remove", log_in_tome), 4, "written by another program")
         asked = command("ask", "Who put out the light?", "--json")
-        assert "Ada Marsh" in json.loads(asked.out)["answer"]
+        assert "Ada Marsh" in json.loads(asked.out)["text"]
         assert "trace" in asked.err
     assert command("add", "more.txt").code == 0
 
@@ -557,7 +556,7 @@ def test_a_real_server_answers_with_what_it_read(command, log_in_tome, monkeypat
         words = ("ask", "Who?", "--model", "openai:x", "--base-url", server.url)
         answer = json.loads(command(*words, "--json").out)
         out = command(*words).out
-    assert answer["answer"] == "Ada"
+    assert answer["text"] == "Ada"
     assert [cited["quote"] for cited in answer["citations"]] == ["put out the light"]
     assert answer["dropped_quotes"] == 1
     assert (answer["usage"]["input_tokens"], answer["usage"]["output_tokens"]) == (100, 20)

@@ -80,7 +80,7 @@ def test_a_question_from_standard_input(command, files, monkeypatch):
     command("add", "a.txt")
     asked = [sys.executable, "-m", "tomewise", "ask", "-", "--json"]
     ran = subprocess.run(asked, input="Who put out the light?\n", capture_output=True, text=True, check=True)
-    assert "Ada Marsh" in json.loads(ran.stdout)["answer"]
+    assert "Ada Marsh" in json.loads(ran.stdout)["text"]
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"  ")))
     assert "the question is empty" in command("ask", "-").err
 

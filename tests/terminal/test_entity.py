@@ -21,7 +21,7 @@ def story(command, here):
 
 def test_facts_passages_and_gists_of_an_entity(command, story):
     found = json.loads(command("show", "--entity", "ADA marsh", "--json").out)
-    assert found["entity"] == "ada marsh"
+    assert found["name"] == "ada marsh"
     assert {fact["graph"] for fact in found["facts"]} == {"gists-triples", "passages-triples"}
     assert any("letter" in fact["text"] for fact in found["facts"])
     (passage,) = found["passages"]

@@ -28,8 +28,8 @@ def test_without_a_question_it_says_so(command, here):
 
 def test_it_lists_the_newest_first(command, two_questions):
     traces = json.loads(command("log", "--json").out)
-    assert [(trace["number"], trace["question"]) for trace in traces] == [(2, QUESTION), (1, "Who hid the map?")]
-    assert [trace["number"] for trace in json.loads(command("log", "--limit", "1", "--json").out)] == [2]
+    assert [(trace["id"], trace["question"]) for trace in traces] == [(2, QUESTION), (1, "Who hid the map?")]
+    assert [trace["id"] for trace in json.loads(command("log", "--limit", "1", "--json").out)] == [2]
     lines = command("log").out.splitlines()
     assert QUESTION in lines[1]
     assert "Who hid the map?" in lines[2]
@@ -49,20 +49,20 @@ def test_it_shows_one_with_its_events_and_usage(command, two_questions):
 
 def test_it_deletes_one_and_does_not_use_its_number_again(command, two_questions):
     assert command("log", "2", "--delete").code == 0
-    assert [trace["number"] for trace in json.loads(command("log", "--json").out)] == [1]
+    assert [trace["id"] for trace in json.loads(command("log", "--json").out)] == [1]
     missing = command("log", "2")
     assert (missing.code, missing.out) == (2, "")
     assert "holds no trace 2: `tome log`" in missing.err
     assert command("log", "2", "--delete").code == 2
     command("ask", QUESTION)
-    assert [trace["number"] for trace in json.loads(command("log", "--json").out)] == [3, 1]
+    assert [trace["id"] for trace in json.loads(command("log", "--json").out)] == [3, 1]
 
 
 def test_it_asks_one_again_with_the_same_system_and_settings(command, two_questions):
     answer = json.loads(command("log", "2", "--again", "--json").out)
     assert (answer["choice"], answer["system"]) == ("B", "naive limit=3")
     first, second = (json.loads(command("log", number, "--json").out) for number in ("2", "3"))
-    for name in ("question", "options", "instructions", "force", "system", "answer"):
+    for name in ("question", "options", "instructions", "force", "system", "text"):
         assert first[name] == second[name]
     assert "→ option B" in command("log", "2", "--again").out
 

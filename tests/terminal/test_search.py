@@ -31,7 +31,7 @@ def test_it_prints_evidence_for_people(command, log_in_tome):
 def test_it_prints_json_for_programs(command, log_in_tome):
     pieces = json.loads(command("search", "put out the light", "-s", "naive", "--json").out)
     assert [set(piece) for piece in pieces] == [
-        {"id", "node", "kind", "layer", "score", "title", "place", "text", "metadata", "sources", "rewrite"}
+        {"id", "kind", "layer", "score", "title", "place", "text", "metadata", "sources", "rewrite"}
     ] * 2
     assert pieces[0]["text"] == LOG
     assert pieces[0]["score"] > pieces[1]["score"]

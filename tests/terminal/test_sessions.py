@@ -46,7 +46,7 @@ def test_a_chat_is_a_session_with_a_line_for_each_question(command, talk):
 def test_ask_goes_on_with_a_session(command, talk):
     talk("Who sold the Heron?", "--session", "heron", "--system", "naive")
     answer = json.loads(command("ask", "And who taught him to sail?", "--session", "heron", "--json").out)
-    assert answer["answer"].startswith("Bo Lind taught Tom Hale")
+    assert answer["text"].startswith("Bo Lind taught Tom Hale")
     assert answer["system"] == "naive"
     assert answer["session"] == {
         "name": "heron",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from threading import Lock
 from types import MappingProxyType
 
@@ -49,11 +49,6 @@ def test_a_piece_that_was_found_again_is_kept_once():
     assert record["cut"] == []
     assert len(record["pieces"]) == 20
     assert read_details(record) == [once.events[0].detail] * 30 + [once.events[1].detail]
-
-
-def test_a_record_of_an_earlier_version_is_read():
-    events = [asdict(event) for event in make_answer(2, 50).events]
-    assert list(restore_events({"events": events})) == events
 
 
 def test_an_event_that_json_cannot_hold_does_not_cost_the_answer():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from tomewise.types import Document
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
+    from tests.language.openai_server import OpenAIServer
     from tests.web.pages import Visit
 
 KEEPER = (
@@ -45,11 +46,20 @@ def make_library(folder: Path) -> None:
         tome.ask("Who forged the letter?", system="hybrid")
 
 
-@pytest.fixture(scope="module", name="served")
-def serve_library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    folder = tmp_path_factory.mktemp("site")
+@contextmanager
+def serve_library(folder: Path, *words: str, model: OpenAIServer | None = None, **environment: str) -> Iterator[Served]:
+    """Serve such a library, with a model at this server."""
     make_library(folder / "lib")
-    with serve(folder, "--root", "lib") as running:
+    if model is not None:
+        words = ("--model", "openai:own", "--base-url", model.url, *words)
+        environment = {"OPENAI_API_KEY": "sk-nobody-sees-this-0123456789", **environment}
+    with serve(folder, "--root", "lib", *words, **environment) as running:
+        yield running
+
+
+@pytest.fixture(scope="module", name="served")
+def serve_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serve_library(tmp_path_factory.mktemp("site")) as running:
         yield running
 
 

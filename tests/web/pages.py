@@ -5,7 +5,7 @@ A module of tests that imports this one is skipped where Playwright or a Chromiu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
@@ -21,6 +21,11 @@ if find_browser() is None:
     pytest.skip("no Chromium: install one, or set TOMEWISE_BROWSER", allow_module_level=True)
 expect = pytest.importorskip("playwright.sync_api", reason="install the dependency group browser").expect
 OPTIONS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
+DROP = """(texts) => {
+  const transfer = new DataTransfer();
+  for (const [name, text] of Object.entries(texts)) transfer.items.add(new File([text], name, {type: "text/plain"}));
+  document.body.dispatchEvent(new DragEvent("drop", {bubbles: true, cancelable: true, dataTransfer: transfer}));
+}"""  # drops files on the page
 WIDE, NARROW = (1280, 860), (360, 740)
 expect.set_options(timeout=60_000)
 
@@ -80,3 +85,21 @@ def link(tome: str, view: str = "", **query: Any) -> str:
     """The address of a view."""
     path = f"#/t/{quote(tome, safe='')}" + (f"/{view}" if view else "")
     return path + (f"?{urlencode(query)}" if query else "")
+
+
+def read_sent(page: Page, act: Callable[[], object]) -> dict[str, Any]:
+    """What the page sends to be answered when this is done."""
+    with page.expect_request("**/ask") as sent:
+        act()
+    body: dict[str, Any] = sent.value.post_data_json
+    return body
+
+
+def ask(page: Page, question: str) -> dict[str, Any]:
+    """Ask with the form, and return what the page sent."""
+    page.locator("#question").fill(question)
+    return read_sent(page, lambda: page.keyboard.press("Enter"))
+
+
+def wait_for_answers(page: Page, number: int) -> None:
+    expect(page.locator("article.turn[aria-busy=false] .answer")).to_have_count(number)

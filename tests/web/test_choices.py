@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +11,9 @@ import pytest
 from tests.building import play_role
 from tests.language.openai_server import Behaviour, OpenAIServer, reply_with
 from tests.server.served import Served, serve
-from tests.web.conftest import KEEPER, make_library
-from tests.web.pages import Visit, expect, link
-from tests.web.test_asking import QUESTION, ask, wait_for_answers
+from tests.web.conftest import KEEPER, make_library, serve_library
+from tests.web.pages import Visit, ask, expect, link, read_sent, wait_for_answers
+from tests.web.test_asking import QUESTION
 
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
@@ -46,17 +45,15 @@ def choose_sources(page: Page, *names: str) -> None:
     page.get_by_role("button", name=re.compile("^Use ")).click()
 
 
-def test_the_box_has_the_focus_and_keys_write_into_it(visitor: Callable[..., Visit]):
+def test_keys_write_into_the_box_and_one_key_shortcuts_are_switched_off(visitor: Callable[..., Visit]):
     page = visitor().enter(link("shelf", "ask"))
     expect(page.locator("#question")).to_be_focused()
     page.keyboard.type("Who visits Scrooge first? g e")
     expect(page.locator("#question")).to_have_value("Who visits Scrooge first? g e")
     expect(page).to_have_url(re.compile(r"#/t/shelf/ask$"))
     expect(page.get_by_role("dialog")).to_have_count(0)
-
-
-def test_one_key_shortcuts_are_switched_off(visitor: Callable[..., Visit]):
-    page = visitor().enter("#/")
+    page.evaluate("location.hash = '#/'")
+    expect(page.get_by_role("heading", name="Library")).to_be_visible()
     page.keyboard.press("?")
     page.get_by_label("Keys of letters and signs").uncheck()
     page.keyboard.press("Escape")
@@ -70,19 +67,12 @@ def test_one_key_shortcuts_are_switched_off(visitor: Callable[..., Visit]):
     expect(page.get_by_role("heading", name="Library")).to_be_visible()
     page.get_by_role("button", name="Keyboard shortcuts").click()
     page.get_by_label("Keys of letters and signs").check()
-    page.keyboard.press("Escape")
+    page.evaluate("location.hash = '#/t/shelf/history'")  # the keys do not lie over the next view
+    expect(page.get_by_role("heading", name="History")).to_be_visible()
+    expect(page.get_by_role("dialog")).to_have_count(0)
     page.keyboard.press("g")
     page.keyboard.press("e")
     expect(page.get_by_role("heading", name="Evaluations")).to_be_visible()
-
-
-def test_the_keys_do_not_lie_over_the_next_view(visitor: Callable[..., Visit]):
-    page = visitor().enter("#/")
-    page.keyboard.press("?")
-    expect(page.get_by_role("dialog")).to_be_visible()
-    page.evaluate("location.hash = '#/evaluations'")
-    expect(page.get_by_role("heading", name="Evaluations")).to_be_visible()
-    expect(page.get_by_role("dialog")).to_have_count(0)
 
 
 def test_a_draft_its_sources_and_its_system_outlive_other_views_and_a_reload(visitor: Callable[..., Visit]):
@@ -100,9 +90,7 @@ def test_a_draft_its_sources_and_its_system_outlive_other_views_and_a_reload(vis
         expect(page.locator("select.system")).to_have_value("naive")
         expect(page.get_by_role("button", name="Sources: keeper.txt, coin.txt")).to_be_visible()
         expect(page.get_by_role("button", name="Settings (1)")).to_be_visible()
-    with page.expect_request("**/ask") as sent:
-        page.locator("#question").press("Enter")
-    body = sent.value.post_data_json
+    body = read_sent(page, lambda: page.locator("#question").press("Enter"))
     assert body["documents"] == ["keeper.txt", "coin.txt"]
     assert (body["question"], body["system"], body["instructions"]) == ("Who rang the bell", "naive", "Be brief.")
     wait_for_answers(page, 1)
@@ -153,12 +141,8 @@ def test_a_stored_question_is_asked_again_of_its_sources(visitor: Callable[..., 
     expect(page.get_by_text("Looked only into:")).to_contain_text("one.txt, year>=1900")
     page.get_by_role("link", name="Ask again").click()
     expect(page.locator("#question")).to_have_value(body["question"])
-    with page.expect_request("**/ask") as sent:
-        page.locator("#question").press("Enter")
-    assert {name: sent.value.post_data_json[name] for name in ("documents", "where")} == {
-        "documents": body["documents"],
-        "where": body["where"],
-    }
+    sent = read_sent(page, lambda: page.locator("#question").press("Enter"))
+    assert (sent["documents"], sent["where"]) == (body["documents"], body["where"])
     wait_for_answers(page, 1)
 
 
@@ -193,9 +177,7 @@ def test_suggested_questions_are_asked_with_a_click(visitor: Callable[..., Visit
     page = visitor().enter(link("shelf", "ask"))
     suggestion = page.locator(".suggestions button").first
     question = suggestion.inner_text()
-    with page.expect_request("**/ask") as sent:
-        suggestion.click()
-    assert sent.value.post_data_json["question"] == question
+    assert read_sent(page, suggestion.click)["question"] == question
     wait_for_answers(page, 1)
 
 
@@ -206,14 +188,9 @@ def test_a_model_is_chosen_and_tested(visitor: Callable[..., Visit], tmp_path: P
         is_trial = "Repeat the word." in str(request["messages"])
         return reply_with('{"word": "light"}') if is_trial else play_role(request)
 
-    make_library(tmp_path / "lib")
-    with ExitStack() as stack:
-        server = stack.enter_context(OpenAIServer(behave))
-        offered = ("--offer", "openai:gpt-4o-mini", "--offer", "openai:broken")
-        words = ("--root", "lib", "--model", "openai:own", *offered, "--base-url", server.url)
-        served = stack.enter_context(serve(tmp_path, *words, OPENAI_API_KEY="sk-nobody-sees-this-0123456789"))
-        made = visitor(served.url)
-        page = made.enter(link("novel", "ask"))
+    offered = ("--offer", "openai:gpt-4o-mini", "--offer", "openai:broken")
+    with OpenAIServer(behave) as server, serve_library(tmp_path, *offered, model=server) as served:
+        page = visitor(served.url).enter(link("novel", "ask"))
         page.get_by_role("button", name="Model: openai:own").click()
         box = page.get_by_role("dialog")
         expect(box.get_by_text("reads 128,000 tokens at once · $")).to_be_visible()

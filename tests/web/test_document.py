@@ -24,8 +24,7 @@ CHANGED = "The document has changed since this answer."
 @pytest.fixture(scope="module", autouse=True)
 def documents(served: Served) -> None:
     for id, text in (("odd.txt", ODD), ("long.txt", LONG)):
-        job = served.post("/api/tomes/novel/documents", {"id": id, "text": text}).json()
-        assert served.wait_for_job(job["id"])["state"] == "done"
+        assert served.add(id=id, text=text)["state"] == "done"
 
 
 def test_spans_are_cut_exactly_where_the_server_counts(visitor: Callable[..., Visit]):
@@ -117,22 +116,12 @@ def test_the_ends_of_a_text_are_found_however_often_they_are_asked_for(visitor: 
         expect(page.locator(".reader-text .at")).not_to_be_in_viewport()
 
 
-def test_p_before_the_first_quotation_takes_the_last(visitor: Callable[..., Visit], served: Served):
-    answer = served.http.get("/api/tomes/novel/traces/1").json()
-    last = answer["citations"][-1]
-    page = visitor().enter(link("novel", "doc", id=last["document"], trace=1))
-    expect(page.get_by_text(f"Quotation – of {len(answer['citations'])}")).to_be_visible()
-    page.keyboard.press("p")
-    expect(page.get_by_text(f"Quotation {len(answer['citations'])} of")).to_be_visible()
-    expect(page.locator("mark.current").first).to_have_text(last["quote"])
-
-
 def test_a_text_is_not_shown_under_the_name_of_another(visitor: Callable[..., Visit], served: Served):
     citation = served.http.get("/api/tomes/novel/traces/1").json()["citations"][0]
     page = visitor().enter(link("novel", "doc", id="odd.txt"))
     expect(page.locator(".reader-text")).to_contain_text("First")
     waiting: list[Route] = []
-    page.route(re.compile(r"/text\?id=keeper"), lambda route: waiting.append(route))
+    page.route(re.compile(r"/text\?document=keeper"), lambda route: waiting.append(route))
     span = {"id": citation["document"], "start": citation["start"], "end": citation["end"], "trace": 1}
     page.evaluate("(address) => { location.hash = address; }", link("novel", "doc", **span))
     expect(page.locator("h1")).to_have_text("keeper.txt")
@@ -145,27 +134,25 @@ def test_a_text_is_not_shown_under_the_name_of_another(visitor: Callable[..., Vi
 
 
 def test_keys_go_from_one_quotation_of_an_answer_to_the_next(visitor: Callable[..., Visit], served: Served):
-    trace = served.http.get("/api/tomes/novel/traces/1").json()
-    citations = trace["citations"]
-    first = citations[0]
-    page = visitor().enter(link("novel", "doc", id=first["document"], start=first["start"], end=first["end"], trace=1))
-    expect(page.locator("mark.current")).to_have_text(first["quote"])
-    for place in [*range(1, len(citations)), 0]:
-        page.keyboard.press("n")
+    citations = served.http.get("/api/tomes/novel/traces/1").json()["citations"]
+    page = visitor().enter(link("novel", "doc", id=citations[-1]["document"], trace=1))
+    expect(page.get_by_text(f"Quotation – of {len(citations)}")).to_be_visible()
+    page.keyboard.press("p")  # before the first one, this takes the last
+    expect(page.get_by_text(f"Quotation {len(citations)} of")).to_be_visible()
+    for place in (-1, *range(len(citations)), 0):
         expect(page.locator("mark.current").first).to_have_text(citations[place]["quote"])
+        page.keyboard.press("n")
+    page.keyboard.press("p")
+    expect(page.locator("mark.current").first).to_have_text(citations[0]["quote"])
     page.keyboard.press("p")
     expect(page.locator("mark.current").first).to_have_text(citations[-1]["quote"])
 
 
 def test_a_quotation_that_no_longer_stands_there_is_told(visitor: Callable[..., Visit], served: Served):
-    def add(text: str) -> None:
-        job = served.post("/api/tomes/novel/documents", {"id": "coin.txt", "text": text})
-        assert served.wait_for_job(job.json()["id"])["state"] == "done"
-
-    add("The widow Hanna Brook kept the coin in a drawer.")
+    served.add(id="coin.txt", text="The widow Hanna Brook kept the coin in a drawer.")
     answer = served.post("/api/tomes/novel/ask", {"question": "Who kept the coin?"}).json()
     (citation, *_) = answer["citations"]
-    add("In the spring, the widow Hanna Brook kept the coin in a drawer.")
+    served.add(id="coin.txt", text="In the spring, the widow Hanna Brook kept the coin in a drawer.")
     span = {"id": citation["document"], "start": citation["start"], "end": citation["end"], "trace": answer["trace"]}
     page = visitor().enter(link("novel", "doc", **span))
     expect(page.get_by_text(CHANGED)).to_be_visible()

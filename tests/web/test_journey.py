@@ -1,11 +1,10 @@
-"""What a new user does, from the first file to the history; once with the mouse, once by keyboard alone."""
+"""What a new user does, from the first file to the history and to the deleted tome."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
@@ -16,7 +15,7 @@ from tests.language.openai_server import OpenAIServer, reply_with
 from tests.server.served import Served, serve
 from tests.web.axe import AXE, list_faults
 from tests.web.conftest import KEEPER
-from tests.web.pages import NARROW, Visit, expect, link
+from tests.web.pages import DROP, NARROW, Visit, expect, link, read_sent
 
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
@@ -34,17 +33,6 @@ FIVE = {
 }
 QUOTED = "was lit by *Ruth Penrose* at ten"
 REPLY = {"supported": "full", "answer": "**Ruth Penrose**", "quotes": [{"label": "E1", "quote": QUOTED}]}
-DROP_ALL = """(texts) => {
-  const transfer = new DataTransfer();
-  for (const [name, text] of Object.entries(texts)) transfer.items.add(new File([text], name, {type: "text/plain"}));
-  document.body.dispatchEvent(new DragEvent("drop", {bubbles: true, cancelable: true, dataTransfer: transfer}));
-}"""
-DROP = """(text) => {
-  const transfer = new DataTransfer();
-  transfer.items.add(new File([text], "keeper.txt", {type: "text/plain"}));
-  document.body.dispatchEvent(new DragEvent("drop", {bubbles: true, cancelable: true, dataTransfer: transfer}));
-}"""
-QUESTION = "Who put out the light?"
 
 
 @pytest.fixture
@@ -53,51 +41,6 @@ def fresh(tmp_path: Path) -> Iterator[Served]:
     (tmp_path / "lib").mkdir()
     with serve(tmp_path, "--root", "lib") as running:
         yield running
-
-
-def test_a_new_user_with_a_mouse(visitor: Callable[..., Visit], fresh: Served):
-    page = visitor(fresh.url).enter()
-    expect(page.get_by_role("button", name="Try the sample story")).to_be_visible()
-    page.evaluate(DROP, KEEPER)
-    page.get_by_label("Name").fill("harbour")
-    page.get_by_role("button", name="Make it").click()
-    expect(page.get_by_role("link", name="keeper.txt")).to_be_visible()
-
-    page.get_by_role("link", name="Build", exact=True).click()
-    page.get_by_role("link", name="comorag", exact=True).click()
-    page.get_by_role("button", name=re.compile("Accept and build")).click()
-    page.get_by_role("link", name="Ask with comorag").click()
-
-    page.get_by_role("textbox").first.fill(QUESTION)
-    page.keyboard.press("Enter")
-    expect(page.locator(".answer-text").first).to_contain_text("Ada Marsh")
-    page.locator(".trace summary").first.click()
-    expect(page.locator(".event-name", has_text="Looked for").first).to_be_visible()
-
-    quotation = page.locator(".quote blockquote").first.text_content()
-    page.locator(".answer-text a.reference").first.click()
-    expect(page.locator("mark.current")).to_have_text(quotation or "-")
-    expect(page.locator("mark.current")).to_be_in_viewport()
-
-    page.get_by_role("link", name="Memory", exact=True).click()
-    expect(page.locator(".tp-node").first).to_be_visible()
-    assert page.locator(".tp-node").count() > 2
-
-    page.get_by_role("link", name="Compare", exact=True).click()
-    page.get_by_role("textbox").first.fill(QUESTION)
-    page.keyboard.press("Enter")
-    expect(page.locator(".answer-text")).to_have_count(2)
-
-    page.get_by_role("link", name="Ask", exact=True).click()
-    for turn, question in enumerate((QUESTION, "And whom did she meet?"), start=1):
-        page.get_by_role("textbox").first.fill(question)
-        page.keyboard.press("Enter")
-        expect(page.locator("article.turn[aria-busy=false] .answer")).to_have_count(turn)
-
-    page.get_by_role("link", name="History", exact=True).click()
-    expect(page.get_by_role("row").nth(1)).to_contain_text("And whom did she meet?")
-    page.get_by_role("link", name=QUESTION).last.click()
-    expect(page.locator(".answer-text")).to_contain_text("Ada Marsh")
 
 
 def test_history_has_every_question(visitor: Callable[..., Visit], tmp_path: Path):
@@ -211,16 +154,19 @@ def test_a_new_user_with_a_keyboard(visitor: Callable[..., Visit], fresh: Served
     expect(page.get_by_role("dialog")).to_have_count(0)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [(1120, 780), NARROW])
+@pytest.mark.parametrize(("size", "scheme"), [((1120, 780), "light"), (NARROW, "dark")])
 def test_from_an_empty_library_to_a_deleted_tome(
     visitor: Callable[..., Visit], tmp_path: Path, size: tuple[int, int], scheme: str
 ):
     (tmp_path / "lib").mkdir()
-    with ExitStack() as stack:
-        model = stack.enter_context(OpenAIServer(lambda request: reply_with(json.dumps(REPLY))))
-        words = ("--root", "lib", "--model", "openai:own", "--offer", "openai:gpt-4o-mini", "--base-url", model.url)
-        served = stack.enter_context(serve(tmp_path, *words, OPENAI_API_KEY="k"))
+    with (
+        OpenAIServer(lambda _: reply_with(json.dumps(REPLY))) as model,
+        serve(
+            tmp_path,
+            *("--root", "lib", "--model", "openai:own", "--offer", "openai:gpt-4o-mini", "--base-url", model.url),
+            OPENAI_API_KEY="k",
+        ) as served,
+    ):
         made = visitor(served.url, size=size, scheme=scheme)
         made.page.add_init_script(AXE)
         page = made.enter()
@@ -230,7 +176,7 @@ def test_from_an_empty_library_to_a_deleted_tome(
             assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
 
         check()
-        page.evaluate(DROP_ALL, FIVE)
+        page.evaluate(DROP, FIVE)
         page.get_by_label("Name").fill("harbour")
         page.keyboard.press("Enter")
         expect(page.locator("tbody tr")).to_have_count(5)
@@ -260,9 +206,7 @@ def test_from_an_empty_library_to_a_deleted_tome(
         expect(page.locator("#question")).to_have_value("Who lit the lamp of the harbour")
         expect(page.locator("#question")).to_be_focused()
         check()
-        with page.expect_request("**/ask") as sent:
-            page.keyboard.press("Enter")
-        body = sent.value.post_data_json
+        body = read_sent(page, lambda: page.keyboard.press("Enter"))
         assert (sorted(body["documents"]), body["model"]) == (["keeper.txt", "log.md"], "openai:gpt-4o-mini")
         expect(page.locator(".answer-text strong")).to_have_text("Ruth Penrose")
         check()

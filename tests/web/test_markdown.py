@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.server.served import Served
-from tests.web.pages import Visit, expect, link
-from tests.web.test_asking import QUESTION, ask, wait_for_answers, write_stream
+from tests.web.pages import Visit, ask, expect, link, wait_for_answers
+from tests.web.test_asking import QUESTION, write_stream
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -137,8 +137,7 @@ LOG = (
 
 @pytest.fixture(scope="module", autouse=True)
 def log(served: Served) -> None:
-    job = served.post("/api/tomes/novel/documents", {"id": "log.md", "text": LOG}).json()
-    assert served.wait_for_job(job["id"])["state"] == "done"
+    assert served.add(id="log.md", text=LOG)["state"] == "done"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Tomes in a browser: renamed, exported, imported and deleted; documents and history searched; their graph read."""
+"""Tomes in a browser: filled, renamed, exported, imported, deleted; documents and history searched; graphs read."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from tests.server.served import Served, serve
-from tests.web.conftest import make_library
-from tests.web.pages import Visit, expect, link
+from tests.server.served import Served
+from tests.web.conftest import serve_library
+from tests.web.pages import DROP, Visit, expect, link
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page, Route
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[Served]:
-    make_library(tmp_path / "lib")
-    with serve(tmp_path, "--root", "lib") as running:
+    with serve_library(tmp_path) as running:
         yield running
 
 
@@ -170,8 +169,7 @@ def test_drafts_follow_a_tome_to_its_new_name_and_end_with_it(visitor: Callable[
     page.get_by_role("button", name="Delete for good").click()
     expect(page.locator(".tome")).to_have_count(0)
     own.post("/api/tomes", {"name": "harbour"}).raise_for_status()
-    body = {"id": "new.txt", "text": "Zoe kept the coin."}
-    own.wait_for_job(own.post("/api/tomes/harbour/documents", body).json()["id"])
+    own.add("/api/tomes/harbour/documents", id="new.txt", text="Zoe kept the coin.")
     page.evaluate("location.hash = '#/t/harbour/compare'")
     expect(page.get_by_text("Its answer comes here.")).to_have_count(2)
     expect(answers).to_have_count(0)
@@ -185,15 +183,9 @@ def test_folders_are_cut_from_ids_as_they_are(visitor: Callable[..., Visit]):
         """async () => (await import("./assets/sources.js")).listFolders(
           {"": 1, "notes": 2, "notes/old": 3, "https://example.org/x": 4, "/srv/files": 5})"""
     )
-    assert found == [
-        ["/srv", 5],
-        ["/srv/files", 5],
-        ["https:", 4],
-        ["https://example.org", 4],
-        ["https://example.org/x", 4],
-        ["notes", 5],
-        ["notes/old", 3],
-    ]
+    site = {"https:": 4, "https://example.org": 4, "https://example.org/x": 4}
+    assert dict(found) == {"/srv": 5, "/srv/files": 5, **site, "notes": 5, "notes/old": 3}
+    assert found == sorted(found)
 
 
 def test_a_job_names_what_goes_on_and_is_never_full_while_it_works(visitor: Callable[..., Visit]):
@@ -228,3 +220,27 @@ def test_a_job_names_what_goes_on_and_is_never_full_while_it_works(visitor: Call
     assert full[0][1] == -1
     assert none == []
     assert re.search(r"33 failures:\s+The model refused every call", failed)
+
+
+def test_an_upload_goes_on_in_sight_and_sends_the_rest_after_a_stop(visitor: Callable[..., Visit], own: Served):
+    made = visitor(own.url)
+    page = made.enter(link("novel"))
+    expect(page.get_by_role("link", name="keeper.txt")).to_be_visible()
+    page.route("**/documents", lambda route: None)  # the server says nothing
+    page.evaluate(DROP, dict.fromkeys(("one.txt", "two.txt"), "The boat came in at ten."))
+    expect(page.get_by_text("Sending 2 files")).to_be_visible()
+    page.evaluate(DROP, {"three.txt": "The boat came in at eleven."})
+    expect(page.get_by_text("Sending 3 files")).to_be_visible()
+
+    page.get_by_role("link", name="History", exact=True).click()
+    expect(page.get_by_role("heading", name="History")).to_be_visible()
+    page.get_by_role("link", name="Overview", exact=True).click()
+    expect(page.get_by_text("Sending 3 files")).to_be_visible()
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_text("3 files not sent.")).to_be_visible()
+
+    page.unroute("**/documents")
+    page.get_by_role("button", name="Send the rest").click()
+    for name in ("one.txt", "two.txt", "three.txt"):
+        expect(page.get_by_role("link", name=name)).to_be_visible()
+    expect(page.get_by_text("not sent.")).to_have_count(0)

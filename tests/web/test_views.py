@@ -27,7 +27,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, di
     with serve(folder, "--root", "lib", "--evaluations", "evals") as running:
         running.post("/api/tomes/novel/ask", {"question": "Who put out the light?", "session": "harbour"})
         log = "# Log\n\n### Ships\n\n| Ship | Year |\n|---|---|\n| Orion | 1911 |\n\n- [a](https://example.org/)\n\n```\nx\n```\n"
-        running.wait_for_job(running.post("/api/tomes/novel/documents", {"id": "log.md", "text": log}).json()["id"])
+        running.add(id="log.md", text=log)
         views = {
             "#/": ".tome",
             link("novel"): "table",
@@ -156,7 +156,7 @@ def test_the_evidence_of_a_small_trace_has_its_text_and_leads_to_it(visitor: Cal
         text = quotation.text_content()
         page.get_by_role("link", name="Open in keeper.txt").first.click()
         expect(page.locator("mark.current")).to_have_text(text or "-")
-        running.http.delete("/api/tomes/novel/document", params={"id": "keeper.txt"}).raise_for_status()
+        running.http.delete("/api/tomes/novel/document", params={"document": "keeper.txt"}).raise_for_status()
         page.go_back()
         page.locator(".event summary").first.click()
         page.locator(".evidence summary").first.click()

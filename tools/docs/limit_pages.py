@@ -430,7 +430,7 @@ SECTIONS: Mapping[str, tuple[Limit, ...]] = {
         Limit("the head of a request", "server.listening:_HEADER_BYTES", "bytes", "400"),
         Limit(
             "connections of one peer that wait for a head",
-            "server.listening:_MOST_WAITING",
+            "server.listening:MOST_WAITING",
             "",
             "the oldest are closed",
         ),

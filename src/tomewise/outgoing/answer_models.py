@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 
-from tomewise.outgoing.form import DocumentName, Outgoing, Place, Sorted, read_fields, repeat, sort_set
+from tomewise.outgoing.form import DocumentName, Outgoing, Place, Sorted, read_fields, sort_set
 from tomewise.outgoing.passage_models import Passage
 from tomewise.place import name_document
 
@@ -29,13 +29,16 @@ def write_plain(detail: Any) -> dict[str, Any]:
 
 
 def _write_detail(detail: Any) -> dict[str, Any]:
-    """The detail as plain data, in which each piece of evidence also says its `id`, as everywhere else."""
+    """The detail as plain data, in which each piece of evidence says its `id`, as everywhere else."""
     plain = write_plain(detail)
     if isinstance(pieces := plain.get("evidence"), list):
-        plain["evidence"] = [
-            {"id": piece["node"], **piece} if isinstance(piece, dict) and "node" in piece else piece for piece in pieces
-        ]
+        plain["evidence"] = [_name_id(piece) if isinstance(piece, dict) else piece for piece in pieces]
     return plain
+
+
+def _name_id(piece: dict[str, Any]) -> dict[str, Any]:
+    """The piece of evidence with its `node` under the name `id`."""
+    return {"id" if name == "node" else name: value for name, value in piece.items()}
 
 
 class Event(Outgoing):
@@ -170,7 +173,7 @@ class Lagging(Outgoing):
 class Answer(Outgoing):
     """An answer with its citations and its cost."""
 
-    text: str = Field(validation_alias=AliasChoices("text", "answer"), description="Empty if it was declined.")
+    text: str = Field(description="Empty if it was declined.")
     choice: str | None = Field(None, description="The letter of the chosen option.")
     resolved: bool = Field(True, description="False if the memory does not hold the answer.")
     forced: bool = Field(False, description="Whether the model had to guess.")
@@ -180,7 +183,7 @@ class Answer(Outgoing):
     model: str = ""
     citations: list[Citation] = []
     quotations: list[Quotation] = Field(
-        [], description="Without a model, the sentences that are nearest to an answer; `answer` then holds these."
+        [], description="Without a model, the sentences that are nearest to an answer; `text` then holds these."
     )
     dropped_quotes: int = Field(0, description="Quotations that were found nowhere.")
     derived_quotes: int = Field(0, description="Quotations of what was made from passages, such as a summary.")
@@ -188,8 +191,6 @@ class Answer(Outgoing):
     session: FromSession | None = None
     lagging: Lagging | None = Field(None, description="What the memory has yet to take in; null if it is up to date.")
     kept: bool = Field(True, description="False if replies, trace or session could not be written: a full disk.")
-
-    answer = repeat("text")
 
     def list_remarks(self) -> list[str]:
         """What a reader must know of the answer besides its text, in sentences."""
@@ -224,8 +225,6 @@ class TracedAnswer(Asked):
 
     events: list[Event]
 
-    trace = repeat("events", list[Event])
-
 
 class NumberedAnswer(Asked):
     """An answer, and the number of the trace that the tome keeps of it."""
@@ -244,8 +243,6 @@ class TraceRow(Answer):
     force: bool = False
     within: Scope | None = None
     cut: list[str] = Field([], description="What was left out to keep the trace small.")
-
-    number = repeat("id", int)
 
 
 class Trace(TraceRow):

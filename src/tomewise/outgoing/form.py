@@ -14,7 +14,6 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationInfo,
-    computed_field,
 )
 from typing_extensions import TypedDict
 
@@ -41,13 +40,6 @@ def read_fields(thing: Any) -> dict[str, Any]:
     if not is_dataclass(thing):
         return dict(thing)
     return {field.name: getattr(thing, field.name) for field in fields(thing)}
-
-
-def repeat(name: str, kind: Any = str) -> Any:
-    """A key of before, with the value of the field that took its place; `kind` is its type."""
-    words = f"The same as `{name}`, whose name it was; goes with the next version."
-    make = computed_field(return_type=kind, description=words, json_schema_extra={"deprecated": True})
-    return make(property(lambda self: getattr(self, name)))
 
 
 def _name_document(document: str, info: ValidationInfo) -> str:

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from pydantic import AliasChoices, Field, model_validator
 
-from tomewise.outgoing.form import DocumentName, Outgoing, Place, SourceName, repeat
+from tomewise.outgoing.form import DocumentName, Outgoing, Place, SourceName
 
 
 class DocumentEntry(Outgoing):
@@ -40,8 +40,6 @@ class Span(Outgoing):
     end: int
     place: Place = {}
 
-    passage = repeat("id")
-
 
 class Passage(Span):
     """A passage with its text."""
@@ -70,8 +68,6 @@ class Slice(Outgoing):
     text: str
     passages: list[Span] = Field(description="The passages of this part.")
 
-    id = repeat("document")
-
 
 class Rewrite(Outgoing):
     """A question that recall asked besides the given one; `name` in it comes from the passage `source`."""
@@ -94,8 +90,6 @@ class Evidence(Outgoing):
     metadata: dict[str, Any] = Field({}, description="Of the document that it rests on; empty for several documents.")
     sources: list[Source] = []
     rewrite: Rewrite | None = Field(None, description="The question that brought it, if not the given one.")
-
-    node = repeat("id")
 
     @model_validator(mode="after")
     def _find_kind(self) -> Self:

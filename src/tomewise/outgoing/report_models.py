@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from tomewise.outgoing.answer_models import Lagging, Usage
-from tomewise.outgoing.form import DocumentName, Outgoing, repeat
+from tomewise.outgoing.form import DocumentName, Outgoing
 from tomewise.outgoing.passage_models import DocumentEntry, Passage, Source
 
 
@@ -41,8 +41,6 @@ class Entity(Outgoing):
     passages: list[SeenPassage] = Field([], description="The passages in which the entity is seen.")
     neighbours: list[Neighbour] = []
     counts: dict[str, int] = Field({}, description="How many facts, passages and neighbours it has in all.")
-
-    entity = repeat("name")
 
 
 class LayerCounts(Outgoing):

@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from tomewise import __version__
 from tomewise.errors import TomewiseError, UnknownName
-from tomewise.server.error_replies import explain_error, make_body_at
+from tomewise.server.error_replies import explain_error, make_body
 from tomewise.server.jobs import JobList
 from tomewise.server.library import Library
 from tomewise.server.limits import BodyLimits
@@ -74,7 +74,7 @@ async def _reply_error(request: Request, error: Exception) -> Response:
         return Response(status_code=_LEFT)
     refusal = explain_error(error)
     clean = request.app.state.service.library.clean
-    body = make_body_at(request.scope["path"], refusal, clean)
+    body = make_body(refusal, clean, request.scope["path"])
     return JSONResponse(body, refusal.status_code, headers=refusal.headers)
 
 

@@ -96,35 +96,32 @@ def explain_error(error: BaseException) -> HttpError:
     for kind, _, code in _KINDS:
         if isinstance(error, kind):
             return HttpError(code, hide_credentials(str(error)))
-    if isinstance(error, errors.PartError):  # what it raised may hold anything
-        _logger.error("%s", hide_credentials("".join(traceback.format_exception(error))))
+    if isinstance(error, errors.PartError):
+        log_error(error)
         return HttpError("part", f"{error.part} failed: see the server's log")
     return HttpError("internal", f"an error of Tomewise itself, {type(error).__name__}: see the server's log")
 
 
-def make_body(error: HttpError, clean: Callable[[str], str] = str) -> dict[str, Any]:
-    """The JSON of a refusal; `clean` takes paths out of the message."""
-    return {"error": {"code": error.code, "message": _shorten(clean(error.message))}, **error.more}
+def log_error(error: BaseException) -> None:
+    """Write an error with its traceback into the log, without keys: what it raised may hold anything."""
+    _logger.error("%s", hide_credentials("".join(traceback.format_exception(error))))
 
 
-def make_openai_body(error: HttpError, clean: Callable[[str], str] = str) -> dict[str, Any]:
-    """The same in the shape of OpenAI's protocol."""
-    kind = _TYPES.get(error.status_code, "invalid_request_error" if error.status_code < 500 else "server_error")
-    return {"error": {"message": _shorten(clean(error.message)), "type": kind, "param": None, "code": error.code}}
-
-
-def make_body_at(path: str, error: HttpError, clean: Callable[[str], str] = str) -> dict[str, Any]:
-    """The JSON of a refusal in the shape that clients of this address expect."""
-    return (make_openai_body if path.startswith(OPENAI) else make_body)(error, clean)
-
-
-def _shorten(message: str) -> str:
-    return message if len(message) <= _LONGEST else f"{message[:_LONGEST]}…"
+def make_body(error: HttpError, clean: Callable[[str], str] = str, path: str = "") -> dict[str, Any]:
+    """The JSON of a refusal in the shape that clients of this path expect; `clean` takes paths out of the message."""
+    message = clean(error.message)
+    if len(message) > _LONGEST:
+        message = f"{message[:_LONGEST]}…"
+    reason = {"code": error.code, "message": message}
+    if path.startswith(OPENAI):
+        kind = _TYPES.get(error.status_code, "invalid_request_error" if error.status_code < 500 else "server_error")
+        return {"error": {**reason, "type": kind, "param": None}}
+    return {"error": reason, **error.more}
 
 
 async def send_error(send: Send, error: HttpError, path: str) -> None:
     """Send a refusal from outside of FastAPI, and end the connection: a body that was not read may follow."""
-    body = json.dumps(make_body_at(path, error)).encode()
+    body = json.dumps(make_body(error, path=path)).encode()
     own = {"content-type": "application/json", "content-length": str(len(body)), "connection": "close"}
     headers = [(name.encode(), value.encode()) for name, value in {**own, **(error.headers or {})}.items()]
     await send({"type": "http.response.start", "status": error.status_code, "headers": headers})

@@ -1,12 +1,12 @@
-"""Endpoints for experiments: their tables with significance, their rows, and one question with two systems' answers."""
+"""Endpoints for experiments: their tables with significance, their rows, and one question with two systems' answers.
+
+They are plain functions, which FastAPI calls in threads: they read files and compute.
+"""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
 from dataclasses import asdict
 from math import isnan
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Query
@@ -16,7 +16,7 @@ from tomewise.server.bodies import MOST_ID
 from tomewise.server.operations import Family
 from tomewise.server.paging import PAGE, Limit, Start
 from tomewise.server.replies import ComparedAnswers, EvaluationList, EvaluationReply, QuestionList
-from tomewise.server.service import Wanted
+from tomewise.server.service import Service, Wanted
 
 if TYPE_CHECKING:
     from tomewise.evaluate.results import Results
@@ -28,15 +28,17 @@ Names = Annotated[list[Name] | None, Query(max_length=_MOST_SLICES)]
 
 
 @family.get("", reply=EvaluationList)
-async def list_evaluations(service: Wanted, start: Start = 0, limit: Limit = PAGE) -> dict[str, Any]:
+def list_evaluations(service: Wanted, start: Start = 0, limit: Limit = PAGE) -> dict[str, Any]:
     """The experiments in the folder that the server was given, the latest first."""
+    from tomewise.evaluate.about import list_experiments
+
     folder = service.options.evaluations
-    found = await asyncio.to_thread(_list, folder) if folder else []
-    return {"evaluations": found[start : start + limit], "total": len(found)}
+    found = list_experiments(folder) if folder else []
+    return {"evaluations": [asdict(about) for about in found[start : start + limit]], "total": len(found)}
 
 
 @family.get("/{name}", errors=("unknown_name",), reply=EvaluationReply)
-async def show_evaluation(
+def show_evaluation(
     name: str,
     service: Wanted,
     start: Start = 0,
@@ -48,44 +50,22 @@ async def show_evaluation(
 
     `baseline` is the system against which differences are tested; `by` names slices for tables of their own.
     """
-    return await asyncio.to_thread(_show, service.options.evaluations, name, start, limit, baseline, by or ())
-
-
-@family.get("/{name}/questions", errors=("unknown_name",), reply=QuestionList)
-async def list_questions(name: str, service: Wanted, start: Start = 0, limit: Limit = PAGE) -> dict[str, Any]:
-    """The questions of an experiment by id, each with the score of every system in the first metric."""
-    return await asyncio.to_thread(_list_questions, service.options.evaluations, name, start, limit)
-
-
-@family.get("/{name}/compare", errors=("unknown_name",), reply=ComparedAnswers)
-async def compare_answers(name: str, first: Name, second: Name, question: Name, service: Wanted) -> dict[str, Any]:
-    """The answers of two systems to the question of that id: what `tome eval compare --json` prints."""
-    return await asyncio.to_thread(_compare, service.options.evaluations, name, first, second, question)
-
-
-def _list(folder: Path) -> list[dict[str, Any]]:
-    from tomewise.evaluate.about import list_experiments
-
-    return [asdict(about) for about in list_experiments(folder)]
-
-
-def _show(
-    folder: Path | None, name: str, start: int, limit: int, baseline: str | None, by: Sequence[str]
-) -> dict[str, Any]:
     from tomewise.evaluate.report import make_json
     from tomewise.evaluate.results import tabulate
     from tomewise.evaluate.slices import list_slices
 
-    results = _read(folder, name)
+    results = _read(name, service)
     rows = [asdict(row) for row in results.rows[start : start + limit]]
-    table = make_json(tabulate(results, baseline=baseline, by=by))
+    table = make_json(tabulate(results, baseline=baseline, by=by or ()))
     return {"table": table, "rows": rows, "total": len(results.rows), "slices": list_slices(results.rows)}
 
 
-def _list_questions(folder: Path | None, name: str, start: int, limit: int) -> dict[str, Any]:
+@family.get("/{name}/questions", errors=("unknown_name",), reply=QuestionList)
+def list_questions(name: str, service: Wanted, start: Start = 0, limit: Limit = PAGE) -> dict[str, Any]:
+    """The questions of an experiment by id, each with the score of every system in the first metric."""
     from tomewise.evaluate.results import score_rows
 
-    results = _read(folder, name)
+    results = _read(name, service)
     about = results.about
     metric = next(iter((*about.metrics, *about.judges)), None)
     found: dict[str, dict[str, Any]] = {}
@@ -97,16 +77,19 @@ def _list_questions(folder: Path | None, name: str, start: int, limit: int) -> d
     return {"metric": metric, "systems": results.systems, "questions": page, "total": len(found)}
 
 
-def _compare(folder: Path | None, name: str, first: str, second: str, question: str) -> dict[str, Any]:
+@family.get("/{name}/compare", errors=("unknown_name",), reply=ComparedAnswers)
+def compare_answers(name: str, first: Name, second: Name, question: Name, service: Wanted) -> dict[str, Any]:
+    """The answers of two systems to the question of that id: what `tome eval compare --json` prints."""
     from tomewise.evaluate.compare import compare, make_json
 
-    return make_json(compare(_read(folder, name), first, second, question))
+    return make_json(compare(_read(name, service), first, second, question))
 
 
-def _read(folder: Path | None, name: str) -> Results:
+def _read(name: str, service: Service) -> Results:
     from tomewise.evaluate.about import find_folder, list_experiments
     from tomewise.evaluate.results import read_results
 
+    folder = service.options.evaluations
     if folder is None or name not in [about.name for about in list_experiments(folder)]:
         raise UnknownName(f"no evaluation {name[:200]!a} here: GET /api/evaluations lists them")
     return read_results(find_folder(folder, name))

@@ -87,8 +87,7 @@ async def build(tome: str, body: Build, request: Request, service: Wanted) -> Jo
     _check_costs(costs, body.accept)
     cost = None if body.accept.cost is None else body.accept.cost * _OVER
     bounds = service.options.bounds.narrow(math.ceil(body.accept.calls * _OVER), None, cost)
-    name = costs.system  # with its settings
-    task = {"system": name, "settings": {}, "bounds": asdict(bounds), "model": body.model}
+    task = {"system": costs.system, "bounds": asdict(bounds), "model": body.model}  # the system with its settings
     async with _keep_if_done(service.jobs.make_folder(tome)) as folder:
         return service.jobs.add(tome, "build", task, folder).describe()
 

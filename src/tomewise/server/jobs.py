@@ -215,8 +215,8 @@ class JobList:
             async with self._queues[job.tome]:
                 job.started = job.started or _now()
                 report = await self._work(job)
-            job.report = _map_texts(report.report, self._clean(job))
-            job.usage = report.usage
+            job.report = _map_texts(report, self._clean(job))
+            job.usage = report.get("usage")
             if job.has_only_failures():
                 reason = job.describe().reason
                 job.error = {"code": "model", "message": f"nothing was taken in, as every call failed: {reason}"}
@@ -227,7 +227,7 @@ class JobList:
             job.error = make_body(explain_error(error), self._clean(job))["error"]
             self._end(job, "failed")
 
-    async def _work(self, job: Job) -> Report:
+    async def _work(self, job: Job) -> dict[str, Any]:
         """Work until it is done; while another program writes the tome, wait and try again."""
         loop = asyncio.get_running_loop()
 
@@ -242,9 +242,10 @@ class JobList:
             self._set_state(job, "running")
             try:
                 with self._library.hold(job.tome):
-                    return await work_on(
-                        self._library, job.tome, job.kind, job.task, self._folders[job.id], note_progress
-                    )
+                    tome = await self._library.open(job.tome)
+                    if job.kind == "add":
+                        return await _add(tome, job.task, self._folders[job.id], note_progress)
+                    return await _build(self._library, tome, job.task, note_progress)
             except Locked:
                 self._set_state(job, "waiting")
                 await asyncio.sleep(_RETRY_SECONDS)
@@ -321,28 +322,11 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-OnProgress = Callable[[Progress], None]
+_OnProgress = Callable[[Progress], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What a job did: what the command line prints as JSON, and the usage."""
-
-    report: dict[str, Any]
-    usage: dict[str, Any] | None = None
-
-
-async def work_on(
-    library: Library, name: str, kind: str, task: dict[str, Any], folder: Path, on_progress: OnProgress
-) -> Report:
-    """Do the job. Raises Locked while another program writes the tome, and the errors of `Tome.add` and `build`."""
-    tome = await library.open(name)
-    if kind == "add":
-        return await _add(tome, task, folder, on_progress)
-    return await _build(library, tome, task, on_progress)
-
-
-async def _add(tome: Tome, task: dict[str, Any], folder: Path, on_progress: OnProgress) -> Report:
+async def _add(tome: Tome, task: dict[str, Any], folder: Path, on_progress: _OnProgress) -> dict[str, Any]:
+    """What the command prints as JSON. Raises Locked while another program writes, and the errors of `Tome.add`."""
     sources: list[NamedFile | Document] = [NamedFile(find_upload(folder, file), name) for file, name in task["files"]]
     if task.get("texts"):
         texts = await asyncio.to_thread(_read_texts, find_upload(folder, TEXTS))
@@ -350,18 +334,18 @@ async def _add(tome: Tome, task: dict[str, Any], folder: Path, on_progress: OnPr
     report = await tome.aadd(*sources, keep_going=len(sources) > 1, on_progress=on_progress)
     if report.skipped and len(report.skipped) == len(sources):
         raise ReadingError(next(iter(report.skipped.values())))
-    return Report(AddReport.of(report, choose_naming(tome)).write())
+    return AddReport.of(report, choose_naming(tome)).write()
 
 
-async def _build(library: Library, tome: Tome, task: dict[str, Any], on_progress: OnProgress) -> Report:
+async def _build(library: Library, tome: Tome, task: dict[str, Any], on_progress: _OnProgress) -> dict[str, Any]:
+    """What the command prints as JSON. Raises Locked while another program writes, and the errors of `Tome.build`."""
     bounds = Bounds(**task["bounds"])
     model = task.get("model")
     await library.import_client(model)
-    variant = choose_bounded(task["system"], task["settings"], tome.default_system)
+    variant = choose_bounded(task["system"], {}, tome.default_system)
     with library.use_model(model, tome.kit.embedder), library.budget(bounds, model):
         built = await tome.abuild(variant, on_progress=on_progress)
-    report = await asyncio.to_thread(describe_build, built, tome.store, choose_naming(tome))
-    return Report(report.write(), report.usage.write())
+    return (await asyncio.to_thread(describe_build, built, tome.store, choose_naming(tome))).write()
 
 
 def _read_texts(path: Path) -> list[dict[str, Any]]:

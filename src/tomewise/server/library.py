@@ -8,7 +8,6 @@ import re
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -47,14 +46,45 @@ _IMPORTS = 2  # that arrive or are read at once; others wait
 Identity: TypeAlias = tuple[int, int] | str
 
 
-@dataclass(frozen=True, slots=True)
 class OpenTome:
-    """A tome in use. `identity` tells whether another one was put in its place."""
+    """A tome in use. It finds what each system still needs, and keeps that until the memory changes.
 
-    tome: Tome
-    path: Place
-    identity: Identity
-    readiness: Readiness
+    `identity` tells whether another tome was put in its place. May be used from several threads.
+    """
+
+    def __init__(self, tome: Tome, path: Place, identity: Identity) -> None:
+        self.tome = tome
+        self.path = path
+        self.identity = identity
+        self._lock = Lock()
+        self._state: object = None
+        self._backlogs: Mapping[str, Backlog] = {}
+
+    def find_backlogs(self) -> Mapping[str, Backlog]:
+        """By system, with its default settings: what its layers have yet to take in."""
+        store = self.tome.store
+        with self._lock:
+            state = (store.versions(["vectors/passages"]), store.notes(BUILDS))
+            if state != self._state:
+                found = {name: self._find(name) for name in list_systems()}
+                self._backlogs = {name: backlog for name, backlog in found.items() if backlog is not None}
+                self._state = state
+            return self._backlogs
+
+    def list_ready(self) -> list[str]:
+        """The systems that can answer now, also those whose memory lags."""
+        return [name for name, backlog in self.find_backlogs().items() if not backlog.unbuilt]
+
+    def list_lagging(self) -> list[str]:
+        """Those of them whose memory has yet to take in passages."""
+        backlogs = self.find_backlogs()
+        return [name for name in self.list_ready() if any(backlogs[name].new_keys.values())]
+
+    def _find(self, name: str) -> Backlog | None:
+        try:
+            return find_backlog(parse_variant(name).wire(self.tome.kit).layers, self.tome.store)
+        except TomewiseError:  # a plugin that is broken, or a system without its library
+            return None
 
 
 class Library:
@@ -86,7 +116,6 @@ class Library:
         self._models: dict[tuple[str | None, tuple[str, str] | None], LanguageModel] = {}
         self._uses: Counter[str] = Counter()  # questions and jobs that work on a tome
         self._making = Lock()  # tomes are opened in threads
-        self._imported: set[str] = set()  # providers
         self.spent = Spent()
 
     def check(self) -> None:
@@ -199,18 +228,21 @@ class Library:
         path = self.find_path(name)
         async with self._lock(name):
             known = self._open.get(name)
-            identity = await asyncio.to_thread(_identify_and_check, path, known)
-            if known and known.identity == identity:
+            if known is not None and await asyncio.to_thread(_is_same, path, known):
                 return known
             if known:  # another file was put in its place
                 del self._open[name]
                 await asyncio.to_thread(known.tome.close)
             tome = await asyncio.to_thread(self._open_tome, path)
-            identity = _identify(path, tome)
-            if identity is None:
-                raise StoreError(f"the tome {name} was removed while it was served: put its file back")
-            self._open[name] = OpenTome(tome, path, identity, Readiness(tome))
-            return self._open[name]
+            return self._keep(name, path, tome, "was removed while it was served: put its file back")
+
+    def _keep(self, name: str, path: Place, tome: Tome, problem: str) -> OpenTome:
+        """Keep a tome open. Raises StoreError with the problem if it is gone."""
+        identity = _identify(path, tome)
+        if identity is None:
+            raise StoreError(f"the tome {name} {problem}")
+        self._open[name] = OpenTome(tome, path, identity)
+        return self._open[name]
 
     @property
     def tomes(self) -> Mapping[str, Tome]:
@@ -231,15 +263,10 @@ class Library:
         """
         if embedder is not None and not is_local(embedder) and embedder != self._choose_embedder().name:
             raise UsageError(f"the embedder {embedder[:200]!a} is not the server's own: name that, or hash")
-        self._find_place(name)
         async with self._lock(name):
             path = self._find_place(name)
             make = partial(self._open_tome, path, embedder, passage_tokens, create=True)
-            tome = await asyncio.to_thread(make)
-            identity = _identify(path, tome)
-            if identity is None:
-                raise StoreError(f"the tome {name} was removed as soon as it was made: make it again")
-            self._open[name] = OpenTome(tome, path, identity, Readiness(tome))
+            self._keep(name, path, await asyncio.to_thread(make), "was removed as soon as it was made: make it again")
 
     def delete_dead_drafts(self) -> None:
         """Delete what imports that were killed left in the folder."""
@@ -262,7 +289,6 @@ class Library:
 
     async def delete(self, name: str) -> Place:
         """Delete a tome. Returns the path that it had. Raises what `_release` raises, and Locked, StoreError."""
-        self.find_path(name)
         async with self._lock(name):
             path = await self._release(name)
             await asyncio.to_thread(delete_tome, path)
@@ -270,9 +296,8 @@ class Library:
 
     async def rename(self, name: str, new: str) -> tuple[Place, Place]:
         """Rename a tome. Returns the paths that it had and has. Raises what `delete` raises, and UsageError."""
-        self.find_path(name)
-        self._find_place(new)
         async with self._lock(name, new):
+            self.find_path(name)
             place = self._find_place(new)
             path = await self._release(name)
             await asyncio.to_thread(move_tome, path, place)
@@ -345,10 +370,9 @@ class Library:
         from tomewise.language.choose_model import EXTRACTIVE
 
         names = {self._settings.model, *self._settings.models.values()} if name is None else {name}
-        providers = {each.partition(":")[0] for each in names - {EXTRACTIVE}} - self._imported
+        providers = {each.partition(":")[0] for each in names - {EXTRACTIVE}}
         if providers:
             await asyncio.to_thread(_import_providers, providers)
-            self._imported |= providers
 
     async def close(self) -> None:
         """Close all tomes, then the models."""
@@ -458,18 +482,18 @@ def _identify_embedder(embedder: Embedder) -> tuple[str, str]:
     return embedder.name, str(getattr(embedder, "address", ""))
 
 
-def _identify_and_check(path: Place, known: OpenTome | None) -> Identity | None:
-    """As `_identify`. Raises StoreError if it is the known tome and a newer Tomewise changed it meanwhile."""
-    identity = _identify(path, known.tome if known else None)
-    if known is not None and known.identity == identity:
-        known.tome.store.check()
-    return identity
+def _is_same(path: Place, known: OpenTome) -> bool:
+    """Whether the known tome is still there. Raises StoreError if a newer Tomewise changed it meanwhile."""
+    if _identify(path, known.tome) != known.identity:
+        return False
+    known.tome.store.check()
+    return True
 
 
-def _identify(path: Place, tome: Tome | None = None) -> Identity | None:
-    """What no other tome at this path has: of a file its number; in a database what an open tome says of itself."""
+def _identify(path: Place, tome: Tome) -> Identity | None:
+    """What no other tome at this path has: of a file its number; in a database what the tome says of itself."""
     if isinstance(path, DatabaseAddress):
-        return None if tome is None else read_setting(tome.store, "identity")
+        return read_setting(tome.store, "identity")
     try:
         stat = path.stat()
     except OSError:
@@ -484,39 +508,3 @@ def _measure(path: Path) -> int:
         with suppress(OSError):
             sizes.append(file.stat().st_size)
     return sum(sizes)
-
-
-class Readiness:
-    """Finds what each system still needs, and keeps it until the memory changes. May be used from several threads."""
-
-    def __init__(self, tome: Tome) -> None:
-        self._tome = tome
-        self._lock = Lock()
-        self._state: object = None
-        self._backlogs: Mapping[str, Backlog] = {}
-
-    def find_backlogs(self) -> Mapping[str, Backlog]:
-        """By system, with its default settings: what its layers have yet to take in."""
-        store = self._tome.store
-        with self._lock:
-            state = (store.versions(["vectors/passages"]), store.notes(BUILDS))
-            if state != self._state:
-                found = {name: self._find(name) for name in list_systems()}
-                self._backlogs = {name: backlog for name, backlog in found.items() if backlog is not None}
-                self._state = state
-            return self._backlogs
-
-    def list_ready(self) -> list[str]:
-        """The systems that can answer now, also those whose memory lags."""
-        return [name for name, backlog in self.find_backlogs().items() if not backlog.unbuilt]
-
-    def list_lagging(self) -> list[str]:
-        """Those of them whose memory has yet to take in passages."""
-        backlogs = self.find_backlogs()
-        return [name for name in self.list_ready() if any(backlogs[name].new_keys.values())]
-
-    def _find(self, name: str) -> Backlog | None:
-        try:
-            return find_backlog(parse_variant(name).wire(self._tome.kit).layers, self._tome.store)
-        except TomewiseError:  # a plugin that is broken, or a system without its library
-            return None

@@ -24,8 +24,8 @@ from tomewise.server.library import Library
 from tomewise.server.serve_options import ServerOptions
 
 HEAD_SECONDS = 30.0
-_MOST_WAITING = 100  # connections of one peer that wait for a head
-_FRESH_SECONDS = 3.0  # so long the head of a new one may lie unread while many arrive at once
+MOST_WAITING = 100  # connections of one peer that wait for a head
+FRESH_SECONDS = 3.0  # so long the head of a new one may lie unread while many arrive at once
 
 
 class Connection(H11Protocol):
@@ -75,8 +75,8 @@ class Connection(H11Protocol):
         """Close the oldest connections of this peer that wait for a head, but for the newest and the fresh ones."""
         found = [each for each in self.connections if isinstance(each, Connection) and each._peer == self._peer]
         waiting = sorted((each for each in found if each.is_waiting), key=lambda each: each._since)
-        for each in waiting[:-_MOST_WAITING]:
-            if self._since - each._since > _FRESH_SECONDS:
+        for each in waiting[:-MOST_WAITING]:
+            if self._since - each._since > FRESH_SECONDS:
                 each.transport.close()
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from starlette.types import Message, Receive, Scope, Send
 
 from tomewise.errors import MissingDependency
 from tomewise.server.limits import MCP_BYTES
@@ -19,9 +21,6 @@ if TYPE_CHECKING:
     from tomewise.tome.tome import Tome
 
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
 _MOST_SESSIONS = 100
 
 
@@ -57,7 +56,7 @@ class McpApp:
         self._serving: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request. Raises MissingDependency."""
         if self._prepare is not None:
             await self._prepare()

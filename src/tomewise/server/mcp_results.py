@@ -23,7 +23,7 @@ from tomewise.server.replies import Overview
 from tomewise.server.tome_endpoints import describe_overview
 
 if TYPE_CHECKING:
-    from tomewise.outgoing.passage_models import Evidence, Passage
+    from tomewise.outgoing.passage_models import Passage
     from tomewise.tome.tome import Tome
 
 
@@ -137,9 +137,7 @@ def write_answer(result: AnswerResult) -> str:
 
 def _fence_citations(citations: Iterable[Citation]) -> Iterator[str]:
     for citation in citations:
-        place = describe_place(read_plain_data(citation.place), citation.position + 1)
-        names = {"passage": citation.passage, "document": citation.document, "title": citation.title, "place": place}
-        yield fence(citation.quote, "passage", **names, start=citation.start, end=citation.end)
+        yield _fence_passage(citation.quote, citation.passage, citation, start=citation.start, end=citation.end)
 
 
 def _write_lag(lagging: Lagging) -> list[str]:
@@ -175,13 +173,12 @@ def write_entity(result: EntityResult) -> str:
 
 def write_passages(passages: Iterable[Passage]) -> list[str]:
     """Each passage between tags."""
-    return [_fence_passage(passage) for passage in passages]
+    return [_fence_passage(passage.text, passage.id, passage) for passage in passages]
 
 
-def _fence_passage(passage: Passage) -> str:
-    place = describe_place(read_plain_data(passage.place), passage.position + 1)
-    names = {"passage": passage.id, "document": passage.document, "title": passage.title, "place": place}
-    return fence(passage.text, "passage", **names)
+def _fence_passage(text: str, id: str, source: Citation | Passage, **span: int) -> str:
+    place = describe_place(read_plain_data(source.place), source.position + 1)
+    return fence(text, "passage", passage=id, document=source.document, title=source.title, place=place, **span)
 
 
 def _fence_piece(piece: Evidence) -> str:

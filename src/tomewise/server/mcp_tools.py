@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import traceback
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, nullcontext
 from functools import partial, wraps
@@ -15,12 +13,12 @@ from mcp.types import CallToolResult
 from pydantic import Field
 
 from tomewise.concurrency import run_side_by_side
-from tomewise.credentials import hide_credentials
 from tomewise.errors import PartError, TomewiseError, UsageError
 from tomewise.language.fences import fence, oneline
 from tomewise.loops.answer_parts import answer_whole
 from tomewise.outgoing.passage_models import DocumentEntry
 from tomewise.server.choosing import choose_bounded, choose_naming
+from tomewise.server.error_replies import log_error
 from tomewise.server.limits import MOST_ADDED
 from tomewise.server.mcp_results import (
     MOST_BYTES,
@@ -51,15 +49,15 @@ from tomewise.server.named_documents import (
     LEFT,
     Admit,
     Library,
+    Span,
     find_document,
     find_named_scope,
-    find_passage,
-    find_span,
+    find_part,
     find_tome,
     hide_addresses,
     show_name,
 )
-from tomewise.store.lookups import read_record
+from tomewise.server.streaming import ClientLeft
 from tomewise.systems.registry import DEFAULT
 from tomewise.tome.entities import describe_entity, find_entity
 from tomewise.tome.foresight import foresee_removal
@@ -67,8 +65,6 @@ from tomewise.tome.reports import describe_build, describe_costs, describe_evide
 from tomewise.types import Document, Question
 
 if TYPE_CHECKING:
-    from mcp.server.mcpserver import Context
-
     from tomewise.outgoing.form import Naming
     from tomewise.store.records import DocumentRecord
     from tomewise.tome.tome import Tome
@@ -76,7 +72,6 @@ if TYPE_CHECKING:
 
 
 Call = TypeVar("Call", bound=Callable[..., Coroutine[Any, Any, CallToolResult]])
-_logger = logging.getLogger(__name__)
 _MOST_NEIGHBOURS = 20  # of an entity
 _MOST_SOURCES = 20  # passages that are named for one piece of evidence
 
@@ -84,6 +79,8 @@ TomeName = Annotated[str, Field(description="The name of the tome; needed only w
 Text = Annotated[str, Field(max_length=20_000)]
 Name = Annotated[str, Field(max_length=5_000)]
 Names = Annotated[list[Name], Field(max_length=100)]
+Documents = Annotated[Names, Field(description="Look only into these documents.")]
+Conditions = Annotated[Names, Field(description="Tests of metadata such as year>=1911; all must hold.")]
 Count = Annotated[int, Field(ge=1, le=100)]
 Skip = Annotated[int, Field(ge=0, le=1_000_000, description="Leave out so many from the start.")]
 
@@ -95,8 +92,8 @@ def report_errors(tool: Call) -> Call:
     async def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         try:
             return await tool(self, *args, **kwargs)
-        except PartError as error:  # what it raised may hold anything
-            _logger.error("%s", hide_credentials("".join(traceback.format_exception(error))))
+        except PartError as error:
+            log_error(error)
             message = f"{error.part} failed: the log of the server says where"
         except TomewiseError as error:
             message = str(error)
@@ -105,7 +102,7 @@ def report_errors(tool: Call) -> Call:
         except ClientLeft:
             message = "the client left"
         except Exception as error:  # noqa: BLE001 - a bug of ours: the log has it, without keys
-            _logger.error("%s", hide_credentials("".join(traceback.format_exception(error))))
+            log_error(error)
             message = f"an error of Tomewise itself, {type(error).__name__}: the log of the server says where"
         return make_failure(hide_addresses(message, self.library))
 
@@ -130,8 +127,8 @@ class Tools:
         options: Annotated[list[Text], Field(max_length=26)] = [],  # noqa: B006 - pydantic copies it
         instructions: Annotated[Text, Field(description="How to answer.")] = "",
         system: Annotated[Name, Field(description="How to answer: the name of a system with its settings.")] = "",
-        documents: Annotated[Names, Field(description="Look only into these documents.")] = [],  # noqa: B006
-        where: Annotated[Names, Field(description="Tests of metadata such as year>=1911; all must hold.")] = [],  # noqa: B006
+        documents: Documents = [],  # noqa: B006
+        where: Conditions = [],  # noqa: B006
         force: Annotated[bool, Field(description="Guess where the memory lacks the answer.")] = False,
         tome: TomeName = "",
     ) -> Annotated[CallToolResult, AnswerResult]:
@@ -156,8 +153,8 @@ class Tools:
         query: Text,
         limit: Annotated[Count, Field(description="At most so many pieces of evidence.")] = 10,
         skip: Skip = 0,
-        documents: Annotated[Names, Field(description="Look only into these documents.")] = [],  # noqa: B006
-        where: Annotated[Names, Field(description="Tests of metadata such as year>=1911; all must hold.")] = [],  # noqa: B006
+        documents: Documents = [],  # noqa: B006
+        where: Conditions = [],  # noqa: B006
         tome: TomeName = "",
     ) -> Annotated[CallToolResult, SearchResult]:
         """Find the passages nearest to a query, by words and by meaning. Calls no model."""
@@ -226,27 +223,18 @@ class Tools:
     async def add_text(
         self,
         text: Annotated[str, Field(max_length=MOST_ADDED)],
+        document: Annotated[Name, Field(min_length=1, description="The id of the document.")],
         context: Context[Any, Any],
-        document: Annotated[Name, Field(description="The id of the document; it is needed.")] = "",
         title: Name = "",
-        id: Annotated[
-            Name,
-            Field(description="The same as `document`, whose name it was.", json_schema_extra={"deprecated": True}),
-        ] = "",
         tome: TomeName = "",
     ) -> Annotated[CallToolResult, AddResult]:
         """Remember a text as a document. A document that was added so under the same id is replaced."""
         _, book = find_tome(tome, self.library)
-        if not (document or id):
-            raise UsageError("document is missing: give the id of the document")
-        if document and id and document != id:
-            raise UsageError(f"document is {show_name(document)!r} and id is {show_name(id)!r}: give document alone")
-        own_id = document or id
         async with send_progress(context) as notify:
-            added = Document(id=own_id, text=text, title=title)
+            added = Document(id=document, text=text, title=title)
             report = await book.aadd(added, on_progress=partial(_notify_progress, notify))
         outcome = "added" if report.added else "replaced" if report.replaced else "unchanged"
-        values = {"document": own_id, "outcome": outcome, "passages": report.passages}
+        values = {"document": document, "outcome": outcome, "passages": report.passages}
         result = neutralise_result(AddResult.of(values, choose_naming(book)))
         return make_reply(result, f"{outcome}: {result.document}, {report.passages} new passages")
 
@@ -333,21 +321,13 @@ def _cut_answer(whole: AnswerResult, count: int) -> CallToolResult:
     return make_reply(result, write_answer(result))
 
 
-def _read(book: Tome, document: str, span: tuple[int, int | None], passage: str, neighbours: int) -> CallToolResult:
-    store = book.store
-    if bool(document) == bool(passage):
-        raise UsageError("name either a document or a passage to read")
-    if passage:
-        key, found = find_passage(passage, store)
-        name, (start, end) = found.document, find_span(key, neighbours, store)
-    else:
-        name, (start, end) = find_document(document, book).id, (span[0], span[1] if span[1] is not None else 1 << 62)
-    record = read_record(store, name)
-    end = min(end, record.characters)
+def _read(book: Tome, document: str, span: Span, passage: str, neighbours: int) -> CallToolResult:
+    record, (start, last) = find_part(document, span, passage, neighbours, book, find_document)
+    end = record.characters if last is None else min(last, record.characters)
     if not 0 <= start < end:
         raise UsageError(f"characters {start} to {end} hold nothing: the document has {record.characters} characters")
     # A longer part cannot fit.
-    whole = describe_slice(record, start, min(end, start + MOST_BYTES), store, choose_naming(book))
+    whole = describe_slice(record, start, min(end, start + MOST_BYTES), book.store, choose_naming(book))
 
     def make(length: int) -> CallToolResult:
         last, shown = start + length, show_name(whole.document)
@@ -397,10 +377,6 @@ def _notify_progress(notify: Callable[[str], None], progress: Progress) -> None:
 
 Notify = Callable[[str], None]
 _LONGEST = 300  # characters of a message
-
-
-class ClientLeft(Exception):
-    """The client of a call closed its connection, so nobody waits for the result."""
 
 
 @asynccontextmanager

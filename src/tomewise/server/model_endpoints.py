@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from fastapi import Request
 
 from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.language.price_list import ModelPrice, find_model_price
 from tomewise.outgoing.answer_models import Spent
 from tomewise.server.bodies import ChosenModel
-from tomewise.server.library import Library
 from tomewise.server.operations import BUSY, Family
 from tomewise.server.replies import ModelList, ModelReply, ModelTrial
 from tomewise.server.service import Wanted
@@ -20,9 +17,23 @@ family = Family("/api/models", "models")
 
 
 @family.get("")
-async def list_models(service: Wanted) -> ModelList:
+def list_models(service: Wanted) -> ModelList:
     """The models that a request may name, the default first. No server is asked for them."""
-    return ModelList(models=await asyncio.to_thread(_describe_models, service.library))
+    models: list[ModelReply] = []
+    for name in service.library.models:
+        spec = service.library.find_spec(name)
+        unknown = 0.0 if name == EXTRACTIVE else None
+        price = find_model_price(spec) if spec else ModelPrice(name, unknown, unknown)
+        models.append(
+            ModelReply(
+                name=name,
+                is_default=not models,
+                window=spec.window if spec else None,
+                input_price=price.input,
+                output_price=price.output,
+            )
+        )
+    return ModelList(models=models)
 
 
 @family.post("/test", errors=(*BUSY, "unknown_name", "missing_dependency"))
@@ -31,20 +42,3 @@ async def test_model(body: ChosenModel, request: Request, service: Wanted) -> Mo
     trial = await run_while_connected(request, service.try_model(body.model))
     reason = service.library.clean(trial.problem)
     return ModelTrial.of(trial, ok=not reason, reason=reason, spent=Spent.of(trial.spent))
-
-
-def _describe_models(library: Library) -> list[ModelReply]:
-    return [_describe_model(name, library, is_default=not number) for number, name in enumerate(library.models)]
-
-
-def _describe_model(name: str, library: Library, *, is_default: bool) -> ModelReply:
-    spec = library.find_spec(name)
-    unknown = 0.0 if name == EXTRACTIVE else None
-    price = find_model_price(spec) if spec else ModelPrice(name, unknown, unknown)
-    return ModelReply(
-        name=name,
-        is_default=is_default,
-        window=spec.window if spec else None,
-        input_price=price.input,
-        output_price=price.output,
-    )

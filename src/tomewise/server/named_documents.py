@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.language.fences import neutralise, oneline
@@ -20,10 +20,9 @@ from tomewise.types import Scope
 
 if TYPE_CHECKING:
     from tomewise.outgoing.answer_models import Event as EventModel
-    from tomewise.store.contract import Store
     from tomewise.store.records import DocumentRecord
     from tomewise.tome.tome import Tome
-    from tomewise.types import DocumentId, Passage
+    from tomewise.types import DocumentId
 
 
 Admit = Callable[[], AbstractAsyncContextManager[object]]  # a question runs inside: a queue, a time limit, a budget
@@ -102,16 +101,6 @@ def _suggest(name: str, book: Tome) -> str:
     return f"{hint}GET .../documents lists the ids"
 
 
-@dataclass(frozen=True, slots=True)
-class _Shown:
-    """A document with its name, and the forms in which its name, id and title were shown."""
-
-    record: DocumentRecord
-    own: str
-    ids: tuple[str, str]
-    titles: tuple[str, str]
-
-
 def find_document(name: str, book: Tome) -> DocumentRecord:
     """The document with this name, as it is or as it was shown, this title, or this part of its name.
 
@@ -124,36 +113,29 @@ def find_documents(names: Sequence[str], book: Tome) -> list[DocumentRecord]:
     """The documents that `find_document` finds. They are listed at most once for all names."""
     if not all(name.strip() for name in names):
         raise UsageError("the name of the document is empty: list_documents lists them")
-    exact = [book.document_names.read().find(name) for name in names]
-    listed = _list_shown(book) if None in exact else []
+    known = book.document_names.read()
+    exact = [known.find(name) for name in names]
+    listed = {known.name(record.id): record for record in book.documents()} if None in exact else {}
     return [
         _match_name(name, listed) if document is None else read_record(book.store, document)
         for name, document in zip(names, exact, strict=True)
     ]
 
 
-def _list_shown(book: Tome) -> list[_Shown]:
-    naming = book.document_names.read().name
-    return [
-        _Shown(record, own, (show_name(own), show_name(record.id)), (record.title, show_name(record.title)))
-        for record in book.documents()
-        for own in [naming(record.id)]
-    ]
-
-
-def _match_name(name: str, listed: Sequence[_Shown]) -> DocumentRecord:
+def _match_name(name: str, listed: Mapping[str, DocumentRecord]) -> DocumentRecord:
+    """The document of this name among those `listed` by their own names."""
     for matches in (
-        [each for each in listed if name in each.ids],
-        [each for each in listed if name in each.titles],
-        [each for each in listed if each.own.endswith("/" + name)],
-        [each for each in listed if name in each.own],
+        [own for own, record in listed.items() if name in (show_name(own), show_name(record.id))],
+        [own for own, record in listed.items() if name in (record.title, show_name(record.title))],
+        [own for own in listed if own.endswith("/" + name)],
+        [own for own in listed if name in own],
     ):
         if len(matches) == 1:
-            return matches[0].record
+            return listed[matches[0]]
         if matches:
-            examples = ", ".join(repr(each.ids[0]) for each in matches[:3])
+            examples = ", ".join(repr(show_name(own)) for own in matches[:3])
             raise UnknownName(f"{show_name(name)!r} fits {len(matches)} documents ({examples}): give the whole id")
-    near = suggest(show_name(name), {each.ids[0] for each in listed})
+    near = suggest(show_name(name), set(map(show_name, listed)))
     raise UnknownName(f"no document {show_name(name)!r}: {near}list_documents lists them")
 
 
@@ -195,15 +177,29 @@ def name_event(event: EventModel, book: Tome) -> EventModel:
     return event.model_copy(update={"detail": names.rename(event.detail), "summary": names.clean(event.summary)})
 
 
-def find_passage(passage: str, store: Store) -> tuple[int, Passage]:
-    """The key of the passage with this id, and the passage. Raises UnknownName."""
+Span: TypeAlias = tuple[int, int | None]  # characters of a document; without an end, up to that of the document
+
+
+def find_part(
+    document: str,
+    span: Span,
+    passage: str,
+    neighbours: int,
+    book: Tome,
+    find: Callable[[str, Tome], DocumentRecord],
+) -> tuple[DocumentRecord, Span]:
+    """What to read: a span of a document that `find` finds, or the passage of this id with so many on either side.
+
+    Raises UsageError, UnknownName.
+    """
+    if bool(document) == bool(passage):
+        raise UsageError("name either a document or a passage to read")
+    if document:
+        return find(document, book), span
+    store = book.store
     for key, found in store.passages(find_keys(store, [passage]).values()).items():
-        return key, found
+        keys = [key, *store.find_neighbours([key], neighbours).get(key, ())] if neighbours else [key]
+        near = store.passages(keys).values()
+        span = min(each.start for each in near), max(each.end for each in near)
+        return read_record(store, found.document), span
     raise UnknownName(f"no passage {show_name(passage)!r}: take the id from a citation or from search")
-
-
-def find_span(key: int, distance: int, store: Store) -> tuple[int, int]:
-    """Where the passage with its neighbours at most `distance` away begins and ends in its document."""
-    keys = [key, *store.find_neighbours([key], distance).get(key, ())] if distance else [key]
-    near = store.passages(keys).values()
-    return min(passage.start for passage in near), max(passage.end for passage in near)

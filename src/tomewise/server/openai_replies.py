@@ -145,23 +145,21 @@ def write_answer(answer: Answer, tome: str, address: str, naming: Naming) -> Wri
     # Without a model nothing answers: the quotations are all there is.
     words = " ".join(NumberedAnswer.of(answer).list_remarks()) if answer.quotations else answer.text
     text = escape_markdown(words or _decline(answer.missing))
-    marks = "".join(f" [{number}]" for number, _ in enumerate(citations, start=1))
-    lines = [_write_citation(number, each) for number, each in enumerate(citations, start=1)]
-    annotations = []
-    place = len(text)
+    lines, annotations = [], []
     for number, citation in enumerate(citations, start=1):
-        end = place + len(f" [{number}]")
+        start = len(text) + 1
+        text += f" [{number}]"
         url = {
-            "start_index": place + 1,
-            "end_index": end,
+            "start_index": start,
+            "end_index": len(text),
             "url": _link(citation, tome, answer.trace, address),
             "title": citation.title or citation.document,
         }
         annotations.append({"type": "url_citation", "url_citation": url})
-        place = end
+        lines.append(_write_citation(number, citation))
     if answer.lagging:
         lines.append(escape_markdown(Lagging.of(answer.lagging).summarize(names=False)))
-    return Written("\n\n".join([text + marks, *lines]), annotations)
+    return Written("\n\n".join([text, *lines]), annotations)
 
 
 def escape_markdown(text: str) -> str:

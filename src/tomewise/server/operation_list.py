@@ -11,7 +11,6 @@ from tomewise.server import (
     server_endpoints,
     tome_endpoints,
     trace_endpoints,
-    whole_tome_endpoints,
 )
 
 OPERATIONS = tuple(
@@ -20,7 +19,6 @@ OPERATIONS = tuple(
         server_endpoints,
         model_endpoints,
         tome_endpoints,
-        whole_tome_endpoints,
         ask_endpoints,
         job_endpoints,
         trace_endpoints,

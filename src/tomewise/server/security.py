@@ -11,6 +11,7 @@ from hashlib import sha256
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tomewise.server.error_replies import HttpError, send_error
@@ -69,10 +70,12 @@ class Security:
             await send_error(send_with_headers, error, scope["path"])
             return
         if entry is not None:
-            await self._trade(scope, entry, send_with_headers)
+            await self._trade(scope, entry)(scope, receive, send_with_headers)
             return
         if is_bare:  # the addresses in the page are relative, so they need the slash
-            await self._add_slash(scope, send_with_headers)
+            query = scope["query_string"].decode("latin-1")
+            address = f"{self._prefix}/?{query}" if query else f"{self._prefix}/"
+            await RedirectResponse(address, 307)(scope, receive, send_with_headers)
             return
         await self._app(scope, receive, send_with_headers)
 
@@ -104,10 +107,9 @@ class Security:
 
     def _check_origin(self, headers: Headers, host: str, *, is_entry: bool) -> None:
         origin, site = headers.get("origin"), headers.get("sec-fetch-site")
-        if origin is not None and urlsplit(origin).netloc.lower() != host:
-            raise HttpError("origin", "the request comes from a page of another address, and is refused")
+        is_foreign = origin is not None and urlsplit(origin).netloc.lower() != host
         follows_link = is_entry and headers.get("sec-fetch-mode") == "navigate"
-        if site not in (None, "same-origin", "none") and not follows_link:
+        if is_foreign or (site not in (None, "same-origin", "none") and not follows_link):
             raise HttpError("origin", "the request comes from a page of another address, and is refused")
 
     def _check_token(self, headers: Headers, method: str) -> None:
@@ -121,24 +123,11 @@ class Security:
         if method not in _READING and "origin" not in headers and "sec-fetch-site" not in headers:
             raise HttpError("origin", "a cookie alone changes nothing: send the token as Authorization: Bearer")
 
-    async def _add_slash(self, scope: Scope, send: Send) -> None:
-        query: bytes = scope["query_string"]
-        address = f"{self._prefix}/".encode("ascii") + (b"?" + query if query else b"")
-        await _redirect(307, address, send)
-
-    async def _trade(self, scope: Scope, token: str, send: Send) -> None:
-        """Set the cookie, and send the browser to the same address without the token."""
+    def _trade(self, scope: Scope, token: str) -> RedirectResponse:
+        """Sets the cookie, and sends the browser to the same address without the token."""
         rest = [(name, value) for name, value in _read_query(scope).items() if name != "token"]
-        address = f"{self._prefix}/" + (f"?{urlencode(rest)}" if rest else "")
-        path = self._prefix or "/"
-        cookie = f"{self._cookie}={_make_cookie(token)}; HttpOnly; SameSite=Strict; Path={path}"
-        await _redirect(303, address.encode("ascii"), send, (b"set-cookie", cookie.encode("ascii")))
-
-
-async def _redirect(status: int, address: bytes, send: Send, *headers: tuple[bytes, bytes]) -> None:
-    own = [(b"location", address), (b"content-length", b"0"), *headers]
-    await send({"type": "http.response.start", "status": status, "headers": own})
-    await send({"type": "http.response.body", "body": b""})
+        cookie = f"{self._cookie}={_make_cookie(token)}; HttpOnly; SameSite=Strict; Path={self._prefix or '/'}"
+        return RedirectResponse(f"{self._prefix}/?{urlencode(rest)}".rstrip("?"), 303, {"set-cookie": cookie})
 
 
 def _is_page(headers: Headers, *, is_entry: bool) -> bool:

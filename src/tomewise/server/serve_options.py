@@ -67,16 +67,13 @@ class ServerOptions:
         for name in self.allow_hosts:
             if not _HOST.fullmatch(name):
                 raise UsageError(f"--allow-host {name}: give a name alone, such as tomes.example or tomes.example:8443")
-        self._check_root_path()
-        if self.evaluations is not None and not self.evaluations.is_dir():
-            raise UsageError(f"the folder {self.evaluations} does not exist: name one that `tome eval run` has written")
-        return self
-
-    def _check_root_path(self) -> None:
         if not _ROOT_PATH.fullmatch(self.root_path):
             raise UsageError(f"--root-path {self.root_path}: give a path alone, such as /tomes, of letters and digits")
         if (first := self.prefix.split("/")[1:2]) and first[0] in _OWN_PATHS:
             raise UsageError(f"--root-path {self.root_path}: /{first[0]} is a path of this server: choose another")
+        if self.evaluations is not None and not self.evaluations.is_dir():
+            raise UsageError(f"the folder {self.evaluations} does not exist: name one that `tome eval run` has written")
+        return self
 
     @property
     def prefix(self) -> str:

@@ -21,7 +21,7 @@ from tomewise.server.jobs import JobList
 from tomewise.server.library import Library
 from tomewise.server.limits import QuestionQueue
 from tomewise.server.named_documents import find_exact_scope
-from tomewise.server.serve_options import Bounds, ServerOptions
+from tomewise.server.serve_options import ServerOptions
 from tomewise.systems.registry import Variant
 from tomewise.tome.reports import describe_costs, find_nearest
 from tomewise.tome.session_record import Turn
@@ -36,24 +36,23 @@ class AdmittedQuestion:
     tome: Tome
     variant: Variant
     question: Question
-    session: str | None
+    body: Ask
     turns: Sequence[Turn]
-    bounds: Bounds
-    model: str | None
     running: asyncio.Semaphore
     service: Service
 
     async def answer(self, on_event: Callable[[Event, Spent], None] | None = None) -> Answer:
         """The answer, when its turn comes, within the bounds and the seconds of the server."""
-        library, tome, variant = self.service.library, self.tome, self.variant
-        async with self.running, asyncio.timeout(self.service.options.seconds):
-            await library.import_client(self.model)
-            with library.use_model(self.model, tome.kit.embedder), library.budget(self.bounds, self.model) as budget:
+        library, options, tome, body = self.service.library, self.service.options, self.tome, self.body
+        bounds = options.bounds.narrow(body.max_calls, body.max_tokens, body.max_cost)
+        async with self.running, asyncio.timeout(options.seconds):
+            await library.import_client(body.model)
+            with library.use_model(body.model, tome.kit.embedder), library.budget(bounds, body.model) as budget:
                 # Without a listener no provider is asked to stream.
                 listener = (lambda event: on_event(event, budget.spent)) if on_event else None
-                if self.session:
-                    return await tome.session(self.session).aask(self.question, system=variant, on_event=listener)
-                return await tome.aask(self.question, system=variant, on_event=listener, turns=self.turns)
+                if body.session:
+                    return await tome.session(body.session).aask(self.question, system=self.variant, on_event=listener)
+                return await tome.aask(self.question, system=self.variant, on_event=listener, turns=self.turns)
 
     async def describe(self, answer: Answer) -> NumberedAnswer:
         """The answer as it goes out, with the number of its trace."""
@@ -83,35 +82,29 @@ class Service:
             raise HttpError("read_only", "this server only reads (--read-only): ask without a session")
         with self.queue.admit() as running, self.library.hold(name):
             async with asyncio.timeout(self.options.seconds):
-                tome, variant, question = await self._check_question(name, body)
+                tome = await self.library.open(name)
+                self.library.name_model(body.model)
+                variant = await find_variant(tome, body)
+                question = Question(
+                    text=body.question,
+                    options=tuple(body.options),
+                    instructions=body.instructions,
+                    force=body.force,
+                    strict=body.strict,
+                    within=await asyncio.to_thread(find_exact_scope, body.documents, body.where, tome),
+                )
+                if body.session:
+                    await tome.session(body.session).acheck(question, system=variant)
+                await tome.acheck(question, system=variant)
             yield AdmittedQuestion(
                 tome=tome,
                 variant=variant,
                 question=question,
-                session=body.session,
+                body=body,
                 turns=turns,
-                bounds=self.options.bounds.narrow(body.max_calls, body.max_tokens, body.max_cost),
-                model=body.model,
                 running=running,
                 service=self,
             )
-
-    async def _check_question(self, name: str, body: Ask) -> tuple[Tome, Variant, Question]:
-        tome = await self.library.open(name)
-        self.library.name_model(body.model)
-        variant = await find_variant(tome, body)
-        question = Question(
-            text=body.question,
-            options=tuple(body.options),
-            instructions=body.instructions,
-            force=body.force,
-            strict=body.strict,
-            within=await asyncio.to_thread(find_exact_scope, body.documents, body.where, tome),
-        )
-        if body.session:
-            await tome.session(body.session).acheck(question, system=variant)
-        await tome.acheck(question, system=variant)
-        return tome, variant, question
 
     async def delete_tome(self, name: str) -> None:
         """Delete a tome with its jobs. Raises Locked while a question or a job works on it, UnknownName, UsageError."""
@@ -182,3 +175,10 @@ async def _find_service(request: Request) -> Service:  # FastAPI would call a pl
 
 
 Wanted = Annotated[Service, Depends(_find_service)]
+
+
+async def _open_tome(tome: str, service: Wanted) -> Tome:
+    return await service.library.open(tome)
+
+
+Opened = Annotated[Tome, Depends(_open_tome)]  # the tome that the address names

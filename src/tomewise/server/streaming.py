@@ -89,31 +89,26 @@ class EventStream(Response):
         async with self._work as produce:
             begun.set()
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-            emitted: asyncio.Queue[bytes] = asyncio.Queue()
+            emitted: asyncio.Queue[bytes | None] = asyncio.Queue()  # None wakes the loop below
             producing = asyncio.create_task(produce(emitted.put_nowait))
+            for task in (producing, ending):
+                task.add_done_callback(lambda _: emitted.put_nowait(None))
             try:
-                await _send_chunks(emitted, producing, ending, send)
+                while (chunk := await _read_or_ping(emitted)) is not None:
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
                 last_words = b"" if producing.done() else self._last_words
                 await send({"type": "http.response.body", "body": last_words, "more_body": False})
             finally:
                 await _cancel(producing)
 
 
-async def _send_chunks(
-    emitted: asyncio.Queue[bytes], producing: asyncio.Task[None], ending: asyncio.Task[Any], send: Send
-) -> None:
-    """Send chunks until the producer is done and all are sent, or until the server ends."""
-    while not ending.done() and not (producing.done() and emitted.empty()):
-        following = asyncio.create_task(emitted.get())
-        waiting = (following, ending) if producing.done() else (following, producing, ending)
-        try:
-            await asyncio.wait(waiting, timeout=PING_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-            if following.done():
-                await send({"type": "http.response.body", "body": following.result(), "more_body": True})
-            elif not producing.done() and not ending.done():
-                await send({"type": "http.response.body", "body": PING, "more_body": True})
-        finally:
-            following.cancel()
+async def _read_or_ping(emitted: asyncio.Queue[bytes | None]) -> bytes | None:
+    """The next chunk, or a ping after a while of silence."""
+    try:
+        async with asyncio.timeout(PING_SECONDS):
+            return await emitted.get()
+    except TimeoutError:
+        return PING
 
 
 async def _wait_for_leaving(receive: Callable[[], Awaitable[Any]]) -> None:

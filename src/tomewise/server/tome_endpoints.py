@@ -1,24 +1,34 @@
-"""Endpoints that list and read: tomes, documents and their texts."""
+"""Endpoints for tomes: they are listed and read with their documents, made, renamed, deleted, and taken elsewhere.
+
+Those that read a tome are plain functions, which FastAPI calls in threads.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Iterator
 from typing import Annotated, Any
+from urllib.parse import quote
 
-from fastapi import Depends, Query
+from fastapi import Query, Request
+from fastapi.responses import StreamingResponse
+from starlette.concurrency import iterate_in_threadpool
+from starlette.requests import ClientDisconnect
 
 from tomewise.errors import UsageError
 from tomewise.outgoing.passage_models import DocumentEntry, Slice
 from tomewise.outgoing.report_models import Entity, RemoveReport
-from tomewise.server.bodies import MOST_ID
+from tomewise.server.bodies import MOST_ID, NewName, NewTome
 from tomewise.server.choosing import choose_naming
+from tomewise.server.error_replies import HttpError
 from tomewise.server.library import OpenTome
-from tomewise.server.named_documents import find_passage, find_record, find_span
-from tomewise.server.operations import Family, Tool
+from tomewise.server.limits import LINES
+from tomewise.server.named_documents import find_part, find_record
+from tomewise.server.operations import FILE, Family, Tool
 from tomewise.server.paging import MOST_START, PAGE, Limit, Start, make_page
 from tomewise.server.replies import (
+    Deleted,
     DocumentReply,
     DocumentsInFolders,
     LayerEntry,
@@ -29,12 +39,15 @@ from tomewise.server.replies import (
     TomeList,
     TomeReply,
 )
-from tomewise.server.service import Wanted
-from tomewise.store.lookups import read_record, read_setting
+from tomewise.server.service import Opened, Wanted
+from tomewise.server.streaming import ClientLeft
+from tomewise.store.address import Place
+from tomewise.store.lookups import read_setting
 from tomewise.store.records import BUILDS
 from tomewise.tome.entities import describe_entity, find_entity
 from tomewise.tome.foresight import foresee_removal
 from tomewise.tome.holdings import describe_contents
+from tomewise.tome.open_store import export_all
 from tomewise.tome.reports import describe_slice
 from tomewise.tome.scopes import parse_condition
 from tomewise.tome.tome import Tome
@@ -44,35 +57,18 @@ family = Family("/api/tomes", "tomes")
 _MOST_CHARACTERS = 100_000  # of a text in one reply
 _LONGEST_NAME = 5000
 _MOST_NAMES = 500  # of folders and of fields in a list of documents
+_PIECE = 65_536  # characters that are sent at once
+_SENT = {"requestBody": {"required": True, "content": {LINES: {"schema": FILE}}}}
 Passage = Annotated[str, Query(max_length=MOST_ID, description="The id of a passage, instead of a document.")]
-
-
-async def _choose_document(
-    document: Annotated[str, Query(max_length=_LONGEST_NAME, description="The name or id of a document.")] = "",
-    id: Annotated[str, Query(max_length=_LONGEST_NAME, description="The same as `document`.", deprecated=True)] = "",
-) -> str:
-    if document and id:
-        raise UsageError("name the document once: `id` is the same as `document`")
-    return document or id
-
-
-async def _require_document(document: Annotated[str, Depends(_choose_document)]) -> str:
-    if not document:
-        raise UsageError("document is missing: /openapi.json lists the fields")
-    return document
-
-
-Id = Annotated[str, Depends(_require_document)]
+DocumentName = Annotated[str, Query(max_length=_LONGEST_NAME, description="The name or id of a document.")]
 Condition = Annotated[str, Query(min_length=1, max_length=500)]
 Conditions = Annotated[list[Condition] | None, Query(max_length=100, description="Tests such as `year>=1911`.")]
 
 
 @family.get("")
-async def list_tomes(
-    service: Wanted, after: Annotated[str, Query(max_length=MOST_ID)] = "", limit: Limit = PAGE
-) -> TomeList:
+def list_tomes(service: Wanted, after: Annotated[str, Query(max_length=MOST_ID)] = "", limit: Limit = PAGE) -> TomeList:
     """The tomes that are served, sorted by name."""
-    sizes = await asyncio.to_thread(service.library.measure)
+    sizes = service.library.measure()
     rest = [name for name in sizes if name > after]
     return TomeList(
         tomes=rest[:limit],
@@ -90,9 +86,8 @@ async def show_tome(tome: str, service: Wanted) -> TomeReply:
 
 
 @family.get("/{tome}/documents", tool=Tool(name="list_documents", title="List documents"), reply=DocumentsInFolders)
-async def list_documents(
-    tome: str,
-    service: Wanted,
+def list_documents(
+    opened: Opened,
     q: Annotated[str, Query(max_length=MOST_ID, description="A part of the title or id.")] = "",
     folder: Annotated[str, Query(max_length=_LONGEST_NAME, description="This folder and those below it.")] = "",
     where: Conditions = None,
@@ -103,9 +98,11 @@ async def list_documents(
 
     `folders` counts those that fit `q` and `where` by the folder that they are in, and names 500 folders at most.
     """
-    opened = await service.library.open(tome)
-    entries = await asyncio.to_thread(_find_entries, opened, q, where or ())
-    folders = Counter(_find_folder(entry.id) for entry in entries)
+    scope = Scope(where=tuple(map(parse_condition, where))) if where else None
+    naming, wanted = choose_naming(opened), q.casefold()
+    found = [DocumentEntry.of(record, naming) for record in opened.store.documents(scope)]
+    entries = [entry for entry in found if wanted in f"{entry.title}\n{entry.id}".casefold()]
+    folders = Counter(entry.id.rpartition("/")[0] for entry in entries)
     fields = sorted({name for entry in entries for name in entry.metadata})[:_MOST_NAMES]
     inside = f"{folder.rstrip('/')}/" if folder else ""
     page = make_page("documents", [entry for entry in entries if entry.id.startswith(inside)], "id", after, limit)
@@ -113,59 +110,65 @@ async def list_documents(
 
 
 @family.get("/{tome}/document")
-async def show_document(tome: str, id: Id, service: Wanted, start: Start = 0, limit: Limit = PAGE) -> DocumentReply:
+def show_document(opened: Opened, document: DocumentName, start: Start = 0, limit: Limit = PAGE) -> DocumentReply:
     """The record of a document, by its exact id, with its passages from position `start` on."""
-    opened = await service.library.open(tome)
-    return await asyncio.to_thread(_show_document, opened, id, start, limit)
+    record = find_record(document, opened)
+    passages = [
+        passage for passage in opened.store.passages(documents=[record.id]).values() if passage.position >= start
+    ]
+    following = passages[limit].position if len(passages) > limit else None
+    more = {"passages": passages[:limit], "total": record.passages, "next": following}
+    return DocumentReply.of(record, choose_naming(opened), **more)
 
 
 @family.delete(
     "/{tome}/document", errors=("locked",), tool=Tool(name="remove_document", title="Remove a document", destroys=True)
 )
-async def remove_document(tome: str, id: Id, service: Wanted) -> RemoveReport:
+async def remove_document(opened: Opened, document: DocumentName) -> RemoveReport:
     """Forget a document, by its exact id, and everything that rests on it alone."""
-    opened = await service.library.open(tome)
-    record = await asyncio.to_thread(find_record, id, opened)
+    record = await asyncio.to_thread(find_record, document, opened)
     naming = choose_naming(opened)  # as long as the document is there
     return RemoveReport.of(await opened.aremove(record), naming)
 
 
 @family.get("/{tome}/removal")
-async def show_removal(tome: str, id: Id, service: Wanted) -> RemovalReply:
+def show_removal(opened: Opened, document: DocumentName) -> RemovalReply:
     """What would go with a document: its passages, the nodes of each layer, and the answers of sessions.
 
     `paid` counts the nodes that rest on replies of a model, by the names of the models; the extractive one is free.
     """
-    opened = await service.library.open(tome)
-    return await asyncio.to_thread(_foresee, opened, id)
+    store, id = opened.store, find_record(document, opened).id
+    gone = {passage.id for passage in store.passages(documents=[id]).values()}
+    answers = sum(not gone.isdisjoint(turn.passages) for record in opened.sessions() for turn in record.turns)
+    foresight = foresee_removal([id], store)
+    return RemovalReply.of(foresight, choose_naming(opened), document=id, session_answers=answers)
 
 
 @family.get("/{tome}/text", tool=Tool(name="read", title="Read a document"))
-async def read_text(
-    tome: str,
-    service: Wanted,
-    document: Annotated[str, Depends(_choose_document)],
+def read_text(
+    opened: Opened,
+    document: DocumentName = "",
     passage: Passage = "",
     neighbours: Annotated[int, Query(ge=0, le=20, description="So many passages around the passage too.")] = 0,
     start: Start = 0,
     end: Annotated[int | None, Query(ge=0, le=MOST_START)] = None,
 ) -> Slice:
     """A part of a document, or a passage with its neighbours: at most 100,000 characters, and the passages in it."""
-    opened = await service.library.open(tome)
-    return await asyncio.to_thread(_read_slice, opened, document, passage, neighbours, (start, end))
+    record, (start, end) = find_part(document, (start, end), passage, neighbours, opened, find_record)
+    last = min(start + _MOST_CHARACTERS, record.characters if end is None else end)
+    return describe_slice(record, start, last, opened.store, choose_naming(opened))
 
 
 @family.get("/{tome}/overview", tool=Tool(name="overview", title="What a tome holds"))
-async def show_overview(tome: str, service: Wanted) -> Overview:
+def show_overview(tome: str, opened: Opened) -> Overview:
     """What a tome holds: its size, its memory layers, the fields of its metadata."""
-    return await asyncio.to_thread(describe_overview, tome, await service.library.open(tome))
+    return describe_overview(tome, opened)
 
 
 @family.get("/{tome}/entity", errors=("not_built",), tool=Tool(name="entity", title="Facts about an entity"))
-async def show_entity(
-    tome: str,
+def show_entity(
     name: Annotated[str, Query(min_length=1, max_length=MOST_ID)],
-    service: Wanted,
+    opened: Opened,
     start: Start = 0,
     limit: Limit = PAGE,
 ) -> Entity:
@@ -173,32 +176,73 @@ async def show_entity(
 
     Where no entity has this name, `similar` are the names that contain its words.
     """
-    opened = await service.library.open(tome)
-    found = await asyncio.to_thread(find_entity, name, opened.store)
-    return describe_entity(found, choose_naming(opened), start=start, limit=limit)
+    return describe_entity(find_entity(name, opened.store), choose_naming(opened), start=start, limit=limit)
 
 
 @family.get("/{tome}/suggestions")
-async def suggest_questions(
-    tome: str, service: Wanted, limit: Annotated[int, Query(ge=1, le=20)] = 6
-) -> SuggestedQuestions:
+def suggest_questions(opened: Opened, limit: Annotated[int, Query(ge=1, le=20)] = 6) -> SuggestedQuestions:
     """Questions to begin with, from the names, headings and titles of a tome. No model is asked."""
-    opened = await service.library.open(tome)
-    found = await asyncio.to_thread(opened.suggest_questions, limit)
+    found = opened.suggest_questions(limit)
     return SuggestedQuestions(questions=[SuggestedQuestion.of(each) for each in found])
 
 
-def _find_entries(tome: Tome, part: str, where: Sequence[str]) -> list[DocumentEntry]:
-    """The documents with this part in their title or id that pass all these tests."""
-    scope = Scope(where=tuple(map(parse_condition, where))) if where else None
-    naming, wanted = choose_naming(tome), part.casefold()
-    entries = [DocumentEntry.of(record, naming) for record in tome.store.documents(scope)]
-    return [entry for entry in entries if wanted in f"{entry.title}\n{entry.id}".casefold()]
+@family.post("", status=201, errors=("unknown_name", "store", "missing_dependency", "disk_full"), changes=True)
+async def make_tome(body: NewTome, service: Wanted) -> TomeReply:
+    """Make an empty tome in the folder of the server."""
+    await service.library.create(body.name, body.embedder, body.passage_tokens)
+    return await show_tome(body.name, service)
 
 
-def _find_folder(id: str) -> str:
-    """The folder of a document; empty for an id without one."""
-    return id.rpartition("/")[0]
+@family.post("/{tome}/rename", errors=("locked",), changes=True)
+async def rename_tome(tome: str, body: NewName, service: Wanted) -> TomeReply:
+    """Give a tome of the server's folder another name. Refused while a question or a job works on it."""
+    await service.rename_tome(tome, body.name)
+    return await show_tome(body.name, service)
+
+
+@family.delete("/{tome}", errors=("locked",))
+async def delete_tome(
+    tome: str, confirm: Annotated[str, Query(max_length=100, description="The name again.")], service: Wanted
+) -> Deleted:
+    """Delete a tome of the server's folder with its jobs, for good. Refused while a question or a job works on it."""
+    service.library.find_path(tome)
+    if confirm != tome:
+        raise UsageError(f"confirm is not the name of the tome: to delete it, send confirm={quote(tome)}")
+    await service.delete_tome(tome)
+    return Deleted(deleted=tome)
+
+
+@family.get("/{tome}/export", sends=LINES, errors=("locked",))
+async def export_tome(tome: str, service: Wanted) -> StreamingResponse:
+    """All that a tome holds, as `tome export --all` prints it, for `tome import` and `.../import`.
+
+    That includes the ids of documents as they are stored: for files of the server they are its paths.
+    """
+    await service.library.open(tome)
+
+    async def send() -> AsyncIterator[bytes]:
+        with service.library.hold(tome):
+            async with asyncio.timeout(service.options.seconds):  # a client that does not read holds the tome
+                async for piece in iterate_in_threadpool(_join_lines(service.library.find_path(tome))):
+                    yield piece
+
+    name = quote(f"{tome}.jsonl", safe="")
+    return StreamingResponse(
+        send(), media_type=LINES, headers={"content-disposition": f"attachment; filename*=UTF-8''{name}"}
+    )
+
+
+@family.post("/{tome}/import", status=201, more=_SENT, errors=("missing_dependency", "disk_full"), changes=True)
+async def import_tome(tome: str, request: Request, service: Wanted) -> TomeReply:
+    """Make a new tome of what an export gave. The lines may come from anyone: they are checked as by `tome import`."""
+    try:
+        await service.library.fill(tome, "the export", request.stream(), service.options.seconds)
+    except ClientDisconnect:
+        raise ClientLeft from None
+    except TimeoutError:
+        seconds = service.options.seconds
+        raise HttpError("slow", f"the export did not arrive within {seconds:g} seconds: send it again") from None
+    return await show_tome(tome, service)
 
 
 def _show(name: str, known: OpenTome, *, is_owned: bool) -> TomeReply:
@@ -206,14 +250,13 @@ def _show(name: str, known: OpenTome, *, is_owned: bool) -> TomeReply:
     page = make_page("documents", contents.documents, "id", "", PAGE)
     lag: Counter[str] = Counter()
     built = set(known.tome.store.notes(BUILDS))
-    for backlog in known.readiness.find_backlogs().values():
+    for backlog in known.find_backlogs().values():
         lag |= Counter({layer: count for layer, count in backlog.counts.items() if layer in built})
-    readiness = known.readiness
     more = {
         "tome": name,
         "is_owned": is_owned,
-        "ready": readiness.list_ready(),
-        "lagging": readiness.list_lagging(),
+        "ready": known.list_ready(),
+        "lagging": known.list_lagging(),
         "lag": lag,
     }
     return TomeReply.of({**dict(contents), **page, **more})
@@ -234,30 +277,13 @@ def describe_overview(name: str, book: Tome) -> Overview:
     )
 
 
-def _read_slice(tome: Tome, document: str, passage: str, neighbours: int, span: tuple[int, int | None]) -> Slice:
-    if bool(document) == bool(passage):
-        raise UsageError("name either a document or a passage to read")
-    start, end = span
-    if passage:
-        key, found = find_passage(passage, tome.store)
-        record, (start, end) = read_record(tome.store, found.document), find_span(key, neighbours, tome.store)
-    else:
-        record = find_record(document, tome)
-    last = min(start + _MOST_CHARACTERS, record.characters if end is None else end)
-    return describe_slice(record, start, last, tome.store, choose_naming(tome))
-
-
-def _show_document(tome: Tome, id: str, start: int, limit: int) -> DocumentReply:
-    record = find_record(id, tome)
-    passages = [passage for passage in tome.store.passages(documents=[record.id]).values() if passage.position >= start]
-    following = passages[limit].position if len(passages) > limit else None
-    more = {"passages": passages[:limit], "total": record.passages, "next": following}
-    return DocumentReply.of(record, choose_naming(tome), **more)
-
-
-def _foresee(tome: Tome, id: str) -> RemovalReply:
-    store, document = tome.store, find_record(id, tome).id
-    gone = {passage.id for passage in store.passages(documents=[document]).values()}
-    answers = sum(not gone.isdisjoint(turn.passages) for record in tome.sessions() for turn in record.turns)
-    foresight = foresee_removal([document], store)
-    return RemovalReply.of(foresight, choose_naming(tome), document=document, session_answers=answers)
+def _join_lines(path: Place) -> Iterator[bytes]:
+    lines: list[str] = []
+    size = 0
+    for line in export_all(path):
+        lines.append(line)
+        size += len(line)
+        if size >= _PIECE:
+            yield "\n".join([*lines, ""]).encode()
+            lines, size = [], 0
+    yield "\n".join([*lines, ""]).encode() if lines else b""

@@ -1,12 +1,14 @@
-"""Endpoints for traces, how questions were answered, and for sessions."""
+"""Endpoints for traces, how questions were answered, and for sessions and pictures.
+
+They are plain functions, which FastAPI calls in threads: they read tomes.
+"""
 
 from __future__ import annotations
 
-import asyncio
-from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Query
+from pydantic import AfterValidator
 
 from tomewise.errors import TomewiseError, UnknownName, suggest
 from tomewise.outgoing.answer_models import Session, Trace
@@ -26,7 +28,7 @@ from tomewise.server.replies import (
     SessionRow,
     TraceList,
 )
-from tomewise.server.service import Wanted
+from tomewise.server.service import Opened
 from tomewise.store.records import BUILDS, SESSIONS
 from tomewise.tome.drawings import read_texts
 from tomewise.tome.session_memory import list_notes
@@ -38,10 +40,19 @@ _MOST_NUMBER = 2**62
 _MOST_CHARACTERS = 2_000_000  # of all texts of evidence in one reply
 
 
+def _check_number(number: int) -> int:
+    """The number of a trace, unchanged. Raises UnknownName for one that no trace can have, nor a store take."""
+    if not 0 < number < _MOST_NUMBER:
+        raise UnknownName(f"no trace {number} here: GET .../traces lists the traces")
+    return number
+
+
+Number = Annotated[int, AfterValidator(_check_number)]
+
+
 @family.get("/traces")
-async def list_traces(
-    tome: str,
-    service: Wanted,
+def list_traces(
+    opened: Opened,
     before: Annotated[int, Query(ge=1)] = _MOST_NUMBER,
     limit: Annotated[int, Query(ge=1, le=200)] = 20,
     q: Annotated[str, Query(max_length=MOST_ID, description="Words, all in the question or the answer.")] = "",
@@ -50,87 +61,95 @@ async def list_traces(
 
     `drawable` says whether the system that answered has a working memory, which `.../traces/N/picture` draws.
     """
-    opened = await service.library.open(tome)
-    return await asyncio.to_thread(_list_traces, opened, min(before, _MOST_NUMBER), limit, q)
-
-
-@family.get("/traces/{number}")
-async def show_trace(tome: str, number: int, service: Wanted) -> Trace:
-    """One trace, whole: what `tome log N --json` prints."""
-    opened = await service.library.open(tome)
-    trace = await asyncio.to_thread(opened.trace, check_number(number))
-    shown = trace.describe(choose_naming(opened))
-    return shown.model_copy(update={"events": [name_event(event, opened) for event in shown.events]})
-
-
-@family.get("/traces/{number}/evidence")
-async def list_evidence(tome: str, number: int, service: Wanted) -> EvidenceTexts:
-    """The evidence of a trace by its id, as the tome has it now: a trace keeps short texts, and no place in a document.
-
-    What was removed is left out, and so is what is more than 2,000,000 characters in all.
-    """
-    opened = await service.library.open(tome)
-    return await asyncio.to_thread(_list_evidence, opened, check_number(number))
-
-
-@family.delete("/traces/{number}", errors=("locked",))
-async def delete_trace(tome: str, number: int, service: Wanted) -> Deleted:
-    """Delete a trace. Its number is not used again."""
-    opened = await service.library.open(tome)
-    await asyncio.to_thread(opened.delete_trace, check_number(number))
-    return Deleted(deleted=number)
-
-
-@family.get("/sessions", reply=SessionList)
-async def list_sessions(
-    tome: str, service: Wanted, after: Annotated[str, Query(max_length=MOST_ID)] = "", limit: Limit = PAGE
-) -> dict[str, Any]:
-    """The sessions, sorted by name."""
-    opened = await service.library.open(tome)
-    records = await asyncio.to_thread(opened.sessions)
-    rows = [SessionRow.of(record) for record in records]
-    return make_page("sessions", rows, "name", after, limit)
-
-
-@family.get("/sessions/{name:path}")
-async def show_session(tome: str, name: str, service: Wanted) -> Session:
-    """One session, whole: what `tome sessions NAME --json` prints."""
-    opened = await service.library.open(tome)
-    return await asyncio.to_thread(_show_session, name, opened)
-
-
-@family.delete("/sessions/{name:path}", errors=("locked",))
-async def delete_session(tome: str, name: str, service: Wanted) -> Deleted:
-    """Delete a session. One that is answering a question is locked."""
-    opened = await service.library.open(tome)
-    await asyncio.to_thread(opened.delete_session, name)
-    return Deleted(deleted=name)
-
-
-def check_number(number: int) -> int:
-    """The number of a trace, unchanged. Raises UnknownName for one that no trace can have, nor a store take."""
-    if not 0 < number < _MOST_NUMBER:
-        raise UnknownName(f"no trace {number} here: GET .../traces lists the traces")
-    return number
-
-
-def _list_traces(tome: Tome, before: int, limit: int, matching: str) -> TraceList:
-    traces, naming = tome.traces(limit + 1, before=before, matching=matching), choose_naming(tome)
+    traces = opened.traces(limit + 1, before=min(before, _MOST_NUMBER), matching=q)
+    naming = choose_naming(opened)
     rows = [trace.describe(naming) for trace in traces[:limit]]
-    drawable = {system: _is_drawable(system, tome) for system in {row.system for row in rows}}
+    drawable = {system: _is_drawable(system, opened) for system in {row.system for row in rows}}
     shown = [ListedTrace.of(row, drawable=drawable[row.system]) for row in rows]
     return TraceList(traces=shown, next=rows[-1].id if len(traces) > limit else None)
 
 
-def _list_evidence(tome: Tome, number: int) -> EvidenceTexts:
+@family.get("/traces/{number}")
+def show_trace(number: Number, opened: Opened) -> Trace:
+    """One trace, whole: what `tome log N --json` prints."""
+    shown = opened.trace(number).describe(choose_naming(opened))
+    return shown.model_copy(update={"events": [name_event(event, opened) for event in shown.events]})
+
+
+@family.get("/traces/{number}/evidence")
+def list_evidence(number: Number, opened: Opened) -> EvidenceTexts:
+    """The evidence of a trace by its id, as the tome has it now: a trace keeps short texts, and no place in a document.
+
+    What was removed is left out, and so is what is more than 2,000,000 characters in all.
+    """
     found: dict[str, EvidenceText] = {}
-    room, naming = _MOST_CHARACTERS, choose_naming(tome)
-    for node, piece in read_texts(list_nodes(tome.trace(number).answer.events), tome.store):
+    events = opened.trace(number).answer.events
+    room, naming = _MOST_CHARACTERS, choose_naming(opened)
+    for node, piece in read_texts(list_nodes(events), opened.store):
         room -= len(piece.text)
         if room < 0:
             break
         found[node] = EvidenceText.of(piece, naming)
     return EvidenceTexts(evidence=found)
+
+
+@family.delete("/traces/{number}", errors=("locked",))
+def delete_trace(number: Number, opened: Opened) -> Deleted:
+    """Delete a trace. Its number is not used again."""
+    opened.delete_trace(number)
+    return Deleted(deleted=number)
+
+
+@family.get("/sessions", reply=SessionList)
+def list_sessions(
+    opened: Opened, after: Annotated[str, Query(max_length=MOST_ID)] = "", limit: Limit = PAGE
+) -> dict[str, Any]:
+    """The sessions, sorted by name."""
+    rows = [SessionRow.of(record) for record in opened.sessions()]
+    return make_page("sessions", rows, "name", after, limit)
+
+
+@family.get("/sessions/{name:path}")
+def show_session(name: str, opened: Opened) -> Session:
+    """One session, whole: what `tome sessions NAME --json` prints."""
+    record = opened.session(name).read()
+    if record is None:
+        near = suggest(name, opened.store.note_names(SESSIONS))
+        raise UnknownName(f"{opened.store.address} holds no session {name!a}: {near}GET .../sessions lists them")
+    return record.describe(list_notes(record, opened.kit), choose_naming(opened))
+
+
+@family.delete("/sessions/{name:path}", errors=("locked",))
+def delete_session(name: str, opened: Opened) -> Deleted:
+    """Delete a session. One that is answering a question is locked."""
+    opened.delete_session(name)
+    return Deleted(deleted=name)
+
+
+@family.get("/pictures")
+def list_pictures(opened: Opened) -> LayerList:
+    """The layers that can be drawn, sorted by name: all that are built."""
+    return LayerList(layers=sorted(opened.store.notes(BUILDS)))
+
+
+@family.get("/pictures/{layer:path}", reply=Picture)
+def draw_layer(
+    layer: str,
+    opened: Opened,
+    around: Annotated[str, Query(max_length=MOST_ID)] = "",
+    hops: Annotated[int, Query(ge=1, le=_MOST_HOPS)] = 1,
+    limit: int = LIMIT,
+    trace: Number | None = None,
+) -> dict[str, Any]:
+    """A layer as a picture. `trace` highlights what an answer used; `around` and `hops` choose a part of a graph."""
+    picture = opened.draw_layer(layer, around=around, hops=hops, limit=limit, trace=trace)
+    return picture.as_json(choose_naming(opened))
+
+
+@family.get("/traces/{number}/picture", reply=Picture)
+def draw_trace(number: Number, opened: Opened) -> dict[str, Any]:
+    """The working memory behind a stored answer as a picture."""
+    return opened.draw_trace(number).as_json(choose_naming(opened))
 
 
 def _is_drawable(system: str, tome: Tome) -> bool:
@@ -139,42 +158,3 @@ def _is_drawable(system: str, tome: Tome) -> bool:
     except TomewiseError:  # it has no working memory, or is not installed any more
         return False
     return True
-
-
-def _show_session(name: str, tome: Tome) -> Session:
-    record = tome.session(name).read()
-    if record is None:
-        near = suggest(name, tome.store.note_names(SESSIONS))
-        raise UnknownName(f"{tome.store.address} holds no session {name!a}: {near}GET .../sessions lists them")
-    return record.describe(list_notes(record, tome.kit), choose_naming(tome))
-
-
-@family.get("/pictures")
-async def list_pictures(tome: str, service: Wanted) -> LayerList:
-    """The layers that can be drawn, sorted by name: all that are built."""
-    opened = await service.library.open(tome)
-    return LayerList(layers=await asyncio.to_thread(lambda: sorted(opened.store.notes(BUILDS))))
-
-
-@family.get("/pictures/{layer:path}", reply=Picture)
-async def draw_layer(
-    tome: str,
-    layer: str,
-    service: Wanted,
-    around: Annotated[str, Query(max_length=MOST_ID)] = "",
-    hops: Annotated[int, Query(ge=1, le=_MOST_HOPS)] = 1,
-    limit: int = LIMIT,
-    trace: int | None = None,
-) -> dict[str, Any]:
-    """A layer as a picture. `trace` highlights what an answer used; `around` and `hops` choose a part of a graph."""
-    opened = await service.library.open(tome)
-    number = None if trace is None else check_number(trace)
-    draw = partial(opened.draw_layer, layer, around=around, hops=hops, limit=limit, trace=number)
-    return (await asyncio.to_thread(draw)).as_json(choose_naming(opened))
-
-
-@family.get("/traces/{number}/picture", reply=Picture)
-async def draw_trace(tome: str, number: int, service: Wanted) -> dict[str, Any]:
-    """The working memory behind a stored answer as a picture."""
-    opened = await service.library.open(tome)
-    return (await asyncio.to_thread(opened.draw_trace, check_number(number))).as_json(choose_naming(opened))

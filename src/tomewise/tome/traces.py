@@ -18,13 +18,12 @@ from tomewise.outgoing import answer_models
 from tomewise.outgoing.form import Naming
 from tomewise.run import warn_unkept
 from tomewise.tome.damaged import skip_damaged
-from tomewise.types import Answer, Question
+from tomewise.types import Answer, Event, Question
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
 
 
-_KEPT = {*answer_models.Answer.model_fields, "events"} - {"kept"}
 _ASKED = ("options", "instructions", "force", "strict")  # what is kept of a question beside its text and its scope
 
 
@@ -68,21 +67,18 @@ def make_record(question: Question, answer: Answer, most_bytes: int) -> dict[str
     """
     asked = {name: getattr(question, name) for name in _ASKED}
     within = answer_models.Scope.of(question.within).write() if question.within else None
-    record = answer_models.TracedAnswer.of(answer).model_dump(mode="json", include=_KEPT)
-    record["answer"] = record.pop("text")  # its name in the tomes of all versions
-    _leave_out_ids(record)
+    record = answer_models.Answer.of(answer).model_dump(mode="json", exclude={"kept"})
+    record["answer"] = record.pop("text")
+    record["events"] = [_write_event(event) for event in answer.events]
     share_pieces(record)
     cut = cut_to_fit(record, most_bytes)  # before the record is copied: it replaces lists of it
     return {**record, "cut": cut, **asked, "within": within}
 
 
-def _leave_out_ids(record: Record) -> None:
-    """Take the ids from pieces of evidence: a store keeps each once, as `node`."""
-    for event in record["events"]:
-        evidence = event["detail"].get("evidence")
-        for piece in evidence if isinstance(evidence, list) else ():
-            if isinstance(piece, dict) and "node" in piece and piece["id"] == piece["node"]:
-                del piece["id"]
+def _write_event(event: Event) -> Record:
+    """The event as plain data; its pieces of evidence keep the names that they have in Python."""
+    detail = answer_models.write_plain(event.detail)
+    return {"name": event.name, "step": event.step, "summary": event.summary, "detail": detail}
 
 
 class Traces:
@@ -131,8 +127,8 @@ class Traces:
 
 def _read_trace(row: Mapping[str, Any]) -> Trace:
     """The trace of a row. Raises StoreError for a damaged one."""
-    question = {name: row[name] for name in (*_ASKED, "within") if name in row}
     try:
+        question = {name: row[name] for name in (*_ASKED, "within")}
         made = {"text": row["answer"], "events": list(restore_events(row)), "usage": _read_usage(row["usage"])}
         known = {field.name for field in fields(Answer)} - {"evidence", *made}
         trace: Trace = _make_checker().validate_python(
@@ -141,7 +137,7 @@ def _read_trace(row: Mapping[str, Any]) -> Trace:
                 "asked": row["asked"],
                 "question": {**question, "text": row["question"]},
                 "answer": {**{name: row[name] for name in known if name in row}, "citations": row["citations"], **made},
-                "cut": row.get("cut", ()),
+                "cut": row["cut"],
             }
         )
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
@@ -186,8 +182,8 @@ def share_pieces(record: Record) -> None:
 
 
 def restore_events(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The events with their evidence, also of records of earlier versions, which share no pieces."""
-    pieces = record.get("pieces", ())
+    """The events with their evidence."""
+    pieces = record["pieces"]
     for event in record["events"]:
         fields = {name: value for name, value in event.items() if name != "shared"}
         if "shared" in event:

@@ -181,7 +181,7 @@ function useText(tome, id, start, end) {
     const reading = new AbortController();
     busy.current?.abort();
     busy.current = reading;
-    get(tomePath(tome, "text"), { id, start: from, end: to }, { signal: reading.signal })
+    get(tomePath(tome, "text"), { document: id, start: from, end: to }, { signal: reading.signal })
       .then(put, (error) => error.name !== "AbortError" && setState((now) => ({ ...(now.key === key ? now : { ...NO_TEXT, turn: now.turn, key }), error })))
       .finally(() => { if (busy.current === reading) busy.current = null; });
     return reading;

@@ -398,12 +398,12 @@ function Failures({ tome, failed }) {
 
 /** Says what goes with a document, then removes it. */
 function Removal({ tome, document, onClose, onDone }) {
-  const { data, error } = useGet(tomePath(tome, "removal"), { id: document.id });
+  const { data, error } = useGet(tomePath(tome, "removal"), { document: document.id });
   const [state, setState] = useState({});
   const remove = async () => {
     setState({ busy: true });
     try {
-      await send("DELETE", tomePath(tome, "document"), undefined, { query: { id: document.id } });
+      await send("DELETE", tomePath(tome, "document"), undefined, { query: { document: document.id } });
       onDone();
     } catch (problem) {
       setState({ error: problem });

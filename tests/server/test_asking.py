@@ -1,0 +1,326 @@
+"""Questions over HTTP: admitted or refused before a stream begins, streamed, in sessions, from memory that lags."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import Ran
+from tests.language.openai_server import OpenAIServer, in_turn, reply_with, stream_with
+from tests.mcp_server.mcp_tomes import connect
+from tests.patience import NEVER, SOON, wait_until
+from tests.server.served import (
+    ASK,
+    NOVEL,
+    QUESTION,
+    STREAM,
+    Served,
+    ask_streamed,
+    make_client,
+    make_tome,
+    read_code,
+    serve_novel,
+)
+
+from tomewise.server import service
+from tomewise.server.serve_options import ServerOptions
+from tomewise.store.rights import hold_session
+from tomewise.tome.tome import Tome
+from tomewise.types import Document
+
+CHAT = "/v1/chat/completions"
+REPLY = json.dumps({"reasoning": "r", "supported": "full", "answer": "Ada Marsh put out the light.", "quotes": []})
+BODY = {"question": QUESTION, "system": "naive"}
+LATE = "Who dredged the harbour?"
+LOOP = """
+from tomewise.parts import Answer, Event, Kit, System
+
+ODD = [None, "a text", {"node": 4, "score": 10**400, "place": {"chapter": 5}, "text": 2}]
+
+
+class Odd:
+    async def run(self, question):
+        yield Event(name="odd", summary="odd: 1", detail={"evidence": ODD, "notes": 3, "pool": "x", "cut": "y"})
+        yield Event(name="answer_part", summary="not ours", detail={"no": "text"})
+        yield Event(name="chosen", step=1, summary="not ours", detail={"chosen": 1})
+        yield Answer(text="Ada Marsh")
+
+
+def odd(kit: Kit) -> System:
+    return System(loop=Odd(), retriever=None)
+"""
+
+
+def chat(model: str, question: str = QUESTION, stream: bool = True) -> dict[str, Any]:
+    return {"model": model, "stream": stream, "messages": [{"role": "user", "content": question}]}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "code"),
+    [
+        ("/api/tomes/novle/ask", {"question": QUESTION}, 404, "unknown_name"),
+        (ASK, {"question": QUESTION, "system": "hybird"}, 404, "unknown_name"),
+        (ASK, {"question": QUESTION, "settings": {"limit": 10**9}}, 400, "usage"),
+        (ASK, {"question": " "}, 400, "usage"),
+        (ASK, {"question": QUESTION, "system": "comorag"}, 409, "not_built"),
+        (ASK, {"question": QUESTION, "documents": ["nothing"]}, 404, "unknown_name"),
+        (ASK, {"question": QUESTION, "documents": ["ligh"]}, 404, "unknown_name"),  # a part of an id finds nothing
+        (ASK, {"question": QUESTION, "where": ["year"]}, 400, "usage"),
+        (f"{NOVEL}/search", {"query": "x", "system": "raptor"}, 409, "not_built"),
+        (CHAT, chat("novle/hybrid"), 404, "unknown_name"),
+        (CHAT, chat("novel"), 404, "unknown_name"),
+        (CHAT, chat("novel/hybrid limit=1000000000"), 400, "usage"),
+        (CHAT, chat("novel/comorag"), 409, "not_built"),
+        (CHAT, chat("novel/hybrid", " "), 400, "usage"),
+        ("/api/jobs/nothing/events", None, 404, "unknown_name"),
+    ],
+)
+def test_what_is_refused_is_refused_before_the_stream(
+    served: Served, path: str, body: dict[str, Any] | None, status: int, code: str
+):
+    reply = served.http.request("POST" if body else "GET", path, json=body, headers=STREAM)
+    assert read_code(reply) == (status, code)
+
+
+@pytest.mark.parametrize("more", [{"system": "hybrid"}, {"documents": ["light"]}])
+@pytest.mark.parametrize("headers", [STREAM, {}], ids=["streamed", "whole"])
+def test_what_a_session_refuses_is_refused_before_the_stream(
+    served: Served, more: dict[str, Any], headers: dict[str, str]
+):
+    body = {"question": QUESTION, "session": "begun"}
+    served.post(ASK, {**body, "system": "naive"})
+    assert read_code(served.http.post(ASK, json={**body, **more}, headers=headers)) == (400, "usage")
+
+
+def test_a_session_that_is_held_is_refused_before_the_stream(tmp_path: Path):
+    make_tome(path := tmp_path / "novel.tome")
+    with serve_novel(tmp_path) as served, Tome.open(path) as tome, hold_session(tome.store, "held"):
+        reply = served.http.post(ASK, json={"question": QUESTION, "session": "held"}, headers=STREAM)
+    assert read_code(reply) == (409, "locked")
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
+def test_the_time_limit_holds_for_admission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, accept: str):
+    make_tome(tmp_path / "novel.tome")
+    monkeypatch.setattr(service, "find_exact_scope", lambda *_: time.sleep(2))
+    with make_client(tmp_path, model="extractive", options=ServerOptions(seconds=0.5)) as client:
+        reply = client.post(ASK, json={"question": QUESTION}, headers={"accept": accept})
+    assert read_code(reply) == (504, "timeout")
+
+
+def test_a_stream_too_many_is_refused_and_one_that_is_left_gives_its_place_back(tmp_path: Path):
+    hold = threading.Event()
+    with (
+        OpenAIServer(lambda _: replace(reply_with(REPLY, delay=NEVER), until=hold)) as model,
+        serve_novel(tmp_path, "--questions", "1", model=model) as served,
+        ThreadPoolExecutor(10) as pool,
+    ):
+        sent = [(ASK, {**BODY, "question": f"{QUESTION} {number}"}) for number in range(5)]
+        sent += [(CHAT, chat("novel/naive", f"{QUESTION} Then {number}")) for number in range(5)]
+        with served.http.stream("POST", ASK, json=BODY, headers=STREAM) as first:
+            lines = first.iter_lines()  # when it is freed, the client leaves
+            assert next(lines) == "event: started"
+            others = [pool.submit(served.http.post, path, json=each, headers=STREAM) for path, each in sent]
+            wait_until(lambda: sum(reply.done() for reply in others) == 6)  # four may wait
+            for refused in (reply.result() for reply in others if reply.done()):
+                assert read_code(refused) == (429, "busy")
+                assert refused.headers["retry-after"] == "5"
+        hold.set()
+        assert sum("Ada Marsh" in reply.result().text for reply in others) == 4
+        assert served.stream(BODY)[-1][0] == "answer"
+
+
+def test_60_streamed_questions_at_once_by_the_official_client_are_all_answered(tmp_path: Path):
+    with OpenAIServer(lambda _: reply_with(REPLY, delay=0.05)) as model, serve_novel(tmp_path, model=model) as served:
+        answers = asyncio.run(ask_streamed(served, [f"{QUESTION} {number}" for number in range(60)]))
+    assert [answer[:9] for answer in answers] == ["Ada Marsh"] * 60
+
+
+def read(events: list[tuple[str, Any]]) -> str:
+    """What a page shows after the parts."""
+    seen = ""
+    for name, data in events:
+        if name == "answer_part":
+            assert set(data) == {"text", "replace"}
+            seen = data["text"] if data["replace"] else seen + data["text"]
+    return seen
+
+
+def test_parts_are_events_of_their_own(tmp_path: Path) -> None:
+    pieces = [REPLY[at : at + 6] for at in range(0, len(REPLY), 6)]
+    malformed = stream_with(REPLY.replace("[]", "3").replace("Ada Marsh", "The keeper"))
+    with (
+        OpenAIServer(in_turn(malformed, stream_with(*pieces))) as model,
+        serve_novel(tmp_path, model=model) as served,
+    ):
+        events = served.stream(BODY)
+        names = [name for name, _ in events]
+        assert names[:3] == ["started", "retrieved", "usage"]
+        assert names[-1] == "answer"
+        assert set(names[3:-1]) == {"answer_part"}
+        assert [data["replace"] for name, data in events if name == "answer_part"].count(True) == 1
+        assert read(events) == events[-1][1]["text"] == "Ada Marsh put out the light."
+        trace = served.http.get(f"{NOVEL}/traces/{events[-1][1]['trace']}").json()
+        assert [event["name"] for event in trace["events"]] == ["retrieved"]
+        again = [name for name, _ in served.stream(BODY)]
+        assert "answer_part" not in again, "the second time it comes from the cache"
+
+
+def test_who_wants_no_parts_makes_the_provider_stream_nothing(tmp_path: Path) -> None:
+    with OpenAIServer(in_turn(reply_with(REPLY))) as model, serve_novel(tmp_path, model=model) as served:
+        streamed = served.post(CHAT, chat("novel/naive"))  # this protocol gets the answer whole
+        assert "answer_part" not in streamed.text
+        assert streamed.text.count("put out the light.") >= 1
+        assert [request["stream"] for request in model.requests] == [False]
+        plain = served.post(ASK, {**BODY, "question": "Who put out light 2?"})
+        completed = served.post(CHAT, chat("novel/naive", "Who put the light out?", stream=False))
+        in_session = served.post(ASK, {"question": "Who put it out?", "session": "letters"})
+    assert {reply.status_code for reply in (plain, completed, in_session)} == {200}
+    assert len(model.requests) >= 4
+    assert not any(request.get("stream") for request in model.requests)
+
+
+def test_plain_events_of_a_system_from_outside_pass_through_the_server(tmp_path: Path) -> None:
+    about = tmp_path / "parts" / "odd-1.dist-info"
+    about.mkdir(parents=True)
+    (tmp_path / "parts" / "odd_loop.py").write_text(LOOP)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: odd\nVersion: 1\n")
+    (about / "entry_points.txt").write_text("[tomewise.systems]\nodd = odd_loop:odd\n")
+    path = os.pathsep.join([str(tmp_path / "parts"), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+    with serve_novel(tmp_path, PYTHONPATH=path) as served:
+        events = served.stream({"question": QUESTION, "system": "odd"})
+        assert [name for name, _ in events if name != "usage"] == ["started", "odd", "answer_part", "chosen", "answer"]
+        url = f"{NOVEL}/traces/{events[-1][1]['trace']}"
+        stored = served.http.get(url).json()["events"]
+        assert [event["name"] for event in stored] == ["odd", "answer_part", "chosen"]
+        assert stored[1]["detail"] == {"no": "text"}
+        assert served.http.get(f"{url}/evidence").json() == {"evidence": {}}
+
+
+def test_a_guess_takes_the_place_of_a_declined_answer(served: Served):
+    question = {"question": "Why did Zebulon Quill sail to Lisbon?", "system": "hybrid"}
+    declined = served.post(ASK, question).json()
+    assert (declined["resolved"], declined["forced"]) == (False, False)
+    assert all(passage["end"] > passage["start"] for passage in declined["nearest"])
+    guessed = served.post(ASK, {**question, "force": True}).json()
+    assert guessed["supported"] != "full"
+    assert guessed["text"]
+
+
+def test_questions_that_follow_one_another(served: Served):
+    sessions = f"{NOVEL}/sessions"
+    first = served.post(ASK, {**BODY, "session": "a/b", "settings": {"limit": 3}}).json()
+    assert first["session"]["number"] == 1
+    second = served.post(ASK, {"question": "And when did she do it?", "session": "a/b"}).json()
+    assert (second["session"]["number"], second["system"]) == (2, first["system"])
+    assert "Ada Marsh" in second["session"]["question"]
+    listed = {each["name"]: each for each in served.http.get(sessions).json()["sessions"]}
+    assert listed["a/b"] == {"name": "a/b", "system": first["system"], "count": 2}
+    shown = served.http.get(f"{sessions}/a%2Fb").json()
+    assert [turn["asked"] for turn in shown["turns"]] == [QUESTION, "And when did she do it?"]
+    assert shown["notes"] == []
+    events = served.stream({"question": QUESTION, "session": "a/b"})
+    assert events[0][1]["system"] == events[-1][1]["system"] == "naive limit=3"
+    assert served.http.delete(f"{sessions}/a%2Fb").json() == {"deleted": "a/b"}
+    for method in ("GET", "DELETE"):
+        assert served.http.request(method, f"{sessions}/a%2Fb").status_code == 404
+
+
+def test_the_command_line_and_the_server_print_the_same_session(
+    served: Served, command: Callable[..., Ran], here: Path
+):
+    make_tome(here / "novel.tome")
+    command("ask", QUESTION, "-m", "novel.tome", "--session", "s", "--system", "naive")
+    printed = json.loads(command("sessions", "s", "-m", "novel.tome", "--json").out)
+    served.post(ASK, {**BODY, "session": "s"})
+    assert served.http.get(f"{NOVEL}/sessions/s").json() == printed
+
+
+def test_a_session_answers_one_question_at_a_time(tmp_path: Path):
+    ask = {**BODY, "session": "s"}
+    with (
+        OpenAIServer(lambda _: reply_with("too late", delay=NEVER)) as model,
+        serve_novel(tmp_path, model=model) as served,
+        ThreadPoolExecutor() as threads,
+    ):
+        asking = threads.submit(served.post, ASK, ask)
+        assert model.arrived.wait(SOON)
+        assert read_code(served.post(ASK, ask)) == (409, "locked")
+        assert served.http.delete(f"{NOVEL}/sessions/s").status_code == 409
+        served.end(signal.SIGKILL)
+        assert asking.exception()
+
+
+def test_a_server_that_only_reads_and_bounds_of_a_session(tmp_path: Path):
+    make_tome(tmp_path / "novel.tome")
+    with Tome.open(tmp_path / "novel.tome", embedder="hash") as tome:
+        tome.session("s").ask(QUESTION, system="naive limit=5000")
+        document = tome.documents()[0].id
+        tome.session("narrow").ask(QUESTION, system="naive", documents=[document])
+    with make_client(tmp_path) as client:
+        answered = client.post(ASK, json={"question": QUESTION, "session": "narrow"}).json()
+        assert answered["within"]["documents"] == [document]
+        refused = client.post(ASK, json={"question": QUESTION, "session": "s"})
+        assert (refused.status_code, "settings.limit" in refused.text) == (400, True)
+    with make_client(tmp_path, options=ServerOptions(read_only=True)) as client:
+        assert client.get(f"{NOVEL}/sessions/s").json()["count"] == 1
+        assert client.delete(f"{NOVEL}/sessions/s").status_code == 403
+        assert client.post(ASK, json={"question": QUESTION, "session": "s"}).status_code == 403
+
+
+@pytest.fixture(name="lagging")
+def make_lagging(tmp_path: Path) -> Path:
+    """The folder of a tome whose graph does not know its last document."""
+    make_tome(tmp_path / "novel.tome")
+    with Tome.open(tmp_path / "novel.tome", embedder="hash", model="extractive") as tome:
+        tome.build("hipporag2")
+        tome.add(Document(id="late", text="Ottilie Brand dredged the harbour in 1931."))
+    return tmp_path
+
+
+def check_lag(lag: dict[str, Any]) -> None:
+    assert (lag["documents"], lag["count"], lag["nearer"]) == (["late"], 1, True)
+    assert (lag["system"], lag["calls"], lag["unpriced"]) == ("hipporag2", 1, [])
+
+
+def test_each_kind_of_reply_says_what_the_memory_lacks(lagging: Path):
+    with serve_novel(lagging) as served:
+        asked = {"question": LATE, "system": "hipporag2"}
+        search = {"query": LATE, "system": "hipporag2"}
+        check_lag(served.post(ASK, asked).json()["lagging"])
+        check_lag(served.stream(asked)[-1][1]["lagging"])
+        check_lag(served.post(f"{NOVEL}/search", search).json()["lagging"])
+        check_lag(served.post(CHAT, chat("novel/hipporag2", LATE, stream=False)).json()["tomewise"]["lagging"])
+        check_lag(served.http.get(f"{NOVEL}/traces/1").json()["lagging"])
+        shown = served.http.get(NOVEL).json()
+        assert "hipporag2" in shown["ready"]
+        assert "hipporag2" in shown["lagging"]
+        assert "hybrid" not in shown["lagging"]
+        assert "comorag" not in shown["ready"], "it was never built"
+        assert "novel/hipporag2" in [model["id"] for model in served.http.get("/v1/models").json()["data"]]
+        assert served.post(ASK, {"question": LATE}).json()["lagging"] is None
+        for headers in ({}, STREAM):
+            refused = served.http.post(ASK, json={**asked, "strict": True}, headers=headers)
+            assert read_code(refused) == (409, "not_built")
+            assert refused.json()["estimate"]["total"]["calls"] == 1
+        assert served.post(f"{NOVEL}/search", {**search, "strict": True}).status_code == 409
+        report = served.add(id="more", text="A gull sat on the mast.")["report"]
+        assert (report["lagging"]["documents"], report["lagging"]["calls"]) == (["late", "more"], 2)
+
+
+async def test_a_tool_of_mcp_says_what_the_memory_lacks_in_its_text_and_in_its_fields(lagging: Path):
+    async with connect(lagging / "novel.tome") as client:
+        result = await client.call_tool("ask", {"question": LATE, "system": "hipporag2"})
+    assert result.structured_content
+    check_lag(result.structured_content["lagging"])
+    assert "What was built does not know 1 document yet." in result.content[0].text  # type: ignore[union-attr]

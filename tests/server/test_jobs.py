@@ -1,0 +1,340 @@
+"""Jobs: what they say of themselves, and what becomes of them when clients leave, servers end or others are at work."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx2 as httpx
+import pytest
+from tests.language.openai_server import Behaviour, OpenAIServer, fail_with, in_turn, reply_with
+from tests.patience import NEVER, SOON, wait_until
+from tests.server.served import ASK, NOVEL, TOKEN, UPLOAD, Served, make_tome, read_code, serve, serve_novel
+
+from tomewise.server import ownership
+from tomewise.server.jobs import Job
+from tomewise.server.ownership import Ownership, read_id
+from tomewise.store.rights import work_alone
+from tomewise.tome.tome import Tome
+from tomewise.types import Document
+
+SLOW = {"question": "Who put out the light?", "system": "naive+probe"}
+BUILDS = f"{NOVEL}/builds"
+BUILD = {"system": "cogitorag", "accept": {"calls": 1000}}
+GIST = json.dumps({"notes": "A meeting.", "memory": "Ada Marsh met the keeper.", "triples": [], "entities": ["Ada"]})
+NEW = {"files": ("new.txt", b"The smith sold it.")}
+
+
+@pytest.fixture
+def model() -> Iterator[OpenAIServer]:
+    """Replies after a third of a second with a gist, which fits no other role."""
+    with OpenAIServer(lambda _: reply_with(GIST, delay=0.3)) as server:
+        yield server
+
+
+def count_calls(path: Path) -> int:
+    """How many replies of the model the tome keeps."""
+    with closing(sqlite3.connect(path)) as connection:
+        (number,) = connection.execute("SELECT count(*) FROM calls").fetchone()
+    return int(number)
+
+
+def make_long_tome(path: Path, documents: int) -> None:
+    with Tome.open(path, embedder="hash") as tome:
+        tome.add(*(Document(id=f"d{n:02}", text=f"On day {n} Ada Marsh met the keeper.") for n in range(documents)))
+
+
+def serve_long(
+    folder: Path, model: OpenAIServer, *words: str, documents: int = 40, **environment: str
+) -> AbstractContextManager[Served]:
+    """Serve a tome of so many documents, which is made first where it is not there."""
+    return serve_novel(folder, *words, model=model, make=partial(make_long_tome, documents=documents), **environment)
+
+
+def build(served: Served, **more: Any) -> str:
+    """The id of a new job."""
+    return str(served.post(BUILDS, {**BUILD, **more}).json()["id"])
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
+def test_a_client_that_leaves_ends_its_question(tmp_path: Path, model: OpenAIServer, accept: str):
+    model.handler = lambda _: reply_with(GIST, delay=NEVER)
+    with serve_novel(tmp_path, model=model) as served:
+        body = json.dumps(SLOW).encode()
+        lines = [f"POST {ASK} HTTP/1.1", f"Host: 127.0.0.1:{served.port}", f"Authorization: Bearer {TOKEN}"]
+        lines += ["Content-Type: application/json", f"Accept: {accept}", f"Content-Length: {len(body)}", "", ""]
+        with socket.create_connection(("127.0.0.1", served.port)) as connection:
+            connection.sendall("\r\n".join(lines).encode() + body)
+            assert model.arrived.wait(SOON)
+        assert model.left.wait(SOON)
+        time.sleep(0.5)
+        assert len(model.requests) == 1
+        assert served.http.get("/api/health").json() == {"ok": True}
+
+
+def test_a_cancelled_build_ends_and_repeats_no_call(tmp_path: Path, model: OpenAIServer):
+    with serve_long(tmp_path, model, TOMEWISE_LIMIT="2") as served:
+        model.handler = in_turn(*[reply_with(GIST)] * 4, reply_with(GIST, delay=NEVER))
+        job = build(served)
+        wait_until(lambda: len(model.requests) == 6)  # two are under way, so four have ended
+        wait_until(lambda: count_calls(tmp_path / "novel.tome") == 4)
+        finished = [request["messages"][-1]["content"] for request in model.sent]
+        assert served.http.delete(f"/api/jobs/{job}").json()["state"] == "cancelled"
+        assert model.left.wait(SOON)
+        time.sleep(0.5)
+        before = len(model.requests)
+        assert (before, len(finished)) == (6, 4)
+        model.handler = lambda _: reply_with(GIST, delay=0.3)
+        again = build(served)
+        wait_until(lambda: len(model.requests) >= before + 4)
+        served.http.delete(f"/api/jobs/{again}")
+        assert [prompt for prompt in model.prompts[before:] if prompt in finished] == []
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_streams_and_jobs(tmp_path: Path, model: OpenAIServer, sign: int):
+    with serve_long(tmp_path, model, TOMEWISE_LIMIT="2") as served:
+        job = build(served)
+        wait_until(lambda: len(model.requests) >= 2)
+        url, headers = f"/api/jobs/{job}/events", {"authorization": f"Bearer {TOKEN}"}
+        client = httpx.Client(base_url=served.url, headers=headers, trust_env=False)
+        with client, client.stream("GET", url) as stream:
+            texts = stream.iter_text()
+            assert "event: job" in next(texts)
+            served.end(sign)
+            rest = "".join(texts)
+        assert "event: error" in rest or "interrupted" in rest
+    (file,) = (tmp_path / "novel.tome-jobs").glob(f"*-{job}/job.json")
+    assert json.loads(file.read_text())["state"] == "interrupted"
+
+
+def test_a_killed_job_is_offered_again_by_the_server_that_took_it_over_alone(tmp_path: Path, model: OpenAIServer):
+    with serve_long(tmp_path, model, documents=12, TOMEWISE_LIMIT="1") as served:
+        job = build(served)
+        upload = served.http.post(UPLOAD, files=NEW).json()
+        assert upload["state"] == "queued"
+        wait_until(lambda: len(model.sent) >= 2)
+        served.end(signal.SIGKILL)
+    half = tmp_path / "novel.tome-jobs" / "00000000-0000000000000000"
+    half.mkdir()  # an upload that was cut by the kill
+    resume = f"/api/jobs/{upload['id']}/resume"
+    with serve_novel(tmp_path, model=model) as served, Tome.open(tmp_path / "novel.tome") as neighbour:
+        states = {job["id"]: job["state"] for job in served.http.get("/api/jobs").json()["jobs"]}
+        assert states == {job: "interrupted", upload["id"]: "interrupted"}
+        assert not list(half.parent.glob("*-0000000000000000"))
+        with work_alone(neighbour.store, "add"):
+            assert served.http.post(resume).status_code == 202
+            assert served.wait_for_job(upload["id"], "waiting")["state"] == "waiting"
+            (tmp_path / "second").mkdir()
+            with serve(tmp_path / "second", "../novel.tome") as second:
+                assert second.http.get("/api/jobs").json()["jobs"] == []
+                assert second.http.delete(f"/api/jobs/{upload['id']}").status_code == 404
+        done = served.wait_for_job(upload["id"])
+        assert (done["state"], done["report"]["added"]) == ("done", ["new.txt"])
+        assert served.http.post(resume).status_code == 400
+
+
+def test_a_job_waits_for_another_program_and_answers_see_what_it_added(tmp_path: Path):
+    make_tome(tmp_path / "novel.tome")
+    with serve_novel(tmp_path) as served, Tome.open(tmp_path / "novel.tome", embedder="hash") as neighbour:
+        assert served.post(ASK, {"question": "Who sold the horse?"}).json()["citations"] == []
+        with work_alone(neighbour.store, "add"):
+            job = served.post(UPLOAD, {"id": "late", "text": "The widow kept the coin."}).json()
+            assert served.wait_for_job(job["id"], "waiting")["state"] == "waiting"
+            removal = served.http.delete(f"{NOVEL}/document", params={"document": "light"})
+            assert read_code(removal) == (409, "locked")
+        assert served.wait_for_job(job["id"])["state"] == "done"
+        neighbour.add(Document(id="horse", text="Tom Reed sold the horse."))
+        answer = served.post(ASK, {"question": "Who sold the horse?"}).json()
+        assert answer["citations"][0]["document"] == "horse"
+
+
+def test_two_servers_at_one_tome_wait_for_each_other_and_see_what_the_other_added(tmp_path: Path, model: OpenAIServer):
+    make_long_tome(tmp_path / "novel.tome", 40)
+    asking = {"OPENAI_API_KEY": "k", "TOMEWISE_LIMIT": "1"}
+    words = ("../novel.tome", "--model", "openai:test", "--base-url", model.url)
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+    with serve(tmp_path / "one", *words, **asking) as first:
+        building = build(first)
+        wait_until(lambda: len(model.requests) >= 1)
+        (upload,) = (tmp_path / "novel.tome-jobs").glob("*/")
+        upload = upload.with_name(f"{upload.name.partition('-')[0]}-half")  # as while the first receives a file
+        upload.mkdir()
+        with serve(tmp_path / "other", *words, **asking) as second:
+            assert second.http.get("/api/jobs").json()["jobs"] == []
+            assert upload.exists()
+            adding = second.post(UPLOAD, {"id": "late", "text": "Tom Reed sold the horse."}).json()["id"]
+            assert second.wait_for_job(adding, "waiting")["state"] == "waiting"
+            assert first.http.delete(f"/api/jobs/{building}").json()["state"] == "cancelled"
+            assert second.wait_for_job(adding)["state"] == "done"
+            second.end()
+        found = first.post(f"{NOVEL}/search", {"query": "Who sold the horse?", "limit": 1}).json()["evidence"]
+        assert found[0]["sources"][0]["document"] == "late"
+        first.end()
+    assert not list((tmp_path / "novel.tome-jobs").glob("*.lock"))
+
+
+def test_a_bound_of_a_question_holds_for_it_alone(tmp_path: Path, model: OpenAIServer):
+    model.handler = lambda _: reply_with('{"reasoning": "It says so.", "answer": "Ada Marsh", "quotes": []}')
+    with serve_novel(tmp_path, "--max-calls", "1", model=model) as served:
+        for number in range(3):
+            reply = served.post(ASK, {"question": f"Who put out light {number}?", "max_calls": 5})
+            assert reply.status_code == 200, reply.text
+        refused = served.post(ASK, {"question": "Who put out the last light?", "max_calls": 0})
+        assert read_code(refused) == (402, "budget")
+        assert served.http.get("/api/info").json()["spent"]["calls"] == 3
+
+
+def test_a_build_whose_replies_are_all_useless_has_failed_early(tmp_path: Path, model: OpenAIServer):
+    model.handler = lambda _: reply_with("I would rather not say.")
+    with serve_long(tmp_path, model, "--max-failures", "5") as served:
+        job = served.wait_for_job(build(served))
+        assert (job["state"], job["error"]["code"], job["report"]) == ("failed", "model", None)
+        assert "5 calls of openai:test failed with no reply between them" in job["error"]["message"]
+        assert "gave no usable reply" in job["error"]["message"]
+        assert len(model.requests) <= 2 * 5 + 2 * 16, "what was in flight, and no other first request"
+
+
+def test_a_small_build_of_which_every_call_fails_has_failed_and_says_why(tmp_path: Path, model: OpenAIServer):
+    model.handler = lambda _: fail_with(400, "this text is not allowed")
+    with serve_long(tmp_path, model, documents=5) as served:
+        job = served.wait_for_job(build(served))
+        shown = served.http.get(NOVEL).json()
+    assert (job["state"], job["failed"]) == ("failed", 5)
+    assert "this text is not allowed" in job["reason"]
+    assert "every call failed" in job["error"]["message"]
+    counted: Counter[str] = Counter()
+    for part in shown["failed"]:
+        counted[part["layer"]] += part["count"]
+    assert counted == {layer: counts["failed"] for layer, counts in shown["layers"].items() if counts["failed"]}
+    assert sum(counted.values()) == 5
+
+
+def test_a_long_build_of_which_every_call_is_refused_ends_early(tmp_path: Path, model: OpenAIServer):
+    model.handler = lambda _: fail_with(400, "this text is not allowed")
+    with serve_long(tmp_path, model, "--max-failures", "20", documents=200, TOMEWISE_LIMIT="2") as served:
+        job = served.wait_for_job(build(served))
+    assert job["state"] == "failed"
+    assert "with no reply between them" in job["reason"]
+    assert len(model.requests) <= 20 + 2  # those in flight
+
+
+def test_a_build_of_which_some_calls_fail_is_done_with_their_most_frequent_reason(tmp_path: Path, model: OpenAIServer):
+    def behave(request: dict[str, Any]) -> Behaviour:
+        text = str(request["messages"])
+        if "day 3 " in text or "day 4 " in text:
+            return fail_with(400, "not allowed")
+        return fail_with(400, "too odd") if "day 1 " in text else reply_with(GIST)
+
+    model.handler = behave
+    with serve_long(tmp_path, model, documents=6) as served:
+        job = served.wait_for_job(build(served))
+    assert (job["state"], job["error"]) == ("done", None)
+    assert job["failed"] >= 3
+    assert "not allowed" in job["reason"]
+
+
+def test_a_job_says_why_it_waits_and_an_answer_did(tmp_path: Path, model: OpenAIServer):
+    model.handler = in_turn(fail_with(429, "slow down", retry_after="3000"))
+    with serve_long(tmp_path, model, documents=1) as served:
+        job = f"/api/jobs/{build(served)}"
+        wait_until(lambda: served.http.get(job).json()["note"])
+        note = served.http.get(job).json()["note"]
+        assert note.startswith("waiting 60 s, since the server asks for 3000 s: openai:test")
+        assert "slow down" in note
+        assert served.http.delete(job).json()["note"] is None
+        busy = fail_with(429, "slow down", retry_after_ms="10")
+        model.handler = in_turn(busy, reply_with('{"answer": "the keeper"}'))
+        answer = served.post(ASK, {"question": "Whom did Ada meet?", "system": "naive"}).json()
+        trace = served.http.get(f"{NOVEL}/traces/{answer['trace']}").json()
+        (event,) = [event for event in trace["events"] if event["name"] == "waiting"]
+        assert event["detail"]["asked"] == 0.01
+
+
+def test_the_step_that_goes_on_is_never_full():
+    job = Job(id="1", tome="novel", kind="build", task={}, state="running")
+    assert job.describe().doing is None
+    job.progress = {"gists": (5, 5), "facts": (2, 9), "characters cut": (10, 10)}
+    doing = job.describe().doing
+    assert doing is not None
+    assert doing.label == "facts"
+    job.progress["facts"] = (9, 9)
+    assert job.describe().doing is None
+    job.progress["facts"], job.state = (2, 9), "failed"
+    assert job.describe().doing is None
+
+
+def test_each_step_is_named_from_its_start(tmp_path: Path):
+    seen = []
+    with Tome.open(tmp_path / "novel.tome", embedder="hash") as tome:
+        tome.add(Document(id="d", text="Ada Marsh met Tom Reed in Hull. \n" * 9), on_progress=seen.append)
+        tome.build("hipporag2", on_progress=seen.append)
+    labels = list(dict.fromkeys(step.label for step in seen))
+    assert {"characters cut", "passages embedded"} < set(labels)
+    for label in labels:
+        steps = [(step.done, step.total) for step in seen if step.label == label]
+        assert steps[-1][0] == steps[-1][1], label
+        assert label == "characters cut" or steps[0][0] == 0, label
+
+
+@pytest.fixture
+def tome(tmp_path: Path) -> Path:
+    path = tmp_path / "novel.tome"
+    path.touch()
+    return path
+
+
+def test_a_job_of_a_dead_server_goes_to_one_living_server(tome: Path):
+    dead, second, third = Ownership(), Ownership(), Ownership()
+    folder = dead.make_folder(tome)
+    (folder / "job.json").write_text("{}")
+    assert second.take_over(tome) == [], "its server lives"
+    dead.release()
+    (taken,) = second.take_over(tome)
+    assert read_id(taken) == read_id(folder)
+    assert (taken / "job.json").exists()
+    assert not folder.exists()
+    assert third.take_over(tome) == []
+    second.release()
+    assert [read_id(each) for each in third.take_over(tome)] == [read_id(folder)]
+
+
+def test_servers_that_start_at_once_share_what_is_left(tome: Path):
+    dead = Ownership()
+    left = sorted(read_id(dead.make_folder(tome)) for _ in range(20))
+    dead.release()
+    servers = [Ownership() for _ in range(8)]  # each holds its lock as long as it is there
+    with ThreadPoolExecutor(8) as pool:
+        taken = list(pool.map(lambda server: server.take_over(tome), servers))
+    assert sorted(read_id(folder) for folders in taken for folder in folders) == left
+    assert all(folder.is_dir() for folders in taken for folder in folders)
+
+
+def test_a_tome_without_jobs_gets_no_folder_for_them(tome: Path):
+    assert Ownership().take_over(tome) == []
+    assert not tome.with_name("novel.tome-jobs").exists()
+
+
+@pytest.mark.parametrize("is_locked", [True, False], ids=["the lock of another user", "no lock can be made"])
+def test_jobs_whose_server_may_live_stay(tome: Path, monkeypatch: pytest.MonkeyPatch, is_locked: bool):
+    dead, left = Ownership(), tome.with_name("novel.tome-jobs") / f"{'a' * 8}-{'b' * 16}"
+    folder = dead.make_folder(tome) if is_locked else left
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError("not yours")
+
+    monkeypatch.setattr(ownership.FileLock, "acquire", refuse)
+    assert Ownership().take_over(tome) == []
+    assert folder.is_dir()
