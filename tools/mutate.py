@@ -172,7 +172,7 @@ MUTATIONS = (
         "tome/ready_systems.py",
         "self._systems.move_to_end(key)",
         "pass",
-        ("tests/tome/test_ready_systems.py",),
+        ("tests/tome/test_asking.py",),
     ),
 )
 

@@ -11,6 +11,7 @@ import pytest
 from tomewise import Document, Tome
 from tomewise.errors import ReadingError, UsageError
 from tomewise.settings import DEFAULTS, SETTINGS, Settings, Stated
+from tomewise.systems.registry import DEFAULT
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Question
 
@@ -44,17 +45,15 @@ def test_settings_are_checked_before_a_file_is_opened(here, given, message):
     assert list(here.iterdir()) == []
 
 
-def test_settings_check_themselves():
-    with pytest.raises(UsageError, match="limit must be a whole number from 1 up, not 0"):
-        Settings(limit=0)
-    assert Settings(timeout=5).timeout == 5.0
-    assert all(SETTINGS[name].check(value) == value for name, value in DEFAULTS.models.items())
-
-
 def test_what_type_checkers_see_is_the_schema():
     declared, stated = get_type_hints(Settings), get_type_hints(Stated)
     assert stated == {name: declared[name] for name in stated}
     assert SETTINGS.keys() - stated.keys() == {"tome", "model", "models", "offer", "embedder", "prompts"}
+    with pytest.raises(UsageError, match="limit must be a whole number from 1 up, not 0"):
+        Settings(limit=0)
+    assert Settings(timeout=5).timeout == 5.0
+    assert Settings().system == DEFAULT
+    assert all(SETTINGS[name].check(value) == value for name, value in DEFAULTS.models.items())
 
 
 def test_objects_stand_in_place_of_names(here):
@@ -89,6 +88,9 @@ def test_objects_stand_in_place_of_names(here):
         ("build", ("naive",), {"extractions": 3}, "extractions must be a path, not 3"),
         ("trace", ("1",), {}, "number must be the number of a trace, not '1'"),
         ("session", (3,), {}, "a session cannot be named 3"),
+        ("ask", ("x",), {"systm": "naive"}, "'systm' is not an argument: did you mean 'system'"),
+        ("ask", ("x",), {"limit": 3}, "'limit' is not an argument: a setting goes into `settings`"),
+        ("ask_many", (["x"],), {"colour": "blue"}, "'colour' is not an argument: a setting goes into `settings`"),
     ],
 )
 def test_an_argument_of_another_type_is_named(here, method: str, positional: Any, named: Any, message: str):
@@ -100,17 +102,14 @@ def test_an_argument_of_another_type_is_named(here, method: str, positional: Any
                 tome.session("s").ask(*positional, **named)
 
 
-def test_a_text_in_place_of_a_path_is_told_of_documents(here):
-    with Tome.open(embedder="hash") as tome, pytest.raises(ReadingError, match=r"pass a text as Document\(id="):
-        tome.add("The keeper put out the light.")
-
-
-@pytest.mark.parametrize("path", ["word " * 2000, "x" * 5000, "a\0b"])
+@pytest.mark.parametrize("path", ["word " * 2000, "x" * 5000, "a\0b"], ids=["words", "long", "zero"])
 def test_a_path_that_cannot_be_is_refused_by_name(here, path):
     with Tome.open(here / "a.tome", embedder="hash") as tome:
         with pytest.raises(ReadingError, match=path[:1]):
             tome.add(path)
         assert list(tome.add(path, LOG, keep_going=True).failed) == [path]
+        with pytest.raises(ReadingError, match=r"pass a text as Document\(id="):
+            tome.add("The keeper put out the light.")
 
 
 def test_numbers_and_paths_of_other_libraries_are_taken(here):
@@ -125,12 +124,3 @@ def test_numbers_and_paths_of_other_libraries_are_taken(here):
         assert tome.remove(tome.document("log")).document == "log"
         with pytest.raises(UsageError, match="limit must be"):
             tome.search("light", limit=True)
-
-
-def test_a_plain_method_calls_the_method_of_a_subclass(here):
-    class Mine(Tome):
-        async def aask(self, question, **_):
-            return "mine"
-
-    with Mine.open("a.tome", embedder="hash") as tome:
-        assert tome.ask("Who?") == "mine"

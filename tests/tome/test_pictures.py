@@ -14,7 +14,7 @@ from tomewise.pictures import Group, Picture, PictureNode
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.drawings import draw_trace, fill_texts
 from tomewise.tome.tome import Tome
-from tomewise.types import Answer, Document, Event, Question
+from tomewise.types import Document, Event, Question
 
 
 @pytest.fixture
@@ -24,12 +24,15 @@ def trace(tome):
     return tome.trace(1)
 
 
-def test_a_trace_that_was_cut_says_what_is_missing(tome, trace):
+def test_a_trace_that_was_cut_says_what_is_missing_or_that_it_cannot_be_drawn(tome, trace):
     cut = ("texts of evidence", "texts of events after 200 characters")
     drawn = draw_trace(replace(trace, cut=cut), tome.kit)
-    assert drawn.missing == (
-        "The stored trace was cut to stay small; it left out: texts of events after 200 characters.",
-    )
+    left_out = "The stored trace was cut to stay small; it left out: texts of events after 200 characters."
+    assert drawn.missing == (left_out,)
+    events = tuple(Event(name=event.name, step=event.step) for event in trace.answer.events)
+    bare = replace(trace, answer=replace(trace.answer, events=events), cut=("details of events",))
+    with pytest.raises(UsageError, match=r"hold no pool.*the trace was cut \(details of events\)"):
+        draw_trace(bare, tome.kit)
 
 
 def test_texts_that_the_trace_lost_come_from_the_tome(tome, trace):
@@ -43,17 +46,13 @@ def test_texts_that_the_trace_lost_come_from_the_tome(tome, trace):
     assert any("Ada rowed" in node.label for node in draw_trace(bare, tome.kit).nodes)
 
 
-def test_a_trace_without_details_is_refused(tome, trace):
-    events = tuple(Event(name=event.name, step=event.step) for event in trace.answer.events)
-    bare = replace(trace, answer=replace(trace.answer, events=events), cut=("details of events",))
-    with pytest.raises(UsageError, match=r"hold no pool.*the trace was cut \(details of events\)"):
-        draw_trace(bare, tome.kit)
-
-
 def test_a_system_of_ones_own_is_named_by_the_caller(tome, trace):
-    answer: Answer = replace(trace.answer, system="Probe (a System)")
-    drawn = tome.draw_answer(Question(text="Who rowed?"), answer, system="hybrid+probe")
-    assert drawn.title == "Pool"
+    answer = replace(trace.answer, system="Probe (a System)")
+    assert tome.draw_answer(Question(text="Who rowed?"), answer, system="hybrid+probe").title == "Pool"
+
+
+def make_picture(node: PictureNode) -> Picture:
+    return Picture(kind="graph", title="T", nodes=(node,), groups=(Group(id="g", label="G"),))
 
 
 def test_a_relation_is_shown_by_what_it_says(tmp_path):
@@ -63,20 +62,17 @@ def test_a_relation_is_shown_by_what_it_says(tmp_path):
         tome.build("hgmem")
         (fact,) = tome.store.nodes(GraphNames("passages", "relations").facts).values()
         node = PictureNode(id=fact.id, label=fact.id, group="g", passages=(fact.id,))
-        drawn = fill_texts(
-            Picture(kind="graph", title="T", nodes=(node,), groups=(Group(id="g", label="G"),)), tome.store
-        )
-    assert [(text.title, text.text) for text in drawn.passages] == [
-        ("carter, xodar", "Carter defeated Xodar in the ship")
-    ]
-    assert drawn.nodes[0].label == "Carter defeated Xodar in the ship"
+        drawn = fill_texts(make_picture(node), tome.store)
+    words = "Carter defeated Xodar in the ship"
+    assert [(text.title, text.text) for text in drawn.passages] == [("carter, xodar", words)]
+    assert drawn.nodes[0].label == words
 
 
 def test_the_texts_of_a_picture_are_bounded(tome, monkeypatch):
     tome.add(Document(id="d", text="Ada rowed to the island. " * 400))
     passages = tuple(passage.id for passage in tome.store.passages().values())
     node = PictureNode(id="n", label="n", group="g", passages=passages)
-    picture = Picture(kind="graph", title="T", nodes=(node,), groups=(Group(id="g", label="G"),))
+    picture = make_picture(node)
     whole = fill_texts(picture, tome.store)
     assert len(whole.passages) == len(passages) > 2
     assert whole.missing == ()

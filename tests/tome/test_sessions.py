@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.building import start_command
 from tests.language.openai_server import OpenAIServer, reply_with
+from tests.patience import NEVER, wait_until
 from tests.recall.relation_tomes import list_relations
 
 from tomewise import Document, Tome
@@ -19,7 +19,7 @@ from tomewise.store.records import SESSIONS
 from tomewise.store.rights import hold_session
 from tomewise.systems.kit import answer_once
 from tomewise.testing.scripted import ScriptedModel
-from tomewise.types import Answer
+from tomewise.types import Answer, Question
 
 DOCUMENTS = (
     Document(id="a", text="Carter ~ Xodar ~ Carter defeated Xodar in the ship", metadata={"year": 1}),
@@ -66,6 +66,11 @@ def list_inputs(model: ScriptedModel, role: str) -> list[Any]:
     return [call.given for call in model.calls if call.role == role]
 
 
+def dump(tome: Tome, session: str) -> str:
+    """All that is kept of a session."""
+    return json.dumps(tome.store.note(SESSIONS, session))
+
+
 def find_detail(answer: Answer, name: str) -> dict[str, Any]:
     return next(event.detail for event in answer.events if event.name == name)
 
@@ -102,17 +107,15 @@ def test_a_question_that_cannot_be_rephrased_stays_as_it_is(here, reply):
     assert ("skipped" in [event.name for event in answer.events]) == (reply != {"question": ""})
 
 
-def test_a_model_that_is_gone_is_an_error_and_leaves_the_session_as_it_was(here):
-    for role in ("rephrase", "plan", "evolve", "answer"):
-        model = make_model(plan=search_on)
-        with open_tome(here, model) as tome:
-            session = tome.session(role)
-            session.ask("Who?", system=EVOLVE)
-            before = session.read()
-            model._replies[role] = lambda _: ModelUnavailable("quota")
-            with pytest.raises(ModelUnavailable):
-                session.ask(f"Why {role}?")
-            assert session.read() == before
+@pytest.mark.parametrize("role", ["rephrase", "plan", "evolve", "answer"])
+def test_a_model_that_is_gone_is_an_error_and_leaves_the_session_as_it_was(here, role):
+    with open_tome(here, make_model(plan=search_on)) as tome:
+        tome.session("s").ask("Who?", system=EVOLVE)
+        before = tome.session("s").read()
+    with open_tome(here, make_model(**{"plan": search_on, role: lambda _: ModelUnavailable("quota")})) as tome:
+        with pytest.raises(ModelUnavailable):
+            tome.session("s").ask("Why?")
+        assert tome.session("s").read() == before
 
 
 def test_a_hypergraph_goes_on_and_the_answer_says_what_it_took(here):
@@ -130,11 +133,8 @@ def test_a_hypergraph_goes_on_and_the_answer_says_what_it_took(here):
     assert find_detail(answer, "resumed")["known"] == [note]
     assert find_detail(answer, "session")["notes"] == [note]
     assert note in list_inputs(model, "answer")[-1].notes
-    assert (record.kind, record.count, [turn.asked for turn in record.turns]) == (
-        "hypergraph",
-        2,
-        ["Who degraded Xodar?", "Why?"],
-    )
+    assert (record.kind, record.count) == ("hypergraph", 2)
+    assert [turn.asked for turn in record.turns] == ["Who degraded Xodar?", "Why?"]
 
 
 def test_a_pool_goes_on_with_its_cues(here):
@@ -151,20 +151,16 @@ def test_a_pool_goes_on_with_its_cues(here):
     assert tried["shown"], "what was seen for another question is found again"
 
 
-def test_two_sessions_at_once_do_not_see_each_others_memory(here):
+async def test_two_sessions_at_once_do_not_see_each_others_memory(here):
     model = make_model()
-
-    async def ask_both(tome: Tome) -> None:
+    async with Tome.open(here / "a.tome", embedder="hash", model=model) as tome:
+        await tome.aadd(*DOCUMENTS)
         for number in range(3):
             names = ("one", "two")
             await asyncio.gather(*(tome.session(name).aask(f"{name} {number}?", system=EVOLVE) for name in names))
-
-    with open_tome(here, model) as tome:
-        tome._thread.run(ask_both(tome))
         for name, stranger in (("one", "two"), ("two", "one")):
-            dumped = json.dumps(tome.store.note(SESSIONS, name))
-            assert f"{name} 1?" in dumped
-            assert f"{stranger} " not in dumped
+            assert f"{name} 1?" in dump(tome, name)
+            assert f"{stranger} " not in dump(tome, name)
     for given in list_inputs(model, "answer"):
         name = "one" if "one " in given.question else "two"
         assert all(f"{name} " in note for note in given.notes)
@@ -211,10 +207,10 @@ def test_the_long_term_memory_is_not_changed_and_the_session_is_exported(here):
 
 def test_what_rests_on_a_removed_document_goes_with_it(here):
     def insert(given: Any) -> dict[str, Any]:
-        records = [
-            {"description": piece.text, "entities": ["Xodar"], "evidence": [piece.label]} for piece in given.evidence
-        ]
-        return {"insertions": records}
+        rows = ((piece.text, piece.label) for piece in given.evidence)
+        return {
+            "insertions": [{"description": text, "entities": ["Xodar"], "evidence": [label]} for text, label in rows]
+        }
 
     def cite(given: Any) -> dict[str, Any]:
         piece = next(piece for piece in given.evidence if "degraded" in piece.text)
@@ -224,15 +220,13 @@ def test_what_rests_on_a_removed_document_goes_with_it(here):
         session = tome.session("s")
         session.ask("Who degraded Xodar?", system=EVOLVE)
         tome.remove("b")
-        for text in (json.dumps(tome.store.note(SESSIONS, "s")), "".join(tome.export())):
+        for text in (dump(tome, "s"), "".join(tome.export())):
             assert "degraded Xodar to" not in text
             assert "defeated" in text
         (turn,) = session.read().turns
         assert (turn.asked, turn.answer) == ("Who degraded Xodar?", "")
         tome.add(Document(id="a", text="Nothing is left of it.", metadata={}))
-        assert "defeated" not in json.dumps(tome.store.note(SESSIONS, "s")), (
-            "a document that is replaced is removed too"
-        )
+        assert "defeated" not in dump(tome, "s"), "a document that is replaced is removed too"
 
 
 def test_what_was_removed_while_nobody_could_tell_the_session_is_forgotten_at_the_next_question(here):
@@ -303,19 +297,17 @@ def test_a_damaged_session_names_the_remedy(here):
 
 
 def test_a_session_that_is_killed_is_as_it_was_before(here):
-    with OpenAIServer(
-        lambda _: reply_with(json.dumps({"answer": "Issus", "question": "Why is he a slave?"}))
-    ) as server:
+    reply = reply_with(json.dumps({"answer": "Issus", "question": "Why is he a slave?"}))
+    with OpenAIServer(lambda _: reply) as server:
         settings = ("--model", "openai:test", "--base-url", server.url)
         with Tome.open(here / "a.tome", embedder="hash", model="openai:test", base_url=server.url) as tome:
             tome.add(*DOCUMENTS)
             tome.session("s").ask("Who degraded Xodar?", system="naive")
             before = list(tome.export())
         made = len(server.requests)
-        server.handler = lambda request: reply_with("{}", delay=3600)
+        server.handler = lambda request: reply_with("{}", delay=NEVER)
         process = start_command("ask", "--tome", here / "a.tome", "--session", "s", "Why?", *settings)
-        while len(server.requests) == made and process.poll() is None:
-            time.sleep(0.02)
+        wait_until(lambda: len(server.requests) > made or process.poll() is not None)
         process.kill()
         process.communicate()
         assert len(server.requests) > made
@@ -337,3 +329,122 @@ def test_a_question_that_fails_after_its_search_repeats_no_call(here):
         asked = [call.role for call in model.calls[made:]]
         assert session.ask("Why?").text == "for his defeat"
     assert [call.role for call in model.calls[made:]] == [*asked, "answer"]
+
+
+# ---------------------------------------------------------------- a ledger, whose facts and inferences go on
+
+STORY = (
+    Document(id="a", text="In the garden a pale gentleman asked Pip to fight."),
+    Document(id="b", text="Herbert Pocket cried that he was the pale gentleman."),
+    Document(id="c", text="It rained in London."),
+)
+MET = "Pip had met Herbert in the garden."
+LEDGER = "cosmir recovery=0 memory={} chunk=20 context=0"
+NOTHING_NEW = {"extract_notes": lambda _: {}}
+
+
+def quote_all(given: Any) -> dict[str, object]:
+    return {"facts": [{"label": piece.label, "quote": piece.text} for piece in given.evidence]}
+
+
+def join(given: Any) -> dict[str, object]:
+    alike = [entry.label for entry in given.facts if "gentleman" in entry.text]
+    return {"inferences": [{"rests_on": alike, "inference": MET}]} if len(alike) > 1 else {}
+
+
+def make_reader(**replies: Any) -> ScriptedModel:
+    scripts = {
+        "plan_reading": lambda given: {"questions": [f"What of {given.question}"]},
+        "extract_notes": quote_all,
+        "infer_notes": join,
+        "refine_questions": lambda _: {},
+        "answer": lambda _: {"answer": "Herbert"},
+        "rephrase": lambda given: {"question": f"full: {given.question}"},
+    }
+    return ScriptedModel({**scripts, **replies})
+
+
+def open_story(folder: Path, model: ScriptedModel, **settings: Any) -> Tome:
+    tome = Tome.open(folder / "a.tome", embedder="hash", model=model, **settings)
+    tome.add(*STORY)
+    return tome
+
+
+def ask_first(folder: Path, memory: int = 0) -> None:
+    with open_story(folder, make_reader()) as tome:
+        tome.session("s").ask("Who fought?", system=LEDGER.format(memory))
+
+
+def test_the_next_question_starts_from_what_the_ledger_knows(here):
+    ask_first(here)
+    model = make_reader(**NOTHING_NEW)
+    with Tome.open(here / "a.tome", model=model) as tome:
+        answer = tome.session("s").ask("Had they met?")
+        record = tome.session("s").read()
+    roles = [call.role for call in model.calls]
+    assert roles[:4] == ["rephrase", "plan_reading", "infer_notes", "refine_questions"], "before the first chunk"
+    assert roles.count("infer_notes") == 1
+    (inferred,) = list_inputs(model, "infer_notes")
+    texts = [document.text for document in STORY]
+    assert [entry.text for entry in inferred.facts] == texts
+    assert inferred.questions == ["What of full: Had they met?"], "the questions begin anew"
+    assert answer.session.notes == (MET,)
+    assert len(answer.session.passages) == 3, "the answer saw quotations of all three"
+    assert [piece.text for piece in list_inputs(model, "answer")[0].evidence] == texts
+    assert (record.kind, record.memory["questions"], record.memory["answer"]) == ("ledger", [], "")
+
+
+def test_what_rests_on_a_removed_document_goes_from_the_ledger(here):
+    ask_first(here)
+    with open_story(here, make_reader()) as tome:
+        assert MET in dump(tome, "s")
+        tome.remove("a")
+        assert "garden" not in dump(tome, "s")
+        assert STORY[1].text in dump(tome, "s")
+        assert tome.session("s").ask("Had they met?").session.notes == ()
+
+
+def test_the_limit_of_a_session_and_the_budget_hold_for_a_ledger(here):
+    with open_story(here, make_reader(), session_limit=2) as tome:
+        answer = tome.session("limited").ask("Who fought?", system=LEDGER.format(0))
+        memory = tome.session("limited").read().memory
+    assert answer.session.dropped == (STORY[0].text, STORY[1].text)
+    assert (len(memory["facts"]), len(memory["inferences"])) == (1, 1)
+    ask_first(here, memory=14)
+    model = make_reader(**NOTHING_NEW)
+    with open_story(here, model) as tome:
+        tome.session("s").ask("Had they met?")
+    assert [len(given.facts) for given in list_inputs(model, "infer_notes")][-1] == 1
+
+
+def test_a_question_that_fails_leaves_the_ledger_as_it_was(here):
+    ask_first(here)
+    with open_story(here, make_reader(answer=lambda _: ModelUnavailable("away"))) as tome:
+        before = tome.session("s").read()
+        with pytest.raises(ModelUnavailable):
+            tome.session("s").ask("Had they met?")
+        assert tome.session("s").read() == before
+
+
+def test_the_note_of_chain_of_agents_ends_with_its_question(here):
+    with open_story(here, make_reader(carry_note=lambda _: {"note": "so"})) as tome:
+        tome.session("s").ask("Who fought?", system="chain_of_agents")
+        assert tome.session("s").read().memory is None
+
+
+def test_the_ledger_of_an_answer_is_drawn_with_the_questions_that_were_closed(here):
+    quoted = {"answer": "Herbert", "quotes": [{"label": "E1", "quote": "asked Pip to fight"}]}
+    refined = {"answered": [1], "new": ["Where was it?"]}
+    with open_story(here, make_reader(answer=lambda _: quoted, refine_questions=[refined, {}, {}])) as tome:
+        answer = tome.ask("Who fought?", system=LEDGER.format(0))
+        picture = tome.draw_answer(Question(text="Who fought?"), answer)
+        assert tome.draw_trace(1).nodes == picture.nodes
+        passages = {passage.text: passage.id for passage in tome.store.passages().values()}
+    groups = {node.label: node.group for node in picture.nodes if node.group in ("open", "settled")}
+    assert groups == {"What of Who fought?": "settled", "Where was it?": "open"}
+    marks = {node.id: node.use for node in picture.nodes if node.group == "passage"}
+    uses = ("cited", "shown", "shown")
+    assert marks == {passages[document.text]: use for document, use in zip(STORY, uses, strict=True)}
+    inference = next(node for node in picture.nodes if node.group == "inference")
+    assert (inference.text, inference.use) == (MET, "cited")
+    assert {passage.text for passage in picture.passages} == {document.text for document in STORY}

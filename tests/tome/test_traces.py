@@ -8,11 +8,11 @@ from threading import Lock
 from types import MappingProxyType
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tomewise import Document, Tome
-from tomewise.errors import UnknownName, UsageError
+from tomewise.errors import UnknownName
 from tomewise.events import Encoded, Piece, Recalled, Stopped
 from tomewise.settings import SETTINGS
 from tomewise.tome.traces import make_record, restore_events
@@ -35,14 +35,7 @@ def read_details(record: dict[str, object]) -> list[dict[str, object]]:
     return [event["detail"] for event in restore_events(json.loads(json.dumps(record)))]
 
 
-def test_what_fits_is_kept_whole():
-    answer = make_answer(2, 500)
-    record = make_record(Question(text="Who?"), answer, 50_000)
-    assert record["cut"] == []
-    assert read_details(record) == [event.detail for event in answer.events]
-
-
-def test_a_piece_that_was_found_again_is_kept_once():
+def test_what_fits_is_kept_whole_and_a_piece_that_was_found_again_once():
     once = make_answer(20, 1000)
     searches = [replace(once.events[0], step=step) for step in range(30)]
     record = make_record(Question(text="Who?"), replace(once, events=(*searches, once.events[1])), 150_000)
@@ -79,18 +72,14 @@ def keep(*events: Event) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize(("most_bytes", "length", "cut"), [(20_000, 200, 300), (9_500, 80, 200), (4_000, 0, 200)])
-def test_texts_of_evidence_are_cut_first(most_bytes, length, cut):
+def test_texts_of_evidence_are_cut_first_and_a_cut_that_changes_nothing_is_not_named(most_bytes, length, cut):
     record = make_record(Question(text="Who?"), make_answer(10, 2000, cue="c" * 300), most_bytes)
     of_evidence = f"texts of evidence after {length} characters" if length else "texts of evidence"
     assert record["cut"] == [of_evidence, *(["texts of events after 200 characters"] if cut < 300 else [])]
     found, encoded = read_details(record)
     assert {len(piece["text"]) for piece in found["evidence"]} == {length}
     assert len(encoded["cue"]) == cut
-
-
-def test_a_cut_that_changes_nothing_is_not_named():
-    record = make_record(Question(text="Who?"), make_answer(10, 2000, cue="short"), 9_500)
-    assert record["cut"] == ["texts of evidence after 80 characters"]
+    assert make_record(Question(text="Who?"), make_answer(10, 2000, cue="short"), most_bytes)["cut"] == [of_evidence]
 
 
 def test_summaries_and_the_answer_outlast_details():
@@ -145,15 +134,12 @@ def test_a_trace_that_was_cut_opens_and_prints_what_it_holds(here, most_bytes):
     assert (Recalled in kept) == any("evidence" in event["detail"] for event in stored)
 
 
+@settings(max_examples=40)
 @given(st.integers(0, 60), st.integers(0, 3000), st.integers(0, 9000), st.integers(LEAST, 60_000))
 def test_no_record_is_larger_than_the_bound(pieces, length, cue, most_bytes):
     record = make_record(Question(text="Who?"), make_answer(pieces, length, "c" * cue), most_bytes)
-    own = {
-        name: value
-        for name, value in record.items()
-        if name not in ("options", "instructions", "force", "strict", "within")
-    }
-    assert len(json.dumps(own)) <= most_bytes
+    of_question = ("options", "instructions", "force", "strict", "within")
+    assert len(json.dumps({name: value for name, value in record.items() if name not in of_question})) <= most_bytes
 
 
 def test_an_answer_comes_back_as_it_was(here):
@@ -172,9 +158,3 @@ def test_an_answer_comes_back_as_it_was(here):
         for call in (tome.trace, tome.delete_trace):
             with pytest.raises(UnknownName, match="holds no trace 1"):
                 call(1)
-
-
-def test_a_bound_that_no_trace_fits_into_is_refused(here):
-    with pytest.raises(UsageError, match="trace_bytes must be a whole number from 4000 up, not 10"):
-        Tome.open(here / "a.tome", trace_bytes=10)
-    assert not (here / "a.tome").exists()
