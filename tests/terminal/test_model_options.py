@@ -2,34 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
-
 import pytest
-import typer
-from typer.testing import CliRunner
 
 from tomewise.errors import UsageError
 from tomewise.settings import Settings
-from tomewise.terminal.model_options import UNSTATED, ModelOptions, take_model_options
-
-app = typer.Typer()
-heard: list[tuple[str, ModelOptions]] = []
-
-
-@app.command()
-@take_model_options
-def tell(word: str, models: ModelOptions = UNSTATED, loud: bool = False) -> None:
-    heard.append((word.upper() if loud else word, models))
-
-
-def test_a_command_has_the_options_in_the_place_of_its_parameter() -> None:
-    names = ["word", "model", "base_url", "max_calls", "max_tokens", "max_cost", "max_failures", "loud"]
-    assert list(inspect.signature(tell).parameters) == names
-    words = ["a", "--loud", "--model", "extractive", "--model", "answer=openai:x", "--max-cost", "0"]
-    assert CliRunner().invoke(app, words).exit_code == 0
-    assert CliRunner().invoke(app, ["b"]).exit_code == 0
-    stated = ModelOptions(model=["extractive", "answer=openai:x"], max_cost=0.0)
-    assert heard == [("A", stated), ("b", UNSTATED)]
+from tomewise.terminal.model_options import UNSTATED, ModelOptions
 
 
 def test_what_is_stated_takes_the_place_of_settings() -> None:
