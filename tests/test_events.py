@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tomewise.events import (
@@ -59,6 +59,7 @@ def store(event: Event) -> Event:
 
 
 @pytest.mark.parametrize("made", ALL, ids=lambda made: made.__name__)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_every_class_comes_back_from_what_it_prints(made: type[TypedEvent], data: st.DataObject) -> None:
     event = data.draw(find_strategy(made))
@@ -121,6 +122,7 @@ ODD_PIECES = st.lists(
 )
 
 
+@settings(max_examples=60)
 @given(st.dictionaries(st.sampled_from(KNOWN), JSON | ODD_PIECES))
 def test_the_fields_that_any_event_may_have_are_read_whatever_they_hold(detail: dict[str, Any]) -> None:
     common = read_common(Event(name="odd", detail=detail))
@@ -143,14 +145,9 @@ def test_what_a_class_holds_is_read_like_any_event():
     assert read_common(Recalled(probe="who", layer="tree", evidence=pieces)).evidence == pieces
 
 
-def test_a_summary_names_values_on_one_line_and_leaves_out_the_empty_ones():
-    assert (
-        list_facts(probe="who\nrang", layer="tree", cue="", choice=None, cut=0)
-        == "probe: who rang, layer: tree, cut: 0"
-    )
-
-
-def test_long_values_are_cut():
+def test_a_summary_names_values_on_one_line_and_leaves_out_the_empty_ones_and_the_ends_of_long_ones():
+    facts = list_facts(probe="who\nrang", layer="tree", cue="", choice=None, cut=0)
+    assert facts == "probe: who rang, layer: tree, cut: 0"
     assert shorten("a" * 9, 5) == "aaaa…"
     assert len(list_facts(cue="a" * 999)) == len("cue: ") + 300
 
