@@ -8,16 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from tomewise import beside
 from tomewise.beside import FolderBeside, UnsafeFile
 
 
 @pytest.fixture(params=[True, False], ids=["inside", "by path"])
-def folder(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> FolderBeside:
+def folder(tmp_path: Path, request: pytest.FixtureRequest) -> FolderBeside:
     """Once as here, and once as on Windows, which opens no file relative to a folder."""
     (tmp_path / "a.tome").touch(mode=0o640)
-    monkeypatch.setattr(beside, "_OPENS_INSIDE", request.param)
-    return FolderBeside(tmp_path / "a.tome", "-cache", r"[a-z]+\.own|[a-z]+\.lock|deep")
+    names = r"[a-z]+\.own|[a-z]+\.lock|deep"
+    return FolderBeside(tmp_path / "a.tome", "-cache", names, opens_inside=request.param)
 
 
 def test_a_file_is_whole_under_its_name_or_not_there(folder: FolderBeside) -> None:

@@ -68,7 +68,7 @@ def test_a_relation_is_shown_by_what_it_says(tmp_path):
     assert drawn.nodes[0].label == words
 
 
-def test_the_texts_of_a_picture_are_bounded(tome, monkeypatch):
+def test_the_texts_of_a_picture_are_bounded(tome):
     tome.add(Document(id="d", text="Ada rowed to the island. " * 400))
     passages = tuple(passage.id for passage in tome.store.passages().values())
     node = PictureNode(id="n", label="n", group="g", passages=passages)
@@ -76,9 +76,7 @@ def test_the_texts_of_a_picture_are_bounded(tome, monkeypatch):
     whole = fill_texts(picture, tome.store)
     assert len(whole.passages) == len(passages) > 2
     assert whole.missing == ()
-    monkeypatch.setattr("tomewise.tome.drawings._TEXT", 100)
-    monkeypatch.setattr("tomewise.tome.drawings._TEXTS", 250)
-    cut = fill_texts(picture, tome.store)
+    cut = fill_texts(picture, tome.store, longest=100, room=250)
     assert [len(passage.text) for passage in cut.passages] == [100, 100]
     assert cut.missing == (f"The texts of {len(passages) - 2:,} of {len(passages):,} pieces of evidence are not here.",)
 
