@@ -22,8 +22,7 @@ from tomewise.language.chat import ChatModel
 from tomewise.store.lookups import read_vectors
 from tomewise.systems.registry import choose_variant
 from tomewise.testing.scripted import ScriptedModel
-from tomewise.tome.questions import answer_many
-from tomewise.tome.ready_systems import ReadySystems
+from tomewise.tome.questions import ReadySystems, answer_many
 from tomewise.types import Event, Question
 
 LOG = Document(id="log", text="The keeper, Ada Marsh, put out the light at nine. Nobody asked her why.")

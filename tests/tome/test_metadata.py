@@ -12,7 +12,7 @@ from tomewise.errors import ReadingError, StoreError, UsageError
 from tomewise.store.lookups import read_setting
 from tomewise.store.records import SETTINGS
 from tomewise.testing.scripted import ScriptedModel
-from tomewise.tome.evidence_metadata import add_metadata
+from tomewise.tome.questions import add_metadata
 
 LOG = "The keeper, Ada Marsh, put out the light at nine."
 LETTER = "The doctor forged a letter. Nobody asked him why."
