@@ -38,6 +38,8 @@ def explain_damage(store: Store) -> Iterator[None]:
     """
     try:
         yield
+    except TomewiseError:
+        raise
     except Exception as error:
         _raise_cause(error, store)
         raise
@@ -52,6 +54,8 @@ def names_damage(
     async def work_and_explain(self: Owner, /, *given: P.args, **named: P.kwargs) -> T:
         try:
             return await work(self, *given, **named)
+        except TomewiseError:
+            raise
         except Exception as error:
             await asyncio.to_thread(_raise_cause, error, self.store)
             raise
@@ -61,8 +65,6 @@ def names_damage(
 
 def _raise_cause(error: Exception, store: Store) -> None:
     """Raise what an error that nobody foresaw comes from, if that is known."""
-    if isinstance(error, TomewiseError):
-        return
     if not isinstance(error, OSError) and (damage := store.find_damage()):
         raise StoreError(damage) from error
     if fault := find_fault(error):
