@@ -46,7 +46,8 @@ def test_one_source_that_fails_does_not_stop_the_others(command, files, read_jso
 def test_a_first_add_that_fails_leaves_no_file(command, files, words):
     ran = command("add", *words)
     assert (ran.code in (2, 3), ran.out) == (True, "")
-    assert ran.err.splitlines()[-1] == "tome: all 2 sources failed; nothing was added" or len(words) != 2
+    if len(words) == 2:
+        assert ran.err.splitlines()[-1] == "tome: all 2 sources failed; nothing was added"
     assert not list(files.glob("memory*"))
     assert command("add", "a.txt").code == 0
     command("remove", "a.txt")

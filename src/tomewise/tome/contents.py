@@ -79,11 +79,11 @@ async def add_documents(
     bounds = Bounds.of(**{each.name: getattr(settings, f"read_{each.name}") for each in fields(Bounds)})
     with work_alone(store, "add"), ReaderProcess(bounds) as process:
         # Check again: another process may have fixed other settings since this tome was opened.
-        size, overlap = fix_settings(store, embedder, *size)
+        tokens, overlap = fix_settings(store, embedder, *size)
         remember_address(store, embedder)
         if find_address(embedder):  # what it is paid for must find room
             await prove_room(store.calls, 0)
-        splitter = make_splitter(store, embedder, size, overlap)
+        splitter = make_splitter(store, embedder, tokens, overlap)
         files = await run_in_thread(MovedFiles, store, sources if sync else ())
         known = {record.id: record.source for record in store.documents(_list_ids(sources, prefix))}
         claims = Claims({name: source for name, source in known.items() if name not in files.gone})
