@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-from tomewise import Experiment
-from tomewise.evaluate.results import tabulate
-from tomewise.notebook_display import show_bars, write_table
+from tomewise.notebook_display import show_bars
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, Citation, Document, Event, Evidence, Passage, Progress
 
@@ -102,16 +100,6 @@ def test_a_tome_shows_its_layers_and_documents(tome: Tome) -> None:
     assert repr(tome).startswith("Tome('")
     assert "hash" in repr(tome)
     assert len(repr(tome)) < 300
-
-
-def test_results_show_their_table(here: Any) -> None:
-    experiment = Experiment(["naive"], "sample", ["f1"], embedder="hash", questions=2, out=here / "out")
-    assert experiment._repr_html_() is None
-    results = experiment.run()
-    for thing in (results, experiment, tabulate(results)):
-        assert "naive" in read(thing._repr_html_())  # type: ignore[attr-defined]
-        assert len(repr(thing)) < 200
-    assert read(write_table([EVIL], [[EVIL]], EVIL)) == EVIL * 3
 
 
 # ---------------------------------------------------------------- bars

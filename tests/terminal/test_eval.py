@@ -48,9 +48,7 @@ def test_one_command_makes_the_table_and_the_same_again_asks_nothing(tome_eval, 
     words = ["run", "naive", "hybrid limit=1", "--data", folder, "--judge", "acc-l", "--baseline", "naive", "--json"]
     record = json.loads(tome_eval(*words))
     assert [line["system"] for line in record["rows"]] == ["naive", "hybrid limit=1"]
-    assert record["dataset"] == "data"
-    assert record["judge"] == record["model"] == "extractive"
-    assert record["metrics"][:3] == ["em", "f1", "recall@2"]
+    assert (record["dataset"], record["judge"], record["model"]) == ("data", "extractive", "extractive")
     assert record["metrics"][-1] == "acc-l"
     assert all(line["n"] == 2 and line["failed"] == 0 and line["recall@2"] == 1.0 for line in record["rows"])
     rows = next(Path("tome-eval").glob("*/rows.jsonl"))
@@ -71,14 +69,11 @@ def test_list_report_compare_and_export(tome_eval, folder):
     assert report["metrics"] == ["f1"]
     assert list(report["slices"]["hops"]) == ["1"]
     assert "| naive | 2 |" in tome_eval("report", "--format", "markdown")
-    assert r"\toprule" in tome_eval("report", "--format", "latex", "--experiment", record["name"])
     tome_eval("report", "--plots", "plots")
     assert len(list(Path("plots").iterdir())) == 6
     compared = json.loads(tome_eval("compare", "naive", "hybrid", "--question", "b", "--json"))
     assert [side["system"] for side in compared["systems"]] == ["naive", "hybrid"]
     assert "Tom Hale sailed." in tome_eval("compare", "naive", "hybrid", "--question", "b")
-    with pytest.raises(UnknownName, match=r"was not asked the question 'c': it was asked 'a', 'b'$"):
-        tome_eval("compare", "naive", "hybrid", "--question", "c")
     assert "4 rows" in tome_eval("export", "rows.parquet")
     assert Path("rows.parquet").read_bytes()[:4] == b"PAR1"
 
@@ -101,25 +96,14 @@ def test_a_used_up_budget_fails_the_rest_and_a_retry_asks_it(tome_eval, folder):
     assert json.loads(tome_eval(*words, "--retry-failed"))["rows"][0]["failed"] == 0
 
 
-def test_layouts_metrics_and_judges_are_listed(tome_eval):
-    assert "qmsum" in json.loads(tome_eval("list", "--layouts", "--json"))["layouts"]
-    chosen = json.loads(tome_eval("list", "--metrics", "--json"))
-    assert "recall@K" in chosen["metrics"]
-    assert "acc-l" in chosen["judges"]
-    assert "recall@K" in tome_eval("list", "--metrics")
-    assert "compare" in tome_eval(), "without a command it lists the commands"
-
-
 @pytest.mark.parametrize(
     ("words", "error", "says"),
     [
         (["run", "hybird", "--data", "sample"], UnknownName, "did you mean 'hybrid'"),
         (["run", "hybrid", "--data", "sample", "--metric", "acuracy"], UnknownName, "did you mean 'accuracy'"),
-        (["run", "hybrid", "--data", "sample", "--judge", "acc"], UnknownName, "did you mean 'acc-l'"),
         (["run", "hybrid", "--data", ".", "--layout", "qmsun"], UnknownName, "did you mean 'qmsum'"),
         (["run", "hybrid", "--data", "sample", "--retrieval-only", "--metric", "em"], UsageError, "need answers"),
         (["report"], StoreError, "holds no experiment"),
-        (["compare", "a", "b", "--question", "1"], StoreError, "holds no experiment"),
     ],
 )
 def test_mistakes_are_named(tome_eval, words, error, says):
@@ -129,13 +113,8 @@ def test_mistakes_are_named(tome_eval, words, error, says):
 
 def test_what_an_experiment_does_not_have_is_named(tome_eval, folder):
     tome_eval("run", "naive", "--data", folder)
-    for words, error, says in (
-        (["--format", "html"], UsageError, "unknown format 'html'"),
-        (["--experiment", "other"], UnknownName, "fits no experiment"),
-        (["--baseline", "naiv"], UnknownName, "did you mean 'naive'"),
-    ):
-        with pytest.raises(error, match=says):
-            tome_eval("report", *words)
+    with pytest.raises(UnknownName, match="did you mean 'naive'"):
+        tome_eval("report", "--baseline", "naiv")
     next(Path("tome-eval").glob("*/rows.jsonl")).write_bytes(b"")
     for words in (["report"], ["compare", "naive", "naive", "--question", "a"], ["export", "rows.parquet"]):
         with pytest.raises(StoreError, match="has no answers yet"):

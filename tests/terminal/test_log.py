@@ -9,10 +9,6 @@ from pathlib import Path
 import pytest
 from tests.drawn import read_picture
 
-from tomewise.drawing.page import write_page
-from tomewise.errors import UnknownName, UsageError
-from tomewise.tome.tome import Tome
-
 QUESTION = "Who put out the light?"
 OPTIONS = ("--option", "the doctor", "--option", "Ada Marsh, the keeper")
 
@@ -28,9 +24,7 @@ def test_it_lists_the_newest_first(command, two_questions, read_json):
     traces = read_json("log")
     assert [(trace["number"], trace["question"]) for trace in traces] == [(2, QUESTION), (1, "Who hid the map?")]
     assert [trace["number"] for trace in read_json("log", "--limit", "1")] == [2]
-    lines = command("log").out.splitlines()
-    assert QUESTION in lines[1]
-    assert "Who hid the map?" in lines[2]
+    assert QUESTION in command("log").out.splitlines()[1]
 
 
 def test_it_is_searched_in_questions_and_answers(command, log_in_tome, read_json):
@@ -49,7 +43,6 @@ def test_it_shows_one_with_its_events_and_usage(command, two_questions, read_jso
     trace = read_json("log", "2")
     assert (trace["question"], trace["choice"], trace["system"]) == (QUESTION, "B", "naive limit=3")
     assert (trace["options"], trace["instructions"]) == (["the doctor", "Ada Marsh, the keeper"], "Be brief.")
-    assert trace["events"][0]["summary"] == "found: 1, cut: 0"
     assert trace["usage"]["calls"] == trace["usage"]["roles"]["answer"]["calls"] == 1
     shown = command("log", "2").out
     parts = (QUESTION, "A. the doctor", "0 retrieved found: 1, cut: 0", "→ option B", "naive limit=3", "1 call")
@@ -75,15 +68,6 @@ def test_it_asks_one_again_with_the_same_system_and_settings(command, two_questi
     assert "→ option B" in command("log", "2", "--again").out
 
 
-def test_the_setting_bounds_a_trace(command, log_in_tome, here, monkeypatch, read_json):
-    monkeypatch.setenv("TOMEWISE_TRACE_BYTES", "6500")
-    (here / "long.txt").write_text(" ".join(f"The keeper of light {number} rowed out." for number in range(300)))
-    assert command("add", "long.txt").code == 0
-    command("ask", QUESTION)
-    assert read_json("log", "1")["cut"][0].startswith("texts of evidence after")
-    assert "cut, to keep the trace small" in command("log", "1").out
-
-
 # ---------------------------------------------------------------- pictures
 
 
@@ -98,7 +82,7 @@ def read_page(file):
     return read_picture(json.loads(re.search(r'id="data">(.*?)</script>', Path(file).read_text("utf-8"), re.DOTALL)[1]))
 
 
-@pytest.mark.parametrize("system", ["hybrid+probe", "hybrid+evolve", "cosmir"])
+@pytest.mark.parametrize("system", ["hybrid+probe", "cosmir"])
 def test_an_answer_is_drawn_and_so_is_its_trace(command, story, system):
     asked = command("ask", "Who rowed to the island?", "--system", system, "--picture", "a.html", "--json")
     assert asked.code == 0
@@ -110,22 +94,3 @@ def test_an_answer_is_drawn_and_so_is_its_trace(command, story, system):
     assert any("Ada Marsh rowed" in passage.text and passage.place for passage in drawn.passages)
     assert command("log", "1", "--picture", "b.html").code == 0
     assert read_page("b.html").nodes == drawn.nodes
-
-
-def test_a_trace_of_another_loop_is_refused(command, story):
-    assert command("ask", "Who rowed?").code == 0
-    ran = command("log", "1", "--picture", "a.html")
-    assert (ran.code, "without a working memory" in ran.err) == (2, True)
-
-
-def test_layers_are_drawn_from_python(command, story, here):
-    with Tome.open(here / "memory.tome") as tome:
-        tome.build("hipporag2")
-        picture = tome.draw_layer("graph:passages-triples")
-        assert picture.nodes
-        assert any("Ada Marsh rowed" in passage.text for passage in picture.passages)
-        assert write_page(picture).startswith("<!doctype html>")
-        with pytest.raises(UnknownName, match="'tree' is not built: this tome has graph:passages-triples"):
-            tome.draw_layer("tree")
-        with pytest.raises(UsageError, match="from 1 to 500"):
-            tome.draw_layer("graph:passages-triples", limit=501)

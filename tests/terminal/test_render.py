@@ -8,7 +8,7 @@ from rich.console import Console
 
 from tomewise.events import Chosen
 from tomewise.store.records import Found
-from tomewise.terminal.render import cut_notes, describe_choices, print_answer, print_event
+from tomewise.terminal.render import print_answer, print_event
 from tomewise.types import Answer, Event
 
 
@@ -45,10 +45,7 @@ ODD = [{"score": "0.5", "layer": 1, "place": "here", "text": 2}, {"score": None,
         (
             "many",
             {"evidence": MANY},
-            [
-                *(f"0.500 summary text {n}" for n in range(5)),
-                "… and 4 more (`tome log` keeps them; `--json` shows them)",
-            ],
+            [*(f"0.500 summary text {n}" for n in range(5)), OTHERS],
         ),
         ("odd", {"evidence": ["a text", {"text": "only a text"}], "notes": 3, "pool": "words"}, ["0.000  only a text"]),
         ("odd", {"evidence": ODD}, ["0.000 1 2", "0.000"]),
@@ -60,26 +57,10 @@ def test_an_event_shows_its_summary_and_what_it_found_below(summary, detail, bel
     assert lines == [f"3 of any loop {summary}", *(f"    {line}" for line in below)]
 
 
-def test_any_event_can_say_what_was_cut():
-    events = (Event(name="of any loop", detail={"found": 3, "cut": 1}), Event(name="tried", detail={"cut": 1}))
-    assert cut_notes(Answer(text="x", events=events)) == [
-        "1 of 3 passages did not fit and were not read for this answer."
-    ]
-
-
-def test_a_part_that_could_not_be_read_is_named_beside_the_answer():
-    lines = print_lines(Answer(text="Ada", missing="not read: story.md, part 2 of 3"))
-    assert "missing: not read: story.md, part 2 of 3" in "\n".join(lines)
-
-
-def make_choice(chosen, because, passed_over=None, builds=()):
-    return Chosen(chosen=chosen, because=because, passed_over=passed_over or {}, build_would_help=builds)
-
-
 def test_what_was_chosen_is_said_below_the_answer():
     events = (
-        make_choice("hybrid", "one shot comes first"),
-        make_choice("hybrid+probe", "declined", {"comorag": "needs tree"}, ["comorag", "raptor+probe"]),
+        Chosen(chosen="hybrid", because="one shot comes first", passed_over={}, build_would_help=()),
+        Chosen(chosen="hybrid+probe", because="declined", passed_over={}, build_would_help=["comorag", "raptor+probe"]),
     )
     assert print_lines(Answer(text="Ada", events=events, system="auto"))[1:3] == [
         "chosen: hybrid (one shot comes first), then hybrid+probe (declined)",
@@ -87,23 +68,9 @@ def test_what_was_chosen_is_said_below_the_answer():
     ]
 
 
-def test_where_nothing_could_be_chosen_the_reasons_are_said():
-    events = (
-        make_choice("none", "the question asks for the whole text ('how often')", {"cosmir": "states no upper limit"}),
-        make_choice("hybrid", "one shot comes first"),
-        make_choice("none", "declined", {"comorag": "may take 33 calls, 4 are left"}),
-    )
-    assert describe_choices(Answer(text="", events=events))[1:] == [
-        "passed over: cosmir (states no upper limit); comorag (may take 33 calls, 4 are left)"
-    ]
-    assert describe_choices(Answer(text="x", events=(Event(name="chosen", detail={"notes": []}),))) == []
-
-
 def test_an_answer_that_was_forced_and_not_given_is_not_called_forced():
-    declined = "\n".join(
-        print_lines(Answer(text="", resolved=False, forced=True, supported="none", missing="who it was"))
-    )
+    answer = Answer(text="", resolved=False, forced=True, supported="none", missing="who it was")
+    declined = "\n".join(print_lines(answer))
     assert "not answered: who it was" in declined
     assert "forced to answer" not in declined
-    assert "asked for a guess too, and gave none" in declined
     assert "forced to answer" in "\n".join(print_lines(Answer(text="Ada", forced=True)))

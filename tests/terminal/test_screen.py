@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
 import subprocess
 import sys
@@ -73,14 +72,6 @@ def test_an_answer_grows_and_its_quotations_follow(novel: Path, columns: int) ->
     assert "“put out the light”" in run.text
 
 
-def test_a_trace_stands_above_the_growing_answer(novel: Path) -> None:
-    with on_screen(stream(pause=0.02), *ASK, "--trace") as run:
-        assert run.end() == 0
-    assert_tidy(run)
-    assert run.lines[0].startswith("0 retrieved found:")
-    assert "answer_part" not in run.text
-
-
 def test_a_chat_streams_too(novel: Path) -> None:
     with on_screen(stream(pause=0.03), "chat") as run:
         run.wait_for("Ctrl-D ends")
@@ -111,18 +102,9 @@ def test_something_is_visible_at_once(here: Path) -> None:
     assert run.has_cursor
 
 
-def test_an_estimate_shows_that_it_works(novel: Path) -> None:
-    with on_terminal("build", "-s", "cogitorag", "--estimate") as run:
-        run.wait_for("estimating cogitorag")
-        assert run.end() == 0
-    assert run.lines[0].startswith("layer")
-    assert "layers estimated" in run.raw
-
-
-@pytest.mark.parametrize("columns", [80, 200])
-def test_an_error_leaves_its_line_alone(novel: Path, columns: int) -> None:
+def test_an_error_leaves_its_line_alone(novel: Path) -> None:
     failure = fail_with(400, "no such model " + "and a long explanation " * 8)
-    with on_screen(failure, "ask", "Who?", columns=columns) as run:
+    with on_screen(failure, "ask", "Who?") as run:
         assert run.end() == 6
     assert run.has_cursor
     assert run.lines[0].startswith("tome: ")
@@ -141,14 +123,6 @@ def test_ctrl_c_leaves_one_line(novel: Path) -> None:
     assert run.has_cursor
 
 
-def test_a_used_up_budget_says_what_is_kept_and_how_to_go_on(novel: Path) -> None:
-    with on_screen(reply_with('{"gist": "x"}'), "build", "-s", "cogitorag", "--max-calls", "1") as run:
-        assert run.end() == 7
-    text = " ".join(run.text.split())
-    assert "the limit of 1 calls of openai:test is used up" in text
-    assert text.endswith("is kept: with a higher limit the same command goes on from there")
-
-
 def test_no_color_is_respected(novel: Path) -> None:
     with on_terminal("ask", "Who put out the light?", NO_COLOR="1") as run:
         assert run.end() == 0
@@ -160,13 +134,8 @@ def test_no_color_is_respected(novel: Path) -> None:
     "words",
     [
         ("systems",),
-        ("systems", "comorag"),
-        ("show",),
-        ("add", "--list-formats"),
-        ("search", "light"),
         ("ask", "Who painted the harbour of Sker in the winter of the great storm?", "--fresh"),
         ("ask", "Who?", "-s", "the system of a name that does not exist and is far too long"),
-        ("--help",),
         ("ask", "--help"),
     ],
 )
@@ -208,12 +177,3 @@ def test_a_terminal_that_shows_ascii_alone_gets_ascii(novel: Path) -> None:
     assert run.raw.isascii()
     assert "\\u28" not in run.raw, "the spinner is drawn in ASCII"
     assert_tidy(run)
-
-
-def test_a_trace_goes_to_the_file_that_was_named(novel: Path) -> None:
-    """The terminal shows the work, and the file of standard output gets all that is printed."""
-    command = f"{sys.executable} -m tomewise ask 'Who put out the light?' --trace > out.txt"
-    with on_terminal("--version") as version:
-        assert version.end() == 0
-    assert os.waitstatus_to_exitcode(pty.spawn(["sh", "-c", command], lambda fd: os.read(fd, 65536))) == 0
-    assert (novel / "out.txt").read_text().startswith("0 retrieved found:")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import sys
-from pathlib import Path
 
 import pytest
 from tests.terminal.pseudo_terminal import on_terminal
@@ -47,50 +46,24 @@ def test_ask_goes_on_with_a_session(command, talk):
     answer = json.loads(command("ask", "And who taught him to sail?", "--session", "heron", "--json").out)
     assert answer["answer"].startswith("Bo Lind taught Tom Hale")
     assert answer["system"] == "naive"
-    assert answer["session"] == {
-        "name": "heron",
-        "number": 2,
-        "question": "Who taught Tom Hale to sail?",
-        "notes": [],
-        "passages": [],
-        "dropped": [],
-    }
-    refused = command("ask", "Why?", "--session", "heron", "--system", "hybrid")
-    assert (refused.code, refused.out) == (2, "")
-    assert "was begun with naive" in refused.err
+    session = {"name": "heron", "number": 2, "question": "Who taught Tom Hale to sail?"}
+    assert answer["session"] == {**session, "notes": [], "passages": [], "dropped": []}
     again = command("log", "2", "--again")
     assert "Bo Lind" in again.out, "it is asked as it was answered, so that it stands alone"
     assert json.loads(command("ask", "Who sold the Heron?", "--json").out)["session"] is None
 
 
-def test_a_narrowed_session_says_so_at_each_answer(command, talk, here):
-    (here / "other.txt").write_text("Nobody sold a boat.")
-    assert command("add", "other.txt").code == 0
-    command("ask", "Who sold the Heron?", "--session", "heron", "--document", "log.txt")
-    again = command("ask", "Who sold the Heron?", "--session", "heron", "--json")
-    assert [Path(name).name for name in json.loads(again.out)["within"]["documents"]] == ["log.txt"]
-    assert "within log.txt" in command("ask", "Who sold the Heron?", "--session", "heron").out
-    went_on = talk("Who sold the Heron?", "--session", "heron")
-    assert "within log.txt" in went_on.out
-    assert "session heron (hybrid, goes on after question 3)" in went_on.err
-
-
 def test_sessions_are_listed_shown_and_deleted(command, talk):
     talk("Who sold the Heron?\nAnd who taught him to sail?\n", "--session", "heron")
-    listed = command("sessions").out
-    assert "heron" in listed
-    assert "And who taught him to sail?" in listed
+    assert "And who taught him to sail?" in command("sessions").out
     shown = command("sessions", "heron").out
     for part in ("heron hybrid", "1 Who sold the Heron?", "2 And who", "(Who taught Tom Hale to sail?)", "Bo Lind"):
         assert part in shown
     turns = json.loads(command("sessions", "heron", "--json").out)["turns"]
     assert [turn["answer"].split()[:3] for turn in turns] == [["Tom", "Hale", "sold"], ["Bo", "Lind", "taught"]]
     assert command("sessions", "heron", "--delete").code == 0
-    missing = command("sessions", "heron")
-    assert (missing.code, missing.out) == (2, "")
-    assert "holds no session 'heron'" in missing.err
+    assert "holds no session 'heron'" in command("sessions", "heron").err
     talk("Who sold the Heron?", "--session", "heron", "--system", "hybrid+evolve")
-    assert "note" in command("sessions", "heron").out
     assert any("Tom Hale" in note for note in json.loads(command("sessions", "heron", "--json").out)["notes"])
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from tests.texts import prose
@@ -107,56 +106,25 @@ def test_only_folders_are_synced(here, tome):
             tome.add(source, sync=True)
 
 
-# ---------------------------------------------------------------- a document a day, while questions come
+# ---------------------------------------------------------------- a document a day
 
-DAYS = 24
 # Layers that read each passage by itself.
 BY_PASSAGE = ("gists", "summaries", "graph:passages-triples", "graph:passages-relations", "graph:gists-triples")
 
 
-def open_month(path: Path) -> Tome:
-    return Tome.open(path, embedder="hash", model="extractive", passage_tokens=60)
-
-
-def write_day(folder: Path, day: int) -> None:
-    folder.mkdir(exist_ok=True)
-    log = f"The harbour log of day {day}. On day {day} the pilot Wren{day} brought in {day} barges."
-    (folder / f"day-{day:02}.txt").write_text(f"{log}\n\n{prose(day, 10)}", encoding="utf-8")
-
-
-def test_every_question_is_answered_and_says_what_is_missing(here):
-    with open_month(here / "month.tome") as tome:
-        for day in range(1, DAYS + 1):
-            write_day(here / "month", day)
-            added = tome.add(here / "month")
-            if day == 1:
-                tome.build("comorag")
-            assert (added.lagging.count if added.lagging else 0) == day - 1
-            lagging = tome.ask(f"Which pilot brought in the barges on day {day}?", system="comorag").lagging
-            named = [Path(document).name for document in (lagging.documents if lagging else ())]
-            assert named == [f"day-{late:02}.txt" for late in range(2, day + 1)][:20]
-            if lagging:
-                assert lagging.count == day - 1
-                assert lagging.passages >= lagging.count
-        tome.build("comorag")
-        assert tome.ask("Which pilot came last?", system="comorag").lagging is None
-
-
 def test_builds_every_day_take_the_calls_of_one_build_at_the_end(here):
-    def count_calls(name, days):
-        """What builds after these days ask, by role, and how often they take a kept reply."""
-        asked: Counter[str] = Counter()
-        kept = 0
-        with open_month(here / f"{name}.tome") as tome:
-            for day in range(1, DAYS + 1):
-                write_day(here / name, day)
-                tome.add(here / name)
-                if day in days:
-                    usage = tome.build("naive", layers=BY_PASSAGE).usage
-                    asked.update({role: spent.calls for role, spent in usage.roles.items()})
-                    kept += usage.kept
-        return asked, kept
+    days = [Document(id=f"day {day}", text=prose(day, 10)) for day in range(12)]
 
-    once = count_calls("once", [DAYS])
-    assert count_calls("daily", range(1, DAYS + 1)) == once
-    assert min(once[0].values()) > DAYS
+    def count_calls(name, batches):
+        """What builds after these batches ask, by role, and how often they take a kept reply."""
+        asked: Counter[str] = Counter()
+        with Tome.open(here / name, embedder="hash", model="extractive", passage_tokens=60) as tome:
+            for batch in batches:
+                tome.add(*batch)
+                usage = tome.build("naive", layers=BY_PASSAGE).usage
+                asked.update({"kept": usage.kept, **{role: spent.calls for role, spent in usage.roles.items()}})
+        return asked
+
+    once = count_calls("once.tome", [days])
+    assert count_calls("daily.tome", [[day] for day in days]) == once
+    assert min(calls for role, calls in once.items() if role != "kept") > len(days)

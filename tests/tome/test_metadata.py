@@ -38,8 +38,6 @@ def test_evidence_has_the_metadata_of_its_document(tome):
     assert found.metadata == {"year": 1911}
     answer = tome.ask("Who put out the light?", system="naive")
     assert [dict(piece.metadata) for piece in answer.evidence] == [{"year": 1911}, {}]
-    talk = tome.session("s").ask("Who put out the light?", system="naive")
-    assert talk.evidence[0].metadata == {"year": 1911}
     found = tome.search("put out the light", limit=2)
     whole = replace(found[0], layer="tree", sources=tuple(piece.node for piece in found))
     single = replace(whole, sources=whole.sources[:1])
@@ -49,21 +47,15 @@ def test_evidence_has_the_metadata_of_its_document(tome):
 
 def test_stated_fields_are_kept_for_what_is_added_later(tome, here):
     tome.add("wiki", metadata={"project": "harbour", "year": 1912})
-    assert read_metadata(tome) == {
-        "log.md": {"project": "harbour", "year": 1912},
-        "letter.txt": {"project": "harbour", "year": 1912},
-    }
+    assert list(read_metadata(tome).values()) == [{"project": "harbour", "year": 1912}] * 2
     (here / "wiki" / "new.txt").write_text("Tom Hale rowed to the island.")
     report = tome.add("wiki", sync=True)
     assert (len(report.added), len(report.unchanged)) == (1, 2)
     assert read_metadata(tome)["new.txt"]["project"] == "harbour"
     tome.add("wiki/old", metadata={"project": "letters"})
     tome.add("wiki")
-    assert {name: fields["project"] for name, fields in read_metadata(tome).items()} == {
-        "log.md": "harbour",
-        "letter.txt": "letters",
-        "new.txt": "harbour",
-    }
+    projects = {name: fields["project"] for name, fields in read_metadata(tome).items()}
+    assert projects == {"log.md": "harbour", "letter.txt": "letters", "new.txt": "harbour"}
     tome.add("wiki", metadata={"year": ""})
     assert read_metadata(tome)["log.md"] == {"project": "harbour", "year": 1911}, "the file's own shows again"
 
@@ -93,37 +85,14 @@ def test_removed_documents_take_their_stated_fields_along(tome):
     assert "project" not in read_metadata(tome)["log.md"]
 
 
-def test_a_title_is_that_of_one_document(tome, here):
-    tome.add("wiki/old/letter.txt", metadata={"title": "The  Letter"})
-    assert [record.title for record in tome.documents()] == ["The Letter"]
-    (found,) = tome.search("doctor", where=["title='The Letter'"])
-    assert (found.title, found.metadata) == ("The Letter", {})
-
-
 def test_a_title_for_several_documents_is_refused_and_nothing_stated_is_kept(tome, here):
-    for sources in (["wiki"], ["wiki/log.md", "wiki/old/letter.txt"]):
-        with pytest.raises(UsageError, match="one title cannot be that of several"):
-            tome.add(*sources, metadata={"title": "Both"})
-    rows = here / "rows.jsonl"
-    rows.write_text('{"text": "a"}\n{"text": "b"}\n')
-    tome.add(rows)
+    with pytest.raises(UsageError, match="one title cannot be that of several"):
+        tome.add("wiki", metadata={"title": "Both"})
+    (here / "rows.jsonl").write_text('{"text": "a"}\n{"text": "b"}\n')
     with pytest.raises(ReadingError, match="holds 2 documents, and one title is given"):
-        tome.add(rows, metadata={"title": "Both", "year": 1900})
-    assert len(tome.add(rows).unchanged) == 2
+        tome.add("rows.jsonl", metadata={"title": "Both", "year": 1900})
+    tome.add("wiki", "rows.jsonl")
     assert read_setting(tome.store, "fields") in (None, "", "{}")
-    rows.write_text('{"text": "a"}\n')
-    tome.add(rows, metadata={"title": "One", "year": 1900})
-    rows.write_text('{"text": "a"}\n{"text": "b"}\n')
-    tome.add(rows)
-    assert [(record.title, record.metadata["year"]) for record in tome.documents()] == [("", 1900)] * 2
-
-
-def test_a_file_takes_back_what_its_folder_states(tome):
-    tome.add("wiki", metadata={"project": "harbour", "year": 1912})
-    tome.add("wiki/log.md", metadata={"project": "", "year": ""})
-    for _ in range(2):
-        assert read_metadata(tome) == {"log.md": {"year": 1911}, "letter.txt": {"project": "harbour", "year": 1912}}
-        tome.add("wiki")
 
 
 def test_a_moved_file_takes_its_stated_fields_along(tome, here):
@@ -156,7 +125,7 @@ def test_damaged_fields_are_named(tome):
             tome.add("wiki")
 
 
-def test_folders_and_patterns_narrow_as_they_remove(tome, monkeypatch, here):
+def test_folders_and_patterns_narrow_as_they_remove(tome):
     tome.add("wiki")
 
     def find(*names):
@@ -166,8 +135,6 @@ def test_folders_and_patterns_narrow_as_they_remove(tome, monkeypatch, here):
     assert find("wiki/old") == find("*.txt") == find("wiki/*.txt") == [LETTER]
     assert find("log.md", "wiki/old") == sorted([LOG, LETTER])
     assert find("lette") == [LETTER], "a part of an id narrows, and removes nothing"
-    monkeypatch.chdir(here / "wiki")
-    assert find("old") == [LETTER]
 
 
 def test_the_command_states_fields_and_a_title(command, here):
@@ -175,8 +142,6 @@ def test_the_command_states_fields_and_a_title(command, here):
     command("add", here / "a.txt", "--meta", "year=1911", "--meta", "tag=x", "--meta", "tag=y", "--title", "Log")
     (entry,) = json.loads(command("show", "--json").out)["documents"]
     assert (entry["title"], entry["metadata"]) == ("Log", {"tag": ["x", "y"], "year": 1911})
-    assert "tag=x y, year=1911" in command("show").out
-    assert json.loads(command("show", "a.txt", "--json").out)["metadata"] == entry["metadata"]
     (piece,) = json.loads(command("search", "light", "--where", "title=Log", "--where", "tag=y", "--json").out)
     assert piece["metadata"] == {"tag": ["x", "y"], "year": 1911}
     command("add", here / "a.txt", "--meta", "tag=")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,14 +33,9 @@ def test_passages_and_citations_have_the_place_of_their_chapter(tome: Tome) -> N
     assert sum('"place"' in line for line in tome.export()) == 2
     answer = tome.ask("Who sold the boat to Ida Poe?", system="hybrid")
     assert answer.citations[0].place == SECOND
-    plain = {"chapter": ["The Coast", "2. Harbours"]}
-    assert answer.to_dict()["citations"][0]["place"] == plain
+    assert answer.to_dict()["citations"][0]["place"] == {"chapter": ["The Coast", "2. Harbours"]}
     assert {piece.place for piece in answer.evidence} == set(places)
-    trace = tome.traces(1)[0]
-    assert trace.answer.citations == answer.citations
-    shown = [piece for event in trace.answer.events for piece in event.detail.get("evidence", ())]
-    assert plain in [piece["place"] for piece in shown]
-    json.dumps(trace.describe().write())
+    assert tome.traces(1)[0].answer.citations == answer.citations
 
 
 def test_words_of_headings_find_the_passages_below_them_until_they_are_removed(tome: Tome, tmp_path: Path) -> None:
@@ -52,11 +46,6 @@ def test_words_of_headings_find_the_passages_below_them_until_they_are_removed(t
     assert len(found) == len(tome.store.passages(documents=[long.as_posix()])) > 1
     tome.remove(long.as_posix())
     assert tome.store.lexical("zeppelin", 10) == []
-    ((key, _),) = tome.store.lexical("harbours", 10)
-    with tome.store.write() as change:
-        fresh = change.renew_passage(key)
-    assert [found for found, _ in tome.store.lexical("harbours", 10)] == [fresh]
-    assert tome.store.passages([fresh])[fresh].place == SECOND
 
 
 def test_a_citation_says_where_the_quotation_stands_and_not_where_its_passage_begins(tome: Tome, tmp_path: Path):

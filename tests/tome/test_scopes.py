@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from pydantic import TypeAdapter
 
 from tomewise import Condition, Document, Question, Scope, Tome
 from tomewise.errors import UnknownName, UsageError
-from tomewise.outgoing import answer_models
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.scope_words import describe_scope
 from tomewise.tome.scopes import parse_condition
@@ -39,11 +34,9 @@ def tome(here, model):
 @pytest.mark.parametrize(
     ("text", "condition"),
     [
-        ("year>=1911", Condition("year", ">=", 1911)),
         (" year < -2.5 ", Condition("year", "<", -2.5)),
         ("open=true", Condition("open", "=", True)),
         ("author != Ada Marsh", Condition("author", "!=", "Ada Marsh")),
-        ("date<=1911-05-02", Condition("date", "<=", "1911-05-02")),
         ("year='1911'", Condition("year", "=", "1911")),
         ("year==1911", Condition("year", "=", 1911)),
         ("equation=a=b", Condition("equation", "=", "a=b")),
@@ -62,32 +55,6 @@ def test_a_condition_that_cannot_be_read_says_how(text):
         parse_condition(text)
 
 
-names = st.frozensets(st.text(max_size=5), max_size=3)
-scopes = st.builds(
-    Scope,
-    documents=st.none() | names,
-    where=st.lists(
-        st.builds(
-            Condition,
-            st.text(min_size=1),
-            st.sampled_from(["=", ">="]),
-            st.text() | st.integers() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False),
-        ),
-        max_size=2,
-    ).map(tuple),
-    entities=st.none() | names,
-    without_entities=names,
-)
-
-
-@settings(max_examples=40)
-@given(scopes)
-def test_a_scope_comes_back_from_plain_data_as_sessions_and_traces_read_it(scope):
-    read = TypeAdapter(Scope | None).validate_python(json.loads(json.dumps(answer_models.Scope.of(scope).write())))
-    assert read == scope
-    assert [type(condition.value) for condition in read.where] == [type(condition.value) for condition in scope.where]
-
-
 def test_a_question_sees_only_what_lies_within(tome):
     for narrowing in (
         {"documents": ["Log"]},
@@ -101,15 +68,6 @@ def test_a_question_sees_only_what_lies_within(tome):
         assert [piece.text for piece in tome.search("light", **narrowing)] == [DOCUMENTS[0].text]
     assert len(tome.search("light")) == 2
     assert len(tome.search("light", within=None, documents=(), where=())) == 2
-
-
-async def test_many_questions_and_a_stream_stay_within(here, model):
-    async with Tome.open(here / "b.tome", embedder="hash", model=model) as opened:
-        await opened.aadd(*DOCUMENTS)
-        (answer,) = await opened.aask_many(["Who lit the light?"], where="kind=diary")
-        outputs = [output async for output in opened.astream("Who lit the light?", documents=["diary.txt"])]
-        for each in (answer, outputs[-1]):
-            assert [piece.text for piece in each.evidence] == [DOCUMENTS[1].text]
 
 
 def test_the_trace_keeps_the_scope(tome):
@@ -135,7 +93,5 @@ def test_the_trace_keeps_the_scope(tome):
 def test_what_does_not_exist_is_refused_before_any_call(tome, model, question, narrowing, kind, message):
     with pytest.raises(kind, match=message):
         tome.ask(question, **narrowing)
-    with pytest.raises(UsageError, match="no document has the field"):
-        tome.search("light", where=["yeer=1911"])
     assert tome.traces() == []
     assert model.calls == []

@@ -14,12 +14,12 @@ from tests.patience import NEVER, wait_until
 from tests.recall.relation_tomes import list_relations
 
 from tomewise import Document, Tome
-from tomewise.errors import BadReply, Locked, ModelError, ModelUnavailable, StoreError, UnknownName, UsageError
+from tomewise.errors import BadReply, Locked, ModelUnavailable, UnknownName, UsageError
 from tomewise.store.records import SESSIONS
 from tomewise.store.rights import hold_session
 from tomewise.systems.kit import answer_once
 from tomewise.testing.scripted import ScriptedModel
-from tomewise.types import Answer, Question
+from tomewise.types import Answer
 
 DOCUMENTS = (
     Document(id="a", text="Carter ~ Xodar ~ Carter defeated Xodar in the ship", metadata={"year": 1}),
@@ -90,10 +90,7 @@ def test_the_first_question_is_not_rephrased_and_later_ones_stand_alone(here):
     assert shown[0] == [("Who is he?", "of Who is he?")]
     assert shown[1][-1] == ("full: Why?", "of full: Why?")
     assert (third.system, third.session.number, third.session.question) == ("naive", 3, "full: And who?")
-    assert second.usage.roles.keys() == {"rephrase", "answer"}
-    assert trace.question.text == "And who?"
-    assert trace.answer.session == third.session
-    assert "rephrased" in [event.name for event in trace.answer.events]
+    assert (trace.question.text, trace.answer.session) == ("And who?", third.session)
 
 
 @pytest.mark.parametrize("reply", [BadReply("no JSON"), {"question": ""}, {"question": "x" * 5000}])
@@ -128,10 +125,8 @@ def test_a_hypergraph_goes_on_and_the_answer_says_what_it_took(here):
         record = tome.session("s").read()
     (note,) = answer.session.notes
     assert note == NOTE.format("Who degraded Xodar?")
-    assert answer.session.passages
     assert list_inputs(model, "plan")[0].points[0].description == note, "it is planned with what is known"
     assert find_detail(answer, "resumed")["known"] == [note]
-    assert find_detail(answer, "session")["notes"] == [note]
     assert note in list_inputs(model, "answer")[-1].notes
     assert (record.kind, record.count) == ("hypergraph", 2)
     assert [turn.asked for turn in record.turns] == ["Who degraded Xodar?", "Why?"]
@@ -253,8 +248,6 @@ def test_the_limit_drops_the_oldest_and_says_so(here):
     assert find_detail(answers[2], "session")["dropped"] == list(answers[2].session.dropped)
     assert [turn.asked for turn in record.turns] == ["Question 3?", "Question 4?"]
     assert (record.count, len(record.memory["points"])) == (5, 2)
-    with pytest.raises(UsageError, match="session_limit must be a whole number from 1 up, not 0"):
-        Tome.open(here / "b.tome", session_limit=0)
 
 
 def test_the_first_question_fixes_system_settings_and_scope(here):
@@ -264,7 +257,6 @@ def test_the_first_question_fixes_system_settings_and_scope(here):
         assert session.ask("Why?").evidence
         settings = {"rounds": 1, "selection": "as found"}
         assert session.ask("Why?", system="hybrid+evolve", settings=settings, where=["year>=2"]).system == EVOLVE
-        assert {citation.node[0] for citation in session.ask("How?").evidence} == {"p"}
         assert "Carter" not in "".join(piece.text for piece in session.ask("Where?").evidence)
         for stated in ({"system": "naive"}, {"settings": {"rounds": 2}}, {"where": ["year>=1"]}):
             with pytest.raises(UsageError, match="or begin another session"):
@@ -282,18 +274,6 @@ def test_names_that_cannot_be_typed_and_sessions_that_do_not_exist(here):
             tome.delete_session("letter")
         assert tome.session("letters").read() is None
         assert tome.sessions() == []
-
-
-def test_a_damaged_session_names_the_remedy(here):
-    with open_tome(here, make_model()) as tome:
-        session = tome.session("s")
-        session.ask("Who?", system=EVOLVE)
-        row = tome.store.note(SESSIONS, "s")
-        for change in ({"turns": None}, {"memory_kind": "pool"}):
-            with tome.store.write() as writing:
-                writing.put_note(SESSIONS, "s", {**row, **change})
-            with pytest.raises(StoreError, match="delete it"):
-                session.ask("Why?")
 
 
 def test_a_session_that_is_killed_is_as_it_was_before(here):
@@ -316,21 +296,6 @@ def test_a_session_that_is_killed_is_as_it_was_before(here):
         assert tome.session("s").ask("Why?").session.number == 2, "the lock does not outlive its process"
 
 
-def test_a_question_that_fails_after_its_search_repeats_no_call(here):
-    replies: list[Any] = [{"answer": "Issus"}, ModelError("stopped"), {"answer": "for his defeat"}]
-    model = make_model(answer=replies)
-    with open_tome(here, model) as tome:
-        session = tome.session("s")
-        session.ask("Who degraded Xodar?", system=EVOLVE)
-        before, made = session.read(), len(model.calls)
-        with pytest.raises(ModelError):
-            session.ask("Why?")
-        assert session.read() == before
-        asked = [call.role for call in model.calls[made:]]
-        assert session.ask("Why?").text == "for his defeat"
-    assert [call.role for call in model.calls[made:]] == [*asked, "answer"]
-
-
 # ---------------------------------------------------------------- a ledger, whose facts and inferences go on
 
 STORY = (
@@ -339,8 +304,6 @@ STORY = (
     Document(id="c", text="It rained in London."),
 )
 MET = "Pip had met Herbert in the garden."
-LEDGER = "cosmir recovery=0 memory={} chunk=20 context=0"
-NOTHING_NEW = {"extract_notes": lambda _: {}}
 
 
 def quote_all(given: Any) -> dict[str, object]:
@@ -364,33 +327,30 @@ def make_reader(**replies: Any) -> ScriptedModel:
     return ScriptedModel({**scripts, **replies})
 
 
-def open_story(folder: Path, model: ScriptedModel, **settings: Any) -> Tome:
-    tome = Tome.open(folder / "a.tome", embedder="hash", model=model, **settings)
+def open_story(folder: Path, model: ScriptedModel) -> Tome:
+    tome = Tome.open(folder / "a.tome", embedder="hash", model=model)
     tome.add(*STORY)
     return tome
 
 
-def ask_first(folder: Path, memory: int = 0) -> None:
+def ask_first(folder: Path) -> None:
     with open_story(folder, make_reader()) as tome:
-        tome.session("s").ask("Who fought?", system=LEDGER.format(memory))
+        tome.session("s").ask("Who fought?", system="cosmir recovery=0 memory=0 chunk=20 context=0")
 
 
 def test_the_next_question_starts_from_what_the_ledger_knows(here):
     ask_first(here)
-    model = make_reader(**NOTHING_NEW)
+    model = make_reader(extract_notes=lambda _: {})
     with Tome.open(here / "a.tome", model=model) as tome:
         answer = tome.session("s").ask("Had they met?")
         record = tome.session("s").read()
     roles = [call.role for call in model.calls]
     assert roles[:4] == ["rephrase", "plan_reading", "infer_notes", "refine_questions"], "before the first chunk"
-    assert roles.count("infer_notes") == 1
     (inferred,) = list_inputs(model, "infer_notes")
-    texts = [document.text for document in STORY]
-    assert [entry.text for entry in inferred.facts] == texts
+    assert [entry.text for entry in inferred.facts] == [document.text for document in STORY]
     assert inferred.questions == ["What of full: Had they met?"], "the questions begin anew"
     assert answer.session.notes == (MET,)
     assert len(answer.session.passages) == 3, "the answer saw quotations of all three"
-    assert [piece.text for piece in list_inputs(model, "answer")[0].evidence] == texts
     assert (record.kind, record.memory["questions"], record.memory["answer"]) == ("ledger", [], "")
 
 
@@ -402,49 +362,3 @@ def test_what_rests_on_a_removed_document_goes_from_the_ledger(here):
         assert "garden" not in dump(tome, "s")
         assert STORY[1].text in dump(tome, "s")
         assert tome.session("s").ask("Had they met?").session.notes == ()
-
-
-def test_the_limit_of_a_session_and_the_budget_hold_for_a_ledger(here):
-    with open_story(here, make_reader(), session_limit=2) as tome:
-        answer = tome.session("limited").ask("Who fought?", system=LEDGER.format(0))
-        memory = tome.session("limited").read().memory
-    assert answer.session.dropped == (STORY[0].text, STORY[1].text)
-    assert (len(memory["facts"]), len(memory["inferences"])) == (1, 1)
-    ask_first(here, memory=14)
-    model = make_reader(**NOTHING_NEW)
-    with open_story(here, model) as tome:
-        tome.session("s").ask("Had they met?")
-    assert [len(given.facts) for given in list_inputs(model, "infer_notes")][-1] == 1
-
-
-def test_a_question_that_fails_leaves_the_ledger_as_it_was(here):
-    ask_first(here)
-    with open_story(here, make_reader(answer=lambda _: ModelUnavailable("away"))) as tome:
-        before = tome.session("s").read()
-        with pytest.raises(ModelUnavailable):
-            tome.session("s").ask("Had they met?")
-        assert tome.session("s").read() == before
-
-
-def test_the_note_of_chain_of_agents_ends_with_its_question(here):
-    with open_story(here, make_reader(carry_note=lambda _: {"note": "so"})) as tome:
-        tome.session("s").ask("Who fought?", system="chain_of_agents")
-        assert tome.session("s").read().memory is None
-
-
-def test_the_ledger_of_an_answer_is_drawn_with_the_questions_that_were_closed(here):
-    quoted = {"answer": "Herbert", "quotes": [{"label": "E1", "quote": "asked Pip to fight"}]}
-    refined = {"answered": [1], "new": ["Where was it?"]}
-    with open_story(here, make_reader(answer=lambda _: quoted, refine_questions=[refined, {}, {}])) as tome:
-        answer = tome.ask("Who fought?", system=LEDGER.format(0))
-        picture = tome.draw_answer(Question(text="Who fought?"), answer)
-        assert tome.draw_trace(1).nodes == picture.nodes
-        passages = {passage.text: passage.id for passage in tome.store.passages().values()}
-    groups = {node.label: node.group for node in picture.nodes if node.group in ("open", "settled")}
-    assert groups == {"What of Who fought?": "settled", "Where was it?": "open"}
-    marks = {node.id: node.use for node in picture.nodes if node.group == "passage"}
-    uses = ("cited", "shown", "shown")
-    assert marks == {passages[document.text]: use for document, use in zip(STORY, uses, strict=True)}
-    inference = next(node for node in picture.nodes if node.group == "inference")
-    assert (inference.text, inference.use) == (MET, "cited")
-    assert {passage.text for passage in picture.passages} == {document.text for document in STORY}

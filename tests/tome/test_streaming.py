@@ -13,7 +13,6 @@ import pytest
 from tests.language.openai_server import OpenAIServer, fail_with, in_turn, reply_with, stream_with
 from tests.patience import SOON
 
-from tomewise.errors import BudgetExceeded
 from tomewise.language.chat import ChatModel
 from tomewise.language.retry import Backoff
 from tomewise.tome.tome import Tome
@@ -64,12 +63,9 @@ def test_on_event_gets_the_parts_and_the_answer_holds_none(tome: Tome, server: O
     assert join(parts) == answer.text == "The clerk forged it."
     assert len(parts) > 2
     assert not any(part["replace"] for part in parts)
-    assert [citation.quote for citation in answer.citations] == ["The clerk forged the letter"]
-    assert answer.dropped_quotes == 1
+    assert ([citation.quote for citation in answer.citations], answer.dropped_quotes) == ([QUOTES[0]["quote"]], 1)
     assert [event.name for event in answer.events] == others == ["retrieved"]
-    assert answer.usage.total.calls == 1
-    assert answer.usage.total.input_tokens == 100
-    assert answer.trace is not None
+    assert (answer.usage.total.calls, answer.usage.total.input_tokens) == (1, 100)
     assert [event.name for event in tome.trace(answer.trace).answer.events] == ["retrieved"]
     events.clear()
     again = tome.ask(QUESTION, system="naive", on_event=events.append)
@@ -111,25 +107,14 @@ def test_a_second_reply_replaces_the_first(tome: Tome, server: OpenAIServer, fir
     assert len(server.requests) == answer.usage.total.calls == 2
 
 
-async def test_leaving_hangs_up(tome: Tome, server: OpenAIServer) -> None:
+async def test_leaving_hangs_up_and_keeps_no_trace(tome: Tome, server: OpenAIServer) -> None:
     server.handler = in_turn(stream_with(*PIECES[:24], finish=None, usage=False, done=False, hold=True))
     async with aclosing(tome.astream(QUESTION, system="naive")) as items:
         async for item in items:
             if isinstance(item, Event) and item.name == "answer_part":
                 break
     assert await asyncio.to_thread(server.left.wait, SOON)
-
-
-def test_a_budget_that_is_used_up_shows_nothing(here: Path, server: OpenAIServer) -> None:
-    model = ChatModel("openai:test", base_url=server.url)
-    with Tome.open(here / "b.tome", embedder="hash", model=model, max_calls=1) as tome:
-        tome.add(Document(id="d", text=TEXT))
-        events: list[Event] = []
-        tome.ask(QUESTION, system="naive", on_event=events.append)
-        events.clear()
-        with pytest.raises(BudgetExceeded):
-            tome.ask("Who was away?", system="naive", on_event=events.append)
-    assert split(events)[0] == []
+    assert tome.traces() == []
 
 
 def test_the_loops_stream_their_last_answer_alone(tome: Tome, server: OpenAIServer) -> None:
@@ -145,20 +130,3 @@ def test_the_loops_stream_their_last_answer_alone(tome: Tome, server: OpenAIServ
     answer = tome.ask(QUESTION, system="naive+stepwise", on_event=events.append)
     assert join(split(events)[0]) == answer.text == "The clerk forged it."
     assert [request["stream"] for request in server.requests] == [False, False, False, True]
-
-
-def test_a_first_answer_that_is_supported_only_partly_is_not_shown(tome: Tome, server: OpenAIServer) -> None:
-    """The probing loop goes on after it, and the last answer takes its place."""
-    tome.add(Document(id="e", text="In June the doctor came back and burned the letter."))
-    partly = REPLY.replace('"full"', '"partly"').replace("The clerk forged it.", "Perhaps the doctor.")
-    answers = [stream_with(partly), stream_with(*PIECES)]
-    loop_reply = reply_with(
-        json.dumps({"thought": "t", "probes": ["Who burned it?"], "cue": "c", "note": "n", "used": []})
-    )
-    server.handler = lambda request: answers.pop(0) if request["stream"] else loop_reply
-    events: list[Event] = []
-    answer = tome.ask(QUESTION, system="naive+probe limit=1", on_event=events.append)
-    parts, names = split(events)
-    assert names.count("tried") == 2
-    assert join(parts) == answer.text == "The clerk forged it."
-    assert answers == []
