@@ -8,16 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from tomewise import beside
 from tomewise.beside import FolderBeside, UnsafeFile
 
 
 @pytest.fixture(params=[True, False], ids=["inside", "by path"])
-def folder(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> FolderBeside:
+def folder(tmp_path: Path, request: pytest.FixtureRequest) -> FolderBeside:
     """Once as here, and once as on Windows, which opens no file relative to a folder."""
-    monkeypatch.setattr(beside, "_OPENS_INSIDE", request.param)
     (tmp_path / "a.tome").touch(mode=0o640)
-    return FolderBeside(tmp_path / "a.tome", "-cache", r"[a-z]+\.own|[a-z]+\.lock|deep")
+    names = r"[a-z]+\.own|[a-z]+\.lock|deep"
+    return FolderBeside(tmp_path / "a.tome", "-cache", names, opens_inside=request.param)
 
 
 def test_a_file_is_whole_under_its_name_or_not_there(folder: FolderBeside) -> None:
@@ -29,6 +28,8 @@ def test_a_file_is_whole_under_its_name_or_not_there(folder: FolderBeside) -> No
     with folder.open("a.own") as file:
         assert file.read() == b"first"
     assert [each.name for each in folder.path.iterdir()] == ["a.own"]
+    modes = [path.stat().st_mode & 0o777 for path in (folder.path, folder.path / "a.own")]
+    assert modes == [0o750, 0o640], "who may read the tome may read what is beside it"
 
 
 def test_a_file_that_was_left_half_written_is_ours_to_delete(folder: FolderBeside) -> None:
@@ -38,14 +39,11 @@ def test_a_file_that_was_left_half_written_is_ours_to_delete(folder: FolderBesid
     assert folder.list_names() == ["a.own.0123abcd.new"]
     folder.delete_all()
     assert [each.name for each in folder.path.iterdir()] == ["a.own.0123abcd.new.txt"]
-
-
-def test_who_may_read_the_tome_may_read_what_is_beside_it(folder: FolderBeside) -> None:
-    folder.make()
-    with folder.write("a.own"):
-        pass
-    modes = [path.stat().st_mode & 0o777 for path in (folder.path, folder.path / "a.own")]
-    assert modes == [0o750, 0o640]
+    (folder.path / "a.own.0123abcd.new.txt").unlink()
+    assert folder.prepare_lock("a.lock").is_file()
+    folder.delete_all()
+    assert not folder.path.exists(), "an empty folder goes with its files"
+    assert folder.list_names() == []
 
 
 def test_names_of_others_are_neither_listed_nor_deleted(folder: FolderBeside) -> None:
@@ -59,13 +57,6 @@ def test_names_of_others_are_neither_listed_nor_deleted(folder: FolderBeside) ->
         folder.delete("notes.txt")
     folder.delete_all()
     assert sorted(each.name for each in folder.path.iterdir()) == ["A.own", "a.own~", "b.own", "notes.txt"]
-
-
-def test_an_empty_folder_goes_with_its_files(folder: FolderBeside) -> None:
-    assert folder.prepare_lock("a.lock").is_file()
-    folder.delete_all()
-    assert not folder.path.exists()
-    assert folder.list_names() == []
 
 
 def test_links_second_names_and_other_kinds_are_refused(folder: FolderBeside, tmp_path: Path) -> None:

@@ -85,12 +85,3 @@ def test_a_build_without_the_extra_asks_no_model(here, monkeypatch):
         with pytest.raises(MissingDependency, match=r'pip install "tomewise\[graph\]"'):
             tome.build("comorag")
         assert not tome.store.layers().keys() - {"passages"}
-
-
-def test_a_question_that_walks_names_the_extra(here, monkeypatch):
-    with Tome.open(here / "m.tome", embedder="hash") as tome:
-        tome.add(Document(id="d", text="Ada Marsh kept the light. Tom Hale rowed to Ada Marsh."))
-        tome.build("associative extraction=relations")
-        monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "numba" else object())
-        with pytest.raises(MissingDependency, match="a walk over a graph needs numba, which"):
-            tome.ask("Who kept the light?", system="associative extraction=relations")

@@ -1,4 +1,3 @@
-import re
 from pathlib import Path
 
 import pytest
@@ -21,11 +20,8 @@ def write(folder, text):
     (folder / "tomewise.toml").write_text(text)
 
 
-def test_nothing_said_gives_the_defaults(folders):
-    assert load({}, folders) == Settings()
-
-
 def test_the_nearer_wins(folders):
+    assert load({}, folders) == Settings()
     home, here = folders
     write(home, 'model = "openai:a"\nlimit = 3\ntimeout = 5')
     write(here, 'model = "openai:b"\nlimit = 4')
@@ -60,6 +56,9 @@ def test_places_to_look_by_default(tmp_path, monkeypatch):
         ("tome = ['a']", "tome must be a text"),
         ("limit = ", "cannot be read"),
         ("\udcff", "cannot be read"),
+        ("models = 3", "models must be a table of roles"),
+        ("[models]\nanswer = 3", "models must be a table of roles"),
+        ('models = "openai:b"', "models must be a table of roles"),
     ],
 )
 def test_a_bad_file_is_named_with_what_is_wrong(folders, text, part):
@@ -70,13 +69,13 @@ def test_a_bad_file_is_named_with_what_is_wrong(folders, text, part):
     assert part in str(raised.value)
 
 
-@pytest.mark.parametrize(("variable", "value"), [("TOMEWISE_LIMIT", "none"), ("TOMEWISE_TIMEOUT", "-3")])
-def test_a_bad_variable_is_named(folders, variable, value):
-    with pytest.raises(UsageError, match=f"{variable}.*{value!r}"):
-        load({variable: value}, folders)
-
-
-def test_the_cache_folder_follows_the_environment(monkeypatch):
+def test_variables_are_read_and_bad_ones_named(folders, monkeypatch):
+    for variable, value in (("TOMEWISE_LIMIT", "none"), ("TOMEWISE_TIMEOUT", "-3")):
+        with pytest.raises(UsageError, match=f"{variable}.*{value!r}"):
+            load({variable: value}, folders)
+    monkeypatch.setenv("A_KEY", "")
+    monkeypatch.setenv("B_KEY", "b")
+    assert (read_variable("A_KEY", "B_KEY"), read_variable("A_KEY")) == ("b", None)
     monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
     monkeypatch.delenv("TOMEWISE_CACHE", raising=False)
     assert find_cache_folder() == Path("/caches/tomewise")
@@ -84,67 +83,28 @@ def test_the_cache_folder_follows_the_environment(monkeypatch):
     assert find_cache_folder() == Path("/mine")
 
 
-def test_the_first_variable_that_says_something_counts(monkeypatch):
-    monkeypatch.setenv("A_KEY", "")
-    monkeypatch.setenv("B_KEY", "b")
-    assert (read_variable("A_KEY", "B_KEY"), read_variable("A_KEY")) == ("b", None)
-
-
-def test_nobody_else_reads_the_environment():
-    home = Path(tomewise.__file__).parent
-    reads = {
-        path.relative_to(home).as_posix()
-        for path in home.rglob("*.py")
-        if re.search(r"\bos\.environ|\bgetenv", path.read_text(encoding="utf-8"))
-    }
-
-    # The others set what ONNX Runtime, Ray and a worker's libraries read, and pass the environment on to pip.
-    setting = {"embedding/__init__.py", "cluster/pool_worker.py", "cluster/ray_cluster.py"}
-    assert reads == {"settings.py", "embedding/weights.py", *setting}
-
-
 @pytest.mark.parametrize("name", ["base_url", "embedder_base_url"])
-def test_a_project_file_may_not_say_where_keys_are_sent(tmp_path, name):
-    own, project = tmp_path / "own", tmp_path / "project"
-    for folder in (own, project):
-        folder.mkdir()
-        (folder / "tomewise.toml").write_text(f'{name} = "http://elsewhere/v1"\n')
+def test_a_project_file_may_not_say_where_keys_are_sent(folders, name):
+    for folder in folders:
+        write(folder, f'{name} = "http://elsewhere/v1"\n')
     with pytest.raises(UsageError, match="your key would be sent there"):
-        load({}, (own, project))
-    (project / "tomewise.toml").unlink()
-    assert getattr(load({}, (own, project)), name) == "http://elsewhere/v1"
+        load({}, folders)
+    (folders[1] / "tomewise.toml").unlink()
+    assert getattr(load({}, folders), name) == "http://elsewhere/v1"
 
 
-def test_models_by_role_come_from_a_table_a_variable_or_words(folders):
-    home, _ = folders
-    write(home, 'model = "openai:a"\n[models]\nanswer = "openai:b"\nprobe = "openai:c"')
-    assert load({}, folders).models == {"answer": "openai:b", "probe": "openai:c"}
+def test_models_by_role_come_from_a_table_a_variable_or_words_and_a_nearer_model_replaces_them(folders):
+    write(folders[0], 'model = "openai:a"\n[models]\nanswer = "openai:b"\nprobe = "openai:c"')
+    stated = load({}, folders)
+    assert stated.models == {"answer": "openai:b", "probe": "openai:c"}
     found = load({"TOMEWISE_MODELS": "answer=openai:d fuse=ollama:x:8b"}, folders)
     assert found.models == {"answer": "openai:d", "probe": "openai:c", "fuse": "ollama:x:8b"}
     named = with_models(found, ["answer=openai:e"])
     assert (named.model, named.models["answer"], named.models["probe"]) == ("openai:a", "openai:e", "openai:c")
-
-
-def test_a_nearer_model_replaces_the_models_by_role_too(folders):
-    home, _ = folders
-    write(home, 'model = "openai:a"\n[models]\nanswer = "openai:b"')
-    found = load({"TOMEWISE_MODEL": "extractive"}, folders)
-    assert (found.model, found.models) == ("extractive", {})
-    named = with_models(load({}, folders), ["probe=openai:x", "extractive"])
+    nearer = load({"TOMEWISE_MODEL": "extractive"}, folders)
+    assert (nearer.model, nearer.models) == ("extractive", {})
+    named = with_models(stated, ["probe=openai:x", "extractive"])
     assert (named.model, named.models) == ("extractive", {"probe": "openai:x"})
-
-
-@pytest.mark.parametrize("text", ["models = 3", "[models]\nanswer = 3", 'models = "openai:b"'])
-def test_bad_models_by_role_show_how_to_write_them(folders, text):
-    write(folders[0], text)
-    with pytest.raises(UsageError, match="models must be a table of roles"):
-        load({}, folders)
-
-
-def test_a_project_may_not_choose_models_by_role_unless_it_is_trusted(folders):
-    write(folders[1], '[models]\nanswer = "openai:b"')
-    with pytest.raises(UsageError, match="sets models, and you have not confirmed it"):
-        load({}, folders)
 
 
 def test_a_tome_from_settings_is_the_one_that_the_command_would_open(tmp_path, monkeypatch):

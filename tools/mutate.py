@@ -169,10 +169,10 @@ MUTATIONS = (
     ),
     Mutation(
         "keeping ready: the systems used last stay",
-        "tome/ready_systems.py",
+        "tome/questions.py",
         "self._systems.move_to_end(key)",
         "pass",
-        ("tests/tome/test_ready_systems.py",),
+        ("tests/tome/test_asking.py",),
     ),
 )
 

@@ -39,18 +39,20 @@ class UnsafeFile(OSError):
 class FolderBeside:
     """The folder `NAME` + `suffix` beside the tome `NAME`. `names` matches the names of its files and folders.
 
-    All methods but `find_fault` raise UnsafeFile for what is refused, and OSError.
+    `opens_inside` says whether this system opens files relative to a folder. All methods but `find_fault` raise
+    UnsafeFile for what is refused, and OSError.
     """
 
-    def __init__(self, tome: Path, suffix: str, names: str) -> None:
+    def __init__(self, tome: Path, suffix: str, names: str, *, opens_inside: bool = _OPENS_INSIDE) -> None:
         self.path = tome.with_name(tome.name + suffix)
         self._tome = tome
+        self._opens_inside = opens_inside
         self._names = re.compile(f"(?:{names})(?:{_TEMPORARY})?", re.ASCII)
         self._above: FolderBeside | None = None
 
     def find_folder(self, name: str, names: str) -> FolderBeside:
         """A folder in this one; `names` as above."""
-        inner = FolderBeside(self._tome, "", names)
+        inner = FolderBeside(self._tome, "", names, opens_inside=self._opens_inside)
         inner.path, inner._above = self.path / name, self
         return inner
 
@@ -175,7 +177,7 @@ class FolderBeside:
     @contextmanager
     def _enter(self) -> Iterator[int | None]:
         """Open the folder; None where nothing is opened relative to one."""
-        if not _OPENS_INSIDE:
+        if not self._opens_inside:
             with self._above._enter() if self._above else nullcontext():
                 self._look_at_folder()
             yield None

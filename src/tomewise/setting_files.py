@@ -5,9 +5,6 @@ A file is the user's own, or that of the current folder. Its comments and its or
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tomewise import settings
 from tomewise.errors import UsageError, suggest
 from tomewise.settings import FILE, SETTINGS, SettingsSource, find_sources
+from tomewise.trust import replace_file
 
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument
@@ -140,19 +138,8 @@ def _confirm_again(path: Path, raw: bytes) -> bool:
 
 
 def _write(path: Path, raw: bytes) -> None:
-    """Replace the file in one step. Only the user can read a new one."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(raw)
-            if path.exists():
-                shutil.copymode(path, temporary)
-            os.replace(temporary, path)
-        except OSError:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        replace_file(path, raw, keep_mode=True)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}") from error
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Mapping
 from hashlib import sha256
@@ -55,13 +56,24 @@ class TrustedFolders:
 
     def _write(self, known: Mapping[str, str]) -> None:
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=self._path.parent)  # only the user can read it
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(dict(sorted(known.items())), file, indent=1)
-            os.replace(temporary, self._path)
+            replace_file(self._path, json.dumps(dict(sorted(known.items())), indent=1).encode())
         except OSError as error:
             raise UsageError(f"{self._path} cannot be written: {error}") from error
+
+
+def replace_file(path: Path, raw: bytes, *, keep_mode: bool = False) -> None:
+    """Replace a file in one step. Only the user can read it, unless it is to keep its mode. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(raw)
+        if keep_mode and path.exists():
+            shutil.copymode(path, temporary)
+        os.replace(temporary, path)
+    except OSError:
+        Path(temporary).unlink(missing_ok=True)
+        raise
 
 
 def _resolve_path(folder: Path) -> str:

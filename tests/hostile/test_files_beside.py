@@ -228,34 +228,26 @@ def test_files_beside_a_private_tome_are_private(here: Path) -> None:
 # ---------------------------------------------------------------- caches with checksums that are right
 
 
-def rewrite(cache: Path, part: str, content: bytes, **fields: object) -> None:
-    """Give a part of the cache other bytes, with a header and checksums that fit them."""
+@pytest.mark.parametrize(
+    ("part", "content", "fields"),
+    [
+        *(("dead", np.array([place]).tobytes(), {}) for place in (4, 10**6, -5, 2**62)),
+        ("keys", np.array([1, 2, 3, 400]).tobytes(), {}),
+        ("keys", np.array([1, 2, 2, 5]).tobytes(), {}),
+        ("rows", bytes(4 * 4 * 7), {"width": 7}),
+    ],
+    ids=["place 4", "place 10**6", "place -5", "place 2**62", "unknown key", "a key twice", "another width"],
+)
+def test_parts_that_do_not_fit_the_tome_make_the_cache_anew(
+    path: Path, cache: Path, part: str, content: bytes, fields: dict[str, int]
+) -> None:
+    """Their header and checksums fit them, as a stranger can make them."""
     header = json.loads(header_of(cache).read_bytes().split(b"\n")[0])
     rows_of(cache, part).write_bytes(content)
     checksum, stamp = crc32(content), rows_of(cache, part).stat().st_mtime_ns
     sums = {"size": len(content), "flushed": 0, "checksum": checksum, "whole": checksum, "stamp": stamp}
     header["parts"][part] = sums
     header_of(cache).write_bytes(encode_header({**header, **fields}))
-
-
-@pytest.mark.parametrize("place", [4, 10**6, -5, 2**62])
-def test_places_out_of_range_make_the_cache_anew(path: Path, cache: Path, place: int) -> None:
-    rewrite(cache, "dead", np.array([place]).tobytes())
-    assert_made_anew(path, cache)
-
-
-def test_keys_that_the_tome_does_not_have_make_the_cache_anew(path: Path, cache: Path) -> None:
-    rewrite(cache, "keys", np.array([1, 2, 3, 400]).tobytes())
-    assert_made_anew(path, cache)
-
-
-def test_keys_that_occur_twice_make_the_cache_anew(path: Path, cache: Path) -> None:
-    rewrite(cache, "keys", np.array([1, 2, 2, 5]).tobytes())
-    assert_made_anew(path, cache)
-
-
-def test_rows_of_another_width_make_the_cache_anew(path: Path, cache: Path) -> None:
-    rewrite(cache, "rows", bytes(4 * 4 * 7), width=7)
     assert_made_anew(path, cache)
 
 
@@ -310,18 +302,14 @@ def make_job(path: Path, **fields: object) -> Path:
     return folder
 
 
-def test_the_record_of_a_job_is_not_written_through_a_link(path: Path, thesis: Path) -> None:
+def test_the_record_of_a_job_is_not_written_through_a_link_and_other_folders_stay(path: Path, thesis: Path) -> None:
     folder = make_job(path)
     (folder / "job.json.new").symlink_to(thesis)
+    mine = folder.with_name("mine")
+    mine.mkdir()
+    (mine / "notes.txt").write_text("mine")
     (job,) = load_jobs(path).list_all()
     assert job.state == "interrupted"
-
-
-def test_folders_that_hold_no_jobs_stay(path: Path) -> None:
-    mine = path.with_name("memory.tome-jobs") / "mine"
-    mine.mkdir(parents=True)
-    (mine / "notes.txt").write_text("mine")
-    assert load_jobs(path).list_all() == []
     assert (mine / "notes.txt").read_text() == "mine"
 
 

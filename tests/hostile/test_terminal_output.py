@@ -22,12 +22,8 @@ ATTACK = "x\x1b]52;c;ZXZpbA==\x07\x1b[2J\x1b]0;title\x1b\\\x9b35m\x1b[38;5;201m\
 TEXT = f"The keeper, Ada Marsh{ATTACK}, put out the light at nine. Tom Reed asked her why. "
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")  # what Rich itself writes on a terminal
 _OBEYED = re.compile(r"[^\n\t\x20-\x7e\xa0-\u2029\u202f-\u2065\u206a-\uffff\U00010000-\U0010ffff]")
-REPLY = {
-    "reasoning": ATTACK,
-    "supported": "full",
-    "answer": f"Ada Marsh {ATTACK} did.",
-    "quotes": [{"label": "E1", "quote": "put out the light at nine"}],
-}
+QUOTES = [{"label": "E1", "quote": "put out the light at nine"}]
+REPLY = {"reasoning": ATTACK, "supported": "full", "answer": f"Ada Marsh {ATTACK} did.", "quotes": QUOTES}
 
 
 def assert_obeys_nothing(shown: str) -> None:
@@ -67,91 +63,38 @@ def hostile(tome_file, here):
     return here
 
 
-COMMANDS = [
-    ("show",),
-    ("show", "--json"),
-    ("show", "plain"),
-    ("show", "plain", "--json"),
-    ("show", "--entity", "Ada Marsh"),
-    ("show", ATTACK),
-    ("export",),
-    ("search", "light"),
-    ("search", "light", "--json"),
-    ("search", ATTACK),
-    ("ask", "Who put out the light?", "--trace"),
-    ("ask", "Who put out the light?", "--trace", "--json"),
-    ("ask", "Who painted it?", "--where", f"{ATTACK}=1"),
-    ("ask", "Who?", "--system", ATTACK),
-    ("ask", "Who?", "--document", ATTACK),
-    ("ask", "Who?", "--model", f"openai:{ATTACK}"),
-    ("ask", "Who?", "--picture", f"{ATTACK}/x.html"),
-    ("log",),
-    ("log", "1"),
-    ("log", "1", "--json"),
-    ("log", "1", "--again"),
-    ("log", ATTACK),
-    ("sessions",),
-    ("sessions", "--json"),
-    ("sessions", "s"),
-    ("sessions", "s", "--delete"),
-    ("sessions", ATTACK, "--delete"),
-    ("build", "--system", "raptor", "--estimate"),
-    ("build", "--system", ATTACK),
-    ("build", "--again", ATTACK),
-    ("build", "--extractions", ATTACK),
-    ("add", f"{ATTACK}.txt"),
-    ("add", "."),
-    ("add", ".", "--json"),
-    ("add", "plain.txt", f"no{ATTACK}", "--prefix", ATTACK),
-    ("remove", "id*"),
-    ("remove", ATTACK),
-    ("remove", f"id{ATTACK}", "--yes"),
-    ("remove", "plain", "--yes", "--json"),
-    ("config",),
-    ("config", "set", ATTACK, "1"),
-    ("config", "set", "tome", ATTACK),
-    ("config", "set", "base_url", ATTACK),
-    ("trust", ATTACK),
-    ("systems", ATTACK),
-    ("models", ATTACK),
-    ("eval", "show", ATTACK),
-    ("eval", "report", ATTACK),
-    ("eval", "run", ATTACK, "--data", ATTACK),
-    ("mcp", "--config", "--tome", ATTACK),
-    ("serve", ATTACK),
-    (ATTACK,),
-    (f"--{ATTACK}",),
-    ("ask", "Who?", f"--{ATTACK}"),
-    ("--tome", ATTACK, "show"),
-    ("--debug", "show", ATTACK),
-]
+# A stands for the attack, and so it does in the names of the tests.
+COMMANDS = """
+show | show --json | show plain | show plain --json | show --entity Ada | show A | export | --tome A show
+search light | search light --json | search A | --debug show A
+ask light? --trace | ask light? --trace --json | ask Who? --where A=1 | ask Who? --system A | ask Who? --document A
+ask Who? --model openai:A | ask Who? --picture A/x.html | ask Who? --A
+log | log 1 | log 1 --json | log 1 --again | log A
+sessions | sessions --json | sessions s | sessions s --delete | sessions A --delete
+build --system raptor --estimate | build --system A | build --again A | build --extractions A
+add A.txt | add . | add . --json | add plain.txt noA --prefix A
+remove id* | remove A | remove idA --yes | remove plain --yes --json
+config | config set A 1 | config set tome A | config set base_url A | trust A | systems A | models A
+eval show A | eval report A | eval run A --data A | mcp --config --tome A | serve A | A | --A
+"""
 
 
-def name(words):
-    return " ".join(words).replace(ATTACK, "ATTACK")
-
-
-@pytest.mark.parametrize("words", COMMANDS, ids=name)
+@pytest.mark.parametrize("words", [line.strip() for line in re.split(r"[|\n]", COMMANDS) if line.strip()])
 def test_no_command_passes_it_on(at_terminal, hostile, words):
     (hostile / f"f{ATTACK.replace('/', '')}.txt").write_text(TEXT)
     (hostile / f"b{ATTACK.replace('/', '')}.txt").write_bytes(b"\0\1")
-    ran = at_terminal(*words)
+    ran = at_terminal(*(re.sub(r"A(?!da)", lambda _: ATTACK, word) for word in words.split()))
     assert ran.out + ran.err
     assert_obeys_nothing(ran.out)
     assert_obeys_nothing(ran.err)
 
 
-@pytest.mark.parametrize(
-    "words", [("show",), ("ask", "Who put out the light?"), ("log", "1"), ("remove", "plain", "--yes")]
-)
-def test_what_is_for_people_is_clean_in_a_pipe_too(command, hostile, words):
-    ran = command(*words)
-    assert ran.code == 0
-    assert_obeys_nothing(ran.out + ran.err)
-
-
-def test_data_reaches_a_pipe_as_it_is(command, hostile):
+def test_what_is_for_people_is_clean_in_a_pipe_too_and_data_reaches_it_as_it_is(command, hostile):
     """A program gets the text that was stored; JSON has escapes in it that mean the same."""
+    for words in (("show",), ("ask", "Who put out the light?"), ("log", "1"), ("remove", f"id{ATTACK}", "--yes")):
+        ran = command(*words)
+        assert ran.code == 0
+        assert_obeys_nothing(ran.out + ran.err)
     assert command("show", "plain").out == TEXT * 2 + "\n"
     line = command("show", "plain", "--json").out
     assert json.loads(line)["text"] == TEXT * 2
@@ -194,17 +137,8 @@ def test_a_real_terminal_while_the_work_is_shown(hostile):
     """The answer as it grows, the notice of a retry and the error come through what is drawn above the line."""
     replies = in_turn(fail_with(503, ATTACK, retry_after="0"), reply_with(json.dumps(REPLY)))
     with OpenAIServer(replies) as server:
-        words = (
-            "ask",
-            "Who put out the light?",
-            "--fresh",
-            "--trace",
-            "--model",
-            "openai:test",
-            "--base-url",
-            server.url,
-        )
-        with on_terminal(*words, OPENAI_API_KEY="k") as run:
+        words = ("ask", "Who put out the light?", "--fresh", "--trace", "--model", "openai:test")
+        with on_terminal(*words, "--base-url", server.url, OPENAI_API_KEY="k") as run:
             assert run.end() == 0
     assert "gpj.exe" in run.raw
     moves = re.compile(r"\x1b\[(\?25[lh]|[0-9]*A|2K|1A)|\r")  # the cursor, which Rich moves

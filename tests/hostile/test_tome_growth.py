@@ -6,6 +6,7 @@ import json
 import re
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
@@ -79,14 +80,9 @@ def write_text(path: Path, blocks: list[Block]) -> None:
     path.write_text("\n".join(f"{names[level % 3]}: {words}" for level, words in spread(blocks)))
 
 
-def write_html(path: Path, blocks: list[Block]) -> None:
-    path.write_text(make_page(blocks))
-
-
 def make_page(blocks: list[Block]) -> str:
-    rows = (
-        f"<h{level}>{escape(words)}</h{level}>" if level else f"<p>{escape(words)}" for level, words in spread(blocks)
-    )
+    tagged = ((f"h{level}" if level else "p", escape(words)) for level, words in spread(blocks))
+    rows = (f"<{tag}>{words}</{tag}>" for tag, words in tagged)
     return f"<html><head><title>{escape(blocks[0].words)}</title></head><body>{''.join(rows)}</body></html>"
 
 
@@ -153,21 +149,9 @@ def make_mail(blocks: list[Block]) -> str:
     return f"{head}Content-Type: text/plain; charset=utf-8\n\n{body}\n"
 
 
-def write_mail(path: Path, blocks: list[Block]) -> None:
-    path.write_text(make_mail(blocks))
-
-
-def write_mailbox(path: Path, blocks: list[Block]) -> None:
-    path.write_text(f"From a\n{make_mail(blocks)}")
-
-
 def write_notebook(path: Path, blocks: list[Block]) -> None:
-    cells = [
-        {"cell_type": "markdown", "source": f"{'#' * level} {words}"}
-        if level
-        else {"cell_type": "code", "source": words}
-        for level, words in spread(blocks)
-    ]
+    sources = ((level, f"{'#' * level} {words}" if level else words) for level, words in spread(blocks))
+    cells = [{"cell_type": "markdown" if level else "code", "source": source} for level, source in sources]
     path.write_text(json.dumps({"cells": cells, "metadata": {"title": blocks[0].words * 9}}))
 
 
@@ -185,20 +169,21 @@ def write_pdf(path: Path, blocks: list[Block]) -> None:
     path.write_bytes(draw_pdf(*drawings, catalog=b"/Outlines %d 0 R" % root, more=more))
 
 
-WRITERS: dict[str, Callable[[Path, list[Block]], None]] = {
-    "md": write_markdown, "txt": write_text, "html": write_html, "epub": write_epub, "docx": write_docx,
-    "pptx": write_pptx, "xlsx": write_xlsx, "csv": write_csv, "jsonl": write_rows, "vtt": write_captions,
-    "eml": write_mail, "mbox": write_mailbox, "ipynb": write_notebook, "pdf": write_pdf,
+WRITERS: dict[str, Callable[[Path, list[Block]], object]] = {
+    "md": write_markdown, "txt": write_text, "html": lambda path, blocks: path.write_text(make_page(blocks)),
+    "epub": write_epub, "docx": write_docx, "pptx": write_pptx, "xlsx": write_xlsx, "csv": write_csv,
+    "jsonl": write_rows, "vtt": write_captions,
+    "eml": lambda path, blocks: path.write_text(make_mail(blocks)),
+    "mbox": lambda path, blocks: path.write_text(f"From a\n{make_mail(blocks)}"),
+    "ipynb": write_notebook, "pdf": write_pdf,
 }  # fmt: skip
 
 
 def count_bytes(path: Path) -> int:
     """The bytes of the pages in use."""
-    with sqlite3.connect(path) as database:
-        pages, unused, size = (
-            database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
-        )
-    database.close()
+    names = ("page_count", "freelist_count", "page_size")
+    with closing(sqlite3.connect(path)) as database:
+        pages, unused, size = (database.execute(f"PRAGMA {name}").fetchone()[0] for name in names)
     return (pages - unused) * size
 
 

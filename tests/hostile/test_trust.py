@@ -3,6 +3,7 @@
 import json
 import os
 from dataclasses import fields
+from hashlib import sha256
 
 import pytest
 
@@ -71,21 +72,15 @@ def test_a_setting_waits_unless_it_is_known_to_be_harmless(here):
     assert load({}, (here / "none", here)).max_cost == 8
 
 
-@pytest.mark.parametrize("bound", ["max_calls", "max_tokens", "max_cost"])
-def test_a_folder_may_lower_the_bounds_of_the_user_and_not_raise_them(here, home, bound):
-    write(home, f"{bound} = 5")
-    write(here, f"{bound} = 4")
-    assert getattr(load({}, (home, here)), bound) == 4
-    write(here, f"{bound} = 6")
+@pytest.mark.parametrize(
+    ("bound", "stated"), [("max_calls", 5), ("max_tokens", 5), ("max_cost", 5), ("max_failures", 20)]
+)
+def test_a_folder_may_lower_the_bounds_of_the_user_or_the_default_and_not_raise_them(here, home, bound, stated):
+    write(home, f"{bound} = {stated}" if stated == 5 else "")
+    write(here, f"{bound} = {stated - 1}")
+    assert getattr(load({}, (home, here)), bound) == stated - 1
+    write(here, f"{bound} = {stated + 1}")
     with pytest.raises(UsageError, match=f"sets {bound},"):
-        load({}, (home, here))
-
-
-def test_a_folder_may_lower_a_bound_that_has_a_default_and_not_raise_it(here, home):
-    write(here, "max_failures = 19")
-    assert load({}, (home, here)).max_failures == 19
-    write(here, "max_failures = 21")
-    with pytest.raises(UsageError, match="sets max_failures,"):
         load({}, (home, here))
 
 
@@ -97,7 +92,7 @@ def test_the_file_of_the_user_needs_no_confirmation_wherever_they_stand(home):
 # ---------------------------------------------------------------- confirming
 
 
-def test_trust_says_what_it_confirms_and_lasts_until_the_file_changes(command, here, home):
+def test_trust_says_what_it_confirms_and_lasts_until_the_file_changes_or_it_is_forgotten(command, here, home):
     write(here, 'model = "openai:x"\nlimit = 3')
     assert_refused(command("show"), "model")
     ran = command("trust", here)
@@ -110,15 +105,13 @@ def test_trust_says_what_it_confirms_and_lasts_until_the_file_changes(command, h
     assert_refused(command("show"), "as it is now", "tome trust")
     assert command("trust").code == 0
     assert "tome trust" not in command("show").err
-
-
-def test_what_was_trusted_can_be_forgotten(command, here):
-    write(here, 'model = "openai:x"')
-    command("trust")
+    assert [path.name for path in home.iterdir()] == ["trusted.json"]
+    assert os.stat(home / "trusted.json").st_mode & 0o077 == 0, "it is the user's alone"
     assert command("trust", "--forget").code == 0
     assert_refused(command("show"), "tome trust")
     assert command("trust", "--list").out == ""
     assert_refused(command("trust", "--forget"), "--list")
+    assert_refused(command("trust", "--list", "--forget"), "--list")
 
 
 def test_trust_is_of_one_folder_and_no_link_carries_it_elsewhere(command, here, monkeypatch):
@@ -155,16 +148,9 @@ def test_what_could_not_be_used_is_not_confirmed(command, here, text, part):
 
 def test_trust_cannot_be_given_by_the_folder_itself(command, here, home):
     write(here, 'model = "openai:x"')
-    digest = __import__("hashlib").sha256((here / "tomewise.toml").read_bytes()).hexdigest()
+    digest = sha256((here / "tomewise.toml").read_bytes()).hexdigest()
     (here / "trusted.json").write_text(json.dumps({str(here): digest}))
     assert_refused(command("show"), "tome trust")
-
-
-def test_what_is_kept_is_the_user_s_alone(command, here, home):
-    write(here, 'model = "openai:x"')
-    command("trust")
-    assert [path.name for path in home.iterdir()] == ["trusted.json"]
-    assert os.stat(home / "trusted.json").st_mode & 0o077 == 0
 
 
 @pytest.mark.parametrize("text", ["[]", "{", "\udcff"])
@@ -183,7 +169,3 @@ def test_a_file_without_end_is_refused_at_once(command, here):
     with (here / "tomewise.toml").open("wb") as file:
         file.truncate(10**12)  # a hole: it takes no room on the disk
     assert_refused(command("show"), "more than 100,000 bytes")
-
-
-def test_list_and_forget_exclude_each_other(command):
-    assert_refused(command("trust", "--list", "--forget"), "--list")

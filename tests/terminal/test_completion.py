@@ -29,35 +29,31 @@ def complete(monkeypatch):
 @pytest.fixture
 def story(command, here):
     (here / "log.txt").write_text(LOG)
-    (here / "rows.jsonl").write_text('{"id": "https://example.org/row", "text": "A row about the light."}')
-    command("-m", "b.tome", "add", "log.txt", "rows.jsonl")
+    command("-m", "b.tome", "add", "log.txt")
     command("-m", "b.tome", "build", "--system", "associative")
     command("-m", "b.tome", "ask", "--session", "keeper", "Who put out the light?")
 
 
-def test_systems(complete):
-    assert complete("tome ask --system rap") == ["raptor", "raptor+interleave", "raptor+probe"]
-    assert complete("tome systems cosm") == ["cosmir"]
-    assert complete("tome config set system cosm") == ["cosmir"]
-    assert complete("tome config set model cosm") == []
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("tome ask --system rap", ["raptor", "raptor+interleave", "raptor+probe"]),
+        ("tome config set system cosm", ["cosmir"]),
+        ("tome config set max_", ["max_calls", "max_cost", "max_failures", "max_tokens"]),
+        ("tome config unset models.ans", ["models.answer"]),
+    ],
+)
+def test_systems_settings_and_roles(complete, line, offered):
+    assert complete(line) == offered
 
 
-def test_settings_and_roles(complete):
-    assert complete("tome config set max_") == ["max_calls", "max_cost", "max_failures", "max_tokens"]
-    assert complete("tome config unset models.ans") == ["models.answer"]
-
-
-def test_what_the_named_tome_holds(complete, story, here):
+def test_what_the_named_tome_or_that_of_the_settings_holds(complete, story, here, monkeypatch):
     assert complete("tome -m b.tome remove lo") == [], "a part of an id removes nothing"
     assert complete(f"tome -m b.tome remove {here}/l") == [f"{here}/log.txt"]
-    assert complete("tome show -m b.tome https://exam") == ["https://example.org/row"]
     assert complete("tome ask -m b.tome --document log") == ["log.txt"]
     assert complete("tome build -m b.tome --again gr") == ["graph:passages-triples"]
     assert complete("tome ask -m b.tome --session k") == ["keeper"]
     assert complete("tome sessions -m b.tome ke") == ["keeper"]
-
-
-def test_the_tome_of_the_settings(complete, story, monkeypatch):
     monkeypatch.setenv("TOMEWISE_TOME", "b.tome")
     assert complete("tome show lo") == ["log.txt"]
 
@@ -67,25 +63,22 @@ def test_without_a_tome_there_is_nothing_to_complete(complete, here, line):
     (here / "log.txt").write_text(LOG)
     assert complete(line) == []
     assert [path.name for path in here.iterdir()] == ["log.txt"]
-
-
-def test_settings_that_cannot_be_read_complete_nothing(complete, here):
     (here / "tomewise.toml").write_text("limit = ")
-    assert complete("tome show lo") == []
+    assert complete(line) == [], "settings that cannot be read complete nothing"
 
 
 def test_a_name_that_a_shell_would_obey_is_not_offered(command, complete, here):
-    names = [
-        "x$(touch made)",
-        "x`touch made`",
-        "x;touch made",
-        "x(e:'touch made':)",
-        "x*",
-        "x'",
-        "x\u202egpj",
-        "x\x1b]52;c;eA==",
-        "xylophone",
-    ]
+    obeyed = (
+        "$(touch made)",
+        "`touch made`",
+        ";touch made",
+        "(e:'touch made':)",
+        "*",
+        "'",
+        "\u202egpj",
+        "\x1b]52;c;eA==",
+    )
+    names = [*(f"x{name}" for name in obeyed), "xylophone"]
     (here / "rows.jsonl").write_text("\n".join(json.dumps({"id": name, "text": LOG + name}) for name in names))
     command("add", "rows.jsonl")
     assert complete("tome show x") == complete("tome remove x") == ["xylophone"]

@@ -23,6 +23,7 @@ def tome_eval(tmp_path, monkeypatch):
         if isinstance(result.exception, TomewiseError):
             raise result.exception
         assert result.exit_code == 0, result.output
+        assert result.stderr == "" or "--plots" in words, "progress is shown on terminals alone"
         return result.stdout
 
     return call
@@ -47,9 +48,7 @@ def test_one_command_makes_the_table_and_the_same_again_asks_nothing(tome_eval, 
     words = ["run", "naive", "hybrid limit=1", "--data", folder, "--judge", "acc-l", "--baseline", "naive", "--json"]
     record = json.loads(tome_eval(*words))
     assert [line["system"] for line in record["rows"]] == ["naive", "hybrid limit=1"]
-    assert record["dataset"] == "data"
-    assert record["judge"] == record["model"] == "extractive"
-    assert record["metrics"][:3] == ["em", "f1", "recall@2"]
+    assert (record["dataset"], record["judge"], record["model"]) == ("data", "extractive", "extractive")
     assert record["metrics"][-1] == "acc-l"
     assert all(line["n"] == 2 and line["failed"] == 0 and line["recall@2"] == 1.0 for line in record["rows"])
     rows = next(Path("tome-eval").glob("*/rows.jsonl"))
@@ -70,29 +69,22 @@ def test_list_report_compare_and_export(tome_eval, folder):
     assert report["metrics"] == ["f1"]
     assert list(report["slices"]["hops"]) == ["1"]
     assert "| naive | 2 |" in tome_eval("report", "--format", "markdown")
-    assert r"\toprule" in tome_eval("report", "--format", "latex", "--experiment", record["name"])
     tome_eval("report", "--plots", "plots")
     assert len(list(Path("plots").iterdir())) == 6
     compared = json.loads(tome_eval("compare", "naive", "hybrid", "--question", "b", "--json"))
     assert [side["system"] for side in compared["systems"]] == ["naive", "hybrid"]
     assert "Tom Hale sailed." in tome_eval("compare", "naive", "hybrid", "--question", "b")
-    with pytest.raises(UnknownName, match=r"was not asked the question 'c': it was asked 'a', 'b'$"):
-        tome_eval("compare", "naive", "hybrid", "--question", "c")
     assert "4 rows" in tome_eval("export", "rows.parquet")
     assert Path("rows.parquet").read_bytes()[:4] == b"PAR1"
 
 
-def test_retrieval_alone(tome_eval, folder):
+def test_retrieval_alone_and_the_bundled_sample(tome_eval, folder):
     record = json.loads(tome_eval("run", "hybrid", "--data", folder, "--retrieval-only", "--json"))
     assert record["retrieval_only"]
     assert "em" not in record["metrics"]
     assert record["rows"][0]["usage"]["calls"] == 0
-
-
-def test_the_bundled_sample(tome_eval):
-    record = json.loads(
-        tome_eval("run", "hybrid", "--data", "sample", "--questions", "3", "--metric", "accuracy", "--json")
-    )
+    words = ("run", "hybrid", "--data", "sample", "--questions", "3", "--metric", "accuracy")
+    record = json.loads(tome_eval(*words, "--json"))
     assert record["rows"][0]["n"] == 3
     assert 0 <= record["rows"][0]["accuracy"] <= 1
 
@@ -104,24 +96,14 @@ def test_a_used_up_budget_fails_the_rest_and_a_retry_asks_it(tome_eval, folder):
     assert json.loads(tome_eval(*words, "--retry-failed"))["rows"][0]["failed"] == 0
 
 
-def test_layouts_metrics_and_judges_are_listed(tome_eval):
-    assert "qmsum" in json.loads(tome_eval("list", "--layouts", "--json"))["layouts"]
-    chosen = json.loads(tome_eval("list", "--metrics", "--json"))
-    assert "recall@K" in chosen["metrics"]
-    assert "acc-l" in chosen["judges"]
-    assert "recall@K" in tome_eval("list", "--metrics")
-
-
 @pytest.mark.parametrize(
     ("words", "error", "says"),
     [
         (["run", "hybird", "--data", "sample"], UnknownName, "did you mean 'hybrid'"),
         (["run", "hybrid", "--data", "sample", "--metric", "acuracy"], UnknownName, "did you mean 'accuracy'"),
-        (["run", "hybrid", "--data", "sample", "--judge", "acc"], UnknownName, "did you mean 'acc-l'"),
         (["run", "hybrid", "--data", ".", "--layout", "qmsun"], UnknownName, "did you mean 'qmsum'"),
         (["run", "hybrid", "--data", "sample", "--retrieval-only", "--metric", "em"], UsageError, "need answers"),
         (["report"], StoreError, "holds no experiment"),
-        (["compare", "a", "b", "--question", "1"], StoreError, "holds no experiment"),
     ],
 )
 def test_mistakes_are_named(tome_eval, words, error, says):
@@ -129,40 +111,11 @@ def test_mistakes_are_named(tome_eval, words, error, says):
         tome_eval(*words)
 
 
-def test_formats_and_experiments_must_exist(tome_eval, folder):
+def test_what_an_experiment_does_not_have_is_named(tome_eval, folder):
     tome_eval("run", "naive", "--data", folder)
-    with pytest.raises(UsageError, match="unknown format 'html'"):
-        tome_eval("report", "--format", "html")
-    with pytest.raises(UnknownName, match="fits no experiment"):
-        tome_eval("report", "--experiment", "other")
     with pytest.raises(UnknownName, match="did you mean 'naive'"):
         tome_eval("report", "--baseline", "naiv")
-
-
-def test_every_command_and_option_says_what_it_does():
-    import typer
-
-    group = typer.main.get_command(app)
-    for name, command in group.commands.items():
-        assert command.help, name
-        assert all(getattr(option, "help", "x") for option in command.params), name
-
-
-def test_an_experiment_without_answers_says_so(tome_eval, folder):
-    tome_eval("run", "naive", "--data", folder, "--json")
     next(Path("tome-eval").glob("*/rows.jsonl")).write_bytes(b"")
     for words in (["report"], ["compare", "naive", "naive", "--question", "a"], ["export", "rows.parquet"]):
         with pytest.raises(StoreError, match="has no answers yet"):
             tome_eval(*words)
-
-
-def test_progress_is_shown_on_terminals_alone(tome_eval, folder):
-    result = CliRunner().invoke(app, ["run", "naive", "--data", str(folder), "--json"])
-    assert result.exit_code == 0
-    assert result.stderr == ""
-
-
-def test_without_a_command_it_lists_the_commands(tome_eval):
-    result = CliRunner().invoke(app, [])
-    assert (result.exit_code, result.stderr) == (0, "")
-    assert "compare" in result.stdout

@@ -1,94 +1,96 @@
-"""`tome log`: list, show, delete, ask again."""
+"""`tome log`: list, find, show, delete, ask again, draw; and `--picture` of `tome ask`."""
 
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
+from tests.drawn import read_picture
 
 QUESTION = "Who put out the light?"
 OPTIONS = ("--option", "the doctor", "--option", "Ada Marsh, the keeper")
 
 
 @pytest.fixture
-def two_questions(command, here):
+def two_questions(command, log_in_tome):
     """Two questions: 1, and 2 with options and settings."""
-    (here / "log.txt").write_text("The keeper, Ada Marsh, put out the light at nine. Nobody asked her why.")
-    assert command("add", "log.txt").code == 0
     assert command("ask", "Who hid the map?").code == 0
     assert command("ask", QUESTION, *OPTIONS, "--instructions", "Be brief.", "-s", "naive limit=3").code == 0
 
 
-def test_without_a_question_it_says_so(command, here):
-    (here / "a.txt").write_text("The keeper put out the light.")
-    command("add", "a.txt")
-    assert "no question is kept yet" in command("log").out
-    assert json.loads(command("log", "--json").out) == []
-
-
-def test_it_lists_the_newest_first(command, two_questions):
-    traces = json.loads(command("log", "--json").out)
+def test_it_lists_the_newest_first(command, two_questions, read_json):
+    traces = read_json("log")
     assert [(trace["id"], trace["question"]) for trace in traces] == [(2, QUESTION), (1, "Who hid the map?")]
-    assert [trace["id"] for trace in json.loads(command("log", "--limit", "1", "--json").out)] == [2]
-    lines = command("log").out.splitlines()
-    assert QUESTION in lines[1]
-    assert "Who hid the map?" in lines[2]
+    assert [trace["id"] for trace in read_json("log", "--limit", "1")] == [2]
+    assert QUESTION in command("log").out.splitlines()[1]
 
 
-def test_it_shows_one_with_its_events_and_usage(command, two_questions):
-    trace = json.loads(command("log", "2", "--json").out)
+def test_it_is_searched_in_questions_and_answers(command, log_in_tome, read_json):
+    assert "no question is kept yet" in command("log").out
+    assert read_json("log") == []
+    for question in (QUESTION, "Where was the KEEPER?", "When did it rain?"):
+        command("ask", question)
+    found = [row["question"] for row in read_json("log", "-q", "keeper")]
+    assert "Where was the KEEPER?" in found
+    assert "When did it rain?" not in found
+    assert len(read_json("log", "-q", "w", "--limit", "1")) == 1
+    assert "no question is kept with 'zebra'" in command("log", "-q", "zebra").out
+
+
+def test_it_shows_one_with_its_events_and_usage(command, two_questions, read_json):
+    trace = read_json("log", "2")
     assert (trace["question"], trace["choice"], trace["system"]) == (QUESTION, "B", "naive limit=3")
     assert (trace["options"], trace["instructions"]) == (["the doctor", "Ada Marsh, the keeper"], "Be brief.")
-    assert trace["events"][0]["summary"] == "found: 1, cut: 0"
     assert trace["usage"]["calls"] == trace["usage"]["roles"]["answer"]["calls"] == 1
     shown = command("log", "2").out
-    for part in (QUESTION, "A. the doctor", "0 retrieved found: 1, cut: 0", "→ option B", "naive limit=3", "1 call"):
-        assert part in shown
+    parts = (QUESTION, "A. the doctor", "0 retrieved found: 1, cut: 0", "→ option B", "naive limit=3", "1 call")
+    assert [part for part in parts if part not in shown] == []
     assert "nothing here seems to answer this" in command("log", "1").out
 
 
-def test_it_deletes_one_and_does_not_use_its_number_again(command, two_questions):
+def test_it_deletes_one_and_does_not_use_its_number_again(command, two_questions, read_json):
     assert command("log", "2", "--delete").code == 0
-    assert [trace["id"] for trace in json.loads(command("log", "--json").out)] == [1]
-    missing = command("log", "2")
-    assert (missing.code, missing.out) == (2, "")
-    assert "holds no trace 2: `tome log`" in missing.err
-    assert command("log", "2", "--delete").code == 2
+    for words in ((), ("--delete",)):
+        missing = command("log", "2", *words)
+        assert (missing.code, missing.out, "holds no trace 2: `tome log`" in missing.err) == (2, "", True)
     command("ask", QUESTION)
-    assert [trace["id"] for trace in json.loads(command("log", "--json").out)] == [3, 1]
+    assert [trace["id"] for trace in read_json("log")] == [3, 1]
 
 
-def test_it_asks_one_again_with_the_same_system_and_settings(command, two_questions):
-    answer = json.loads(command("log", "2", "--again", "--json").out)
+def test_it_asks_one_again_with_the_same_system_and_settings(command, two_questions, read_json):
+    answer = read_json("log", "2", "--again")
     assert (answer["choice"], answer["system"]) == ("B", "naive limit=3")
-    first, second = (json.loads(command("log", number, "--json").out) for number in ("2", "3"))
+    first, second = (read_json("log", number) for number in ("2", "3"))
     for name in ("question", "options", "instructions", "force", "system", "text"):
         assert first[name] == second[name]
     assert "→ option B" in command("log", "2", "--again").out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "part"),
-    [
-        (("--delete",), "--delete needs the number"),
-        (("--again",), "--again needs the number"),
-        (("1", "--again", "--delete"), "exclude each other"),
-        (("0",), "greater than or equal to 1"),
-    ],
-)
-def test_wrong_calls_are_refused(command, two_questions, arguments, part):
-    ran = command("log", *arguments)
-    assert ran.code == 2
-    assert part in ran.err
+# ---------------------------------------------------------------- pictures
 
 
-def test_the_setting_bounds_a_trace(command, two_questions, here, monkeypatch):
-    monkeypatch.setenv("TOMEWISE_TRACE_BYTES", "6500")
-    (here / "long.txt").write_text(
-        " ".join(f"The keeper of light {number} rowed to the island." for number in range(300))
-    )
-    assert command("add", "long.txt").code == 0
-    command("ask", QUESTION)
-    cut = json.loads(command("log", "3", "--json").out)["cut"]
-    assert cut[0].startswith("texts of evidence after")
-    assert "cut, to keep the trace small" in command("log", "3").out
+@pytest.fixture
+def story(command, here):
+    text = "Ada Marsh rowed to the island. The keeper lit the lamp. Ada Marsh saw the keeper. " * 5
+    (here / "a.txt").write_text(text)
+    assert command("add", "a.txt", "--passage-tokens", "32").code == 0
+
+
+def read_page(file):
+    return read_picture(json.loads(re.search(r'id="data">(.*?)</script>', Path(file).read_text("utf-8"), re.DOTALL)[1]))
+
+
+@pytest.mark.parametrize("system", ["hybrid+probe", "cosmir"])
+def test_an_answer_is_drawn_and_so_is_its_trace(command, story, system):
+    asked = command("ask", "Who rowed to the island?", "--system", system, "--picture", "a.html", "--json")
+    assert asked.code == 0
+    assert json.loads(asked.out)["system"] == system
+    assert "picture: a.html" in asked.err
+    drawn = read_page("a.html")
+    assert (drawn.about, drawn.missing) == ("Who rowed to the island?", ())
+    assert drawn.kind == ("tree" if system.endswith("probe") else "graph")
+    assert any("Ada Marsh rowed" in passage.text and passage.place for passage in drawn.passages)
+    assert command("log", "1", "--picture", "b.html").code == 0
+    assert read_page("b.html").nodes == drawn.nodes

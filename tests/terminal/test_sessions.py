@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import subprocess
 import sys
-import time
-from pathlib import Path
 
 import pytest
+from tests.terminal.pseudo_terminal import on_terminal
 
 TEXT = (
     "Ada Marsh put out the light at nine. Tom Hale sold the Heron to Ida Poe. Bo Lind taught Tom Hale to sail in 1880."
@@ -33,6 +30,7 @@ def talk(command, here, monkeypatch):
 def test_a_chat_is_a_session_with_a_line_for_each_question(command, talk):
     ran = talk("Who sold the Heron?\n\n  And who taught him to sail?\n")
     assert (ran.code, "session chat-1" in ran.err) == (0, True)
+    assert ran.err.count("tome config set model") == 1, "how to set a model is said once"
     assert "Bo Lind" in ran.out
     assert "asked as “Who taught Tom Hale to sail?”" in ran.out
     assert talk("Who sold the Heron?", "--json").code == 0
@@ -48,82 +46,50 @@ def test_ask_goes_on_with_a_session(command, talk):
     answer = json.loads(command("ask", "And who taught him to sail?", "--session", "heron", "--json").out)
     assert answer["text"].startswith("Bo Lind taught Tom Hale")
     assert answer["system"] == "naive"
-    assert answer["session"] == {
-        "name": "heron",
-        "number": 2,
-        "question": "Who taught Tom Hale to sail?",
-        "notes": [],
-        "passages": [],
-        "dropped": [],
-    }
-    refused = command("ask", "Why?", "--session", "heron", "--system", "hybrid")
-    assert (refused.code, refused.out) == (2, "")
-    assert "was begun with naive" in refused.err
+    session = {"name": "heron", "number": 2, "question": "Who taught Tom Hale to sail?"}
+    assert answer["session"] == {**session, "notes": [], "passages": [], "dropped": []}
     again = command("log", "2", "--again")
     assert "Bo Lind" in again.out, "it is asked as it was answered, so that it stands alone"
     assert json.loads(command("ask", "Who sold the Heron?", "--json").out)["session"] is None
 
 
-def test_a_narrowed_session_says_so_at_each_answer(command, talk, here):
-    (here / "other.txt").write_text("Nobody sold a boat.")
-    assert command("add", "other.txt").code == 0
-    command("ask", "Who sold the Heron?", "--session", "heron", "--document", "log.txt")
-    again = command("ask", "Who sold the Heron?", "--session", "heron", "--json")
-    assert [Path(name).name for name in json.loads(again.out)["within"]["documents"]] == ["log.txt"]
-    assert "within log.txt" in command("ask", "Who sold the Heron?", "--session", "heron").out
-    went_on = talk("Who sold the Heron?", "--session", "heron")
-    assert "within log.txt" in went_on.out
-    assert "session heron (hybrid, goes on after question 3)" in went_on.err
-
-
-def test_a_chat_says_once_how_to_set_a_model(talk):
-    ran = talk("Who sold the Heron?\nWho taught Tom Hale?\n")
-    assert ran.err.count("tome config set model") == 1
-
-
 def test_sessions_are_listed_shown_and_deleted(command, talk):
     talk("Who sold the Heron?\nAnd who taught him to sail?\n", "--session", "heron")
-    listed = command("sessions").out
-    assert "heron" in listed
-    assert "And who taught him to sail?" in listed
+    assert "And who taught him to sail?" in command("sessions").out
     shown = command("sessions", "heron").out
     for part in ("heron hybrid", "1 Who sold the Heron?", "2 And who", "(Who taught Tom Hale to sail?)", "Bo Lind"):
         assert part in shown
     turns = json.loads(command("sessions", "heron", "--json").out)["turns"]
     assert [turn["answer"].split()[:3] for turn in turns] == [["Tom", "Hale", "sold"], ["Bo", "Lind", "taught"]]
     assert command("sessions", "heron", "--delete").code == 0
-    missing = command("sessions", "heron")
-    assert (missing.code, missing.out) == (2, "")
-    assert "holds no session 'heron'" in missing.err
-    assert command("sessions", "--delete").code == 2
-
-
-def test_the_notes_of_a_working_memory_are_shown(command, talk):
+    assert "holds no session 'heron'" in command("sessions", "heron").err
     talk("Who sold the Heron?", "--session", "heron", "--system", "hybrid+evolve")
-    assert "note" in command("sessions", "heron").out
     assert any("Tom Hale" in note for note in json.loads(command("sessions", "heron", "--json").out)["notes"])
 
 
-@pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo-terminal")
-def test_a_chat_on_a_terminal_prompts_and_ends_at_the_end_of_input(talk, here):
-    main, terminal = os.openpty()
-    words = [sys.executable, "-m", "tomewise", "chat", "--session", "heron"]
-    process = subprocess.Popen(words, stdin=terminal, stdout=terminal, stderr=terminal, cwd=here, close_fds=True)
-    os.close(terminal)
-    shown = b""
+def test_a_question_goes_on_with_the_last_session(command, talk):
+    assert command("ask", "-c", "Who sold the Heron?").code == 0
+    assert command("ask", "--session", "letters", "Who taught Tom Hale?").code == 0
+    assert command("ask", "Who?").code == 0
 
-    def read_until(part: bytes) -> None:
-        nonlocal shown
-        end = time.monotonic() + 60
-        while part not in shown and time.monotonic() < end:
-            shown += os.read(main, 4096)
-        assert part in shown
-        shown = shown.partition(part)[2]
+    def go_on():
+        session = json.loads(command("ask", "-c", "And when?", "--json").out)["session"]
+        return session["name"], session["number"]
 
-    read_until(b"? ")
-    os.write(main, b"Who sold the Heron?\n")
-    read_until(b"Tom Hale")
-    read_until(b"? ")
-    os.write(main, b"\x04")
-    assert process.wait(60) == 0
-    os.close(main)
+    assert go_on() == ("letters", 2)
+    command("sessions", "letters", "--delete")
+    assert go_on() == ("chat-1", 2)
+
+
+def test_a_chat_edits_lines_and_goes_back_to_earlier_questions(command, talk):
+    command("ask", "--session", "talk", "Who sold the Heron?")
+    with on_terminal("chat", "--session", "talk", TERM="dumb") as run:
+        run.wait_for("?")
+        run.type("\x1b[A\r")  # the key "up", then Enter
+        run.wait_for("question 2")
+        run.wait_for("s own\n?")  # the prompt of the next question
+        run.type("\x04")
+        assert run.end() == 0
+    assert not any("^[[A" in line for line in run.lines)
+    turns = json.loads(command("sessions", "talk", "--json").out)["turns"]
+    assert [turn["asked"] for turn in turns] == ["Who sold the Heron?"] * 2

@@ -1,56 +1,157 @@
-"""Several questions where some fail, and the events of one question as they happen."""
+"""Questions: alone, many at once and as a stream of events; their systems, what is kept of them, and searches."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import json
+import sqlite3
+from contextlib import closing
 
 import pytest
-from tests.patience import SOON, wait_until
+from tests.language.openai_server import OpenAIServer, reply_with
+from tests.patience import SOON
+from tests.texts import prose
 
 from tomewise import Answer, Document, Tome
-from tomewise.errors import ModelError, UsageError
+from tomewise.errors import ModelError, NotBuilt, UnknownName, UsageError
 from tomewise.events import Retrieved
+from tomewise.language.chat import ChatModel
+from tomewise.systems.registry import choose_variant
 from tomewise.testing.scripted import ScriptedModel
-from tomewise.tome.questions import answer_many
-from tomewise.types import Event
+from tomewise.tome.questions import ReadySystems, answer_many
+from tomewise.types import Event, Question
 
 LOG = Document(id="log", text="The keeper, Ada Marsh, put out the light at nine. Nobody asked her why.")
+OTHERS = [Document(id=f"d{number}", text=prose(number, 12)) for number in range(4)]
+QUESTION = "Who put out the light?"
 
 
-def open_tome(here, reply, kind=ScriptedModel) -> Tome:
-    tome = Tome.open(here / "a.tome", embedder="hash", model=kind({"answer": reply}))
+def reply(text: str, **more: object) -> dict[str, object]:
+    return {"answer": text, "quotes": [{"label": "E1", "quote": "put out the light"}], **more}
+
+
+def make_model(*texts: str, **settings: object) -> ScriptedModel:
+    """A model that gives these answers in turn; without any, always one."""
+    replies = [reply(text) for text in texts] if texts else lambda _: reply("Ada")
+    return ScriptedModel({"answer": replies}, **settings)
+
+
+def open_tome(here, model) -> Tome:
+    tome = Tome.open(here / "a.tome", embedder="hash", model=model)
     tome.add(LOG)
     return tome
 
 
-class Hanging(ScriptedModel):
-    """A model whose calls never end."""
+@pytest.fixture
+def server():
+    with OpenAIServer(lambda _: reply_with(json.dumps(reply("Ada")))) as running:
+        yield running
 
-    cancelled = 0
 
-    async def ask(self, role, given):
-        self.calls.append(given)
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            self.cancelled += 1
-            raise
+# ---------------------------------------------------------------- one question
+
+
+def test_what_cannot_be_asked_is_refused(here):
+    with open_tome(here, make_model()) as tome:
+        for question, more, kind in (
+            (Question(text="  "), {}, UsageError),
+            ("x", {"options": ["a", ""]}, UsageError),
+            (Question(text="x"), {"options": ["a", "b"]}, UsageError),
+            ("x", {"system": "naif"}, UnknownName),
+            ("x", {"settings": {"limt": 3}}, UnknownName),
+            ("x", {"settings": {"limit": "2"}}, UsageError),
+            ("x", {"system": "comorag", "settings": {"veridical": 0, "semantic": 0, "episodic": 0}}, UsageError),
+        ):
+            with pytest.raises(kind):
+                tome.ask(question, **more)
+        with pytest.raises(UsageError, match="a callback cannot call"):
+            tome.ask("Who?", on_event=lambda _: tome.ask("Who else?"))
+        assert tome.ask("Who?").text
+        tome.remove("log")
+        with pytest.raises(NotBuilt, match="tome add"):
+            tome.ask("Who?")
+
+
+def test_settings_reach_the_recipe(here):
+    model = make_model()
+    with open_tome(here, model) as tome:
+        tome.add(*OTHERS)
+        tome.ask("Who?", settings={"limit": 2})
+        answer = tome.ask("Who?", system="hybrid limit=3 context=900", settings={"limit": 1})
+    assert [len(call.given.evidence) for call in model.calls] == [2, 1]
+    assert answer.system == "hybrid limit=1 context=900"
+
+
+def list_contents(here):
+    found = {path.name: path.read_bytes() for path in (here / "a.tome-cache").iterdir()}
+    with closing(sqlite3.connect(here / "a.tome")) as file:
+        names = [row[0] for row in file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        return found, {name: file.execute(f"SELECT * FROM {name}").fetchall() for name in names}
+
+
+@pytest.mark.parametrize("system", ["naive", "hybrid", "full_context"])
+def test_asking_writes_nothing_but_its_trace_and_replies(here, system):
+    with Tome.open(here / "a.tome", embedder="hash") as tome:
+        tome.add(LOG, *OTHERS)
+    files, tables = list_contents(here)
+    with Tome.open(here / "a.tome") as tome:
+        tome.ask(QUESTION, system=system)
+    files_after, tables_after = list_contents(here)
+    assert files == files_after
+    changed = {name for name in tables if tables[name] != tables_after[name]}
+    assert changed - {"sqlite_sequence"} == {"calls", "traces"}
+    assert len(tables_after["traces"]) == len(tables["traces"]) + 1
+    assert sorted(path.name for path in here.iterdir()) == ["a.tome", "a.tome-cache"]
+
+
+# ---------------------------------------------------------------- the system
+
+
+def test_every_method_uses_the_default_system_unless_one_is_named(here, monkeypatch):
+    with Tome.open(here / "a.tome", embedder="hash", system="associative limit=1") as tome:
+        tome.add(LOG)
+        assert [estimate.layer for estimate in tome.estimate()] == ["graph:passages-triples"]
+        assert [report.layer for report in tome.build().layers] == ["graph:passages-triples"]
+        answers = [tome.ask(QUESTION), *tome.ask_many([QUESTION]), tome.session("s").ask(QUESTION)]
+        assert {answer.system for answer in answers} == {"associative limit=1"}
+        assert len(tome.search(QUESTION)) == 1
+        assert tome.ask(QUESTION, system="naive").system == "naive"
+    monkeypatch.setenv("TOMEWISE_SYSTEM", "naive")
+    monkeypatch.setenv("TOMEWISE_EMBEDDER", "hash")
+    with Tome.from_settings() as tome:
+        tome.add(LOG)
+        assert tome.ask(QUESTION).system == "naive"
+
+
+def test_the_latest_sixteen_systems_are_kept_ready(tome):
+    systems = ReadySystems(tome.kit)
+
+    def wire(limit):
+        return systems.wire(choose_variant("naive", {"limit": limit}))
+
+    made = [wire(limit) for limit in range(1, 17)]
+    assert wire(1) is made[0], "it is used again, so it stays"
+    wire(17)
+    assert wire(1) is made[0]
+    assert wire(3) is made[2]
+    assert wire(2) is not made[1]
+
+
+# ---------------------------------------------------------------- several questions
 
 
 def test_errors_take_the_place_of_their_answers(here):
-    def reply(given):
-        return ModelError("no") if given.question == "2" else {"answer": f"answer {given.question}"}
+    def answer(given):
+        return ModelError("no") if given.question == "2" else reply(f"answer {given.question}")
 
-    with open_tome(here, reply) as tome:
+    with open_tome(here, ScriptedModel({"answer": answer})) as tome:
         first, second, empty, third = tome.ask_many(["1", "2", "", "3"], return_exceptions=True)
         assert (first.text, third.text) == ("answer 1", "answer 3")
         assert isinstance(second, ModelError)
         assert isinstance(empty, UsageError)
         with pytest.raises(ModelError, match="no"):
             tome.ask_many(["1", "2", "3"])
-        with pytest.raises(UsageError, match="put this one into a list"):
-            tome.ask_many("1")
+        assert tome.ask_many([]) == []
 
 
 async def test_questions_that_fail_before_their_first_event_let_the_others_begin():
@@ -62,53 +163,112 @@ async def test_questions_that_fail_before_their_first_event_let_the_others_begin
     assert [str(error) for error in answers] == [f"no answer to {number}" for number in range(6)]
 
 
+def test_several_questions_keep_their_order_and_the_limit(here):
+    running: list[str] = []
+    most = 0
+    full, second = asyncio.Event(), asyncio.Event()
+
+    async def answer(given):
+        nonlocal most
+        running.append(given.question)
+        most = max(most, len(running))
+        if len(running) == 4:
+            full.set()
+        await asyncio.wait_for(full.wait(), SOON)  # on a busy machine the fourth question may start late
+        await (second.wait() if given.question == "0" else asyncio.sleep(0))  # the first one ends late
+        second.set()
+        running.remove(given.question)
+        return reply(f"answer {given.question}")
+
+    with open_tome(here, ScriptedModel({"answer": answer}, limit=4)) as tome:
+        answers = tome.ask_many([str(number) for number in range(10)])
+    assert [answer.text for answer in answers] == [f"answer {number}" for number in range(10)]
+    assert most == 4
+    assert all(answer.usage.total.calls == 1 for answer in answers)
+
+
+# ---------------------------------------------------------------- a stream of events
+
+
 async def test_events_come_before_the_answer_and_the_trace_is_kept(here):
-    with open_tome(here, lambda _: {"answer": "Ada"}) as tome:
-        items = [item async for item in tome.astream("Who put out the light?", system="naive limit=2")]
+    with open_tome(here, make_model()) as tome:
+        items = [item async for item in tome.astream(QUESTION, system="naive limit=2")]
         assert [type(item) for item in items] == [Retrieved, Answer]
         assert items[-1].events == tuple(items[:-1])
         assert (items[-1].text, items[-1].system) == ("Ada", "naive limit=2")
-        assert items[-1].usage.total.calls == 1
+        assert items[-1].citations[0].quote == "put out the light"
         assert tome.trace(1).answer.events == items[-1].events
 
 
-async def test_an_event_comes_while_the_model_still_works(here):
-    with open_tome(here, lambda _: {}, Hanging) as tome:
-        stream = tome.astream("Who?")
-        event = await asyncio.wait_for(anext(stream), SOON)
-        assert isinstance(event, Event)
-        await stream.aclose()
-
-
-async def test_leaving_early_cancels_the_call_and_keeps_no_trace(here):
-    with open_tome(here, lambda _: {}, Hanging) as tome:
-        async with contextlib.aclosing(tome.astream("Who?")) as stream:
-            async for _ in stream:
-                await asyncio.to_thread(wait_until, lambda: tome._model.calls)
-                break
-        assert tome._model.cancelled == 1
-        assert tome.traces() == []
-
-
-async def test_a_reader_that_is_cancelled_cancels_the_call(here):
-    with open_tome(here, lambda _: {}, Hanging) as tome:
-
-        async def read():
-            return [item async for item in tome.astream("Who?")]
-
-        reading = asyncio.create_task(read())
-        await asyncio.to_thread(wait_until, lambda: tome._model.calls)
-        reading.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await reading
-        assert tome._model.cancelled == 1
-
-
 async def test_errors_are_raised_by_the_stream(here):
-    with open_tome(here, lambda _: ModelError("no")) as tome:
+    with open_tome(here, ScriptedModel({"answer": lambda _: ModelError("no")})) as tome:
         stream = tome.astream("Who?")
         assert isinstance(await anext(stream), Event)
         with pytest.raises(ModelError, match="no"):
             await anext(stream)
         with pytest.raises(UsageError, match="empty"):
             await anext(tome.astream(" "))
+
+
+# ---------------------------------------------------------------- replies that are kept
+
+
+def test_a_question_asked_again_repeats_no_call_and_fresh_replaces_what_was_kept(here):
+    model = make_model("Ada", "Ada Marsh", "Marsh")
+    with open_tome(here, model) as tome:
+        first = tome.ask(QUESTION)
+    with open_tome(here, model) as tome:
+        again = tome.ask(QUESTION)
+        fresh = tome.ask(QUESTION, fresh=True)
+        many = [tome.ask_many([QUESTION], fresh=fresh)[0].text for fresh in (False, True, False)]
+    assert (first.text, again.text, again.citations) == ("Ada", "Ada", first.citations)
+    assert (first.usage.total.calls, again.usage.total.calls, again.usage.roles) == (1, 0, {})
+    assert (fresh.text, fresh.usage.total.calls) == ("Ada Marsh", 1)
+    assert many == ["Ada Marsh", "Marsh", "Marsh"]
+
+
+def test_an_interrupted_question_repeats_no_call(here):
+    encoded = {"cue": "Ada", "labels": ["E1"]}
+    replies = [reply("?", supported="none", missing="who"), KeyError("stopped"), reply("Ada")]
+    scripts = {"probe": lambda _: {"probes": ["the keeper"]}, "encode": lambda _: encoded, "fuse": lambda _: encoded}
+    model = ScriptedModel({"answer": replies, **scripts})
+    with open_tome(here, model) as tome:
+        tome.add(*(Document(id=f"d{number}", text=f"The keeper lit lamp {number}.") for number in range(30)))
+        with pytest.raises(KeyError):
+            tome.ask(QUESTION, system="hybrid+probe context=120")
+        asked = [call.role for call in model.calls]
+        assert len(asked) > 2
+        assert tome.ask(QUESTION, system="hybrid+probe context=120").text == "Ada"
+    assert [call.role for call in model.calls] == [*asked, "answer"]
+
+
+@pytest.mark.parametrize(("temperature", "requests"), [(0.0, 1), (0.7, 2), (None, 1)])
+def test_no_reply_is_used_twice_at_a_temperature_above_0(here, server, temperature, requests):
+    with open_tome(here, ChatModel("openai:test", base_url=server.url, temperature=temperature)) as tome:
+        assert [tome.ask(QUESTION).text, tome.ask(QUESTION).text] == ["Ada", "Ada"]
+    assert len(server.requests) == requests
+
+
+def test_the_command_asks_again_with_fresh_and_says_what_was_kept(here, server, command):
+    open_tome(here, make_model()).close()
+    words = ("ask", QUESTION, "-m", "a.tome", "--model", "openai:test", "--base-url", server.url)
+    first, second = command(*words).out, command(*words).out
+    assert "1 call ·" in first
+    assert "0 calls and 1 kept reply ·" in second
+    usages = [json.loads(command(*words, *more, "--json").out)["usage"] for more in ((), ("--fresh",))]
+    assert [(usage["calls"], usage["kept"]) for usage in usages] == [(0, 1), (1, 0)]
+
+
+# ---------------------------------------------------------------- searches
+
+
+def test_a_search_gives_the_evidence_of_a_question_and_asks_no_model_to_answer(here):
+    with Tome.open(here / "a.tome", embedder="hash", model=ScriptedModel({})) as tome:
+        tome.add(LOG, *OTHERS)
+        for system in ("naive", "hybrid", "full_context"):
+            found = tome.search(QUESTION, system=system, limit=3)
+            assert len(found) == 3
+            assert all(piece.sources for piece in found)
+        assert tome.search(QUESTION)[0].text == LOG.text
+        assert asyncio.run(tome.asearch(QUESTION)) == tome.search(QUESTION)
+        assert tome.traces() == []

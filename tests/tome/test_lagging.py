@@ -3,35 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from dataclasses import replace
 
 import pytest
 from tests.texts import prose
 
 from tomewise import Document, Question, Scope, Tome
+from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import NotBuilt
+from tomewise.language.extractive import ExtractiveModel
 from tomewise.store.lookups import find_keys, read_sources
 from tomewise.systems.registry import SYSTEMS, parse_variant
-from tomewise.types import Lagging
+from tomewise.testing.scripted import ScriptedModel
 
 OLD = [Document(id=f"old{number}", text=prose(number, 12)) for number in range(4)]
 NEW = Document(id="new/orchard.txt", text="Zebulon Quince planted the orchard behind the mill in 1907. He sold pears.")
+LATE = Document(id="late/harbour.txt", text="Ottilie Brand dredged the harbour in 1931, with two barges.")
 QUESTION = "Who planted the orchard behind the mill?"
-
-
-class Noting:
-    """A model that notes what it is asked, around the model of a tome."""
-
-    def __init__(self, inner):
-        self.inner = inner
-        self.given: list[str] = []
-
-    def __getattr__(self, name):
-        return getattr(self.inner, name)
-
-    async def ask(self, role, given):
-        self.given.append(given.model_dump_json())
-        return await self.inner.ask(role, given)
+LATE_QUESTION = "Who dredged the harbour?"
 
 
 def list_layered(tome):
@@ -42,52 +32,59 @@ def list_layered(tome):
 def build_everything(tmp_path_factory):
     """The path of a tome in which every layer of every system is built over `OLD` and `NEW`."""
     path = tmp_path_factory.mktemp("built") / "built.tome"
-    with Tome.open(path, embedder="hash", model="extractive") as tome:
+    with pytest.MonkeyPatch.context() as patch, Tome.open(path, embedder="hash", model="extractive") as tome:
+        patch.setitem(sys.modules, "umap", None)  # it takes seconds to import
         tome.add(*OLD, NEW)
         for name in list_layered(tome):
             tome.build(name)
     return path
 
 
+@pytest.fixture
+def model():
+    return ScriptedModel({}, others=ExtractiveModel(HashEmbedder()))
+
+
 @pytest.fixture(name="copy")
-def copy_built(built, here):
+def copy_built(built, here, model):
     path = here / "copy.tome"
     path.write_bytes(built.read_bytes())
-    with Tome.open(path, embedder="hash", model="extractive") as tome:
+    with Tome.open(path, embedder="hash", model=model) as tome:
         yield tome
 
 
 def test_every_system_answers_from_what_is_built_and_says_what_is_missing(copy):
-    copy.add(Document(id="late/harbour.txt", text="Ottilie Brand dredged the harbour in 1931, with two barges."))
+    copy.add(LATE)
     for name in list_layered(copy):
-        answer = copy.ask("Who dredged the harbour?", system=name)
-        lagging = answer.lagging
-        assert (lagging.documents, lagging.count, lagging.passages) == (("late/harbour.txt",), 1, 1), name
+        lagging = copy.ask(LATE_QUESTION, system=name).lagging
+        assert (lagging.documents, lagging.count, lagging.passages) == ((LATE.id,), 1, 1), name
         assert (lagging.nearer, lagging.removed, lagging.system) == (True, False, name)
         assert lagging.layers
         assert lagging.calls or lagging.unpriced
-        assert copy.find_lag("Who dredged the harbour?", system=name) == lagging
+        assert copy.find_lag(LATE_QUESTION, system=name) == lagging
         assert not copy.ask(f"What of {OLD[0].text[:60]}?", system=name).lagging.nearer, name
         with pytest.raises(NotBuilt, match="not up to date"):
-            copy.ask("Who dredged the harbour?", system=name, strict=True)
+            copy.ask(LATE_QUESTION, system=name, strict=True)
         with pytest.raises(NotBuilt, match="not up to date"):
-            copy.check(Question(text="Who dredged the harbour?", strict=True), system=name)
+            copy.check(Question(text=LATE_QUESTION, strict=True), system=name)
 
 
-def test_what_a_removed_document_made_is_in_no_prompt_and_no_evidence_before_the_next_build(copy):
-    noting = Noting(copy.kit.model)
-    object.__setattr__(copy.kit, "model", noting)
+def test_what_a_removed_document_made_is_in_no_prompt_and_no_evidence_before_the_next_build(copy, model):
+    def read_prompts():
+        return "".join(call.given.model_dump_json() for call in model.calls)
+
     names = list_layered(copy)
     for name in names:
         copy.ask(QUESTION, system=name)
-    assert "Zebulon" in "".join(noting.given), "the test would see it"
+    assert "Zebulon" in read_prompts(), "the test would see it"
     copy.remove(NEW.id)
-    noting.given.clear()
+    model.calls.clear()
     for name in names:
-        answer = copy.ask(QUESTION, system=name)
+        answer = copy.ask(QUESTION, system=name, fresh=True)
         assert "Zebulon" not in "".join([answer.text, *(piece.text for piece in answer.evidence)]), name
-        assert "Zebulon" not in "".join(noting.given), name
+        assert "Zebulon" not in read_prompts(), name
         assert answer.lagging is None or answer.lagging.removed
+    assert model.calls
     assert copy.find_lag(QUESTION, system="raptor").removed
     assert copy.find_lag(QUESTION, system="hipporag2") is None, "a graph lost what was made from it, and nothing else"
     copy.build("raptor")
@@ -102,51 +99,13 @@ def test_a_document_that_changed_counts_as_new_and_its_old_text_is_gone(copy):
         assert "Zebulon" not in "".join(piece.text for piece in answer.evidence)
 
 
-def test_only_what_is_within_the_scope_of_a_question_is_missing(copy):
-    copy.add(Document(id="late", text="Ottilie Brand dredged the harbour."))
+def test_only_what_is_within_the_scope_of_a_question_is_missing_and_its_trace_keeps_it(copy):
+    copy.add(LATE)
     assert copy.ask(QUESTION, system="hipporag2", documents=[NEW.id]).lagging is None
-    assert copy.find_lag(QUESTION, system="hipporag2", within=Scope(documents=frozenset({"late"}))).nearer
+    assert copy.find_lag(QUESTION, system="hipporag2", within=Scope(documents=frozenset({LATE.id}))).nearer
     assert copy.find_lag(QUESTION, system="naive") is None, "passages never lag"
-
-
-def test_memory_that_was_never_built_or_holds_nothing_any_more_is_refused(tome):
-    tome.add(OLD[0])
-    with pytest.raises(NotBuilt, match=r"not built: tree \(\d+ to take in\); run `tome build"):
-        tome.ask(QUESTION, system="raptor")
-    tome.build("raptor")
-    tome.remove(OLD[0].id)
-    tome.add(OLD[1])
-    with pytest.raises(NotBuilt, match="not built: tree"):
-        tome.ask(QUESTION, system="raptor")
-
-
-def test_a_summary_that_is_older_than_its_members_is_hidden_until_the_build_after_a_removal(tome):
-    tome.add(*(Document(id=f"d{number}", text=prose(number, 12)) for number in range(24)), NEW)
-    tome.build("cam")
-    everywhere = "cam:global retrieval"
-
-    def find_schemata():
-        return {piece.node for piece in tome.search("Who?", system=everywhere, limit=100) if piece.layer == "schemata"}
-
-    old = min(find_schemata())
-    key = find_keys(tome.store, [old])[old]
-    below = read_sources(tome.store, [key], "schemata")[key]
-    sources = (*tome.store.passages(below).values(), *tome.store.nodes_at(below).values())
-    ids = tuple(dict.fromkeys(source.id for source in sources if source.id != old))
-    with tome.store.write() as change:
-        node = replace(tome.store.nodes_at([key])[key], sources=ids, data={"drift": "0.05"})
-        change.update_nodes([node])
-    assert old in find_schemata()
-    tome.remove(NEW.id)
-    assert old not in find_schemata()
-    tome.build("cam")
-    assert find_schemata()
-
-
-def test_a_session_says_it_too_and_the_trace_keeps_it(copy):
-    copy.add(Document(id="late", text="Ottilie Brand dredged the harbour."))
-    answer = copy.session("s").ask("Who dredged the harbour?", system="comorag")
-    assert answer.lagging.documents == ("late",)
+    answer = copy.session("s").ask(LATE_QUESTION, system="comorag")
+    assert answer.lagging.documents == (LATE.id,)
     assert copy.trace(answer.trace).answer.lagging == answer.lagging
     with pytest.raises(NotBuilt):
         copy.session("s").ask("And when?", strict=True)
@@ -159,6 +118,44 @@ def test_many_documents_are_counted_and_the_first_are_named(copy):
     costs = copy.estimate("hipporag2")
     assert lagging.calls == sum(each.calls for each in costs)
     assert lagging.input_tokens == sum(each.input_tokens for each in costs)
+
+
+def test_memory_that_was_never_built_or_holds_nothing_any_more_is_refused(tome):
+    tome.add(*OLD[:2])
+    with pytest.raises(NotBuilt, match=r"not built: tree \(\d+ to take in\); run `tome build"):
+        tome.ask(QUESTION, system="raptor")
+    tome.build("raptor")
+    tome.remove(OLD[0].id)
+    remedy = r"tree \(something was removed\); run `tome build --tome .*a.tome --system raptor`"
+    with pytest.raises(NotBuilt, match=remedy):
+        tome.ask(QUESTION, system="raptor", strict=True)
+    assert tome.ask(QUESTION, system="raptor").lagging.removed
+    tome.remove(OLD[1].id)
+    tome.add(OLD[2])
+    with pytest.raises(NotBuilt, match="not built: tree"):
+        tome.ask(QUESTION, system="raptor")
+
+
+def test_a_summary_that_is_older_than_its_members_is_hidden_until_the_build_after_a_removal(tome):
+    tome.add(*(Document(id=f"d{number}", text=prose(number, 12)) for number in range(24)), NEW)
+    tome.build("cam")
+
+    def find_schemata():
+        found = tome.search("Who?", system="cam:global retrieval", limit=100)
+        return {piece.node for piece in found if piece.layer == "schemata"}
+
+    old = min(find_schemata())
+    key = find_keys(tome.store, [old])[old]
+    below = read_sources(tome.store, [key], "schemata")[key]
+    sources = (*tome.store.passages(below).values(), *tome.store.nodes_at(below).values())
+    ids = tuple(dict.fromkeys(source.id for source in sources if source.id != old))
+    with tome.store.write() as change:
+        change.update_nodes([replace(tome.store.nodes_at([key])[key], sources=ids, data={"drift": "0.05"})])
+    assert old in find_schemata()
+    tome.remove(NEW.id)
+    assert old not in find_schemata()
+    tome.build("cam")
+    assert find_schemata()
 
 
 def test_an_addition_says_what_a_build_of_the_layers_that_are_there_takes(tome):
@@ -178,30 +175,23 @@ async def test_questions_are_answered_while_documents_come_and_layers_are_built(
         await tome.aadd(*OLD)
         for name in ("comorag", "cam"):
             await tome.abuild(name)
-        going = True
 
         async def write():
-            nonlocal going
             for number in range(4):
                 await tome.aadd(Document(id=f"late{number}", text=prose(number + 20, 6)))
                 await tome.abuild("comorag")
                 await tome.aremove(f"late{number}" if number % 2 else f"old{number}")
                 await tome.abuild("cam")
-            going = False
 
         async def ask(system):
-            answers = []
-            while going:
-                answers.append(await tome.aask(f"What happened at {len(answers)}?", system=system))
-            return answers
+            while not writing.done():
+                await tome.aask("What happened?", system=system, fresh=True)
 
-        _, *answers = await asyncio.gather(write(), ask("comorag"), ask("cam"))
-        assert all(answers)
-        assert all(isinstance(each.lagging, Lagging | None) for found in answers for each in found)
-        lost = {"old0", "old2", "late1", "late3"}
+        writing = asyncio.create_task(write())
+        await asyncio.gather(writing, ask("comorag"), ask("cam"))
         last = await tome.aask("What happened?", system="comorag")
         kept = {passage.id for passage in tome.store.passages().values()}
         assert {source for piece in last.evidence for source in piece.sources} <= kept
-        assert lost.isdisjoint({record.id for record in tome.documents()})
+        assert {"old0", "old2", "late1", "late3"}.isdisjoint({record.id for record in tome.documents()})
         await tome.abuild("comorag")
         assert (await tome.aask("What happened?", system="comorag")).lagging is None

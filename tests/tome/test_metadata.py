@@ -12,23 +12,15 @@ from tomewise.errors import ReadingError, StoreError, UsageError
 from tomewise.store.lookups import read_setting
 from tomewise.store.records import SETTINGS
 from tomewise.testing.scripted import ScriptedModel
-from tomewise.tome.evidence_metadata import add_metadata
+from tomewise.tome.questions import add_metadata
 
 LOG = "The keeper, Ada Marsh, put out the light at nine."
 LETTER = "The doctor forged a letter. Nobody asked him why."
 
 
 @pytest.fixture
-def model():
-    return ScriptedModel(
-        {
-            "answer": lambda given: {"answer": given.evidence[0].text, "supported": "full"},
-        }
-    )
-
-
-@pytest.fixture
-def tome(here, model):
+def tome(here):
+    model = ScriptedModel({"answer": lambda given: {"answer": given.evidence[0].text, "supported": "full"}})
     (here / "wiki" / "old").mkdir(parents=True)
     (here / "wiki" / "log.md").write_text(f"---\nyear: 1911\n---\n{LOG}")
     (here / "wiki" / "old" / "letter.txt").write_text(LETTER)
@@ -46,35 +38,24 @@ def test_evidence_has_the_metadata_of_its_document(tome):
     assert found.metadata == {"year": 1911}
     answer = tome.ask("Who put out the light?", system="naive")
     assert [dict(piece.metadata) for piece in answer.evidence] == [{"year": 1911}, {}]
-    talk = tome.session("s").ask("Who put out the light?", system="naive")
-    assert talk.evidence[0].metadata == {"year": 1911}
-
-
-def test_evidence_of_several_documents_has_no_metadata(tome):
-    tome.add("wiki")
     found = tome.search("put out the light", limit=2)
     whole = replace(found[0], layer="tree", sources=tuple(piece.node for piece in found))
     single = replace(whole, sources=whole.sources[:1])
-    assert [piece.metadata for piece in add_metadata([whole, single], tome.store)] == [{}, {"year": 1911}]
+    shown = [piece.metadata for piece in add_metadata([whole, single], tome.store)]
+    assert shown == [{}, {"year": 1911}], "evidence of several documents has none"
 
 
 def test_stated_fields_are_kept_for_what_is_added_later(tome, here):
     tome.add("wiki", metadata={"project": "harbour", "year": 1912})
-    assert read_metadata(tome) == {
-        "log.md": {"project": "harbour", "year": 1912},
-        "letter.txt": {"project": "harbour", "year": 1912},
-    }
+    assert list(read_metadata(tome).values()) == [{"project": "harbour", "year": 1912}] * 2
     (here / "wiki" / "new.txt").write_text("Tom Hale rowed to the island.")
     report = tome.add("wiki", sync=True)
     assert (len(report.added), len(report.unchanged)) == (1, 2)
     assert read_metadata(tome)["new.txt"]["project"] == "harbour"
     tome.add("wiki/old", metadata={"project": "letters"})
     tome.add("wiki")
-    assert {name: fields["project"] for name, fields in read_metadata(tome).items()} == {
-        "log.md": "harbour",
-        "letter.txt": "letters",
-        "new.txt": "harbour",
-    }
+    projects = {name: fields["project"] for name, fields in read_metadata(tome).items()}
+    assert projects == {"log.md": "harbour", "letter.txt": "letters", "new.txt": "harbour"}
     tome.add("wiki", metadata={"year": ""})
     assert read_metadata(tome)["log.md"] == {"project": "harbour", "year": 1911}, "the file's own shows again"
 
@@ -82,20 +63,16 @@ def test_stated_fields_are_kept_for_what_is_added_later(tome, here):
 def test_a_change_of_metadata_keeps_what_was_made_of_the_text(here, tome):
     tome.close()
     with Tome.open(here / "a.tome") as opened:
-        _check_that_gists_stay(opened)
-
-
-def _check_that_gists_stay(tome):
-    tome.add("wiki")
-    tome.build(layers="gists")
-    before = sorted(tome.store.nodes("gists"))
-    assert len(before) == 2
-    report = tome.add("wiki", metadata={"project": "harbour"})
-    assert (len(report.replaced), report.passages) == (2, 0)
-    assert sorted(tome.store.nodes("gists")) == before
-    assert tome.build(layers="gists").layers[0].added == 0
-    assert len(tome.search("light", limit=9, where=["project=harbour"])) == 2
-    assert tome.add("wiki").unchanged == report.replaced
+        opened.add("wiki")
+        opened.build(layers="gists")
+        before = sorted(opened.store.nodes("gists"))
+        assert len(before) == 2
+        report = opened.add("wiki", metadata={"project": "harbour"})
+        assert (len(report.replaced), report.passages) == (2, 0)
+        assert sorted(opened.store.nodes("gists")) == before
+        assert opened.build(layers="gists").layers[0].added == 0
+        assert len(opened.search("light", limit=9, where=["project=harbour"])) == 2
+        assert opened.add("wiki").unchanged == report.replaced
 
 
 def test_removed_documents_take_their_stated_fields_along(tome):
@@ -108,42 +85,14 @@ def test_removed_documents_take_their_stated_fields_along(tome):
     assert "project" not in read_metadata(tome)["log.md"]
 
 
-def test_a_title_is_that_of_one_document(tome, here):
-    tome.add("wiki/old/letter.txt", metadata={"title": "The  Letter"})
-    assert [record.title for record in tome.documents()] == ["The Letter"]
-    (found,) = tome.search("doctor", where=["title='The Letter'"])
-    assert (found.title, found.metadata) == ("The Letter", {})
-    for sources in (["wiki"], ["wiki/log.md", "wiki/old/letter.txt"]):
-        with pytest.raises(UsageError, match="one title cannot be that of several"):
-            tome.add(*sources, metadata={"title": "Both"})
-    (here / "two.jsonl").write_text('{"text": "a"}\n{"text": "b"}\n')
-    with pytest.raises(ReadingError, match="holds 2 documents, and one title is given"):
-        tome.add("two.jsonl", metadata={"title": "Both"})
-
-
-def test_what_is_stated_of_a_refused_source_is_not_kept(tome, here):
-    (here / "two.jsonl").write_text('{"text": "a"}\n{"text": "b"}\n')
-    tome.add("two.jsonl")
-    with pytest.raises(ReadingError):
-        tome.add("two.jsonl", metadata={"title": "Both", "year": 1900})
-    assert len(tome.add("two.jsonl").unchanged) == 2
-    assert read_setting(tome.store, "fields") in (None, "", "{}")
-
-
-def test_a_title_is_left_out_once_its_source_has_several_documents(tome, here):
-    (here / "rows.jsonl").write_text('{"text": "a"}\n')
-    tome.add("rows.jsonl", metadata={"title": "One", "year": 1900})
+def test_a_title_for_several_documents_is_refused_and_nothing_stated_is_kept(tome, here):
+    with pytest.raises(UsageError, match="one title cannot be that of several"):
+        tome.add("wiki", metadata={"title": "Both"})
     (here / "rows.jsonl").write_text('{"text": "a"}\n{"text": "b"}\n')
-    tome.add("rows.jsonl")
-    assert [(record.title, record.metadata["year"]) for record in tome.documents()] == [("", 1900)] * 2
-
-
-def test_a_file_takes_back_what_its_folder_states(tome):
-    tome.add("wiki", metadata={"project": "harbour", "year": 1912})
-    tome.add("wiki/log.md", metadata={"project": "", "year": ""})
-    for _ in range(2):
-        assert read_metadata(tome) == {"log.md": {"year": 1911}, "letter.txt": {"project": "harbour", "year": 1912}}
-        tome.add("wiki")
+    with pytest.raises(ReadingError, match="holds 2 documents, and one title is given"):
+        tome.add("rows.jsonl", metadata={"title": "Both", "year": 1900})
+    tome.add("wiki", "rows.jsonl")
+    assert read_setting(tome.store, "fields") in (None, "", "{}")
 
 
 def test_a_moved_file_takes_its_stated_fields_along(tome, here):
@@ -159,15 +108,12 @@ def test_a_moved_file_takes_its_stated_fields_along(tome, here):
     assert "old/letter.txt" not in read_setting(tome.store, "fields")
 
 
-def test_a_document_from_a_program_gets_the_fields_too(tome):
+def test_a_document_from_a_program_gets_the_fields_too_and_odd_ones_are_refused(tome):
     tome.add(Document(id="d", text=LOG, metadata={"year": 1911}), metadata={"project": "harbour"})
     assert read_metadata(tome) == {"d": {"project": "harbour", "year": 1911}}
-
-
-@pytest.mark.parametrize("fields", [{"a": {}}, {1: "x"}, {"a": None}, {"": "x"}, {"a": "\0"}, ["a"]])
-def test_fields_that_no_metadata_can_have_are_refused(tome, fields):
-    with pytest.raises(UsageError, match="metadata"):
-        tome.add("wiki", metadata=fields)
+    for fields in ({"a": {}}, {1: "x"}, {"a": None}, {"": "x"}, {"a": "\0"}, ["a"]):
+        with pytest.raises(UsageError, match="metadata"):
+            tome.add("wiki", metadata=fields)
 
 
 def test_damaged_fields_are_named(tome):
@@ -179,7 +125,7 @@ def test_damaged_fields_are_named(tome):
             tome.add("wiki")
 
 
-def test_folders_and_patterns_narrow_as_they_remove(tome, monkeypatch, here):
+def test_folders_and_patterns_narrow_as_they_remove(tome):
     tome.add("wiki")
 
     def find(*names):
@@ -189,8 +135,6 @@ def test_folders_and_patterns_narrow_as_they_remove(tome, monkeypatch, here):
     assert find("wiki/old") == find("*.txt") == find("wiki/*.txt") == [LETTER]
     assert find("log.md", "wiki/old") == sorted([LOG, LETTER])
     assert find("lette") == [LETTER], "a part of an id narrows, and removes nothing"
-    monkeypatch.chdir(here / "wiki")
-    assert find("old") == [LETTER]
 
 
 def test_the_command_states_fields_and_a_title(command, here):

@@ -5,16 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.recall.relation_tomes import list_relations
 
 from tomewise.errors import UsageError
 from tomewise.events import Recalled
-from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.pictures import Group, Picture, PictureNode
-from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.drawings import draw_trace, fill_texts
-from tomewise.tome.tome import Tome
-from tomewise.types import Answer, Document, Event, Question
+from tomewise.types import Document, Event
 
 
 @pytest.fixture
@@ -24,12 +20,15 @@ def trace(tome):
     return tome.trace(1)
 
 
-def test_a_trace_that_was_cut_says_what_is_missing(tome, trace):
+def test_a_trace_that_was_cut_says_what_is_missing_or_that_it_cannot_be_drawn(tome, trace):
     cut = ("texts of evidence", "texts of events after 200 characters")
     drawn = draw_trace(replace(trace, cut=cut), tome.kit)
-    assert drawn.missing == (
-        "The stored trace was cut to stay small; it left out: texts of events after 200 characters.",
-    )
+    left_out = "The stored trace was cut to stay small; it left out: texts of events after 200 characters."
+    assert drawn.missing == (left_out,)
+    events = tuple(Event(name=event.name, step=event.step) for event in trace.answer.events)
+    bare = replace(trace, answer=replace(trace.answer, events=events), cut=("details of events",))
+    with pytest.raises(UsageError, match=r"hold no pool.*the trace was cut \(details of events\)"):
+        draw_trace(bare, tome.kit)
 
 
 def test_texts_that_the_trace_lost_come_from_the_tome(tome, trace):
@@ -43,57 +42,18 @@ def test_texts_that_the_trace_lost_come_from_the_tome(tome, trace):
     assert any("Ada rowed" in node.label for node in draw_trace(bare, tome.kit).nodes)
 
 
-def test_a_trace_without_details_is_refused(tome, trace):
-    events = tuple(Event(name=event.name, step=event.step) for event in trace.answer.events)
-    bare = replace(trace, answer=replace(trace.answer, events=events), cut=("details of events",))
-    with pytest.raises(UsageError, match=r"hold no pool.*the trace was cut \(details of events\)"):
-        draw_trace(bare, tome.kit)
+def make_picture(node: PictureNode) -> Picture:
+    return Picture(kind="graph", title="T", nodes=(node,), groups=(Group(id="g", label="G"),))
 
 
-def test_a_system_of_ones_own_is_named_by_the_caller(tome, trace):
-    answer: Answer = replace(trace.answer, system="Probe (a System)")
-    drawn = tome.draw_answer(Question(text="Who rowed?"), answer, system="hybrid+probe")
-    assert drawn.title == "Pool"
-
-
-def test_a_relation_is_shown_by_what_it_says(tmp_path):
-    model = ScriptedModel({"extract_relations": list_relations})
-    with Tome.open(tmp_path / "a.tome", embedder="hash", model=model) as tome:
-        tome.add(Document(id="d", text="Carter ~ Xodar ~ Carter defeated Xodar in the ship"))
-        tome.build("hgmem")
-        (fact,) = tome.store.nodes(GraphNames("passages", "relations").facts).values()
-        node = PictureNode(id=fact.id, label=fact.id, group="g", passages=(fact.id,))
-        drawn = fill_texts(
-            Picture(kind="graph", title="T", nodes=(node,), groups=(Group(id="g", label="G"),)), tome.store
-        )
-    assert [(text.title, text.text) for text in drawn.passages] == [
-        ("carter, xodar", "Carter defeated Xodar in the ship")
-    ]
-    assert drawn.nodes[0].label == "Carter defeated Xodar in the ship"
-
-
-def test_the_texts_of_a_picture_are_bounded(tome, monkeypatch):
+def test_the_texts_of_a_picture_are_bounded(tome):
     tome.add(Document(id="d", text="Ada rowed to the island. " * 400))
     passages = tuple(passage.id for passage in tome.store.passages().values())
     node = PictureNode(id="n", label="n", group="g", passages=passages)
-    picture = Picture(kind="graph", title="T", nodes=(node,), groups=(Group(id="g", label="G"),))
+    picture = make_picture(node)
     whole = fill_texts(picture, tome.store)
     assert len(whole.passages) == len(passages) > 2
     assert whole.missing == ()
-    monkeypatch.setattr("tomewise.tome.drawings._TEXT", 100)
-    monkeypatch.setattr("tomewise.tome.drawings._TEXTS", 250)
-    cut = fill_texts(picture, tome.store)
+    cut = fill_texts(picture, tome.store, longest=100, room=250)
     assert [len(passage.text) for passage in cut.passages] == [100, 100]
     assert cut.missing == (f"The texts of {len(passages) - 2:,} of {len(passages):,} pieces of evidence are not here.",)
-
-
-def test_an_answer_is_drawn_on_the_communities_that_it_used(tmp_path):
-    with Tome.open(tmp_path / "a.tome", embedder="hash") as tome:
-        tome.add(Document(id="d", text="Ada Marsh met Tom Reed at Skerry. Tom Reed wrote to Rosa Lind in May."))
-        tome.build("graphrag")
-        answer = tome.ask("Whom did Ada Marsh meet?", system="graphrag")
-        drawn = tome.draw_answer("Whom did Ada Marsh meet?", answer)
-        assert (drawn.title, drawn.about) == ("Communities", "Whom did Ada Marsh meet?")
-        assert "cited" in {node.use for node in drawn.nodes}
-        tome.check_drawing("graphrag mode=global")
-        assert draw_trace(tome.trace(answer.trace), tome.kit).nodes == drawn.nodes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,22 +27,15 @@ def tome(tmp_path: Path) -> Iterator[Tome]:
         yield tome
 
 
-def test_passages_keep_their_places(tome: Tome) -> None:
-    passages = tome.store.passages().values()
-    assert [passage.place for passage in passages] == [Place(chapter=("The Coast", "1. Lighthouses")), SECOND]
+def test_passages_and_citations_have_the_place_of_their_chapter(tome: Tome) -> None:
+    places = [Place(chapter=("The Coast", "1. Lighthouses")), SECOND]
+    assert [passage.place for passage in tome.store.passages().values()] == places
     assert sum('"place"' in line for line in tome.export()) == 2
-
-
-def test_a_citation_has_the_place_of_its_chapter(tome: Tome) -> None:
     answer = tome.ask("Who sold the boat to Ida Poe?", system="hybrid")
     assert answer.citations[0].place == SECOND
     assert answer.to_dict()["citations"][0]["place"] == {"chapter": ["The Coast", "2. Harbours"]}
-    assert {piece.place for piece in answer.evidence} == {SECOND, Place(chapter=("The Coast", "1. Lighthouses"))}
-    trace = tome.traces(1)[0]
-    assert trace.answer.citations == answer.citations
-    shown = [piece for event in trace.answer.events for piece in event.detail.get("evidence", ())]
-    assert {"chapter": ["The Coast", "2. Harbours"]} in [piece["place"] for piece in shown]
-    json.dumps(trace.describe().write())
+    assert {piece.place for piece in answer.evidence} == set(places)
+    assert tome.traces(1)[0].answer.citations == answer.citations
 
 
 def test_words_of_headings_find_the_passages_below_them_until_they_are_removed(tome: Tome, tmp_path: Path) -> None:
@@ -54,20 +46,9 @@ def test_words_of_headings_find_the_passages_below_them_until_they_are_removed(t
     assert len(found) == len(tome.store.passages(documents=[long.as_posix()])) > 1
     tome.remove(long.as_posix())
     assert tome.store.lexical("zeppelin", 10) == []
-    assert tome.store.lexical("harbour", 10) != []
 
 
-def test_a_renewed_passage_is_still_found_by_its_heading(tome: Tome) -> None:
-    ((key, _),) = tome.store.lexical("harbours", 10)
-    with tome.store.write() as change:
-        fresh = change.renew_passage(key)
-    assert [found for found, _ in tome.store.lexical("harbours", 10)] == [fresh]
-    assert tome.store.passages([fresh])[fresh].place == SECOND
-
-
-def test_a_citation_says_where_the_quotation_stands_and_not_where_its_passage_begins(
-    tome: Tome, tmp_path: Path
-) -> None:
+def test_a_citation_says_where_the_quotation_stands_and_not_where_its_passage_begins(tome: Tome, tmp_path: Path):
     captions = tmp_path / "talk.srt"
     captions.write_text(
         "1\n00:00:01,000 --> 00:00:04,000\nANNA: The harbour was cold at night.\n\n"

@@ -6,7 +6,7 @@ import pytest
 
 from tomewise import Document, Tome
 from tomewise.embedding.hash import HashEmbedder
-from tomewise.outgoing.answer_models import Answer, Asked
+from tomewise.outgoing.answer_models import Answer
 
 LIGHT = (
     "# Light\n\nEleven keepers served here. The last keeper of the light was Josiah <Penrose>, who left in 1984.\n\n"
@@ -34,26 +34,16 @@ def test_every_system_quotes_whole_sentences_and_none_is_sure(tome, system, ques
     assert question != QUESTION or sentences[0].startswith("The last keeper")
 
 
-def test_a_trace_keeps_the_quotations(tome):
+def test_traces_and_sessions_keep_the_quotations(tome):
     answer = tome.ask(QUESTION)
     assert tome.trace(answer.trace).answer.quotations == answer.quotations
-    assert Asked.of(answer).answer == answer.text
     assert answer.to_dict()["quotations"][0]["before"] == "Eleven keepers served here."
-
-
-def test_a_session_goes_on_after_quotations(tome):
     session = tome.session("keepers")
     session.ask(QUESTION)
-    answer = session.ask("And what climbed the stairs?")
-    assert answer.quotations
+    assert session.ask("And what climbed the stairs?").quotations
     assert session.read().turns[0].answer.startswith("The last keeper")
-
-
-@pytest.mark.parametrize("question", [QUESTION, NOWHERE])
-def test_a_notebook_says_that_no_model_is_set_and_escapes_the_texts(tome, question):
-    shown = tome.ask(question)._repr_html_()
-    assert "No model is set" in shown
-    assert "<mark>The last keeper of the light was Josiah &lt;Penrose&gt;" in shown
+    for strict in (True, False):
+        assert tome.trace(tome.ask(QUESTION, strict=strict).trace).question.strict is strict
 
 
 def test_an_option_is_shown_only_beside_its_sentence(tome):
@@ -63,26 +53,11 @@ def test_an_option_is_shown_only_beside_its_sentence(tome):
     assert "Josiah Penrose" not in answer.text.splitlines()
 
 
-def test_a_note_without_a_full_stop_is_quoted(tmp_path):
+def test_a_note_without_a_full_stop_is_quoted_and_where_nothing_can_be_it_says_so(tmp_path):
     with Tome.open(tmp_path / "a.tome", embedder=HashEmbedder()) as tome:
         tome.add(Document(id="a.txt", text="Anna lives in Berlin\n"))
         assert tome.ask("Where does Anna live?").text == "Anna lives in Berlin"
-
-
-def test_where_nothing_can_be_quoted_it_says_so_and_that_no_model_is_set(tmp_path):
-    with Tome.open(tmp_path / "a.tome", embedder=HashEmbedder()) as tome:
         tome.add(Document(id="a.txt", text="++ ++\n"))
         answer = tome.ask("Where does Anna live?")
     assert answer.missing == "nothing here can be quoted"
     assert Answer.of(answer).list_remarks() == ["No model is set: `tome models` lists those that can answer."]
-
-
-def test_a_model_that_is_set_for_another_role_is_not_denied(tome):
-    shown = Answer.of(tome.ask(QUESTION))
-    [remark] = shown.model_copy(update={"model": "openai:small answer=extractive"}).list_remarks()
-    assert remark == "No model answers: these sentences are nearest to an answer."
-
-
-def test_a_trace_keeps_that_memory_that_lags_is_refused(tome):
-    assert tome.trace(tome.ask(QUESTION, strict=True).trace).question.strict
-    assert not tome.trace(tome.ask(QUESTION).trace).question.strict

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -37,11 +38,18 @@ def make(path, embedder, *systems):
 
 
 def change(path, embedder, report=lambda _: None):
-    store = open_store(path)
-    try:
+    with closing(open_store(path)) as store:
         replace_embedder(store, embedder, report)
-    finally:
-        store.close()
+
+
+def make_small(most_tokens):
+    embedder = HashEmbedder(32)
+    embedder.max_tokens = most_tokens
+    return embedder
+
+
+def list_texts(tome):
+    return {layer: sorted(node.text for node in tome.store.nodes(layer).values()) for layer in tome.store.layers()}
 
 
 def test_the_memory_is_as_if_it_had_been_built_with_the_new_embedder(here):
@@ -52,14 +60,12 @@ def test_the_memory_is_as_if_it_had_been_built_with_the_new_embedder(here):
         assert tome.kit.embedder.name == "hash:32"
         assert tome.store.find_damage() == ""
         assert list(tome.export()) == expected
-        spaces = {"passages", *(f"{part}:passages-triples" for part in ("entities", "facts"))}
-        for space in spaces:
+        for space in ("passages", "entities:passages-triples", "facts:passages-triples"):
             rows = []
-            for each in (tome.store, second.store):
-                found = read_vectors(each, space)
-                ids = [node.id for node in each.nodes_at(found.keys.tolist()).values()] or [
-                    passage.id for passage in each.passages(found.keys.tolist()).values()
-                ]
+            for store in (tome.store, second.store):
+                found = read_vectors(store, space)
+                keys = found.keys.tolist()
+                ids = [each.id for each in (store.nodes_at(keys) or store.passages(keys)).values()]
                 rows.append([row for _, row in sorted(zip(ids, found.rows.tolist(), strict=True))])
             np.testing.assert_allclose(rows[0], rows[1], atol=1e-6)
 
@@ -67,11 +73,10 @@ def test_the_memory_is_as_if_it_had_been_built_with_the_new_embedder(here):
 def test_what_a_model_wrote_stays_and_is_not_asked_for_again(here):
     make(here / "a.tome", "hash:64", "raptor", "cam", "memtree")
     with Tome.open(here / "a.tome") as tome:
-        texts = {layer: sorted(node.text for node in tome.store.nodes(layer).values()) for layer in tome.store.layers()}
+        texts = list_texts(tome)
     change(here / "a.tome", HashEmbedder(32))
     with Tome.open(here / "a.tome", model=MODEL) as tome:
-        after = {layer: sorted(node.text for node in tome.store.nodes(layer).values()) for layer in tome.store.layers()}
-        assert after == texts
+        assert list_texts(tome) == texts
         for system in ("raptor", "cam", "memtree", "hybrid"):
             assert tome.build(system).usage.total.calls == 0
             assert tome.search(QUESTION, system=system)
@@ -82,32 +87,23 @@ def test_what_a_model_wrote_stays_and_is_not_asked_for_again(here):
 
 def test_what_it_takes_is_said_before(here):
     make(here / "a.tome", "hash:64", "raptor", "cam")
-    store = open_store(here / "a.tome", read_only=True)
-    try:
+    with closing(open_store(here / "a.tome", read_only=True)) as store:
         foreseen = foresee_reembedding(store, HashEmbedder(32))
         assert foreseen.texts["passages"] == len(store.passages())
         assert {"tree", "schemata"} >= set(foreseen.grouped) > set()
         assert foreseen.tokens > foreseen.texts["passages"]
         assert foreseen.cut == 0
-        small = HashEmbedder(32)
-        small.max_tokens = 16
-        assert foresee_reembedding(store, small).cut > 0
-    finally:
-        store.close()
+        assert foresee_reembedding(store, make_small(16)).cut > 0
 
 
 def test_passages_to_come_fit_a_smaller_embedder_with_their_overlap(here):
     with Tome.open(here / "a.tome", embedder=HashEmbedder(64), passage_tokens=256, overlap=127) as tome:
         tome.add(*DOCUMENTS)
-    small = HashEmbedder(32)
-    small.max_tokens = 128
-    store = open_store(here / "a.tome")
-    try:
+    small = make_small(128)
+    with closing(open_store(here / "a.tome")) as store:
         assert foresee_reembedding(store, small).sizes == {"passage_tokens": 128, "overlap": 64}
         replace_embedder(store, small, lambda _: None)
         assert foresee_reembedding(store, small).sizes == {}
-    finally:
-        store.close()
     with Tome.open(here / "a.tome", embedder=small) as tome:
         assert tome.add(Document(id="late", text="Zoe Quill forged a codex.")).added
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.building import start_command
 from tests.language.openai_server import OpenAIServer, reply_with
+from tests.patience import NEVER, wait_until
 from tests.recall.relation_tomes import list_relations
 
 from tomewise import Document, Tome
-from tomewise.errors import BadReply, Locked, ModelError, ModelUnavailable, StoreError, UnknownName, UsageError
+from tomewise.errors import BadReply, Locked, ModelUnavailable, UnknownName, UsageError
 from tomewise.store.records import SESSIONS
 from tomewise.store.rights import hold_session
 from tomewise.systems.kit import answer_once
@@ -66,6 +66,11 @@ def list_inputs(model: ScriptedModel, role: str) -> list[Any]:
     return [call.given for call in model.calls if call.role == role]
 
 
+def dump(tome: Tome, session: str) -> str:
+    """All that is kept of a session."""
+    return json.dumps(tome.store.note(SESSIONS, session))
+
+
 def find_detail(answer: Answer, name: str) -> dict[str, Any]:
     return next(event.detail for event in answer.events if event.name == name)
 
@@ -85,10 +90,7 @@ def test_the_first_question_is_not_rephrased_and_later_ones_stand_alone(here):
     assert shown[0] == [("Who is he?", "of Who is he?")]
     assert shown[1][-1] == ("full: Why?", "of full: Why?")
     assert (third.system, third.session.number, third.session.question) == ("naive", 3, "full: And who?")
-    assert second.usage.roles.keys() == {"rephrase", "answer"}
-    assert trace.question.text == "And who?"
-    assert trace.answer.session == third.session
-    assert "rephrased" in [event.name for event in trace.answer.events]
+    assert (trace.question.text, trace.answer.session) == ("And who?", third.session)
 
 
 @pytest.mark.parametrize("reply", [BadReply("no JSON"), {"question": ""}, {"question": "x" * 5000}])
@@ -102,17 +104,15 @@ def test_a_question_that_cannot_be_rephrased_stays_as_it_is(here, reply):
     assert ("skipped" in [event.name for event in answer.events]) == (reply != {"question": ""})
 
 
-def test_a_model_that_is_gone_is_an_error_and_leaves_the_session_as_it_was(here):
-    for role in ("rephrase", "plan", "evolve", "answer"):
-        model = make_model(plan=search_on)
-        with open_tome(here, model) as tome:
-            session = tome.session(role)
-            session.ask("Who?", system=EVOLVE)
-            before = session.read()
-            model._replies[role] = lambda _: ModelUnavailable("quota")
-            with pytest.raises(ModelUnavailable):
-                session.ask(f"Why {role}?")
-            assert session.read() == before
+@pytest.mark.parametrize("role", ["rephrase", "plan", "evolve", "answer"])
+def test_a_model_that_is_gone_is_an_error_and_leaves_the_session_as_it_was(here, role):
+    with open_tome(here, make_model(plan=search_on)) as tome:
+        tome.session("s").ask("Who?", system=EVOLVE)
+        before = tome.session("s").read()
+    with open_tome(here, make_model(**{"plan": search_on, role: lambda _: ModelUnavailable("quota")})) as tome:
+        with pytest.raises(ModelUnavailable):
+            tome.session("s").ask("Why?")
+        assert tome.session("s").read() == before
 
 
 def test_a_hypergraph_goes_on_and_the_answer_says_what_it_took(here):
@@ -125,16 +125,11 @@ def test_a_hypergraph_goes_on_and_the_answer_says_what_it_took(here):
         record = tome.session("s").read()
     (note,) = answer.session.notes
     assert note == NOTE.format("Who degraded Xodar?")
-    assert answer.session.passages
     assert list_inputs(model, "plan")[0].points[0].description == note, "it is planned with what is known"
     assert find_detail(answer, "resumed")["known"] == [note]
-    assert find_detail(answer, "session")["notes"] == [note]
     assert note in list_inputs(model, "answer")[-1].notes
-    assert (record.kind, record.count, [turn.asked for turn in record.turns]) == (
-        "hypergraph",
-        2,
-        ["Who degraded Xodar?", "Why?"],
-    )
+    assert (record.kind, record.count) == ("hypergraph", 2)
+    assert [turn.asked for turn in record.turns] == ["Who degraded Xodar?", "Why?"]
 
 
 def test_a_pool_goes_on_with_its_cues(here):
@@ -151,20 +146,16 @@ def test_a_pool_goes_on_with_its_cues(here):
     assert tried["shown"], "what was seen for another question is found again"
 
 
-def test_two_sessions_at_once_do_not_see_each_others_memory(here):
+async def test_two_sessions_at_once_do_not_see_each_others_memory(here):
     model = make_model()
-
-    async def ask_both(tome: Tome) -> None:
+    async with Tome.open(here / "a.tome", embedder="hash", model=model) as tome:
+        await tome.aadd(*DOCUMENTS)
         for number in range(3):
             names = ("one", "two")
             await asyncio.gather(*(tome.session(name).aask(f"{name} {number}?", system=EVOLVE) for name in names))
-
-    with open_tome(here, model) as tome:
-        tome._thread.run(ask_both(tome))
         for name, stranger in (("one", "two"), ("two", "one")):
-            dumped = json.dumps(tome.store.note(SESSIONS, name))
-            assert f"{name} 1?" in dumped
-            assert f"{stranger} " not in dumped
+            assert f"{name} 1?" in dump(tome, name)
+            assert f"{stranger} " not in dump(tome, name)
     for given in list_inputs(model, "answer"):
         name = "one" if "one " in given.question else "two"
         assert all(f"{name} " in note for note in given.notes)
@@ -211,10 +202,10 @@ def test_the_long_term_memory_is_not_changed_and_the_session_is_exported(here):
 
 def test_what_rests_on_a_removed_document_goes_with_it(here):
     def insert(given: Any) -> dict[str, Any]:
-        records = [
-            {"description": piece.text, "entities": ["Xodar"], "evidence": [piece.label]} for piece in given.evidence
-        ]
-        return {"insertions": records}
+        rows = ((piece.text, piece.label) for piece in given.evidence)
+        return {
+            "insertions": [{"description": text, "entities": ["Xodar"], "evidence": [label]} for text, label in rows]
+        }
 
     def cite(given: Any) -> dict[str, Any]:
         piece = next(piece for piece in given.evidence if "degraded" in piece.text)
@@ -224,15 +215,13 @@ def test_what_rests_on_a_removed_document_goes_with_it(here):
         session = tome.session("s")
         session.ask("Who degraded Xodar?", system=EVOLVE)
         tome.remove("b")
-        for text in (json.dumps(tome.store.note(SESSIONS, "s")), "".join(tome.export())):
+        for text in (dump(tome, "s"), "".join(tome.export())):
             assert "degraded Xodar to" not in text
             assert "defeated" in text
         (turn,) = session.read().turns
         assert (turn.asked, turn.answer) == ("Who degraded Xodar?", "")
         tome.add(Document(id="a", text="Nothing is left of it.", metadata={}))
-        assert "defeated" not in json.dumps(tome.store.note(SESSIONS, "s")), (
-            "a document that is replaced is removed too"
-        )
+        assert "defeated" not in dump(tome, "s"), "a document that is replaced is removed too"
 
 
 def test_what_was_removed_while_nobody_could_tell_the_session_is_forgotten_at_the_next_question(here):
@@ -259,8 +248,6 @@ def test_the_limit_drops_the_oldest_and_says_so(here):
     assert find_detail(answers[2], "session")["dropped"] == list(answers[2].session.dropped)
     assert [turn.asked for turn in record.turns] == ["Question 3?", "Question 4?"]
     assert (record.count, len(record.memory["points"])) == (5, 2)
-    with pytest.raises(UsageError, match="session_limit must be a whole number from 1 up, not 0"):
-        Tome.open(here / "b.tome", session_limit=0)
 
 
 def test_the_first_question_fixes_system_settings_and_scope(here):
@@ -270,7 +257,6 @@ def test_the_first_question_fixes_system_settings_and_scope(here):
         assert session.ask("Why?").evidence
         settings = {"rounds": 1, "selection": "as found"}
         assert session.ask("Why?", system="hybrid+evolve", settings=settings, where=["year>=2"]).system == EVOLVE
-        assert {citation.node[0] for citation in session.ask("How?").evidence} == {"p"}
         assert "Carter" not in "".join(piece.text for piece in session.ask("Where?").evidence)
         for stated in ({"system": "naive"}, {"settings": {"rounds": 2}}, {"where": ["year>=1"]}):
             with pytest.raises(UsageError, match="or begin another session"):
@@ -290,32 +276,18 @@ def test_names_that_cannot_be_typed_and_sessions_that_do_not_exist(here):
         assert tome.sessions() == []
 
 
-def test_a_damaged_session_names_the_remedy(here):
-    with open_tome(here, make_model()) as tome:
-        session = tome.session("s")
-        session.ask("Who?", system=EVOLVE)
-        row = tome.store.note(SESSIONS, "s")
-        for change in ({"turns": None}, {"memory_kind": "pool"}):
-            with tome.store.write() as writing:
-                writing.put_note(SESSIONS, "s", {**row, **change})
-            with pytest.raises(StoreError, match="delete it"):
-                session.ask("Why?")
-
-
 def test_a_session_that_is_killed_is_as_it_was_before(here):
-    with OpenAIServer(
-        lambda _: reply_with(json.dumps({"answer": "Issus", "question": "Why is he a slave?"}))
-    ) as server:
+    reply = reply_with(json.dumps({"answer": "Issus", "question": "Why is he a slave?"}))
+    with OpenAIServer(lambda _: reply) as server:
         settings = ("--model", "openai:test", "--base-url", server.url)
         with Tome.open(here / "a.tome", embedder="hash", model="openai:test", base_url=server.url) as tome:
             tome.add(*DOCUMENTS)
             tome.session("s").ask("Who degraded Xodar?", system="naive")
             before = list(tome.export())
         made = len(server.requests)
-        server.handler = lambda request: reply_with("{}", delay=3600)
+        server.handler = lambda request: reply_with("{}", delay=NEVER)
         process = start_command("ask", "--tome", here / "a.tome", "--session", "s", "Why?", *settings)
-        while len(server.requests) == made and process.poll() is None:
-            time.sleep(0.02)
+        wait_until(lambda: len(server.requests) > made or process.poll() is not None)
         process.kill()
         process.communicate()
         assert len(server.requests) > made
@@ -324,16 +296,69 @@ def test_a_session_that_is_killed_is_as_it_was_before(here):
         assert tome.session("s").ask("Why?").session.number == 2, "the lock does not outlive its process"
 
 
-def test_a_question_that_fails_after_its_search_repeats_no_call(here):
-    replies: list[Any] = [{"answer": "Issus"}, ModelError("stopped"), {"answer": "for his defeat"}]
-    model = make_model(answer=replies)
-    with open_tome(here, model) as tome:
-        session = tome.session("s")
-        session.ask("Who degraded Xodar?", system=EVOLVE)
-        before, made = session.read(), len(model.calls)
-        with pytest.raises(ModelError):
-            session.ask("Why?")
-        assert session.read() == before
-        asked = [call.role for call in model.calls[made:]]
-        assert session.ask("Why?").text == "for his defeat"
-    assert [call.role for call in model.calls[made:]] == [*asked, "answer"]
+# ---------------------------------------------------------------- a ledger, whose facts and inferences go on
+
+STORY = (
+    Document(id="a", text="In the garden a pale gentleman asked Pip to fight."),
+    Document(id="b", text="Herbert Pocket cried that he was the pale gentleman."),
+    Document(id="c", text="It rained in London."),
+)
+MET = "Pip had met Herbert in the garden."
+
+
+def quote_all(given: Any) -> dict[str, object]:
+    return {"facts": [{"label": piece.label, "quote": piece.text} for piece in given.evidence]}
+
+
+def join(given: Any) -> dict[str, object]:
+    alike = [entry.label for entry in given.facts if "gentleman" in entry.text]
+    return {"inferences": [{"rests_on": alike, "inference": MET}]} if len(alike) > 1 else {}
+
+
+def make_reader(**replies: Any) -> ScriptedModel:
+    scripts = {
+        "plan_reading": lambda given: {"questions": [f"What of {given.question}"]},
+        "extract_notes": quote_all,
+        "infer_notes": join,
+        "refine_questions": lambda _: {},
+        "answer": lambda _: {"answer": "Herbert"},
+        "rephrase": lambda given: {"question": f"full: {given.question}"},
+    }
+    return ScriptedModel({**scripts, **replies})
+
+
+def open_story(folder: Path, model: ScriptedModel) -> Tome:
+    tome = Tome.open(folder / "a.tome", embedder="hash", model=model)
+    tome.add(*STORY)
+    return tome
+
+
+def ask_first(folder: Path) -> None:
+    with open_story(folder, make_reader()) as tome:
+        tome.session("s").ask("Who fought?", system="cosmir recovery=0 memory=0 chunk=20 context=0")
+
+
+def test_the_next_question_starts_from_what_the_ledger_knows(here):
+    ask_first(here)
+    model = make_reader(extract_notes=lambda _: {})
+    with Tome.open(here / "a.tome", model=model) as tome:
+        answer = tome.session("s").ask("Had they met?")
+        record = tome.session("s").read()
+    roles = [call.role for call in model.calls]
+    assert roles[:4] == ["rephrase", "plan_reading", "infer_notes", "refine_questions"], "before the first chunk"
+    (inferred,) = list_inputs(model, "infer_notes")
+    assert [entry.text for entry in inferred.facts] == [document.text for document in STORY]
+    assert inferred.questions == ["What of full: Had they met?"], "the questions begin anew"
+    assert answer.session.notes == (MET,)
+    assert len(answer.session.passages) == 3, "the answer saw quotations of all three"
+    assert (record.kind, record.memory["questions"], record.memory["answer"]) == ("ledger", [], "")
+
+
+def test_what_rests_on_a_removed_document_goes_from_the_ledger(here):
+    ask_first(here)
+    with open_story(here, make_reader()) as tome:
+        assert MET in dump(tome, "s")
+        tome.remove("a")
+        assert "garden" not in dump(tome, "s")
+        assert STORY[1].text in dump(tome, "s")
+        assert tome.session("s").ask("Had they met?").session.notes == ()

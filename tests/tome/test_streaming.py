@@ -13,23 +13,16 @@ import pytest
 from tests.language.openai_server import OpenAIServer, fail_with, in_turn, reply_with, stream_with
 from tests.patience import SOON
 
-from tomewise.errors import BudgetExceeded
 from tomewise.language.chat import ChatModel
 from tomewise.language.retry import Backoff
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, Document, Event
 
 TEXT = "The clerk forged the letter in May. The doctor was away."
-REPLY = json.dumps(
-    {
-        "reasoning": "The letter says so.",
-        "supported": "full",
-        "answer": "The clerk forged it.",
-        "choice": None,
-        "quotes": [{"label": "E1", "quote": "The clerk forged the letter"}, {"label": "E1", "quote": "never written"}],
-        "missing": "",
-    }
-)
+QUOTES = [{"label": "E1", "quote": "The clerk forged the letter"}, {"label": "E1", "quote": "never written"}]
+FIELDS = {"reasoning": "The letter says so.", "supported": "full", "answer": "The clerk forged it.", "choice": None}
+REPLY = json.dumps({**FIELDS, "quotes": QUOTES, "missing": ""})
+QUESTION = "Who forged the letter?"
 PIECES = [REPLY[at : at + 5] for at in range(0, len(REPLY), 5)]
 
 
@@ -51,90 +44,77 @@ def open_tome(server: OpenAIServer, here: Path) -> Iterator[Tome]:
 
 def split(events: list[Event]) -> tuple[list[dict[str, Any]], list[str]]:
     """The details of the parts, and the names of the other events."""
-    return [dict(e.detail) for e in events if e.name == "answer_part"], [
-        e.name for e in events if e.name != "answer_part"
-    ]
+    parts = [dict(event.detail) for event in events if event.name == "answer_part"]
+    return parts, [event.name for event in events if event.name != "answer_part"]
+
+
+def join(parts: list[dict[str, Any]]) -> str:
+    """What a reader of the parts has in the end."""
+    seen = ""
+    for part in parts:
+        seen = part["text"] if part["replace"] else seen + part["text"]
+    return seen
 
 
 def test_on_event_gets_the_parts_and_the_answer_holds_none(tome: Tome, server: OpenAIServer) -> None:
     events: list[Event] = []
-    answer = tome.ask("Who forged the letter?", system="naive", on_event=events.append)
+    answer = tome.ask(QUESTION, system="naive", on_event=events.append)
     parts, others = split(events)
-    assert "".join(part["text"] for part in parts) == answer.text == "The clerk forged it."
+    assert join(parts) == answer.text == "The clerk forged it."
     assert len(parts) > 2
     assert not any(part["replace"] for part in parts)
-    assert [citation.quote for citation in answer.citations] == ["The clerk forged the letter"]
-    assert answer.dropped_quotes == 1
+    assert ([citation.quote for citation in answer.citations], answer.dropped_quotes) == ([QUOTES[0]["quote"]], 1)
     assert [event.name for event in answer.events] == others == ["retrieved"]
-    assert answer.usage.total.calls == 1
-    assert answer.usage.total.input_tokens == 100
-    assert answer.trace is not None
+    assert (answer.usage.total.calls, answer.usage.total.input_tokens) == (1, 100)
     assert [event.name for event in tome.trace(answer.trace).answer.events] == ["retrieved"]
     events.clear()
-    again = tome.ask("Who forged the letter?", system="naive", on_event=events.append)
+    again = tome.ask(QUESTION, system="naive", on_event=events.append)
     assert (again.text, again.usage.total.calls, split(events)[0]) == (answer.text, 0, []), "it comes from the cache"
     assert len(server.requests) == 1
 
 
 def test_without_on_event_nothing_streams(tome: Tome, server: OpenAIServer) -> None:
     server.handler = in_turn(reply_with(REPLY))
-    tome.ask("Who forged the letter?", system="naive")
+    tome.ask(QUESTION, system="naive")
     assert server.requests[-1]["stream"] is False
     tome.ask_many(["Who forged the letters?", "Who forged a letter?"], system="naive")
     assert [request["stream"] for request in server.requests] == [False] * 3
 
 
-async def test_astream_yields_the_parts(tome: Tome) -> None:
-    items = [item async for item in tome.astream("Who forged the letter?", system="naive")]
-    assert isinstance(items[-1], Answer)
-    parts, _ = split([item for item in items if isinstance(item, Event)])
-    assert "".join(part["text"] for part in parts) == items[-1].text
-
-
-def test_a_session_sends_the_parts(tome: Tome) -> None:
+async def test_streams_and_sessions_send_the_parts(tome: Tome) -> None:
     events: list[Event] = []
-    answer = tome.session("s").ask("Who forged the letter?", system="naive", on_event=events.append)
-    assert "".join(part["text"] for part in split(events)[0]) == answer.text
+    answer = await tome.session("s").aask(QUESTION, system="naive", on_event=events.append)
+    items = [item async for item in tome.astream(QUESTION, system="naive", fresh=True)]
+    assert isinstance(items[-1], Answer)
+    for parts in (events, items[:-1]):
+        assert join(split(parts)[0]) == answer.text == items[-1].text == "The clerk forged it."
 
 
 @pytest.mark.parametrize(
-    ("first", "requests"),
+    "first",
     [
-        (stream_with(REPLY.replace("[{", "[[{").replace("clerk forged it", "doctor forged it")), 2),
-        (stream_with(*PIECES[:24], finish=None, usage=False, done=False, cut=True), 2),
-        (fail_with(503), 2),
+        stream_with(REPLY.replace("[{", "[[{").replace("clerk forged it", "doctor forged it")),
+        stream_with(*PIECES[:24], finish=None, usage=False, done=False, cut=True),
+        fail_with(503),
     ],
+    ids=["no JSON", "cut", "failed"],
 )
-def test_a_second_reply_replaces_the_first(tome: Tome, server: OpenAIServer, first: Any, requests: int) -> None:
+def test_a_second_reply_replaces_the_first(tome: Tome, server: OpenAIServer, first: Any) -> None:
     events: list[Event] = []
     server.handler = in_turn(first, stream_with(*PIECES))
-    answer = tome.ask("Who forged the letter?", system="naive", on_event=events.append)
-    seen = ""
-    for part in split(events)[0]:
-        seen = part["text"] if part["replace"] else seen + part["text"]
-    assert seen == answer.text == "The clerk forged it."
-    assert len(server.requests) == requests == answer.usage.total.calls
+    answer = tome.ask(QUESTION, system="naive", on_event=events.append)
+    assert join(split(events)[0]) == answer.text == "The clerk forged it."
+    assert len(server.requests) == answer.usage.total.calls == 2
 
 
-async def test_leaving_hangs_up(tome: Tome, server: OpenAIServer) -> None:
+async def test_leaving_hangs_up_and_keeps_no_trace(tome: Tome, server: OpenAIServer) -> None:
     server.handler = in_turn(stream_with(*PIECES[:24], finish=None, usage=False, done=False, hold=True))
-    async with aclosing(tome.astream("Who forged the letter?", system="naive")) as items:
+    async with aclosing(tome.astream(QUESTION, system="naive")) as items:
         async for item in items:
             if isinstance(item, Event) and item.name == "answer_part":
                 break
     assert await asyncio.to_thread(server.left.wait, SOON)
-
-
-def test_a_budget_that_is_used_up_shows_nothing(here: Path, server: OpenAIServer) -> None:
-    model = ChatModel("openai:test", base_url=server.url)
-    with Tome.open(here / "b.tome", embedder="hash", model=model, max_calls=1) as tome:
-        tome.add(Document(id="d", text=TEXT))
-        events: list[Event] = []
-        tome.ask("Who forged the letter?", system="naive", on_event=events.append)
-        events.clear()
-        with pytest.raises(BudgetExceeded):
-            tome.ask("Who was away?", system="naive", on_event=events.append)
-    assert split(events)[0] == []
+    assert tome.traces() == []
 
 
 def test_the_loops_stream_their_last_answer_alone(tome: Tome, server: OpenAIServer) -> None:
@@ -147,23 +127,6 @@ def test_the_loops_stream_their_last_answer_alone(tome: Tome, server: OpenAIServ
     plain = [reply_with(step) for step in steps]
     server.handler = in_turn(*plain, stream_with(*PIECES))
     events: list[Event] = []
-    answer = tome.ask("Who forged the letter?", system="naive+stepwise", on_event=events.append)
-    assert "".join(part["text"] for part in split(events)[0]) == answer.text == "The clerk forged it."
+    answer = tome.ask(QUESTION, system="naive+stepwise", on_event=events.append)
+    assert join(split(events)[0]) == answer.text == "The clerk forged it."
     assert [request["stream"] for request in server.requests] == [False, False, False, True]
-
-
-def test_a_first_answer_that_is_supported_only_partly_is_not_shown(tome: Tome, server: OpenAIServer) -> None:
-    """The probing loop goes on after it, and the last answer takes its place."""
-    tome.add(Document(id="e", text="In June the doctor came back and burned the letter."))
-    partly = REPLY.replace('"full"', '"partly"').replace("The clerk forged it.", "Perhaps the doctor.")
-    answers = [stream_with(partly), stream_with(*PIECES)]
-    loop_reply = reply_with(
-        json.dumps({"thought": "t", "probes": ["Who burned it?"], "cue": "c", "note": "n", "used": []})
-    )
-    server.handler = lambda request: answers.pop(0) if request["stream"] else loop_reply
-    events: list[Event] = []
-    answer = tome.ask("Who forged the letter?", system="naive+probe limit=1", on_event=events.append)
-    parts, names = split(events)
-    assert names.count("tried") == 2
-    assert "".join(part["text"] for part in parts) == answer.text == "The clerk forged it."
-    assert answers == []

@@ -31,7 +31,7 @@ from tomewise.server.replies import (
 from tomewise.server.service import Opened
 from tomewise.store.records import BUILDS, SESSIONS
 from tomewise.tome.drawings import read_texts
-from tomewise.tome.session_memory import list_notes
+from tomewise.tome.session import list_notes
 from tomewise.tome.tome import Tome
 
 family = Family("/api/tomes/{tome}", "traces")

@@ -194,10 +194,9 @@ def ask(
             nearest = reports.find_nearest(answer, book.store)
             if picture:
                 save_picture(book.draw_answer(text, answer), picture)
+    print_answer(answer, nearest, scope, as_json, with_trace=trace)
     if as_json:
-        _print_answer_json(answer, nearest, scope, trace=trace)
         return
-    render.print_answer(answer, nearest, console(), scope)
     if answer.quotations:
         console(stderr=True).print(f"[dim]{escape_text(render.note_extractive())}[/dim]")
     render.offer_build(answer.lagging, repeat_options(tome, models), console(stderr=True))
@@ -339,10 +338,17 @@ def show_entity(name: str, tome: str | None, as_json: bool) -> None:
     print_model(describe_entity(found)) if as_json else print_entity(found, console())
 
 
-def _print_answer_json(answer: Answer, nearest: Sequence[Passage], scope: Scope | None, *, trace: bool) -> None:
+def print_answer(
+    answer: Answer, nearest: Sequence[Passage], scope: Scope | None, as_json: bool, *, with_trace: bool = False
+) -> None:
+    """Print an answer for people or for programs; for these `with_trace` prints its events too."""
     from tomewise.outgoing.answer_models import Asked, TracedAnswer
+    from tomewise.terminal import render
 
-    print_model((TracedAnswer if trace else Asked).of(answer, within=scope, nearest=nearest))
+    if as_json:
+        print_model((TracedAnswer if with_trace else Asked).of(answer, within=scope, nearest=nearest))
+    else:
+        render.print_answer(answer, nearest, console(), scope)
 
 
 def find_last_session(book: Tome) -> str:

@@ -18,7 +18,7 @@ from tomewise.settings import SETTINGS, Settings, load
 from tomewise.terminal.commands import app, escape_text
 from tomewise.terminal.completion import complete_settings, complete_values
 from tomewise.terminal.options import Json, TomeFile
-from tomewise.terminal.screen import console, print_json
+from tomewise.terminal.screen import console, make_table, print_json
 from tomewise.terminal.state import State
 from tomewise.terminal.work import show_work
 
@@ -52,8 +52,9 @@ def list_settings(context: typer.Context, tome: TomeFile = None, as_json: Json =
     if context.invoked_subcommand is not None:
         return
     rows, refused = find_origins()
-    named = tome or State.tome
-    shown = [_prepare_row(row if row.name != "tome" or not named else _name_option(named)) for row in rows]
+    if named := tome or State.tome:
+        rows = [SettingOrigin("tome", named, "option --tome") if row.name == "tome" else row for row in rows]
+    shown = [_prepare_row(row) for row in rows]
     if as_json:
         print_json({"settings": shown, "refused": [hide_credentials(reason) for reason in refused]})
         return
@@ -92,19 +93,13 @@ def unset_setting(name: Name, here: Here = False, as_json: Json = False) -> None
     _report(name, None, here, trusted, as_json)
 
 
-def _name_option(tome: str) -> SettingOrigin:
-    return SettingOrigin("tome", tome, "option --tome")
-
-
 def _prepare_row(row: SettingOrigin) -> dict[str, Any]:
     value = hide_credentials(row.value) if isinstance(row.value, str) else row.value
     return {**asdict(row), "value": value}
 
 
 def _print_rows(rows: Sequence[dict[str, Any]]) -> None:
-    from rich.table import Table
-
-    table = Table("setting", "value", "from", box=None, pad_edge=False)
+    table = make_table("setting", "value", "from")
     for row in rows:
         origin = escape_text(row["origin"]) if row["origin"] != "default" else "[dim]default[/dim]"
         value = escape_text(_write_value(row["value"]))

@@ -14,7 +14,7 @@ from tomewise.terminal.commands import app, find_system
 from tomewise.terminal.completion import complete_systems
 from tomewise.terminal.options import Json
 from tomewise.terminal.plain import escape
-from tomewise.terminal.screen import console, print_json
+from tomewise.terminal.screen import console, make_table, print_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -76,8 +76,6 @@ def plugins(as_json: Json = False) -> None:
 
 
 def _list_systems(as_json: bool) -> None:
-    from rich.table import Table
-
     from tomewise.systems.advice import GROUPS
     from tomewise.systems.registry import list_systems, parse_variant
 
@@ -90,7 +88,7 @@ def _list_systems(as_json: bool) -> None:
         if not (members := [row for row in rows if row["group"] == group]):
             continue
         console().print(f"[bold]{escape(group)}[/bold] [dim]{escape(purpose)}[/dim]")
-        table = Table(box=None, pad_edge=False, show_header=False)
+        table = make_table()
         for row in members:
             name = f"  {escape(row['name'])}" + (" [dim](default)[/dim]" if row["default"] else "")
             costs = (

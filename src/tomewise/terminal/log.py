@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tomewise.errors import UsageError
-from tomewise.terminal.commands import _print_answer_json, check_picture_file, choose_listener, open_tome, save_picture
+from tomewise.terminal.commands import check_picture_file, choose_listener, open_tome, print_answer, save_picture
 from tomewise.terminal.model_options import UNSTATED, ModelOptions, take_model_options
 from tomewise.terminal.options import Json, PictureFile, TomeFile
 from tomewise.terminal.plain import escape
@@ -70,7 +70,6 @@ def log(
 
 def _ask_again(book: Tome, trace: Trace, as_json: bool) -> None:
     from tomewise.systems.registry import parse_variant
-    from tomewise.terminal import render
     from tomewise.tome.reports import find_nearest
 
     variant = parse_variant(trace.answer.system)
@@ -78,8 +77,4 @@ def _ask_again(book: Tome, trace: Trace, as_json: bool) -> None:
         origin = trace.answer.session
         question = replace(trace.question, text=origin.question) if origin else trace.question
         answer = book.ask(question, system=variant, fresh=True, on_event=choose_listener(work))
-    nearest = find_nearest(answer, book.store)
-    if as_json:
-        _print_answer_json(answer, nearest, trace.question.within, trace=False)
-    else:
-        render.print_answer(answer, nearest, console(), trace.question.within)
+    print_answer(answer, find_nearest(answer, book.store), trace.question.within, as_json)

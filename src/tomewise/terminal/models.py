@@ -11,7 +11,7 @@ import typer
 from tomewise.terminal.commands import app
 from tomewise.terminal.options import Json
 from tomewise.terminal.plain import escape
-from tomewise.terminal.screen import console, print_json
+from tomewise.terminal.screen import console, make_table, print_json
 from tomewise.terminal.work import show_work
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ def models(
 
     Providers are asked nothing.
     """
-    from rich.table import Table
-
     from tomewise.language.models_at_hand import find_local_models
     from tomewise.language.price_list import list_prices, list_providers
 
@@ -39,7 +37,7 @@ def models(
         if as_json:
             print_json([asdict(price) for price in prices])
             return
-        table = Table("model", "$ a million tokens in", "out", box=None, pad_edge=False)
+        table = make_table("model", "$ a million tokens in", "out")
         for price in prices:
             table.add_row(escape(price.name), *(_write_dollars(value) for value in (price.input, price.output)))
         console().print(table)
@@ -48,7 +46,7 @@ def models(
     if as_json:
         print_json({"providers": [asdict(found) for found in providers], "local": [asdict(found) for found in local]})
         return
-    table = Table("provider", "key", box=None, pad_edge=False)
+    table = make_table("provider", "key")
     for found in sorted(providers, key=lambda found: not found.has_key):
         table.add_row(found.name, "[green]set[/green]" if found.has_key else f"[dim]set {found.variables}[/dim]")
     console().print(table)
@@ -58,12 +56,10 @@ def models(
 
 
 def _print_local(models: Sequence[LocalModel]) -> None:
-    from rich.table import Table
-
     if not models:
         console().print("[dim]on this machine: no Ollama, LM Studio or other server on its usual port[/dim]")
         return
-    table = Table("on this machine", "tokens", "at", box=None, pad_edge=False)
+    table = make_table("on this machine", "tokens", "at")
     for found in models:
         address = f"--base-url {found.base_url}" if found.base_url else ""
         table.add_row(escape(found.name), _write_window(found), escape(f"{found.server} {address}".strip()))

@@ -11,7 +11,7 @@ from tomewise import settings as configuration
 from tomewise.errors import UsageError
 from tomewise.terminal.cleaning import clean_json
 from tomewise.terminal.commands import app, escape_text, find_tome, open_tome, repeat_options
-from tomewise.terminal.options import TomeFile
+from tomewise.terminal.options import TomeFile, Yes
 from tomewise.terminal.screen import console
 from tomewise.terminal.work import show_work
 
@@ -81,7 +81,7 @@ def copy(
 
 
 @app.command(epilog="Example: tome drop -m postgresql://host/database#novels")
-def drop(tome: TomeFile = None, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False) -> None:
+def drop(tome: TomeFile = None, yes: Yes = False) -> None:
     """Delete a tome with all that it holds, replies and traces too. It asks first."""
     from tomewise.tome.open_store import delete_tome, open_store
 
@@ -91,10 +91,8 @@ def drop(tome: TomeFile = None, yes: Annotated[bool, typer.Option("--yes", "-y",
         words = f"{place} with {len(store.documents()):,} documents, and all that was made of them"
     finally:
         store.close()
-    if not yes and not sys.stdin.isatty():
-        raise UsageError(f"this would delete {words}: give --yes if all of this is meant")
     if not yes:
-        typer.confirm(f"Delete {words}?", abort=True, err=True)
+        _confirm(f"Delete {words}?", f"this would delete {words}: give --yes if all of this is meant")
     delete_tome(place)
     console().print(f"[bold]deleted[/bold] {escape_text(str(place))}")
 
@@ -103,7 +101,7 @@ def drop(tome: TomeFile = None, yes: Annotated[bool, typer.Option("--yes", "-y",
 def change_embedder(
     embedder: Annotated[str, typer.Option(metavar="NAME", help="The embedder that the tome gets.")],
     tome: TomeFile = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Yes = False,
 ) -> None:
     """Give a tome another embedder. All that a model wrote stays. It says before what that takes, and asks."""
     from tomewise.embedding.choose_embedder import choose_embedder
@@ -121,17 +119,21 @@ def change_embedder(
         with show_work("counting texts"):
             foreseen = foresee_reembedding(store, chosen)
         _print_foreseen(foreseen)
-        if not yes and not sys.stdin.isatty():
-            raise UsageError(
-                "a tome gets another embedder only where you can be asked: give --yes if all this is meant"
-            )
         if not yes:
-            typer.confirm("Embed them?", abort=True, err=True)
+            refusal = "a tome gets another embedder only where you can be asked: give --yes if all this is meant"
+            _confirm("Embed them?", refusal)
         with show_work(f"embedding with {chosen.name}") as work:
             replace_embedder(store, chosen, work.report)
     finally:
         store.close()
     console().print(f"[bold]{escape_text(path.name)}[/bold] has the embedder {escape_text(chosen.name)} now")
+
+
+def _confirm(question: str, refusal: str) -> None:
+    """Ask on the terminal, and end the command after a no. Raises UsageError where nobody can be asked."""
+    if not sys.stdin.isatty():
+        raise UsageError(refusal)
+    typer.confirm(question, abort=True, err=True)
 
 
 def _print_foreseen(foreseen: Reembedding) -> None:

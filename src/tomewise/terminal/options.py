@@ -66,6 +66,7 @@ Workers = Annotated[
     int | None,
     typer.Option(min=1, metavar="N", help="Workers of --on ray. [dim]Default: one for every two CPUs[/dim]"),
 ]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 System = Annotated[str | None, make_option("system", "-s", metavar="NAME", autocompletion=complete_systems)]
 SessionSystem = Annotated[

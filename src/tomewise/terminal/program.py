@@ -27,7 +27,6 @@ from tomewise.terminal import (  # noqa: F401 - they add their commands to the a
     list_systems,
     models,
     moving,
-    remove,
     search,
     serve,
     sessions,

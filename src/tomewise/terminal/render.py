@@ -2,48 +2,41 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
-
-from rich.table import Table
 
 from tomewise.events import Chosen, name_layers, read_common, shorten
 from tomewise.memory.schemata.network import describe_network
 from tomewise.outgoing import answer_models
 from tomewise.place import describe_place, describe_source, name_document, read_plain_data
 from tomewise.store.lookups import read_places
-from tomewise.terminal.plain import escape
+from tomewise.terminal.plain import count_noun, escape
+from tomewise.terminal.screen import make_table
 from tomewise.tome.scope_words import describe_scope
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rich.console import Console
+    from rich.table import Table
 
     from tomewise.outgoing import passage_models, report_models
     from tomewise.store.contract import Texts
     from tomewise.systems.registry import Variant
+    from tomewise.tome.entities import FoundEntity
     from tomewise.tome.reports import BuildReport
     from tomewise.tome.session_record import SessionRecord
     from tomewise.tome.traces import Trace
     from tomewise.types import Answer, Citation, Event, FromSession, Lagging, Passage, Scope, Usage
 
 
-from collections import defaultdict
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from tomewise.tome.entities import FoundEntity
-
-
 EXTRACTIVE_NOTE = "To set a model: `tome models` lists those that can answer, `tome config set model NAME` sets one."
 _BEGINNING = 200  # characters to show of a passage and of a gist
 _FAILURES = 20  # how many to list
 _PIECES = 5  # of evidence to show of one search
+_PASSAGES = 10  # of an entity to show
 # What the pieces of evidence of a layer are; another layer goes by its name.
 _KINDS = {
     "passages": "passage",
@@ -82,7 +75,8 @@ def print_answer(answer: Answer, nearest: Sequence[Passage], out: Console, scope
         missing = answer.missing or "the evidence does not say"
         out.print(f"[yellow]not answered:[/yellow] {escape(shorten(missing))}")
         for passage in nearest:
-            out.print(_passage_lines(passage))
+            where = f"[dim]{escape(describe_source(passage))}[/dim]"
+            out.print(f"  {where} {escape(shorten(passage.text, _BEGINNING))}")
     else:
         choice = f"[bold cyan]{answer.choice}.[/bold cyan] " if answer.choice else ""
         out.print(f"{choice}[bold]{escape(answer.text)}[/bold]")
@@ -129,9 +123,8 @@ def _print_quotations(answer: Answer, remarks: Sequence[str], out: Console) -> N
         before, after = (_flatten(text) if text not in shown else "" for text in (quotation.before, quotation.after))
         text = f"[dim]{before} [/dim]" if before else ""
         text += f"[bold]“{_flatten(citation.quote)}”[/bold] [dim]{after}[/dim]"
-        where = f"{describe_source(citation)}, characters {citation.start}–{citation.end}"
         option = f" [cyan]→ option {quotation.option}[/cyan]" if quotation.option else ""
-        out.print(f"  [green]{number}[/green] [dim]{escape(where)}[/dim]{option}")
+        out.print(f"  [green]{number}[/green] [dim]{_locate(citation)}[/dim]{option}")
         out.print(f"    {text}")
 
 
@@ -160,13 +153,14 @@ def describe_origin(origin: FromSession) -> str:
     """What an answer took from its session, in one line."""
     asked = f", asked as “{shorten(origin.question)}”" if origin.number > 1 else ""
     dropped = f", {len(origin.dropped)} dropped" if origin.dropped else ""
-    taken = f"taken from it: {_count(origin.notes, 'note')}, {_count(origin.passages, 'passage')}{dropped}"
+    notes, passages = count_noun(len(origin.notes), "note"), count_noun(len(origin.passages), "passage")
+    taken = f"taken from it: {notes}, {passages}{dropped}"
     return f"session {origin.name}, question {origin.number}{asked}; {taken}"
 
 
 def list_sessions(sessions: Sequence[SessionRecord]) -> Table:
     """What `tome sessions` prints: each session with its last question."""
-    table = Table("session", "system", "questions", "last question", box=None, pad_edge=False)
+    table = make_table("session", "system", "questions", "last question")
     for record in sessions:
         last = record.turns[-1].asked if record.turns else "—"
         table.add_row(*map(escape, (record.name, record.system, str(record.count), shorten(last, 100))))
@@ -188,15 +182,6 @@ def print_session(record: SessionRecord, notes: Sequence[str], out: Console) -> 
         out.print(f"  [dim]note[/dim] {escape(shorten(note))}")
 
 
-def _count(items: Sequence[str], noun: str) -> str:
-    return f"{len(items)} {noun}{'' if len(items) == 1 else 's'}"
-
-
-def _passage_lines(passage: Passage) -> str:
-    where = f"[dim]{escape(describe_source(passage))}[/dim]"
-    return f"  {where} {escape(shorten(passage.text, _BEGINNING))}"
-
-
 def cut_notes(answer: Answer) -> list[str]:
     """How many retrieved passages the model was not shown, because they did not fit."""
     return [
@@ -207,9 +192,11 @@ def cut_notes(answer: Answer) -> list[str]:
 
 
 def _citation_line(number: int, citation: Citation) -> str:
-    quote = " ".join(citation.quote.split())
-    where = f"{escape(describe_source(citation))}, characters {citation.start}–{citation.end}"
-    return f"  [green]{number}[/green] “{escape(quote)}” [dim]{where}[/dim]"
+    return f"  [green]{number}[/green] “{_flatten(citation.quote)}” [dim]{_locate(citation)}[/dim]"
+
+
+def _locate(citation: Citation) -> str:
+    return f"{escape(describe_source(citation))}, characters {citation.start}–{citation.end}"
 
 
 def usage_line(usage: Usage) -> str:
@@ -284,7 +271,7 @@ def _print_rewrite(text: str, origin: str, out: Console) -> None:
 
 def print_costs(costs: report_models.BuildCosts, out: Console) -> None:
     """What `tome build --estimate` prints."""
-    table = Table("layer", box=None, pad_edge=False)
+    table = make_table("layer")
     for heading in ("calls", "tokens in", "tokens out", "cost"):
         table.add_column(heading, justify="right")
     for layer in costs.layers:
@@ -334,7 +321,7 @@ def print_contents(contents: report_models.Contents, out: Console) -> None:
     )
     if advice := contents.recommended:
         out.print(f"recommended: [bold]--system {escape(advice.system)}[/bold] [dim]{escape(advice.because)}[/dim]")
-    layers = Table("layer", "nodes", "failed", box=None, pad_edge=False)
+    layers = make_table("layer", "nodes", "failed")
     for name, layer in contents.layers.items():
         layers.add_row(escape(name), f"{layer.nodes:,}", str(layer.failed) if layer.failed else "")
     out.print(layers)
@@ -353,7 +340,7 @@ def print_contents(contents: report_models.Contents, out: Console) -> None:
         more = max(0, len(contents.failed) - _FAILURES)
         rest = f"… and {more:,} more (tome show --json lists all); " if more else ""
         out.print(f"[dim]{rest}the next build tries these again; you can use the rest[/dim]")
-    documents = Table("document", "passages", "characters", box=None, pad_edge=False)
+    documents = make_table("document", "passages", "characters")
     for record in contents.documents[:50]:
         name = f"{escape(record.title)}  [dim]{escape(record.id)}[/dim]" if record.title else escape(record.id)
         if record.metadata:
@@ -389,7 +376,7 @@ def _join_values(value: object) -> str:
 
 def list_traces(traces: Sequence[Trace]) -> Table:
     """What `tome log` prints: the latest questions with their answers."""
-    table = Table("", "asked", "system", "question", "answer", "calls", box=None, pad_edge=False)
+    table = make_table("", "asked", "system", "question", "answer", "calls")
     for trace in traces:
         answer = trace.answer
         texts = (_show_time(trace), answer.system, shorten(trace.question.text, 100), shorten(answer.text or "—", 100))
@@ -414,9 +401,6 @@ def _show_time(trace: Trace) -> str:
     return trace.asked[:19].replace("T", " ")
 
 
-_PASSAGES = 10  # how many to show
-
-
 def print_entity(found: FoundEntity, out: Console) -> None:
     """What `tome show --entity NAME` prints: the facts by graph, then passages with their gists."""
     out.print(f"[bold]{escape(found.name)}[/bold]")
@@ -424,7 +408,7 @@ def print_entity(found: FoundEntity, out: Console) -> None:
     for text, graph in found.facts:
         by_graph[graph].append(text)
     for graph, facts in by_graph.items():
-        out.print(f"[dim]{len(facts):,} {'fact' if len(facts) == 1 else 'facts'} of graph:{escape(graph)}[/dim]")
+        out.print(f"[dim]{count_noun(len(facts), 'fact')} of graph:{escape(graph)}[/dim]")
         for text in facts:
             out.print(f"  {escape(shorten(text, _BEGINNING))}")
     for passage in found.passages[:_PASSAGES]:

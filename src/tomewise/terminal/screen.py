@@ -15,6 +15,7 @@ from tomewise.terminal.cleaning import clean, clean_json, find_raw
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from tomewise.outgoing.form import Outgoing
 
@@ -35,6 +36,13 @@ def console(*, stderr: bool = False) -> Console:
     return CleanConsole(
         file=stream, stderr=stderr, soft_wrap=not is_terminal, highlight=False, emoji=False, width=width
     )
+
+
+def make_table(*headings: str) -> Table:
+    """A table without lines, for people."""
+    from rich.table import Table
+
+    return Table(*headings, box=None, pad_edge=False, show_header=bool(headings))
 
 
 def print_message(line: str) -> None:

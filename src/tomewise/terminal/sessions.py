@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable, UnknownName, UsageError, suggest
-from tomewise.terminal.commands import _print_answer_json, app, choose_listener, find_free_name, open_tome
+from tomewise.terminal.commands import app, choose_listener, find_free_name, open_tome, print_answer
 from tomewise.terminal.completion import complete_sessions
 from tomewise.terminal.model_options import UNSTATED, ModelOptions, take_model_options
 from tomewise.terminal.options import (
@@ -118,7 +118,7 @@ def _list_all(book: Tome, as_json: bool) -> None:
 
 def _show(name: str, book: Tome, as_json: bool) -> None:
     from tomewise.terminal import render
-    from tomewise.tome.session_memory import list_notes
+    from tomewise.tome.session import list_notes
 
     record = _find_session(name, book)
     notes = list_notes(record, book.kit)
@@ -176,12 +176,8 @@ def _ask_line(
     except ModelError as error:
         print_message(f"tome: {error}")
         return False
-    nearest = find_nearest(answer, book.store)
-    scope = chosen.read_within()
-    if as_json:
-        _print_answer_json(answer, nearest, scope, trace=False)
-    else:
-        render.print_answer(answer, nearest, console(), scope)
+    print_answer(answer, find_nearest(answer, book.store), chosen.read_within(), as_json)
+    if not as_json:
         render.offer_build(answer.lagging, f" --tome {quote(book.store.address)}", console(stderr=True))
     return True
 

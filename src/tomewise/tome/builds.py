@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from tomewise.concurrency import run_in_thread
 from tomewise.errors import UsageError
-from tomewise.memory.building import Provide, build, estimate
+from tomewise.memory.building import Provide, build
 from tomewise.memory.imports.extraction_file import ImportsExtractions, read_extractions
 from tomewise.memory.neighbours import note_sizes
 from tomewise.memory.renewal import forget_memory
@@ -24,46 +24,37 @@ from tomewise.systems.registry import Choice, choose_variant
 from tomewise.tome.fixed_settings import check_embedder
 from tomewise.tome.inputs import check_type, read_texts
 from tomewise.tome.reports import BuildReport
-from tomewise.types import Estimate, Layer, LayerReport, Report
+from tomewise.types import Layer, LayerReport, Report
 
 _Records: TypeAlias = Mapping[str, Mapping[str, Any]]  # the build records by layer
 
 
-class Builds:
-    """Builds the layers of a tome."""
+def wire_layers(
+    kit: Kit, system: Choice, settings: Mapping[str, Any] | None, names: str | Sequence[str]
+) -> list[Layer]:
+    """The layers of a system and those of these names; of two with one name, the system's. Raises UnknownName."""
+    variant = choose_variant(system, settings)
+    further = make_layers(kit, *read_names("layers", names))
+    return list({layer.name: layer for layer in (*further, *variant.wire(kit).layers)}.values())
 
-    def __init__(self, kit: Kit) -> None:
-        self._kit = kit
 
-    def wire_layers(
-        self, system: Choice, settings: Mapping[str, Any] | None, names: str | Sequence[str]
-    ) -> list[Layer]:
-        """The layers of a system and those of these names; of two with one name, the system's. Raises UnknownName."""
-        variant = choose_variant(system, settings)
-        further = make_layers(self._kit, *read_names("layers", names))
-        return list({layer.name: layer for layer in (*further, *variant.wire(self._kit).layers)}.values())
-
-    async def build(
-        self, layers: Sequence[Layer], report: Report, *, extractions: str | Path | None, again: str | Sequence[str]
-    ) -> BuildReport:
-        """Bring the layers up to date. See `Tome.build`."""
-        store, names = self._kit.store, read_names("again", again)
-        check_type("extractions", extractions, str | PathLike | None, "a path")
-        with work_alone(store, "build"), open_run() as used:
-            await run_in_thread(check_embedder, store, self._kit.embedder)
-            provide = None
-            if extractions:
-                provide = await run_in_thread(provide_extractions, layers, Path(extractions), store, report)
-            await run_in_thread(forget_memory, names, layers, store)
-            before = store.notes(BUILDS)
-            reports = await build(layers, store, report, provide=provide)
-            after = store.notes(BUILDS)
-            noted = (_note_model(each, self._kit.model.name, before, after) for each in reports)
-            return BuildReport(tuple(note_sizes(noted, layers, after)), used.usage())
-
-    async def estimate(self, layers: Sequence[Layer], report: Report) -> list[Estimate]:
-        """What `build` would use, layer by layer."""
-        return await estimate(layers, self._kit.store, report)
+async def build_layers(
+    kit: Kit, layers: Sequence[Layer], report: Report, extractions: str | Path | None, again: str | Sequence[str]
+) -> BuildReport:
+    """Bring the layers up to date. See `Tome.build`."""
+    store, names = kit.store, read_names("again", again)
+    check_type("extractions", extractions, str | PathLike | None, "a path")
+    with work_alone(store, "build"), open_run() as used:
+        await run_in_thread(check_embedder, store, kit.embedder)
+        provide = None
+        if extractions:
+            provide = await run_in_thread(provide_extractions, layers, Path(extractions), store, report)
+        await run_in_thread(forget_memory, names, layers, store)
+        before = store.notes(BUILDS)
+        reports = await build(layers, store, report, provide=provide)
+        after = store.notes(BUILDS)
+        noted = (_note_model(each, kit.model.name, before, after) for each in reports)
+        return BuildReport(tuple(note_sizes(noted, layers, after)), used.usage())
 
 
 def read_names(argument: str, names: str | Sequence[str]) -> tuple[str, ...]:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import fields
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from tomewise.concurrency import run_in_thread
 from tomewise.errors import TomewiseError
 from tomewise.language.cached import prove_room
-from tomewise.memory.passages import PassagesLayer
+from tomewise.memory.passages import Outcome, PassagesLayer
 from tomewise.notebook_display import write_table
 from tomewise.reading.bounds import Bounds
 from tomewise.reading.folder import FolderRules
 from tomewise.reading.json_lines import add_prefix
 from tomewise.reading.process import ReaderProcess
 from tomewise.reading.read import NamedFile, Source, SourceReader
+from tomewise.settings import Settings
 from tomewise.store.lookups import read_record, read_setting
 from tomewise.store.records import BUILDS, DocumentRecord
 from tomewise.store.rights import work_alone
@@ -31,7 +33,7 @@ from tomewise.tome.fixed_settings import fix_settings, make_splitter
 from tomewise.tome.inputs import check_type
 from tomewise.tome.moved_files import MovedFiles
 from tomewise.tome.reports import AddReport, RemoveReport
-from tomewise.tome.session_memory import forget_in_all
+from tomewise.tome.session import forget_in_all
 from tomewise.tome.sources import Claims, check_prefix, read_documents, read_sources, remember_folders
 from tomewise.tome.stated_fields import StatedFields, check_fields, forget_unused
 from tomewise.types import Change, Document, DocumentId, Lagging, Layer, Metadata, Report
@@ -42,101 +44,106 @@ if TYPE_CHECKING:
 _MOST_SHOWN = 20  # documents
 
 
-class Contents:
-    """Adds documents to a tome and removes them.
+async def add_documents(
+    kit: Kit,
+    size: tuple[int, int],
+    settings: Settings,
+    named: Sequence[str | PathLike[str] | Document | NamedFile],
+    report: Report,
+    *,
+    prefix: str,
+    follow: bool,
+    include: str | Sequence[str],
+    exclude: str | Sequence[str],
+    ignored: bool,
+    sync: bool,
+    keep_going: bool,
+    metadata: Metadata,
+) -> AddReport:
+    """Read the sources that are named, and remember them. See `Tome.add`.
 
-    `size` is that of its passages, and of their overlap, in tokens. `bounds` limit the reading of one file.
+    `size` is that of passages, and of their overlap, in tokens.
     """
+    sources = read_sources(named)
+    check_prefix(prefix)
+    rules = FolderRules(
+        include=read_names("include", include),
+        exclude=read_names("exclude", exclude),
+        ignored=ignored,
+        follow=follow,
+    )
+    check_fields(metadata, sources)
+    store, embedder = kit.store, kit.embedder
+    skipped: dict[str, str] = {}
+    failed: dict[str, str] = {}
+    bounds = Bounds.of(**{each.name: getattr(settings, f"read_{each.name}") for each in fields(Bounds)})
+    with work_alone(store, "add"), ReaderProcess(bounds) as process:
+        # Check again: another process may have fixed other settings since this tome was opened.
+        tokens, overlap = fix_settings(store, embedder, *size)
+        remember_address(store, embedder)
+        if find_address(embedder):  # what it is paid for must find room
+            await prove_room(store.calls, 0)
+        splitter = make_splitter(store, embedder, tokens, overlap)
+        files = await run_in_thread(MovedFiles, store, sources if sync else ())
+        known = {record.id: record.source for record in store.documents(_list_ids(sources, prefix))}
+        claims = Claims({name: source for name, source in known.items() if name not in files.gone})
+        stated = StatedFields(store, metadata, sources)
 
-    def __init__(self, kit: Kit, size: tuple[int, int], bounds: Bounds) -> None:
-        self._kit = kit
-        self._size = size
-        self._bounds = bounds
+        def check(source: Source) -> None:
+            claims.check(source)
+            stated.accept(source)
 
-    async def add(
-        self,
-        named: Sequence[str | PathLike[str] | Document | NamedFile],
-        report: Report,
-        *,
-        prefix: str,
-        follow: bool,
-        include: str | Sequence[str],
-        exclude: str | Sequence[str],
-        ignored: bool,
-        sync: bool,
-        keep_going: bool,
-        metadata: Metadata,
-    ) -> AddReport:
-        """Read the sources that are named, and remember them. See `Tome.add`."""
-        sources = read_sources(named)
-        check_prefix(prefix)
-        rules = FolderRules(
-            include=read_names("include", include),
-            exclude=read_names("exclude", exclude),
-            ignored=ignored,
-            follow=follow,
-        )
-        check_fields(metadata, sources)
-        store, embedder = self._kit.store, self._kit.embedder
-        skipped: dict[str, str] = {}
-        failed: dict[str, str] = {}
-        with work_alone(store, "add"), ReaderProcess(self._bounds) as process:
-            # Check again: another process may have fixed other settings since this tome was opened.
-            size, overlap = fix_settings(store, embedder, *self._size)
-            remember_address(store, embedder)
-            if find_address(embedder):  # what it is paid for must find room
-                await prove_room(store.calls, 0)
-            splitter = make_splitter(store, embedder, size, overlap)
-            files = await run_in_thread(MovedFiles, store, sources if sync else ())
-            known = {record.id: record.source for record in store.documents(_list_ids(sources, prefix))}
-            claims = Claims({name: source for name, source in known.items() if name not in files.gone})
-            fields = StatedFields(store, metadata, sources)
+        reader = SourceReader(process, check=check, prefix=prefix, rules=rules)
+        noted = failed if keep_going else None
+        folders: dict[DocumentId, str] = {}
+        documents = read_documents(sources, reader, claims, skipped, noted, folders, prefix)
+        layer = PassagesLayer(store, embedder, splitter, files.follow(documents, stated))
+        try:
+            await layer.update(Change(), report)
+        finally:  # also for what was kept before an error
+            remember_folders(store, folders)
+            forget_unused(store)
+        await run_in_thread(forget_in_all, kit)
+        lagging = await _find_lag(kit)
+    by_outcome = {
+        outcome: tuple(each.document for each in layer.outcomes if each.outcome == outcome)
+        for outcome in get_args(Outcome)
+    }
+    by_outcome["unchanged"] = tuple(name for name in by_outcome["unchanged"] if name not in set(files.moved))
+    passages = sum(each.passages for each in layer.outcomes)
+    moved = tuple(files.moved)
+    return AddReport(**by_outcome, passages=passages, skipped=skipped, moved=moved, failed=failed, lagging=lagging)
 
-            def check(source: Source) -> None:
-                claims.check(source)
-                fields.accept(source)
 
-            reader = SourceReader(process, check=check, prefix=prefix, rules=rules)
-            noted = failed if keep_going else None
-            folders: dict[DocumentId, str] = {}
-            documents = read_documents(sources, reader, claims, skipped, noted, folders, prefix=prefix)
-            layer = PassagesLayer(store, embedder, splitter, files.follow(documents, fields))
-            try:
-                await layer.update(Change(), report)
-            finally:  # also for what was kept before an error
-                remember_folders(store, folders)
-                forget_unused(store)
-            await run_in_thread(forget_in_all, self._kit)
-            lagging = await self._find_lag()
-        return AddReport.of(layer.outcomes, skipped, files.moved, failed, lagging)
+async def _find_lag(kit: Kit) -> Lagging | None:
+    """How far the layers lag that are built, as they are usually made; None if they do not."""
+    layers: dict[str, Layer] = {}
+    for name in await run_in_thread(kit.store.note_names, BUILDS):
+        with suppress(TomewiseError):  # a layer with other settings, or of a plugin that is gone
+            layers |= {layer.name: layer for layer in make_layers(kit, name)}
+    return await LagFinder(kit, "", list(layers.values())).describe()
 
-    async def _find_lag(self) -> Lagging | None:
-        """How far the layers lag that are built, as they are usually made; None if they do not."""
-        layers: dict[str, Layer] = {}
-        for name in await run_in_thread(self._kit.store.note_names, BUILDS):
-            with suppress(TomewiseError):  # a layer with other settings, or of a plugin that is gone
-                layers |= {layer.name: layer for layer in make_layers(self._kit, name)}
-        return await LagFinder(self._kit, "", list(layers.values())).describe()
 
-    async def remove(self, document: str | Document | DocumentRecord) -> RemoveReport:
-        """Forget documents, and everything derived from them alone. See `Tome.remove`."""
-        check_type("document", document, str | Document | DocumentRecord, "a name, or one of `documents()`")
-        with work_alone(self._kit.store, "remove"):
-            return await run_in_thread(self._remove, document)
+async def remove_documents(kit: Kit, document: str | Document | DocumentRecord) -> RemoveReport:
+    """Forget documents, and everything derived from them alone. See `Tome.remove`."""
+    check_type("document", document, str | Document | DocumentRecord, "a name, or one of `documents()`")
+    with work_alone(kit.store, "remove"):
+        return await run_in_thread(_remove, kit, document)
 
-    def _remove(self, document: str | Document | DocumentRecord) -> RemoveReport:
-        store = self._kit.store
-        if isinstance(document, str):
-            records: Sequence[DocumentRecord] = find_exactly(document, store).records
-        else:
-            records = (read_record(store, document.id),)
-        with store.write() as change:
-            removed = sum(len(change.remove_document(record.id)) for record in records)
-        forget_unused(store)
-        forget_in_all(self._kit)
-        passages = sum(record.passages for record in records)
-        ids = tuple(record.id for record in records)
-        return RemoveReport(ids[0] if len(ids) == 1 else str(document), passages, removed - passages, ids)
+
+def _remove(kit: Kit, document: str | Document | DocumentRecord) -> RemoveReport:
+    store = kit.store
+    if isinstance(document, str):
+        records: Sequence[DocumentRecord] = find_exactly(document, store).records
+    else:
+        records = (read_record(store, document.id),)
+    with store.write() as change:
+        removed = sum(len(change.remove_document(record.id)) for record in records)
+    forget_unused(store)
+    forget_in_all(kit)
+    passages = sum(record.passages for record in records)
+    ids = tuple(record.id for record in records)
+    return RemoveReport(ids[0] if len(ids) == 1 else str(document), passages, removed - passages, ids)
 
 
 def _list_ids(sources: Sequence[str | Path | Document | NamedFile], prefix: str) -> list[DocumentId] | None:

@@ -41,8 +41,7 @@ def explain_damage(store: Store) -> Iterator[None]:
     except TomewiseError:
         raise
     except Exception as error:
-        if cause := _find_cause(error, store):
-            raise cause from error
+        _raise_cause(error, store)
         raise
 
 
@@ -58,17 +57,18 @@ def names_damage(
         except TomewiseError:
             raise
         except Exception as error:
-            if cause := await asyncio.to_thread(_find_cause, error, self.store):
-                raise cause from error
+            await asyncio.to_thread(_raise_cause, error, self.store)
             raise
 
     return work_and_explain
 
 
-def _find_cause(error: Exception, store: Store) -> TomewiseError | None:
+def _raise_cause(error: Exception, store: Store) -> None:
+    """Raise what an error that nobody foresaw comes from, if that is known."""
     if not isinstance(error, OSError) and (damage := store.find_damage()):
-        return StoreError(damage)
-    return find_fault(error)
+        raise StoreError(damage) from error
+    if fault := find_fault(error):
+        raise fault from error
 
 
 def skip_damaged(items: Iterable[Item], read: Callable[[Item], T | None]) -> list[T]:

@@ -88,13 +88,13 @@ def draw_layer(
     return fill_texts(drawn, store)
 
 
-def fill_texts(picture: Picture, store: Store) -> Picture:
-    """The picture with the texts of its passages as the tome has them, as far as they fit."""
+def fill_texts(picture: Picture, store: Store, longest: int = _TEXT, room: int = _TEXTS) -> Picture:
+    """The picture with the texts of its passages as the tome has them, cut to `longest`, as far as there is `room`."""
     wanted = picture.list_texts()
     known = {passage.id: passage for passage in picture.passages} | dict(read_texts(wanted, store))
-    room, kept = _TEXTS, []
+    kept = []
     for passage in (known[node] for node in wanted if node in known):
-        text = passage.text if len(passage.text) <= _TEXT else passage.text[: _TEXT - 1] + "…"
+        text = passage.text if len(passage.text) <= longest else passage.text[: longest - 1] + "…"
         room -= len(text)
         if room < 0:
             break

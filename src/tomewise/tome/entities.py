@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from tomewise.errors import NotBuilt, UnknownName, suggest
@@ -100,7 +101,7 @@ def _read_entity(name: str, entities: Mapping[str, int], store: Store) -> FoundE
     facts = tuple((text, graph) for graph, key in entities.items() for text in _find_facts(key, graph, store))
     sources = [read_sources(store, [key], _ENTITIES + graph).get(key, ()) for graph, key in entities.items()]
     passages = store.passages(dict.fromkeys(key for keys in sources for key in keys))
-    kinds = [_find_kind(name, key, graph, store) for graph, key in entities.items()]
+    kinds = (find_kinds({key: name}, GraphNames.read(f"graph:{graph}"), store)[key] for graph, key in entities.items())
     return FoundEntity(
         name,
         kind=next((kind for kind in kinds if kind), ""),
@@ -109,10 +110,6 @@ def _read_entity(name: str, entities: Mapping[str, int], store: Store) -> FoundE
         gists=_find_gists(passages, store),
         neighbours=_find_neighbours(entities, store),
     )
-
-
-def _find_kind(name: str, entity: int, graph: str, store: Store) -> str:
-    return find_kinds({entity: name}, GraphNames.read(f"graph:{graph}"), store)[entity]
 
 
 def _find_neighbours(entities: Mapping[str, int], store: Store) -> tuple[tuple[str, int], ...]:
@@ -133,13 +130,9 @@ def _find_facts(entity: int, graph: str, store: Store) -> list[str]:
 
 def _find_gists(passages: Mapping[int, Passage], store: Store) -> dict[PassageId, str]:
     made = find_derived(store, passages, f"made-of:{GISTS}")
-    texts = store.nodes_at(_flatten(made.values()))
+    texts = store.nodes_at(chain.from_iterable(made.values()))
     return {passages[key].id: texts[gists[0]].text for key, gists in made.items() if gists}
 
 
 def _shorten(name: str) -> str:
     return oneline(name)[:_LONGEST_NAME]
-
-
-def _flatten(groups: Iterable[Iterable[int]]) -> list[int]:
-    return [key for group in groups for key in group]

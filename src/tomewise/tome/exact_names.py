@@ -40,12 +40,9 @@ def find_exactly(name: str, store: Store) -> NamedDocuments:
     stand for `/` too, and fits ids, titles, file names and paths. Raises UsageError for an empty name, and UnknownName
     for a title that several documents have, for a name that means two things, and for one that fits nothing, or a part.
     """
-    if not name.strip():
-        raise UsageError("the name of the document is empty: `tome show` lists the documents")
-    path = resolve_path(name)
-    exact = {record.id: record for record in store.documents([name, path])}
-    if len(exact) == 1 and name in exact:
-        return NamedDocuments((exact[name],), single=True)  # without reading the records of all documents
+    path, exact = _find_id(name, store)
+    if exact:
+        return NamedDocuments((exact,), single=True)
     records = store.documents()
     files = [record for record in records if path in (record.id, record.source) or record.source == name]
     files = files or [record for record in records if record.source.startswith(path.rstrip("/") + "/")]
@@ -60,6 +57,18 @@ def find_exactly(name: str, store: Store) -> NamedDocuments:
     if has_magic(name) and (found := _fit_pattern(name, records)):
         return NamedDocuments(tuple(found), single=False)
     raise UnknownName(f"no document {name!r} in {store.address}: {_suggest(name, records, store)}")
+
+
+def _find_id(name: str, store: Store) -> tuple[str, DocumentRecord | None]:
+    """The path that a name would be, and the document with this id, unless the path is the id of another one.
+
+    Most callers know the id: the records of all documents are not read for it. Raises UsageError for an empty name.
+    """
+    if not name.strip():
+        raise UsageError("the name of the document is empty: `tome show` lists the documents")
+    path = resolve_path(name)
+    exact = {record.id: record for record in store.documents([name, path])}
+    return path, exact.get(name) if len(exact) == 1 else None
 
 
 def _names(record: DocumentRecord) -> tuple[str, str]:
@@ -97,12 +106,9 @@ def _list_ids(records: Sequence[DocumentRecord]) -> str:
 
 def find_document(name: str, store: Store) -> DocumentRecord:
     """The document with this id, title, source or part of its id. Raises UnknownName for no match and for several."""
-    if not name.strip():
-        raise UsageError("the name of the document is empty: `tome show` lists the documents")
-    path = resolve_path(name)
-    exact = {record.id: record for record in store.documents([name, path])}
-    if len(exact) == 1 and name in exact:
-        return exact[name]  # most callers know the id: without reading the records of all documents
+    path, exact = _find_id(name, store)
+    if exact:
+        return exact
     records = store.documents()
     for matches in (
         [record for record in records if record.id in (name, path)],

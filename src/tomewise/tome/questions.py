@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from secrets import token_hex
-from typing import Any, TypeAlias
+from shlex import quote
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tomewise.concurrency import run_side_by_side
-from tomewise.errors import UsageError
+from tomewise.errors import NotBuilt, UsageError
 from tomewise.events import Rephrased, shorten
 from tomewise.language.roles import REPHRASE, RephraseIn, RephraseOut, TurnShown
 from tomewise.loops.answer_parts import answer_whole
 from tomewise.loops.steps import Skipped
+from tomewise.meter import Meter
 from tomewise.run import continue_run, current_run, open_run
+from tomewise.store.lookups import read_places
 from tomewise.systems.answer import OnEvent, answer_question
 from tomewise.systems.kit import Kit, System, find_recall
-from tomewise.systems.registry import Choice, Variant
-from tomewise.tome.evidence_metadata import add_metadata
-from tomewise.tome.ready_systems import ReadySystem, ReadySystems, choose_system
-from tomewise.tome.scopes import find_scope, narrow
+from tomewise.systems.lag import LagFinder
+from tomewise.systems.registry import Choice, Variant, choose_variant
+from tomewise.tome.fixed_settings import check_embedder
 from tomewise.tome.session_record import Turn
 from tomewise.tome.traces import Traces
-from tomewise.types import Answer, Event, Evidence, LanguageModel, Question, Scope
+from tomewise.types import Answer, Event, Evidence, LanguageModel, Question
 from tomewise.working.lasting_memory import WorkingMemory
+
+if TYPE_CHECKING:
+    from tomewise.store.contract import Store, Texts
 
 Named: TypeAlias = "tuple[str, Variant | System]"  # a system with its name
 Ask: TypeAlias = Callable[[str | Question, OnEvent], Coroutine[Any, Any, Answer]]
@@ -35,6 +41,7 @@ _MOST_STARTING = 4
 _TURNS = 3  # the last ones, which the model sees
 _SHOWN = 400  # characters of a question and of an answer that it sees
 _LONGER = 1_000  # characters that a question may gain
+_MOST_KEPT = 16  # assembled systems; a server is asked for any settings
 
 
 class Questions:
@@ -49,17 +56,16 @@ class Questions:
         self.default_system = default_system
         self.systems = ReadySystems(kit)
 
-    async def narrow(self, question: Question, **narrowing: Any) -> Question:
-        """The question with the scope that its caller states, see `scopes.narrow`."""
-        return await narrow(question, self.kit.store, **narrowing)
-
-    def find_scope(self, **narrowing: Any) -> Scope | None:
-        """The scope that a caller states for several questions, see `scopes.find_scope`."""
-        return find_scope(self.kit.store, **narrowing)
-
     def choose(self, system: Choice | System | None, settings: Mapping[str, Any] | None) -> Named:
         """The name of the system, or of the default, and what to wire. Raises UnknownName, UsageError."""
-        return choose_system(self.default_system if system is None else system, settings)
+        choice = self.default_system if system is None else system
+        if not isinstance(choice, System):
+            variant = choose_variant(choice, settings)
+            return variant.label, variant
+        if settings:
+            names = ", ".join(settings)
+            raise UsageError(f"a System is wired already and takes no settings ({names}): pass its recipe")
+        return f"{type(choice.loop).__name__} (a System)", choice
 
     async def answer(
         self,
@@ -75,14 +81,15 @@ class Questions:
         with open_run(queue=object(), fresh_mark=token_hex(8) if fresh else "") as used:
             ready = await self.systems.prepare(choice, strict=question.strict)
             text, opening = await rephrase(self.kit.model, question.text, turns)
-            for event in opening if on_event else ():
-                on_event(event)  # type: ignore[misc]
+            pass_on(opening, on_event)
             answer = await answer_from_memory(ready, replace(question, text=text), on_event)
-            events = (*opening, *answer.events)
-            evidence = await asyncio.to_thread(add_metadata, answer.evidence, self.kit.store)
-            origin: dict[str, Any] = {"system": name, "model": self.kit.model.name, "usage": used.usage()}
-            answer = replace(answer, events=events, evidence=evidence, **origin)
-            return await self.trace(question, answer)
+            answer = replace(answer, events=(*opening, *answer.events))
+            return await self.trace(question, await self.complete(answer, name, used))
+
+    async def complete(self, answer: Answer, system: str, used: Meter) -> Answer:
+        """The answer with what made it, and with the metadata of its evidence."""
+        evidence = await asyncio.to_thread(add_metadata, answer.evidence, self.kit.store)
+        return replace(answer, evidence=evidence, system=system, model=self.kit.model.name, usage=used.usage())
 
     async def trace(self, question: Question, answer: Answer) -> Answer:
         """The answer with the number of its trace, which is kept, and with whether all of it could be kept."""
@@ -99,6 +106,25 @@ class Questions:
         with continue_run():
             found = await recall.retriever.retrieve(question.text, limit, within=question.within)
         return list(await asyncio.to_thread(add_metadata, found, self.kit.store))
+
+
+def add_metadata(found: Sequence[Evidence], store: Texts) -> tuple[Evidence, ...]:
+    """The same evidence; each piece has the metadata of the one document that it rests on."""
+    places = read_places(store, {source for piece in found for source in piece.sources})
+    documents = [{places[source][0] for source in piece.sources if source in places} for piece in found]
+    records = store.documents({document for group in documents if len(group) == 1 for document in group})
+    metadata = {record.id: record.metadata for record in records}
+    return tuple(
+        replace(piece, metadata=metadata.get(next(iter(group)), {}) if len(group) == 1 else {})
+        for piece, group in zip(found, documents, strict=True)
+    )
+
+
+def pass_on(events: Iterable[Event], on_event: OnEvent | None) -> None:
+    """Let whoever listens hear these events."""
+    if on_event:
+        for event in events:
+            on_event(event)
 
 
 async def answer_from_memory(
@@ -180,3 +206,65 @@ async def stream_answer(ask: Ask, question: str | Question) -> AsyncGenerator[Ev
     finally:
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
+
+
+# ---------------------------------------------------------------- systems that are ready
+
+
+@dataclass(frozen=True, slots=True)
+class ReadySystem:
+    """An assembled system, and what says how far its memory lags."""
+
+    system: System
+    lag: LagFinder
+
+
+class ReadySystems:
+    """Keeps the latest assembled systems with their warm indexes, and refuses those whose layers are not built."""
+
+    def __init__(self, kit: Kit) -> None:
+        self._kit = kit
+        self._systems: OrderedDict[tuple[object, ...], ReadySystem] = OrderedDict()  # the latest used one last
+
+    def wire(self, choice: Variant | System) -> ReadySystem:
+        """The system, whether or not its layers are built. Raises UsageError from the recipe."""
+        if isinstance(choice, System):
+            return ReadySystem(choice, LagFinder(self._kit, "", choice.layers))
+        key = (choice.system, choice.recipe, repr(sorted(choice.settings.items())))
+        if key not in self._systems:
+            system = choice.wire(self._kit)
+            self._systems[key] = ReadySystem(system, LagFinder(self._kit, choice.label, system.layers))
+        self._systems.move_to_end(key)
+        if len(self._systems) > _MOST_KEPT:
+            self._systems.popitem(last=False)
+        return self._systems[key]
+
+    async def prepare(self, choice: Variant | System, *, strict: bool) -> ReadySystem:
+        """The system, ready to answer. Raises NotBuilt, and UsageError from the recipe.
+
+        Memory that lags is refused with `strict` alone; memory that was never built always.
+        """
+        store = self._kit.store
+        await asyncio.to_thread(check_embedder, store, self._kit.embedder)
+        ready = self.wire(choice)
+        if not store.holds_documents():
+            where = quote(store.address)
+            raise NotBuilt(f"{store.address} holds no document yet: add one with `tome add --tome {where} PATH`")
+        if ready.system.layers and (lag := await asyncio.to_thread(ready.lag.find_lag, strict=strict)):
+            raise NotBuilt(_explain_lag(choice, lag, store, strict=strict))
+        return ready
+
+
+def _explain_lag(choice: Variant | System, lag: Mapping[str, int], store: Store, *, strict: bool) -> str:
+    reasons = ", ".join(f"{layer} ({_describe_lag(count)})" for layer, count in lag.items())
+    if isinstance(choice, Variant) and choice.recipe is None:
+        name = choice.label
+        remedy = f"run `tome build --tome {quote(store.address)} --system {quote(name)}`"
+    else:
+        name = choice.label if isinstance(choice, Variant) else "this System"
+        remedy = "call `Tome.build` with its recipe"
+    return f"{name} needs layers that are not {'up to date' if strict else 'built'}: {reasons}; {remedy}"
+
+
+def _describe_lag(count: int) -> str:
+    return f"{count:,} to take in" if count else "something was removed"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from tomewise.brief import describe_object
 from tomewise.memory.grounds import find_grounds
-from tomewise.memory.passages import Outcome
 from tomewise.outgoing import passage_models, report_models
 from tomewise.outgoing.form import Naming, read_fields
 from tomewise.store.lookups import find_keys, read_places
@@ -16,7 +15,6 @@ from tomewise.systems.lag import price_estimate
 from tomewise.types import Answer, Estimate, Evidence, Lagging, LayerReport, Passage, Usage
 
 if TYPE_CHECKING:
-    from tomewise.memory.passages import DocumentOutcome
     from tomewise.store.contract import Store
     from tomewise.store.records import DocumentRecord
     from tomewise.systems.registry import Variant
@@ -50,30 +48,6 @@ class AddReport:
     def __repr__(self) -> str:
         counts = {name: len(value) for name in self.__slots__ if isinstance(value := getattr(self, name), Sized)}
         return describe_object(self, **{name: count for name, count in counts.items() if count}, passages=self.passages)
-
-    @classmethod
-    def of(
-        cls,
-        taken: Sequence[DocumentOutcome],
-        skipped: Mapping[str, str],
-        moved: Sequence[str] = (),
-        failed: Mapping[str, str] | None = None,
-        lagging: Lagging | None = None,
-    ) -> AddReport:
-        """The report on these documents. A document that moved is not among those that are unchanged."""
-        by_outcome = {
-            outcome: tuple(item.document for item in taken if item.outcome == outcome) for outcome in get_args(Outcome)
-        }
-        by_outcome["unchanged"] = tuple(name for name in by_outcome["unchanged"] if name not in set(moved))
-        passages = sum(item.passages for item in taken)
-        return cls(
-            **by_outcome,
-            passages=passages,
-            skipped=skipped,
-            moved=tuple(moved),
-            failed=failed or {},
-            lagging=lagging,
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -12,20 +12,20 @@ from tomewise.errors import Locked, StoreError, UsageError
 from tomewise.events import AnsweredFromNotes, Attempted, Resumed, SessionUsed
 from tomewise.loops.extracts import EXTRACTS
 from tomewise.run import open_run, warn_unkept
+from tomewise.store.lookups import find_keys
 from tomewise.store.records import SESSIONS
 from tomewise.store.rights import hold_session
 from tomewise.systems.answer import OnEvent
+from tomewise.systems.kit import Kit
 from tomewise.systems.registry import Choice, Variant, choose_variant, parse_variant
 from tomewise.tome.damaged import names_damage
-from tomewise.tome.evidence_metadata import add_metadata
 from tomewise.tome.inputs import check_asking, make_question
-from tomewise.tome.questions import Questions, answer_from_memory, rephrase
+from tomewise.tome.questions import Questions, answer_from_memory, pass_on, rephrase
 from tomewise.tome.scopes import Narrowing, find_scope, narrow
-from tomewise.tome.session_memory import forget_missing, open_memory
 from tomewise.tome.session_record import SessionRecord, check_name, find_session, make_turn, read_session
 from tomewise.tome.sync import LoopThread, plain
-from tomewise.types import Answer, FromSession, NodeId, Question, Scope
-from tomewise.working.lasting_memory import WorkingMemory
+from tomewise.types import Answer, FromSession, Loop, NodeId, Question, Scope
+from tomewise.working.lasting_memory import MemoryLoop, WorkingMemory
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
@@ -87,13 +87,7 @@ class Session:
             record, variant = await self._begin(question, system, settings, narrowing)
             question = replace(question, within=record.within)
             answer, after = await self._answer(question, record, variant, on_event)
-            evidence = await asyncio.to_thread(add_metadata, answer.evidence, self.store)
-            origin: dict[str, Any] = {
-                "system": record.system,
-                "model": self._questions.kit.model.name,
-                "usage": used.usage(),
-            }
-            answer = replace(answer, evidence=evidence, **origin)
+            answer = await self._questions.complete(answer, record.system, used)
             await asyncio.to_thread(_save, after, self.store)
             return await self._questions.trace(question, answer)
 
@@ -147,14 +141,13 @@ class Session:
         ready = await self._questions.systems.prepare(variant, strict=question.strict)
         memory = open_memory(ready.system.loop, record)
         record, lost = await asyncio.to_thread(forget_missing, record, memory, self.store)
-        known = _Known.of(memory)
+        notes, nodes = (memory.notes, memory.find_nodes()) if memory else ((), frozenset[NodeId]())
         text, opening = await rephrase(self._questions.kit.model, question.text, record.turns)
         resumed = Resumed(
-            session=record.name, question=record.count + 1, memory=record.kind, known=known.notes, forgotten=lost
+            session=record.name, question=record.count + 1, memory=record.kind, known=notes, forgotten=lost
         )
         opening = [resumed, *opening]
-        for event in opening if on_event else ():
-            on_event(event)  # type: ignore[misc]
+        pass_on(opening, on_event)
         answer = await answer_from_memory(ready, replace(question, text=text), on_event, memory)
         record, later = await asyncio.to_thread(forget_missing, record, memory, self.store)
         left = memory.shrink(self._limit) if memory else ()
@@ -163,13 +156,12 @@ class Session:
             name=self.name,
             number=record.count + 1,
             question=text,
-            notes=known.find_notes(answer),
-            passages=known.find_passages(answer),
+            notes=_find_notes(answer, notes),
+            passages=_find_passages(answer, nodes),
             dropped=(*lost, *later, *left, *(turn.asked for turn in turns[: -self._limit])),
         )
         closing = SessionUsed(notes=origin.notes, passages=origin.passages, dropped=origin.dropped)
-        if on_event:
-            on_event(closing)
+        pass_on([closing], on_event)
         answer = replace(answer, session=origin, events=(*opening, *answer.events, closing))
         record = replace(record, count=origin.number, turns=turns[-self._limit :])
         return answer, replace(record, kind=memory.kind, memory=memory.dump()) if memory else record
@@ -178,32 +170,22 @@ class Session:
 _ANOTHER = "leave that out, or begin another session"
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """What the working memory held before the question."""
+def _find_notes(answer: Answer, notes: Sequence[str]) -> tuple[str, ...]:
+    """Those of the earlier notes that an answering call saw."""
+    attempts = (event for event in answer.events if isinstance(event, Attempted | AnsweredFromNotes))
+    shown = {note for attempt in attempts for note in attempt.notes}
+    return tuple(note for note in notes if note in shown)
 
-    notes: tuple[str, ...]
-    nodes: frozenset[NodeId]
 
-    @classmethod
-    def of(cls, memory: WorkingMemory | None) -> _Known:
-        return cls(memory.notes, memory.find_nodes()) if memory else cls((), frozenset())
-
-    def find_notes(self, answer: Answer) -> tuple[str, ...]:
-        """The notes that an answering call saw."""
-        attempts = (event for event in answer.events if isinstance(event, Attempted | AnsweredFromNotes))
-        shown = {note for attempt in attempts for note in attempt.notes}
-        return tuple(note for note in self.notes if note in shown)
-
-    def find_passages(self, answer: Answer) -> tuple[NodeId, ...]:
-        """The passages that the answering call saw and that earlier entries rest on."""
-        shown = dict.fromkeys(
-            source
-            for piece in answer.evidence
-            for source in piece.sources
-            if source == piece.node or piece.layer == EXTRACTS
-        )
-        return tuple(node for node in shown if node in self.nodes)
+def _find_passages(answer: Answer, nodes: Set[NodeId]) -> tuple[NodeId, ...]:
+    """The passages that the answering call saw and that are among the `nodes` on which earlier entries rest."""
+    shown = dict.fromkeys(
+        source
+        for piece in answer.evidence
+        for source in piece.sources
+        if source == piece.node or piece.layer == EXTRACTS
+    )
+    return tuple(node for node in shown if node in nodes)
 
 
 def _save(record: SessionRecord, store: Store) -> None:
@@ -217,3 +199,71 @@ def _save(record: SessionRecord, store: Store) -> None:
             change.put_note(SESSIONS, record.name, record.as_row())
     except StoreError as error:
         warn_unkept(error)
+
+
+# ---------------------------------------------------------------- the working memory, and what is forgotten
+
+
+def open_memory(loop: Loop, record: SessionRecord) -> WorkingMemory | None:
+    """The working memory of a session, a new one before its first answer; None for a loop that has none."""
+    if not isinstance(loop, MemoryLoop):
+        return None
+    if record.memory is None:
+        return loop.open_memory()
+    memory = loop.open_memory(record.memory)
+    if memory.kind != record.kind:
+        raise StoreError(f"{record.name!r} holds a {record.kind}, and {record.system} needs a {memory.kind}: delete it")
+    return memory
+
+
+def list_notes(record: SessionRecord, kit: Kit) -> tuple[str, ...]:
+    """The notes of the working memory of a session."""
+    memory = _load_memory(record, kit)
+    return memory.notes if memory else ()
+
+
+def _load_memory(record: SessionRecord, kit: Kit) -> WorkingMemory | None:
+    return open_memory(parse_variant(record.system).wire(kit).loop, record) if record.memory else None
+
+
+def forget_missing(
+    record: SessionRecord, memory: WorkingMemory | None, store: Store
+) -> tuple[SessionRecord, tuple[str, ...]]:
+    """Forget what rests on nodes that the store no longer has. Returns the record, and the notes that left."""
+    passages = {passage for turn in record.turns for passage in turn.passages}
+    nodes = passages | (memory.find_nodes() if memory else frozenset())
+    missing = nodes - find_keys(store, nodes).keys()
+    if not missing:
+        return record, ()
+    lost = memory.forget(missing) if memory else ()
+    return record.forget(missing), lost
+
+
+def forget_in_all(kit: Kit) -> None:
+    """Forget in every session what rests on removed nodes.
+
+    A session that answers a question at this moment does so itself when it ends. If the system of a session is not
+    installed here, its memory cannot be read: then it is removed if it may rest on what is gone, and the turns stay.
+    """
+    for name in kit.store.note_names(SESSIONS):
+        try:
+            with hold_session(kit.store, name):
+                _forget_in_session(name, kit)
+        except StoreError:  # in use, or damaged: the next question forgets, or refuses
+            continue
+
+
+def _forget_in_session(name: str, kit: Kit) -> None:
+    row = kit.store.note(SESSIONS, name)
+    if row is None:
+        return
+    record = read_session(name, row)
+    try:
+        memory = _load_memory(record, kit)
+        after, _ = forget_missing(record, memory, kit.store)
+        after = replace(after, memory=memory.dump()) if memory else after
+    except (UsageError, StoreError):
+        after, _ = forget_missing(replace(record, memory=None, kind=""), None, kit.store)
+    if after != record:
+        with kit.store.write() as change:
+            change.put_note(SESSIONS, name, after.as_row())

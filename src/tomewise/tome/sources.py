@@ -83,19 +83,17 @@ def read_documents(
     reader: SourceReader,
     claims: Claims,
     skipped: dict[str, str],
-    failed: dict[str, str] | None = None,
-    folders: dict[DocumentId, str] | None = None,
-    *,
-    prefix: str = "",
+    failed: dict[str, str] | None,
+    folders: dict[DocumentId, str],
+    prefix: str,
 ) -> Iterator[Document | LostDocuments]:
     """The documents of all sources. `LostDocuments`, the ids that a file no longer has, come before those of the
     file.
 
     Puts the path of each entry that was skipped into `skipped`, with the reason. A source that cannot be read raises
-    ReadingError or MissingDependency; if `failed` is given, it is put there instead, and the others go on. `folders`
+    ReadingError or MissingDependency; with a dict `failed` it is put there instead, and the others go on. `folders`
     gets the folder of each document of a file: the one that was named, or that of the file that was named.
     """
-    folders = {} if folders is None else folders
     seen: set[Path] = set()
     for item in sorted(sources, key=lambda item: not isinstance(item, Document)):
         try:

@@ -46,14 +46,13 @@ if TYPE_CHECKING:
     from tomewise.systems.kit import Kit, System
     from tomewise.systems.registry import Choice
     from tomewise.tome.entities import FoundEntity
-    from tomewise.tome.questions import Ask
+    from tomewise.tome.questions import Ask, Questions
     from tomewise.tome.reports import AddReport, BuildReport, RemoveReport
     from tomewise.tome.scopes import Narrowing
     from tomewise.tome.session import Session
     from tomewise.tome.session_record import SessionRecord, Turn
     from tomewise.tome.suggestions import SuggestedQuestion
     from tomewise.tome.traces import Trace
-    from tomewise.tome.workshop import Workshop
     from tomewise.types import (
         Answer,
         Embedder,
@@ -98,12 +97,10 @@ class Tome:
         self.document_names = KeptNames(store)  # under which a server shows the documents
 
     @cached_property
-    def _workshop(self) -> Workshop:
-        from tomewise.tome.workshop import Workshop
+    def _questions(self) -> Questions:
+        from tomewise.tome.questions import Questions
 
-        return Workshop(
-            self._store, self._model, self._embedder, self._prompts, self._traces, self._size, self._settings
-        )
+        return Questions(self.kit, self._traces, self.default_system)
 
     def __repr__(self) -> str:
         return describe_object(self, self.store.address, embedder=self._embedder.name, model=self.model_name)
@@ -214,10 +211,16 @@ class Tome:
         """The store, for people who write their own parts."""
         return self._store
 
-    @property
+    @cached_property
     def kit(self) -> Kit:
         """The store, model and embedder from which systems are wired. The model's replies are kept in the store."""
-        return self._workshop.kit
+        from tomewise.language.budget import BudgetPerWork
+        from tomewise.language.cached import Cached
+        from tomewise.language.failures import StopAtFailures
+        from tomewise.systems.kit import Kit
+
+        model = BudgetPerWork(StopAtFailures(self._model, self._settings.max_failures))
+        return Kit(self.store, Cached(model, self._prompts, self.store.calls), self._embedder)
 
     @property
     def model_name(self) -> str:
@@ -291,8 +294,13 @@ class Tome:
         them too; an empty text takes a field back.
         Raises ReadingError, UsageError, Locked.
         """
+        from tomewise.tome.contents import add_documents
+
         with show_bars(on_progress) as report:
-            return await self._workshop.contents.add(
+            return await add_documents(
+                self.kit,
+                self._size,
+                self._settings,
                 sources,
                 report,
                 prefix=prefix,
@@ -314,7 +322,9 @@ class Tome:
         `document` is a whole id, path or title, a folder, or a pattern such as `notes/*.md`, or one of `documents()`. A
         part of an id removes nothing. Nobody is asked. Raises UnknownName, which suggests names; UsageError, Locked.
         """
-        return await self._workshop.contents.remove(document)
+        from tomewise.tome.contents import remove_documents
+
+        return await remove_documents(self.kit, document)
 
     remove = plain(aremove)
 
@@ -392,9 +402,11 @@ class Tome:
         memory is removed and the model is called again.
         Raises ModelError, BudgetExceeded, ReadingError, UnknownName, Locked.
         """
+        from tomewise.tome.builds import build_layers
+
         wired = self._wire_layers(system, settings, layers)
         with show_bars(on_progress) as report:
-            return await self._workshop.builds.build(wired, report, extractions=extractions, again=again)
+            return await build_layers(self.kit, wired, report, extractions, again)
 
     build = plain(abuild)
 
@@ -408,16 +420,20 @@ class Tome:
         on_progress: OnProgress | None = None,
     ) -> list[Estimate]:
         """The calls and tokens that `build` would use, layer by layer, before anything is spent."""
+        from tomewise.memory.building import estimate
+
         with show_bars(on_progress) as report:
-            return await self._workshop.builds.estimate(self._wire_layers(system, settings, layers), report)
+            return await estimate(self._wire_layers(system, settings, layers), self.store, report)
 
     estimate = plain(aestimate)
 
     def _wire_layers(
         self, system: Choice | None, settings: Mapping[str, Any] | None, names: str | Sequence[str]
     ) -> list[Layer]:
+        from tomewise.tome.builds import wire_layers
+
         self.store.check()
-        return self._workshop.builds.wire_layers(self.default_system if system is None else system, settings, names)
+        return wire_layers(self.kit, self.default_system if system is None else system, settings, names)
 
     # ------------------------------------------------------------ questions
 
@@ -453,21 +469,24 @@ class Tome:
         """
         check_asking(fresh, on_event)
         question = make_question(question, options=options, instructions=instructions, force=force, strict=strict)
-        question = await self._workshop.questions.narrow(question, **narrowing)
-        named = self._workshop.questions.choose(system, settings)
-        return await self._workshop.questions.answer(question, named, on_event, turns=turns, fresh=fresh)
+        question = await self._narrow(question, **narrowing)
+        named = self._questions.choose(system, settings)
+        return await self._questions.answer(question, named, on_event, turns=turns, fresh=fresh)
 
     ask = plain(aask)
 
     @names_damage
     async def acheck(self, question: str | Question, *, system: Choice | System | None = None) -> None:
         """Raise what `ask` would raise of a question before any call: UsageError, UnknownName, NotBuilt."""
-        asked = await self._workshop.questions.narrow(make_question(question))
-        await self._workshop.questions.systems.prepare(
-            self._workshop.questions.choose(system, None)[1], strict=asked.strict
-        )
+        asked = await self._narrow(make_question(question))
+        await self._questions.systems.prepare(self._questions.choose(system, None)[1], strict=asked.strict)
 
     check = plain(acheck)
+
+    async def _narrow(self, question: Question, **narrowing: Unpack[Narrowing]) -> Question:
+        from tomewise.tome.scopes import narrow
+
+        return await narrow(question, self.store, **narrowing)
 
     def astream(
         self,
@@ -548,8 +567,10 @@ class Tome:
         **arguments: Any,
     ) -> Ask:
         """A function that asks one question of this system, with further arguments of `aask`."""
-        _, choice = self._workshop.questions.choose(system, settings)  # once for all questions, and so is the scope
-        if scope := self._workshop.questions.find_scope(**narrowing):
+        from tomewise.tome.scopes import find_scope
+
+        _, choice = self._questions.choose(system, settings)  # once for all questions, and so is the scope
+        if scope := find_scope(self.store, **narrowing):
             arguments["within"] = scope
 
         def ask(question: str | Question, on_event: OnEvent) -> Coroutine[Any, Any, Answer]:
@@ -579,8 +600,8 @@ class Tome:
         limit = read_integer("limit", limit, "a whole number from 1 up")
         if limit < 1:
             raise UsageError(f"a search for {limit} pieces of evidence finds nothing: ask for 1 or more")
-        question = await self._workshop.questions.narrow(question, **narrowing)
-        return await self._workshop.questions.search(question, self._workshop.questions.choose(system, settings), limit)
+        question = await self._narrow(question, **narrowing)
+        return await self._questions.search(question, self._questions.choose(system, settings), limit)
 
     search = plain(asearch)
 
@@ -597,10 +618,8 @@ class Tome:
 
         This is what `Answer.lagging` says. Calls no model. Raises like `check`.
         """
-        narrowed = await self._workshop.questions.narrow(make_question(question), **narrowing)
-        ready = await self._workshop.questions.systems.prepare(
-            self._workshop.questions.choose(system, settings)[1], strict=False
-        )
+        narrowed = await self._narrow(make_question(question), **narrowing)
+        ready = await self._questions.systems.prepare(self._questions.choose(system, settings)[1], strict=False)
         return await ready.lag.describe(narrowed)
 
     find_lag = plain(afind_lag)
@@ -611,7 +630,7 @@ class Tome:
         """The session of this name, to ask questions that follow one another. It begins with its first answer."""
         from tomewise.tome.session import Session
 
-        return Session(name, self._workshop.questions, self._settings.session_limit, self._thread)
+        return Session(name, self._questions, self._settings.session_limit, self._thread)
 
     def sessions(self) -> list[SessionRecord]:
         """What the tome keeps of each session, in the order of their names. A damaged one is left out, with a note."""

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -226,18 +226,9 @@ def _share(piece: Record, pieces: list[Record], indices: dict[str, int]) -> list
     return [indices[key], piece["score"]]
 
 
-def _shorten_evidence(record: Record, length: int = _LONG) -> None:
+def _shorten_evidence(record: Record, length: int) -> None:
     for piece in record["pieces"]:
-        piece["text"] = _shorten(piece["text"], length)
-
-
-def _shorten_evidence_more(record: Record) -> None:
-    _shorten_evidence(record, _SHORT)
-
-
-def _drop_evidence_texts(record: Record) -> None:
-    for piece in record["pieces"]:
-        piece["text"] = ""
+        piece["text"] = _shorten(piece["text"], length) if length else ""
 
 
 def _shorten_details(record: Record) -> None:
@@ -252,22 +243,14 @@ def _drop_evidence(record: Record) -> None:
         event.pop("shared", None)
 
 
-def _drop_first_details(record: Record) -> None:
-    for event in record["events"][:-_LAST]:
+def _drop_details(record: Record, kept: int) -> None:
+    """Empty the details of all events but so many, the last ones."""
+    for event in record["events"][::-1][kept:]:
         event["detail"] = {}
 
 
-def _drop_details(record: Record) -> None:
-    for event in record["events"]:
-        event["detail"] = {}
-
-
-def _drop_events(record: Record) -> None:
-    record["events"] = []
-
-
-def _drop_citations(record: Record) -> None:
-    record["citations"] = []
+def _empty(record: Record, name: str) -> None:
+    record[name] = []
 
 
 def _shorten_answer(record: Record) -> None:
@@ -284,14 +267,14 @@ def _shorten(value: Any, length: int = _LONG) -> Any:
 
 
 _CUTS: tuple[tuple[str, str, _Shorten], ...] = (
-    ("texts of evidence", f" after {_LONG} characters", _shorten_evidence),
+    ("texts of evidence", f" after {_LONG} characters", partial(_shorten_evidence, length=_LONG)),
     ("texts of events", f" after {_LONG} characters", _shorten_details),
-    ("texts of evidence", f" after {_SHORT} characters", _shorten_evidence_more),
-    ("texts of evidence", "", _drop_evidence_texts),
+    ("texts of evidence", f" after {_SHORT} characters", partial(_shorten_evidence, length=_SHORT)),
+    ("texts of evidence", "", partial(_shorten_evidence, length=0)),
     ("evidence of events", "", _drop_evidence),
-    ("details of events", f", except the last {_LAST}", _drop_first_details),
-    ("details of events", "", _drop_details),
-    ("events", "", _drop_events),
-    ("citations", "", _drop_citations),
+    ("details of events", f", except the last {_LAST}", partial(_drop_details, kept=_LAST)),
+    ("details of events", "", partial(_drop_details, kept=0)),
+    ("events", "", partial(_empty, name="events")),
+    ("citations", "", partial(_empty, name="citations")),
     ("the answer", f" after {_LONG} characters", _shorten_answer),
 )

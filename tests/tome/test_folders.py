@@ -1,8 +1,9 @@
-"""A memory in step with a folder: files that are gone, moved, copied, changed."""
+"""A memory in step with a folder: files that are gone, moved, copied, changed, and one more each day for a month."""
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 
 import pytest
 from tests.texts import prose
@@ -11,16 +12,7 @@ from tomewise import Document, Tome
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import ReadingError, UsageError
 from tomewise.language.extractive import ExtractiveModel
-
-
-class CountingModel(ExtractiveModel):
-    """The extractive model under the name of one that is paid for; it counts its calls."""
-
-    calls = 0
-
-    async def ask(self, role, given):
-        self.calls += 1
-        return await super().ask(role, given)
+from tomewise.testing.scripted import ScriptedModel
 
 
 @pytest.fixture
@@ -30,10 +22,6 @@ def notes(here):
     for number in range(3):
         (folder / "old" / f"n{number}.txt").write_text(prose(number, 30))
     return folder
-
-
-def list_names(tome):
-    return [record.id.rsplit("/notes/")[-1] for record in tome.documents()]
 
 
 def test_sync_forgets_what_is_gone_and_no_other_documents(here, notes, tome):
@@ -51,58 +39,50 @@ def test_sync_forgets_what_is_gone_and_no_other_documents(here, notes, tome):
 
 def test_a_moved_file_keeps_its_memory_and_repeats_no_call(notes, here):
     embedder = HashEmbedder()
-    model = CountingModel(embedder)
+    model = ScriptedModel({}, others=ExtractiveModel(embedder))
     with Tome.open(here / "a.tome", embedder=embedder, model=model, passage_tokens=64) as tome:
         tome.add(notes)
         tome.build("raptor")
         tome.ask("Who burned the letter?", system="raptor")
-        nodes, calls = tome.store.node_keys("tree"), model.calls
+        nodes, calls = tome.store.node_keys("tree"), len(model.calls)
         assert nodes
         assert calls
         os.rename(notes / "old", notes / "new")
         os.rename(notes / "new" / "n0.txt", notes / "new" / "renamed.txt")
         report = tome.add(notes, sync=True)
         assert (len(report.moved), report.removed, report.unchanged, report.passages) == (3, (), (), 0)
-        assert list_names(tome) == ["new/n1.txt", "new/n2.txt", "new/renamed.txt"]
+        names = [record.id.rsplit("/notes/")[-1] for record in tome.documents()]
+        assert names == ["new/n1.txt", "new/n2.txt", "new/renamed.txt"]
         assert tome.store.node_keys("tree") == nodes
         assert all(not layer.added for layer in tome.build("raptor").layers)
-        assert model.calls == calls
+        assert len(model.calls) == calls
         answer = tome.ask("Who burned the letter?", system="raptor")
         assert all("/notes/new/" in citation.document for citation in answer.citations)
-        assert set(tome.store.find([p.id for p in tome.store.passages().values()])) == {
-            passage.id for passage in tome.store.passages().values()
-        }
+        ids = {passage.id for passage in tome.store.passages().values()}
+        assert set(tome.store.find(list(ids))) == ids
         assert tome.add(notes, sync=True).unchanged
 
 
-def test_a_moved_memory_has_the_passages_of_a_fresh_one(notes, here, tome):
-    tome.add(notes)
-    os.rename(notes / "old", notes / "new")
-    tome.add(notes, sync=True)
-    with Tome.open(here / "b.tome", embedder="hash") as fresh:
-        fresh.add(notes)
-        assert list(fresh.export()) == list(tome.export())
-
-
 def test_a_copy_at_the_former_place_is_a_document_of_its_own(notes, here):
-    tome = Tome.open(here / "a.tome", embedder="hash", passage_tokens=64)
-    tome.add(notes)
-    tome.build("raptor")
-    file, text = notes / "old" / "n0.txt", (notes / "old" / "n0.txt").read_text()
-    os.rename(file, notes / "n0.txt")
-    tome.add(notes, sync=True)
-    file.write_text(text)
-    assert [name.rsplit("/notes/")[-1] for name in tome.add(notes, sync=True).added] == ["old/n0.txt"]
-    tome.build("raptor")
-    tome.remove(str(notes / "n0.txt"))
-    tome.build("raptor")
-    with Tome.open(here / "b.tome", embedder="hash", passage_tokens=64) as fresh:
+    with (
+        Tome.open(here / "a.tome", embedder="hash", passage_tokens=64) as tome,
+        Tome.open(here / "b.tome", embedder="hash", passage_tokens=64) as fresh,
+    ):
+        tome.add(notes)
+        tome.build("raptor")
+        file, text = notes / "old" / "n0.txt", (notes / "old" / "n0.txt").read_text()
+        os.rename(file, notes / "n0.txt")
+        tome.add(notes, sync=True)
+        file.write_text(text)
+        assert [name.rsplit("/notes/")[-1] for name in tome.add(notes, sync=True).added] == ["old/n0.txt"]
+        tome.build("raptor")
+        tome.remove(str(notes / "n0.txt"))
+        tome.build("raptor")
         fresh.add(notes / "old")
         fresh.build("raptor")
         texts = [sorted(node.text for node in made.store.nodes("tree").values()) for made in (fresh, tome)]
-        assert texts[0]
-        assert texts[0] == texts[1]
-    tome.close()
+    assert texts[0]
+    assert texts[0] == texts[1]
 
 
 def test_rows_of_a_corpus_that_moved_keep_their_ids(here, tome):
@@ -124,3 +104,27 @@ def test_only_folders_are_synced(here, tome):
     for source in (here / "a.txt", here / "nowhere", Document(id="d", text="A text.")):
         with pytest.raises(UsageError, match="not a folder"):
             tome.add(source, sync=True)
+
+
+# ---------------------------------------------------------------- a document a day
+
+# Layers that read each passage by itself.
+BY_PASSAGE = ("gists", "summaries", "graph:passages-triples", "graph:passages-relations", "graph:gists-triples")
+
+
+def test_builds_every_day_take_the_calls_of_one_build_at_the_end(here):
+    days = [Document(id=f"day {day}", text=prose(day, 10)) for day in range(12)]
+
+    def count_calls(name, batches):
+        """What builds after these batches ask, by role, and how often they take a kept reply."""
+        asked: Counter[str] = Counter()
+        with Tome.open(here / name, embedder="hash", model="extractive", passage_tokens=60) as tome:
+            for batch in batches:
+                tome.add(*batch)
+                usage = tome.build("naive", layers=BY_PASSAGE).usage
+                asked.update({"kept": usage.kept, **{role: spent.calls for role, spent in usage.roles.items()}})
+        return asked
+
+    once = count_calls("once.tome", [days])
+    assert count_calls("daily.tome", [[day] for day in days]) == once
+    assert min(calls for role, calls in once.items() if role != "kept") > len(days)

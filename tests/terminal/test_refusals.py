@@ -1,0 +1,262 @@
+"""What the command refuses: one line that says what is wrong and what to do, a code, and nothing spent or changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from tests.language.openai_server import OpenAIServer, reply_with
+from tests.patience import NEVER, SOON, wait_until
+from tests.texts import prose
+
+from tomewise.store.rights import work_alone
+from tomewise.store.sql.schema import FORMAT
+from tomewise.tome.tome import Tome
+
+MANY_OPTIONS = [word for number in range(27) for word in ("--option", str(number))]
+FAR = ("--model", "openai:x", "--base-url", "ftp://nowhere")
+
+
+def start(*arguments, **environment):
+    return subprocess.Popen(
+        [sys.executable, "-m", "tomewise", *map(str, arguments)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
+    )
+
+
+def interrupt(process):
+    """Interrupt the process, which ends soon; return its standard error."""
+    assert process.poll() is None, process.communicate()
+    process.send_signal(signal.SIGINT)
+    return process.communicate(timeout=SOON)[1]
+
+
+def assert_one_line(ran, code, *parts):
+    assert (ran.code, ran.out) == (code, ""), ran.err
+    assert ran.err.startswith("tome: ")
+    assert ran.err.count("\n") == 1
+    assert "Traceback" not in ran.err
+    assert [part for part in parts if part not in ran.err] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "parts"),
+    [
+        (("add", "nope.txt"), 3, ["nope.txt does not exist"]),
+        (("add", "log.txt", "--embedder", "hash:64"), 4, ["made with embedder hash, not hash:64"]),
+        (("add", "log.txt", "--passage-tokens", "99"), 4, ["passage tokens 256, not 99"]),
+        (("ask", "Who?", "--system", "hybird"), 2, ["did you mean 'hybrid'?"]),
+        (("ask", "Who?", "--system", "comorag:all"), 2, ["names 8 systems"]),
+        (("ask", "Who?", "--model", "openai:gpt-4o-mini"), 6, ["OPENAI_API_KEY"]),
+        (("ask", "Who?", "--model", "gpt-4o-mini"), 2, ["provider:model"]),
+        (("ask", "Who?", "--model", "openai:a", "--model", "openai:b"), 2, ["two models"]),
+        (("ask", "Who?", *FAR), 2, ["ftp://nowhere"]),
+        (("ask", "  \n"), 2, ["the question is empty"]),
+        (("ask", "Who\udcff?"), 2, [r"'Who\udcff?'"]),
+        (("ask", "Who?", "--instructions", "\udcff"), 2, [r"'\udcff'"]),
+        (("ask", "Which?", "--option", "one"), 2, ["option"]),
+        (("ask", "Which?", *MANY_OPTIONS), 2, ["option"]),
+        (("ask", "Who?", "--max-calls", "0"), 7, ["limit of 0 calls"]),
+        (("ask", "-c", "--session", "letters", "Who?"), 2, ["--session"]),
+        (("build", "-s", "hgmem", "--estimate", "--again", "x"), 2, ["does not count what --again changes", "leave"]),
+        (("remove", "nobody"), 2, ["no document 'nobody'", "tome show"]),
+        (("remove", ""), 2, ["empty"]),
+        (("show", "--entity", "Ada Marsh"), 4, ["no graph is built in this tome"]),
+        (("search", "light", "--limit", "0"), 2, ["--limit"]),
+        (("search", "light", "--system", "raptor"), 4, ["tome build"]),
+        (("search", "light", "--document", "lgo.txt"), 2, ["did you mean 'log.txt'"]),
+        (("sessions", "--delete"), 2, ["--delete"]),
+        (("log", "--delete"), 2, ["--delete needs the number"]),
+        (("log", "1", "--again", "--delete"), 2, ["exclude each other"]),
+        (("log", "0"), 2, ["greater than or equal to 1"]),
+        (("ask", "Who?", "--picture", "a.html"), 2, ["hybrid answers without a working memory"]),
+        (("ask", "Who?", "-s", "hybrid+probe", "--picture", "no/a.html"), 2, ["name a file in a folder that exists"]),
+    ],
+    ids=lambda value: " ".join(value)[:50] if isinstance(value, tuple) else None,
+)
+def test_what_cannot_be_done_is_refused_before_anything_is_spent(command, log_in_tome, here, words, code, parts):
+    before = {path: path.read_bytes() for path in here.rglob("*.*") if path.is_file()}
+    assert_one_line(command(*words), code, *parts)
+    assert json.loads(command("log", "--json").out) == []
+    assert {path for path in here.rglob("*.*") if path.is_file()} == before.keys()
+    assert log_in_tome.read_bytes() == before[log_in_tome]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "part"),
+    [
+        (("ask", "Who?"), 4, "found no tome"),
+        (("add", "log.txt", "--embedder", "bundeld"), 2, "'bundled'"),
+        (("add", "log.txt", "--passage-tokens", "9000"), 2, "9000"),
+        (("add", "nope.txt", "--embedder", "hash:32", "--passage-tokens", "60"), 3, "nope.txt"),
+        (("demo", "--system", "combrag"), 2, "did you mean 'comorag'"),
+        (("import", "log.txt"), 4, "log.txt was not imported: "),
+        (("import", "none.jsonl"), 2, "cannot be read"),
+    ],
+)
+def test_what_fails_at_first_makes_no_tome_and_fixes_no_settings(command, log, here, words, code, part):
+    assert_one_line(command(*words), code, part)
+    assert [path.name for path in here.iterdir()] == ["log.txt"]
+    assert command("add", log, "--embedder", "hash:64").code == 0
+    assert json.loads(command("show", "--json").out)["embedder"] == "hash:64"
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (("nosuch",), "nosuch"),
+        (("ask",), "question"),
+        (("add",), "no PATH is given"),
+        (("log", "many"), "number"),
+    ],
+)
+def test_a_call_that_is_wrong_points_to_the_help(command, words, part):
+    assert_one_line(command(*words, embedder=None), 2, part, "--help")
+
+
+def test_an_empty_tome_is_named(command, here):
+    Tome.open("memory.tome", embedder="hash").close()
+    assert_one_line(command("ask", "Who?"), 4, "holds no document", "tome add")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "part"),
+    [
+        ("empty.txt", b"", "empty.txt is empty"),
+        ("blank.txt", b" \n\t ", "white space"),
+        ("program.txt", bytes(range(256)) * 20, "program.txt is binary"),
+        ("broken.txt", "Ein Haus für müde Füchse, schön. ".encode() * 9 + b"\xff\xfe", "save it again as UTF-8"),
+        ("rows.jsonl", b'{"text": "fine"}\n{"title": "no text"}\n', "line 2"),
+        ("rows.jsonl", b"not JSON\n", "line 1"),
+    ],
+)
+def test_a_source_that_cannot_be_read_is_named_and_nothing_is_lost(command, log_in_tome, here, name, content, part):
+    (here / name).write_bytes(content)
+    assert_one_line(command("add", here / name), 3, part)
+    assert str(log_in_tome) in command("show").out
+    with Tome.open("memory.tome") as tome, pytest.raises(Exception, match=part) as raised:
+        tome.add(here / name)
+    assert raised.value.exit_code == 3
+
+
+# ---------------------------------------------------------------- tomes that are none, or not free
+
+
+def write_text(path: Path) -> None:
+    path.write_text("I am a text")
+
+
+def make_another_database(path: Path) -> None:
+    path.unlink()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE mine (x)")
+
+
+def make_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def raise_version(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as file:
+        file.execute(f"PRAGMA user_version = {FORMAT + 7}")
+
+
+def damage(path: Path) -> None:
+    raw = path.read_bytes()
+    path.write_bytes(raw[:2000] + os.urandom(len(raw) - 2000))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "parts"),
+    [
+        (write_text, ["memory.tome", "-m"]),
+        (make_another_database, ["not a tome"]),
+        (make_folder, ["folder"]),
+        (raise_version, ["newer", str(FORMAT + 7), "upgrade"]),
+        (damage, ["memory.tome"]),
+    ],
+)
+def test_a_file_that_is_no_tome_of_ours_is_named_and_stays(command, log_in_tome, here, spoil, parts):
+    path = here / "memory.tome"
+    spoil(path)
+    before = path.read_bytes() if path.is_file() else None
+    for words in (("ask", "Who put out the light?"), ("show",), ("add", "log.txt"), ("remove", "log.txt")):
+        assert_one_line(command(*words), 4, *parts)
+    assert before == (path.read_bytes() if path.is_file() else None)
+
+
+def test_a_locked_tome_can_be_asked_and_not_written(command, log_in_tome, here, monkeypatch):
+    monkeypatch.setattr("tomewise.store.sql.database.BUSY_SECONDS", 0.1)
+    (here / "more.txt").write_text("Tom Hale rowed to the island.")
+    with closing(sqlite3.connect(here / "memory.tome", isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        assert_one_line(command("add", "more.txt"), 4, "written by another program", "try again")
+        assert_one_line(command("remove", log_in_tome), 4, "written by another program")
+        asked = command("ask", "Who put out the light?", "--json")
+        assert "Ada Marsh" in json.loads(asked.out)["text"]
+        assert "trace" in asked.err
+    assert command("add", "more.txt").code == 0
+
+
+def test_a_second_writer_gets_an_error_at_once(command, log_in_tome):
+    with Tome.open("memory.tome") as tome, work_alone(tome.store, "build"):
+        assert_one_line(command("add", log_in_tome), 4, "this program has another build under way")
+        second_process = start("add", log_in_tome)
+        assert "written by another program: try to add again" in second_process.communicate(timeout=SOON)[1]
+        assert second_process.returncode == 4
+
+
+# ---------------------------------------------------------------- bugs, and Ctrl-C
+
+
+def test_a_bug_of_ours_is_one_line_too_and_debug_shows_the_traceback(command, log_in_tome, monkeypatch):
+    def raise_bug(*_, **__):
+        raise ZeroDivisionError("oops")
+
+    for words in (("--debug", "ask", ""), ("ask", "", "--debug")):
+        ran = command(*words)
+        assert (ran.code, "Traceback" in ran.err) == (2, True)
+        assert ran.err.splitlines()[-1].startswith("tome: the question is empty")
+    monkeypatch.setattr("tomewise.systems.registry.Variant.wire", raise_bug)
+    assert_one_line(command("ask", "Who?"), 1, "ZeroDivisionError: oops", "--debug")
+    ran = command("--debug", "ask", "Who?")
+    assert (ran.code, "Traceback" in ran.err) == (1, True)
+
+
+@pytest.mark.parametrize("after", [0.0, 0.7])
+def test_ctrl_c_ends_an_add_and_keeps_what_was_finished(command, here, after):
+    (here / "texts").mkdir()
+    (here / "texts" / "a.txt").write_text(prose(1))
+    (here / "texts" / "b.txt").write_text("abcdefghij " * 4_000_000)
+    with Tome.open("memory.tome", embedder="hash") as tome:
+        process = start("add", "texts")
+        wait_until(tome.documents)
+    time.sleep(after)  # to meet it at another step of its work
+    err = interrupt(process)
+    assert process.returncode == 130
+    assert "interrupted" in err
+    assert "Traceback" not in err
+    assert "a.txt" in command("show").out
+    assert "b.txt" not in command("show").out
+
+
+def test_ctrl_c_ends_an_ask_of_a_model_that_hangs(log_in_tome):
+    with OpenAIServer(lambda _: reply_with("{}", delay=NEVER)) as server:
+        process = start("ask", "Who?", "--model", "openai:x", "--base-url", server.url, OPENAI_API_KEY="k")
+        assert server.arrived.wait(SOON)
+        err = interrupt(process)
+    assert process.returncode == 130
+    assert err == "tome: interrupted; what was finished is kept\n"
