@@ -222,11 +222,7 @@ def test_plain_ones_pass():
 
 def embed_here(address):
     """Embed a text with a server on this machine alone."""
-    embedder = OpenAIEmbedder("m", address, dimensions=3, loopback_only=True)
-    try:
-        return embedder.embed(["a secret question"])
-    finally:
-        embedder._client.close()
+    return OpenAIEmbedder("m", address, dimensions=3, loopback_only=True).embed(["a secret question"])
 
 
 def test_an_answer_that_changes_after_the_check_has_no_effect(server, monkeypatch):

@@ -13,7 +13,7 @@ import json
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from tests.patience import SOON
@@ -225,9 +225,9 @@ class OpenAIServer:
             self.hosts.append(headers["host"])
             if not isinstance(page, Behaviour):
                 page = Behaviour(b"", 404) if page is None else Behaviour(page)
-            _write(writer, page)
+            _write(writer, replace(page, headers={**page.headers, "Connection": "close"}))
             await writer.drain()
-            return True
+            return False
         request = json.loads(body)
         self.requests.append(request)
         self.arrived.set()

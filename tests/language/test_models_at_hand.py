@@ -14,6 +14,7 @@ from tomewise.language.retry import Backoff
 from tomewise.language.trial import Trial, try_model
 
 REPLY = '{"answer": "Ada Marsh", "quotes": [], "supported": "full"}'
+HALVES = REPLY[:20], REPLY[20:]
 PAGES = ("/v1/models", "/api/tags", "/api/ps", "/props", "/api/v0/models")
 ODD = [b"<html>", [], {"data": "no"}, {"data": [3]}, {"data": [{"id": "mine"}, 3]}, b"[" * 100_000, None]
 OLLAMA = "ollama:llama3.1"
@@ -173,7 +174,7 @@ def test_a_server_that_is_away_is_asked_again_later(monkeypatch):
 @pytest.mark.parametrize(
     ("reply", "structured", "streams"),
     [
-        (lambda request: (stream_with if request.get("stream") else reply_with)(REPLY), "yes", True),
+        (lambda request: stream_with(*HALVES) if request.get("stream") else reply_with(REPLY), "yes", True),
         (lambda _: reply_with("I am a poet."), "no", False),
     ],
     ids=["good", "prose that comes whole"],
