@@ -104,16 +104,7 @@ def test_unit_rows_in_order(kind):
     assert found == pytest.approx(raw / np.linalg.norm(raw, axis=1, keepdims=True))
     assert embedder.embed([]).shape == (0, 2)
     assert (embedder.dimensions, embedder.max_tokens) == (2, kind[1])
-
-
-def test_the_tokenizer_counts_all(kind):
-    assert len(kind[0]("near").tokenizer.encode("a b c " * 300).ids) == 900
-    assert len(kind[0]("near").tokenizer.encode("a").ids) == 1
-
-
-def test_weights_out_of_reach(kind):
-    with pytest.raises(ModelUnavailable, match="'far'"):
-        kind[0]("far").embed(["a"])
+    assert [len(embedder.tokenizer.encode(text).ids) for text in ("a b c " * 300, "a")] == [900, 1], "it counts all"
 
 
 def test_fastembed_offline_looks_into_its_cache_alone_and_logs_nothing(monkeypatch, capsys):
@@ -144,10 +135,11 @@ def reply_not_found(server):
         connection.sendall(b"HTTP/1.0 404 Not Found\r\n\r\n")
 
 
-def test_fastembed_names_an_unknown_model(monkeypatch):
-    stand_in_for_fastembed(monkeypatch)
-    with pytest.raises(UnknownName, match="'nonsense'"):
-        FastEmbed("nonsense").embed(["a"])
+@pytest.mark.parametrize(("name", "error"), [("far", ModelUnavailable), ("nonsense", UnknownName)])
+def test_weights_out_of_reach_and_unknown_models_are_named(kind, name, error):
+    if name == "far" or kind[0] is FastEmbed:
+        with pytest.raises(error, match=f"'{name}'"):
+            kind[0](name).embed(["a"])
 
 
 @pytest.mark.parametrize(
