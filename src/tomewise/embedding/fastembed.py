@@ -11,7 +11,7 @@ from urllib.request import Request, urlopen
 
 import numpy as np
 
-from tomewise.embedding.unit_rows import embed_as_unit_rows
+from tomewise.embedding.unit_rows import embed_as_unit_rows, read_tokenizer
 from tomewise.errors import MissingDependency, ModelUnavailable, UnknownName
 from tomewise.settings import read_variable
 
@@ -55,12 +55,7 @@ class FastEmbed:
     @cached_property
     def tokenizer(self) -> Tokenizer:
         """A copy of the model's tokenizer without truncation and padding, so that it counts all tokens of a text."""
-        from tokenizers import Tokenizer
-
-        copy = Tokenizer.from_str(self._model_tokenizer.to_str())
-        copy.no_truncation()
-        copy.no_padding()
-        return copy
+        return read_tokenizer(self._model_tokenizer.to_str())
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         return embed_as_unit_rows(texts, self.dimensions, self.max_tokens, self._embed_distinct)
