@@ -300,33 +300,23 @@ def test_a_reply_in_another_protocol_says_how_to_name_the_model():
         assert "protocol" not in str(classify_error(TypeError("odd"), spec))
 
 
-def test_a_provider_whose_client_takes_no_http_client_of_ours_names_the_other_way(monkeypatch):
-    class Picky:
-        """A provider like that of Groq: its client takes an `httpx.AsyncClient` alone."""
-
-        def __init__(self, *, api_key=None, http_client=None):
-            raise TypeError("Invalid `http_client` argument")
-
-    monkeypatch.setattr(connect_model, "infer_provider_class", lambda _: Picky)
-    with pytest.raises(UsageError, match=r"openai:m, with the address .*Invalid `http_client`"):
-        connect_model.connect_model(ModelSpec.parse("groq:m"), "key", 4)
-
-
 @pytest.mark.parametrize(("key", "sent"), [(None, "none"), ("a-key-of-the-user", "a-key-of-the-user")])
-def test_a_server_at_an_own_address_is_asked_without_a_key(monkeypatch, key, sent):
+def test_a_server_at_an_own_address_is_asked_without_a_key_and_a_client_that_refuses_ours_names_the_other_way(
+    monkeypatch, key, sent
+):
     keys = []
 
-    class Keyed:
-        """A provider whose client refuses to work without a key, like that of Anthropic."""
+    class Picky:
+        """A provider that needs a key, like that of Anthropic, and an `httpx.AsyncClient`, like that of Groq."""
 
         def __init__(self, *, api_key=None, base_url=None, http_client=None):
             keys.append(api_key)
-            raise TypeError("made")
+            raise TypeError("Invalid `http_client` argument")
 
     if key:
         monkeypatch.setenv("ANTHROPIC_API_KEY", key)
-    monkeypatch.setattr(connect_model, "infer_provider_class", lambda _: Keyed)
-    with pytest.raises(UsageError, match="made"):
+    monkeypatch.setattr(connect_model, "infer_provider_class", lambda _: Picky)
+    with pytest.raises(UsageError, match=r"openai:m, with the address .*Invalid `http_client`"):
         connect_model.connect_model(ModelSpec.parse("anthropic:m", "http://h"), None, 4)
     assert keys == [sent]
 

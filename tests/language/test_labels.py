@@ -35,7 +35,7 @@ from tomewise.language.roles import AnswerOut, EvolveOut, FilterOut, InferOut, L
         ("[]", []),
         ("3 of the passages", ["3 of the passages"]),
         ("E1.5", ["E1.5"]),
-        # The end of a word is no letter of a label.
+        # The end of a word is not the letter of a label.
         ("E1 and 2", ["E1", "2"]),
         ("M1 or 2", ["M1", "2"]),
         ("evidence 2 of 3", ["2", "3"]),

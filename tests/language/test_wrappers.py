@@ -493,15 +493,15 @@ async def test_only_what_passes_is_tried_again_after_the_wait_that_was_asked_for
 
 
 async def test_waits_are_logged_and_told_where_the_server_asks_for_them_and_without_keys(caplog):
-    told = []
+    reported = []
     for retry_after in (3600.0, None):
         failing = Failing(PassingFailure(ModelUnavailable("http://user:secret@host did not reply"), retry_after))
-        with caplog.at_level("INFO", "tomewise"), change_run(on_wait=told.append):
+        with caplog.at_level("INFO", "tomewise"), change_run(on_wait=reported.append):
             await failing.retry(retries=2, first=0.0, longest=9.0)
     reason = "http://[hidden]@host did not reply"
     asked = f"in 9 s, since the server asks for 3600 s: {reason}"
     assert caplog.messages == [
         f"retrying {number} of 2 {wait}" for wait in (asked, f"in 0 s: {reason}") for number in (1, 2)
     ]
-    assert [(wait.seconds, wait.asked, wait.summary) for wait in told] == [(9.0, 3600.0, f"waiting {asked[3:]}")] * 2
-    assert "secret" not in f"{told} {caplog.text}"
+    assert [(wait.seconds, wait.asked, wait.summary) for wait in reported] == [(9.0, 3600.0, f"waiting {asked[3:]}")] * 2
+    assert "secret" not in f"{reported} {caplog.text}"

@@ -58,7 +58,7 @@ def test_sentences_are_pieces_of_the_text_in_their_order(text):
             (f"{head}\n\nThe organ needs new bellows.", [True, False])
             for head in ("Subject: the organ", "[Illustration: a goose in the pan.]", ".. note:: see there.")
         ),
-        # A row of a table is none, a row of badges is.
+        # A row of badges is boilerplate, a row of a table is not.
         ("| amber | an update |\n|red|no line|\n|Build Status| |Downloads|_", [False, False, True]),
     ],
 )
