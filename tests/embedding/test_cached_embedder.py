@@ -83,7 +83,7 @@ def test_threads_with_the_same_text_wait_for_one():
 
 
 def test_it_drops_the_text_that_was_used_least_recently(monkeypatch):
-    monkeypatch.setattr(cached_embedder, "_CACHE_SIZE", 2)
+    monkeypatch.setattr(cached_embedder, "CACHE_SIZE", 2)
     inside = NotingEmbedder(32)
     made = CachedEmbedder(inside)
     for text in ("a", "b", "a", "c", "a", "b"):
@@ -99,7 +99,7 @@ def test_texts_that_come_while_a_call_runs_go_together_in_the_next():
 
 
 def test_a_call_joins_so_many_texts_with_that_of_its_caller(monkeypatch):
-    monkeypatch.setattr(cached_embedder, "_MOST_JOINED", 3)
+    monkeypatch.setattr(cached_embedder, "MOST_JOINED", 3)
     inside = Gated(is_open=False)
     calls = [[text] for text in "abcdefg"]
     assert embed_behind_another(inside, CachedEmbedder(inside), calls) == [expect(texts) for texts in calls]

@@ -86,7 +86,7 @@ class FakeLogger:
 def stand_in_for_fastembed(monkeypatch, *, reaches_hub=True):
     stand_in(monkeypatch, "fastembed", TextEmbedding=FakeTextEmbedding)
     stand_in(monkeypatch, "loguru", logger=FakeLogger())
-    monkeypatch.setattr(fastembed, "_reaches_hub", lambda: reaches_hub)
+    monkeypatch.setattr(fastembed, "reaches_hub", lambda: reaches_hub)
 
 
 @pytest.fixture(params=[(FastEmbed, 512), (SentenceTransformersEmbedder, 128)])
@@ -118,14 +118,14 @@ def test_fastembed_offline_looks_into_its_cache_alone_and_logs_nothing(monkeypat
 def test_the_hub_is_reached_if_a_server_replies(monkeypatch):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
-    monkeypatch.setattr(fastembed, "_SECOND_SOURCE", "http://127.0.0.1:1")
-    assert not fastembed._reaches_hub()
+    monkeypatch.setattr(fastembed, "SECOND_SOURCE", "http://127.0.0.1:1")
+    assert not fastembed.reaches_hub()
     with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
         pool.submit(reply_not_found, server)
         monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.getsockname()[1]}")
-        assert fastembed._reaches_hub(), "a server that refuses is reached all the same"
+        assert fastembed.reaches_hub(), "a server that refuses is reached all the same"
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    assert not fastembed._reaches_hub()
+    assert not fastembed.reaches_hub()
 
 
 def reply_not_found(server):
