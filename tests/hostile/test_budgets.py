@@ -144,13 +144,15 @@ async def test_what_could_not_be_sent_costs_nothing() -> None:
 
 
 async def test_what_was_given_up_costs_its_prompt() -> None:
-    async with open_chat(reply_with("late", delay=NEVER), timeout=0.5, backoff=Backoff(1, 0.0, 0.0)) as (model, server):
+    late, once = reply_with("late", delay=NEVER), Backoff(1, 0.0, 0.0)
+    async with open_chat(late, name="openai:gpt-4o-mini", timeout=0.5, backoff=once) as (model, server):
         budgeted = Budgeted(model)
         with pytest.raises(ModelError, match="did not reply"):
             await fuse(budgeted)
         prompt = model.count_input_tokens(roles.FUSE, GIVEN)
     assert budgeted.spent.calls == len(server.requests) == 3
     assert 2 * prompt < budgeted.spent.input_tokens < 3 * prompt, "the third was the short test request"
+    assert budgeted.spent.cost is not None
 
 
 async def test_a_cancelled_ask_gives_back_what_it_reserved() -> None:
