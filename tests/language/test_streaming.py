@@ -21,7 +21,7 @@ from tests.language.openai_server import (
 from tests.patience import SOON
 
 from tomewise.errors import BadReply, BudgetExceeded, ModelError, ModelUnavailable, Refused
-from tomewise.language import roles, wire
+from tomewise.language import client, roles, wire
 from tomewise.language.budget import Budgeted
 from tomewise.language.retry import Backoff
 from tomewise.run import change_run, meter
@@ -185,6 +185,16 @@ async def test_a_stream_without_text_makes_the_next_attempt_plain(failing):
         for _ in range(2):
             assert await ask(model) == CUE
     assert [request["stream"] for request in server.requests] == [True, False, False]
+
+
+async def test_a_stream_that_cannot_be_read_makes_the_next_attempt_plain(monkeypatch):
+    def fail(*_, **__):
+        raise TypeError("odd")
+
+    monkeypatch.setattr(client, "model_request_stream", fail)
+    async with open_chat() as (model, server):
+        assert await ask(model) == "Mara hid it."
+    assert [request["stream"] for request in server.requests] == [False]
 
 
 async def test_a_server_that_has_streamed_is_asked_to_stream_again():

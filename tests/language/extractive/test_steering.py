@@ -179,6 +179,8 @@ def test_steps_are_the_questions_inside_a_question():
     second = step(LAW, asked=[first.subquestion], findings=[f"{first.subquestion} Mohandas Gandhi"])
     assert second.subquestion == "What is the native language of the person? (Mohandas Gandhi)"
     assert step(LAW, asked=["a", "b"], findings=["a", "b"]).finished
+    assert step("When did Everard Lisle's aunt die?").subquestion == "What is Everard Lisle's aunt?"
+    assert step("When did the dog's owner die?").subquestion == "When did the dog's owner die?", "nobody is named"
     lone = "When was Sker built?"
     assert step(lone).subquestion == lone
     assert step(lone, asked=[lone], findings=[lone]).finished
