@@ -1,7 +1,5 @@
 """Which hosts are this machine, and which are never asked. No name is resolved but by the resolver of the test."""
 
-from __future__ import annotations
-
 import socket
 
 import pytest

@@ -1,7 +1,5 @@
 """The model's server fails on one passage: the command builds the rest, names the passage, and builds it later."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re
@@ -84,12 +82,12 @@ def read_export(path):
     ],
     ids=["garbage", "rejected", "server error"],
 )
-def test_a_passage_that_keeps_failing_is_named_and_the_rest_is_built(library, here, shop, command, behaviour, reason):
+def test_a_passage_that_keeps_failing_is_named_and_the_rest_is_built(
+    library, tome, here, shop, command, behaviour, reason
+):
     empty, place = library
     whole = Path(shutil.copy(empty, here / "whole.tome"))
     assert shop.run("build", "-s", "comorag", "-m", whole)[0].code == 0
-    Path(shutil.copy(empty, here / "memory.tome"))
-
     shop.fail_by(behaviour)
     ran, _ = shop.run("build", "-s", "comorag")
     assert ran.code == 0, ran.err
@@ -137,75 +135,68 @@ def test_a_passage_that_keeps_failing_is_named_and_the_rest_is_built(library, he
 
 
 GARBAGE = reply_with("I would rather not say.")
+HIPPO = ("build", "-s", "hipporag2")
 
 
-def fail_after(replies):
-    """A behaviour that plays its role so often, and then replies with nothing that can be used."""
+def fail_after(replies, behaviour=GARBAGE):
+    """A handler that plays its role so often, and then behaves like this."""
     left = itertools.count(replies, -1)
-    return lambda request: play_role(request) if next(left) > 0 else GARBAGE
+    return lambda request: play_role(request) if next(left) > 0 else behaviour
 
 
-def count_passages(path):
-    with Tome.open(path) as tome:
-        return len(tome.store.passages())
+@pytest.fixture
+def tome(library, here):
+    """A copy of the tome of the library."""
+    return Path(shutil.copy(library[0], here / "memory.tome"))
 
 
-def test_a_model_that_only_fails_stops_the_build_in_time(library, here, shop):
-    empty, _ = library
-    Path(shutil.copy(empty, here / "memory.tome"))
-    assert count_passages("memory.tome") >= 3 + 20
+def test_a_model_that_only_fails_stops_the_build_in_time(tome, shop):
+    with Tome.open(tome) as opened:
+        assert len(opened.store.passages()) >= 3 + 20
     shop.server.handler = fail_after(3)
-    ran, asked = shop.run("build", "-s", "hipporag2")
+    ran, _ = shop.run(*HIPPO)
     assert ran.code == 6
     assert ran.err.startswith("tome: 20 calls of openai:test failed with no reply between them, so this was stopped.")
     assert "gave no usable reply for 'extract_facts'" in ran.err
     assert "Kept: 3 replies, for which the next try does not ask again. Spent: " in ran.err
 
-    kept = read_marks(here / "memory.tome")
+    kept = read_marks(tome)
     assert len(kept) == 3
     shop.fail_by(None)
-    ran, asked = shop.run("build", "-s", "hipporag2")
+    ran, asked = shop.run(*HIPPO)
     assert ran.code == 0, ran.err
     assert kept.isdisjoint(map(mark, asked))
 
 
-def test_the_setting_says_how_many_failures_are_too_many(library, here, shop, monkeypatch):
-    empty, _ = library
-    Path(shutil.copy(empty, here / "memory.tome"))
+def test_the_setting_says_how_many_failures_are_too_many(tome, shop, monkeypatch):
     shop.server.handler = fail_after(0)
-    ran, _ = shop.run("build", "-s", "hipporag2", "--max-failures", "3")
+    ran, _ = shop.run(*HIPPO, "--max-failures", "3")
     assert (ran.code, ran.err.split(" failed")[0]) == (6, "tome: 3 calls of openai:test")
     monkeypatch.setenv("TOMEWISE_MAX_FAILURES", "4")
-    ran, _ = shop.run("build", "-s", "hipporag2")
+    ran, _ = shop.run(*HIPPO)
     assert (ran.code, ran.err.split(" failed")[0]) == (6, "tome: 4 calls of openai:test")
-    ran, _ = shop.run("build", "-s", "hipporag2", "--max-failures", "1000")
+    ran, _ = shop.run(*HIPPO, "--max-failures", "1000")
     assert ran.code == 0
     assert "failed for" in ran.out
 
 
-def test_a_question_to_a_model_that_only_fails_ends_with_its_reason(library, here, shop):
-    empty, _ = library
-    Path(shutil.copy(empty, here / "memory.tome"))
-    shop.server.handler = fail_after(0)
-    ran, asked = shop.run("ask", "When did the tide turn?", "-s", "cosmir chunk=60")
+@pytest.mark.parametrize(
+    ("behaviour", "words", "least", "most", "says"),
+    [
+        (GARBAGE, ("ask", "When did the tide turn?", "-s", "cosmir chunk=60"), 1, 80, "gave no usable reply"),
+        (
+            Behaviour(b"", status=302, headers={"location": "/sign-in"}),
+            (*HIPPO, "--max-failures", "1000"),
+            *(1, 16),
+            "sent a redirect to /sign-in in place of a reply: check the base URL",
+        ),
+        (Behaviour(b"<html>Hi</html>"), HIPPO, 20, 36, "sent a page of HTML in place of a reply: check the base URL"),
+    ],
+    ids=["a question", "an address that leads elsewhere", "a page in place of replies"],
+)
+def test_a_model_that_only_fails_ends_the_work_with_its_reason(tome, shop, behaviour, words, least, most, says):
+    shop.server.handler = fail_after(0, behaviour)
+    ran, asked = shop.run(*words)
     assert ran.code == 6
-    assert len(asked) < 2 * 40
-    assert "gave no usable reply" in ran.err
-
-
-def test_an_address_that_leads_elsewhere_ends_a_build_at_the_first_call(library, here, shop):
-    empty, _ = library
-    Path(shutil.copy(empty, here / "memory.tome"))
-    shop.server.handler = lambda _: Behaviour(b"", status=302, headers={"location": "/sign-in"})
-    ran, asked = shop.run("build", "-s", "hipporag2", "--max-failures", "1000")
-    assert (ran.code, len(asked) <= 16) == (6, True)
-    assert "sent a redirect to /sign-in in place of a reply: check the base URL" in ran.err
-
-
-def test_a_page_in_place_of_replies_ends_a_build_after_20_calls(library, here, shop):
-    empty, _ = library
-    Path(shutil.copy(empty, here / "memory.tome"))
-    shop.server.handler = lambda _: Behaviour(b"<html>Welcome</html>")
-    ran, asked = shop.run("build", "-s", "hipporag2")
-    assert (ran.code, 20 <= len(asked) < 20 + 16) == (6, True)
-    assert "sent a page of HTML in place of a reply: check the base URL" in ran.err
+    assert least <= len(asked) <= most
+    assert says in ran.err

@@ -1,6 +1,9 @@
 """The bundled embedder, compared with a slow forward pass in NumPy, and with Sentence Transformers if installed."""
 
 import math
+import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 
@@ -17,6 +20,7 @@ from tomewise.errors import TomewiseError
 from tomewise.types import Embedder
 
 needs_weights = pytest.mark.skipif(find_spec(weights.PACKAGE) is None, reason=f"needs {weights.INSTALL}")
+IMPORT = "import tomewise.embedding.bundled, onnxruntime, time; time.sleep(0.5)"
 TEXTS = [
     "",
     "Teutberga was a queen of Lotharingia.",
@@ -209,3 +213,11 @@ def test_batches_hold_each_text_once_and_only_equal_lengths(lengths, cores):
     for batch in found:
         assert len({lengths[index] for index in batch}) == 1
         assert len(batch) == 1 or sum(lengths[index] for index in batch) <= 512
+
+
+@pytest.mark.parametrize("variable", ["HOME", "XDG_CACHE_HOME"])
+def test_onnx_runtime_leaves_no_id_of_this_machine_for_its_makers(tmp_path, variable):
+    own = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
+    subprocess.run([sys.executable, "-c", IMPORT], env={**own, variable: str(tmp_path)}, check=True)
+    assert not list(tmp_path.rglob("*deviceid*"))
+    assert not list(tmp_path.rglob("*.db"))

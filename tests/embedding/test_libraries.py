@@ -86,7 +86,7 @@ class FakeLogger:
 def stand_in_for_fastembed(monkeypatch, *, reaches_hub=True):
     stand_in(monkeypatch, "fastembed", TextEmbedding=FakeTextEmbedding)
     stand_in(monkeypatch, "loguru", logger=FakeLogger())
-    monkeypatch.setattr(fastembed, "_reaches_hub", lambda: reaches_hub)
+    monkeypatch.setattr(fastembed, "reaches_hub", lambda: reaches_hub)
 
 
 @pytest.fixture(params=[(FastEmbed, 512), (SentenceTransformersEmbedder, 128)])
@@ -104,16 +104,7 @@ def test_unit_rows_in_order(kind):
     assert found == pytest.approx(raw / np.linalg.norm(raw, axis=1, keepdims=True))
     assert embedder.embed([]).shape == (0, 2)
     assert (embedder.dimensions, embedder.max_tokens) == (2, kind[1])
-
-
-def test_the_tokenizer_counts_all(kind):
-    assert len(kind[0]("near").tokenizer.encode("a b c " * 300).ids) == 900
-    assert len(kind[0]("near").tokenizer.encode("a").ids) == 1
-
-
-def test_weights_out_of_reach(kind):
-    with pytest.raises(ModelUnavailable, match="'far'"):
-        kind[0]("far").embed(["a"])
+    assert [len(embedder.tokenizer.encode(text).ids) for text in ("a b c " * 300, "a")] == [900, 1], "it counts all"
 
 
 def test_fastembed_offline_looks_into_its_cache_alone_and_logs_nothing(monkeypatch, capsys):
@@ -127,14 +118,14 @@ def test_fastembed_offline_looks_into_its_cache_alone_and_logs_nothing(monkeypat
 def test_the_hub_is_reached_if_a_server_replies(monkeypatch):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
-    monkeypatch.setattr(fastembed, "_SECOND_SOURCE", "http://127.0.0.1:1")
-    assert not fastembed._reaches_hub()
+    monkeypatch.setattr(fastembed, "SECOND_SOURCE", "http://127.0.0.1:1")
+    assert not fastembed.reaches_hub()
     with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
         pool.submit(reply_not_found, server)
         monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.getsockname()[1]}")
-        assert fastembed._reaches_hub(), "a server that refuses is reached all the same"
+        assert fastembed.reaches_hub(), "a server that refuses is reached all the same"
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    assert not fastembed._reaches_hub()
+    assert not fastembed.reaches_hub()
 
 
 def reply_not_found(server):
@@ -144,10 +135,11 @@ def reply_not_found(server):
         connection.sendall(b"HTTP/1.0 404 Not Found\r\n\r\n")
 
 
-def test_fastembed_names_an_unknown_model(monkeypatch):
-    stand_in_for_fastembed(monkeypatch)
-    with pytest.raises(UnknownName, match="'nonsense'"):
-        FastEmbed("nonsense").embed(["a"])
+@pytest.mark.parametrize(("name", "error"), [("far", ModelUnavailable), ("nonsense", UnknownName)])
+def test_weights_out_of_reach_and_unknown_models_are_named(kind, name, error):
+    if name == "far" or kind[0] is FastEmbed:
+        with pytest.raises(error, match=f"'{name}'"):
+            kind[0](name).embed(["a"])
 
 
 @pytest.mark.parametrize(

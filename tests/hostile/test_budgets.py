@@ -6,13 +6,26 @@ import asyncio
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.language.openai_server import Behaviour, OpenAIServer, fail_with, in_turn, reply_with
+from tests.language.openai_server import (
+    CUE,
+    FAST,
+    GIVEN,
+    GOOD,
+    Behaviour,
+    OpenAIServer,
+    fail_with,
+    fuse,
+    in_turn,
+    open_chat,
+    reply_with,
+)
 from tests.patience import NEVER, SOON
 from tests.server.served import serve
 
@@ -21,37 +34,37 @@ from tomewise.language import roles
 from tomewise.language.budget import Budget, Budgeted
 from tomewise.language.chat import ChatModel
 from tomewise.language.retry import Backoff
-from tomewise.language.usage import announce_request
 from tomewise.memory.ask_each import ask_each
-from tomewise.run import Request, change_run, meter
+from tomewise.run import change_run, meter
+from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, Document, Spent
 
-GOOD = reply_with('{"cue": "Mara hid it."}')  # 100 tokens in and 20 out
-FAST = Backoff(retries=4, first=0.001, longest=0.002)
-GIVEN = roles.FuseIn(question="Who hid the letter?", cues=["Mara held it last."])
-
-
-@pytest.fixture(autouse=True)
-def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+pytestmark = pytest.mark.usefixtures("here")  # no key, no proxy
+USAGE = {"prompt_tokens": 280, "completion_tokens": 500, "total_tokens": 780}
+SLOW = Behaviour({**GOOD.body, "usage": USAGE}, delay=0.02)
 
 
 def inputs(count: int) -> dict[int, roles.FuseIn]:
     return {number: roles.FuseIn(question=f"Question {number}?", cues=["Mara held it."]) for number in range(count)}
 
 
-async def ask_all(server: OpenAIServer, count: int, **limits: Any) -> Budgeted:
-    """Ask `count` questions at once until the budget refuses."""
-    model = ChatModel("openai:gpt-4o-mini", base_url=server.url, backoff=FAST)
-    budgeted = Budgeted(model, **limits)
-    try:
+@asynccontextmanager
+async def open_budget(
+    *behaviours: Behaviour, name: str = "openai:gpt-4o-mini", timeout: float = 60.0, **limits: Any
+) -> AsyncIterator[tuple[Budgeted, OpenAIServer]]:
+    """A model within a budget, and the server that it asks."""
+    backoff = Backoff(retries=4, first=0.001, longest=0.002)
+    async with open_chat(*behaviours, name=name, timeout=timeout, backoff=backoff) as (model, server):
+        yield Budgeted(model, **limits), server
+
+
+async def ask_all(behaviour: Behaviour, count: int, **limits: Any) -> tuple[Spent, OpenAIServer]:
+    """Ask `count` questions at once until the budget refuses. Returns what was spent."""
+    async with open_budget(behaviour, **limits) as (budgeted, server):
         with pytest.raises(BudgetExceeded):
             await ask_each(budgeted, roles.FUSE, inputs(count), lambda _: None, "asked")
-    finally:
-        await model.close()
-    return budgeted
+    return budgeted.spent, server
 
 
 @pytest.mark.parametrize(
@@ -59,144 +72,118 @@ async def ask_all(server: OpenAIServer, count: int, **limits: Any) -> Budgeted:
     ids=["status 500", "page", "unusable", "refused"],
 )  # fmt: skip
 async def test_calls_bound_the_requests_that_are_sent(behaviour: Behaviour) -> None:
-    with OpenAIServer(in_turn(behaviour)) as server, meter() as seen:
-        budgeted = await ask_all(server, 40, calls=20)
-    assert len(server.requests) == budgeted.spent.calls == seen.total.calls == 20
+    with meter() as seen:
+        spent, server = await ask_all(behaviour, 40, calls=20)
+    assert len(server.requests) == spent.calls == seen.total.calls == 20
 
 
 async def test_a_refusal_counts_with_its_tokens() -> None:
-    with OpenAIServer(in_turn(reply_with(None, refusal="I would rather not."))) as server, meter() as seen:
-        model = ChatModel("openai:gpt-4o-mini", base_url=server.url, backoff=FAST)
-        budgeted = Budgeted(model)
-        with pytest.raises(Refused, match="rather not"):
-            await budgeted.ask(roles.FUSE, GIVEN)
-        await model.close()
+    async with open_budget(reply_with(None, refusal="I would rather not.")) as (budgeted, _):
+        with meter() as seen, pytest.raises(Refused, match="rather not"):
+            await fuse(budgeted)
     for spent in (budgeted.spent, seen.total):
         assert (spent.calls, spent.input_tokens, spent.output_tokens) == (1, 100, 20)
         assert spent.cost == pytest.approx(100 * 0.15e-6 + 20 * 0.6e-6)
 
 
 async def test_tokens_are_reserved_before_a_request_is_sent() -> None:
-    slow = reply_with('{"cue": "Mara hid it."}', delay=0.02)
-    slow.body["usage"] = {"prompt_tokens": 280, "completion_tokens": 500, "total_tokens": 780}
-    with OpenAIServer(in_turn(slow)) as server:
-        budgeted = await ask_all(server, 40, tokens=3000)
-    used = budgeted.spent.input_tokens + budgeted.spent.output_tokens
+    spent, server = await ask_all(SLOW, 40, tokens=3000)
+    used = spent.input_tokens + spent.output_tokens
     assert used == 780 * len(server.requests)
     assert 3000 - 780 < used <= 3000 + 500, "at most one reply more than the limit"
     assert server.most_at_once == 3, "as many as fit with replies of 500 tokens"
 
 
 async def test_short_replies_leave_room_that_later_requests_take() -> None:
-    with OpenAIServer(in_turn(GOOD)) as server:
-        budgeted = await ask_all(server, 60, tokens=3000)
+    spent, server = await ask_all(GOOD, 60, tokens=3000)
     assert len(server.requests) >= 22, "each took 120 tokens, though 500 were reserved for its reply alone"
-    assert budgeted.spent.input_tokens + budgeted.spent.output_tokens <= 3000
+    assert spent.input_tokens + spent.output_tokens <= 3000
 
 
 async def test_money_is_reserved_before_a_request_is_sent() -> None:
-    slow = reply_with('{"cue": "Mara hid it."}', delay=0.02)
-    slow.body["usage"] = {"prompt_tokens": 280, "completion_tokens": 500, "total_tokens": 780}
     price = 280 * 0.15e-6 + 500 * 0.6e-6
-    with OpenAIServer(in_turn(slow)) as server:
-        budgeted = await ask_all(server, 40, money=4 * price)
-    assert budgeted.spent.cost is not None
-    assert 3 * price < budgeted.spent.cost <= 5 * price
+    spent, server = await ask_all(SLOW, 40, money=4 * price)
+    assert spent.cost is not None
+    assert 3 * price < spent.cost <= 5 * price
     assert server.most_at_once <= 4
 
 
 async def test_a_small_budget_lets_one_call_go() -> None:
-    with OpenAIServer(in_turn(GOOD)) as server:
-        model = ChatModel("openai:test", base_url=server.url)
+    async with open_chat() as (model, server):
         prompt = model.count_input_tokens(roles.FUSE, GIVEN)
+        with pytest.raises(BudgetExceeded, match=rf"0 of {prompt - 1} tokens .* needs {prompt}"):
+            await fuse(Budgeted(model, tokens=prompt - 1))
         budgeted = Budgeted(model, tokens=prompt + 1)
-        assert (await budgeted.ask(roles.FUSE, GIVEN)).cue == "Mara hid it."
+        assert await fuse(budgeted) == CUE
         with pytest.raises(BudgetExceeded, match=f"the next call needs {prompt}"):
-            await budgeted.ask(roles.FUSE, GIVEN)
-        await model.close()
+            await fuse(budgeted)
     assert len(server.requests) == 1
 
 
 async def test_an_unknown_price_stops_after_one_request() -> None:
-    slow = reply_with('{"cue": "Mara hid it."}', delay=0.02)
-    with OpenAIServer(in_turn(slow)) as server:
-        model = ChatModel("openai:nobody-knows", base_url=server.url)
-        budgeted = Budgeted(model, money=1.0)
-        asks = [budgeted.ask(roles.FUSE, given) for given in inputs(5).values()]
-        outcomes = await asyncio.gather(*asks, return_exceptions=True)
-        await model.close()
+    async with open_budget(SLOW, name="openai:nobody-knows", money=1.0) as (budgeted, server):
+        outcomes = await asyncio.gather(*(fuse(budgeted) for _ in range(5)), return_exceptions=True)
     assert len(server.requests) == 1
     assert sum("price of openai:nobody-knows is unknown" in str(outcome) for outcome in outcomes) == 4
 
 
-@pytest.mark.parametrize("model", ["openai:gpt-4o-mini", "openai:nobody-knows"])
-async def test_a_limit_of_nothing_sends_nothing_that_may_cost(model: str) -> None:
-    with OpenAIServer(in_turn(GOOD)) as server:
-        chat = ChatModel(model, base_url=server.url)
+@pytest.mark.parametrize("name", ["openai:gpt-4o-mini", "openai:nobody-knows"])
+async def test_a_limit_of_nothing_sends_nothing_that_may_cost(name: str) -> None:
+    async with open_budget(name=name, money=0.0) as (budgeted, server):
         with pytest.raises(BudgetExceeded, match="0 dollars"):
-            await Budgeted(chat, money=0.0).ask(roles.FUSE, GIVEN)
-        await chat.close()
+            await fuse(budgeted)
     assert server.requests == []
 
 
-async def test_what_could_not_be_sent_costs_nothing_and_what_was_given_up_costs_its_prompt() -> None:
-    nobody = Budgeted(ChatModel("openai:gpt-4o-mini", base_url="http://127.0.0.1:9/v1", backoff=FAST))
-    with pytest.raises(ModelError, match="cannot be reached"):
-        await nobody.ask(roles.FUSE, GIVEN)
-    await nobody.close()
-    assert nobody.spent.calls == 0
-    with OpenAIServer(in_turn(reply_with("late", delay=NEVER))) as server:
-        model = ChatModel("openai:gpt-4o-mini", base_url=server.url, timeout=1.0, backoff=Backoff(1, 0.0, 0.0))
+async def test_what_could_not_be_sent_costs_nothing() -> None:
+    async with open_budget() as (budgeted, server):
+        server.stop()
+        with pytest.raises(ModelError, match="cannot be reached"):
+            await fuse(budgeted)
+    assert budgeted.spent.calls == 0
+
+
+async def test_what_was_given_up_costs_its_prompt() -> None:
+    late, once = reply_with("late", delay=NEVER), Backoff(1, 0.0, 0.0)
+    async with open_chat(late, name="openai:gpt-4o-mini", timeout=0.5, backoff=once) as (model, server):
         budgeted = Budgeted(model)
         with pytest.raises(ModelError, match="did not reply"):
-            await budgeted.ask(roles.FUSE, GIVEN)
-        await model.close()
-    prompt = model.count_input_tokens(roles.FUSE, GIVEN)
+            await fuse(budgeted)
+        prompt = model.count_input_tokens(roles.FUSE, GIVEN)
     assert budgeted.spent.calls == len(server.requests) == 3
     assert 2 * prompt < budgeted.spent.input_tokens < 3 * prompt, "the third was the short test request"
     assert budgeted.spent.cost is not None
 
 
 async def test_a_cancelled_ask_gives_back_what_it_reserved() -> None:
-    with OpenAIServer(in_turn(reply_with("late", delay=NEVER), GOOD)) as server:
-        model = ChatModel("openai:test", base_url=server.url)
-        budgeted = Budgeted(model, calls=2)
-        first = asyncio.create_task(budgeted.ask(roles.FUSE, GIVEN))
+    async with open_budget(reply_with("late", delay=NEVER), GOOD, calls=2) as (budgeted, server):
+        first = asyncio.create_task(fuse(budgeted))
         assert await asyncio.to_thread(server.arrived.wait, SOON)
         first.cancel()
         with pytest.raises(asyncio.CancelledError):
             await first
         assert budgeted.spent.calls == 1
-        assert (await budgeted.ask(roles.FUSE, GIVEN)).cue == "Mara hid it."
-        await model.close()
+        assert await fuse(budgeted) == CUE
 
 
 def test_threads_share_a_budget() -> None:
-    class Local:
-        name, window = "local", 1000
-
-        async def ask(self, role: Any, given: Any) -> Any:
-            async with announce_request(Request(1, 10, lambda *_: 0.0)) as bill:
-                await asyncio.sleep(0)
-                bill.spent = Spent(calls=1, input_tokens=1, output_tokens=1, cost=0.0)
-
-        def count_input_tokens(self, role: Any, given: Any) -> int:
-            return 1
-
     async def ask_often() -> None:
         for _ in range(200):
-            await asyncio.gather(*(budgeted.ask(roles.FUSE, GIVEN) for _ in range(4)))
+            await asyncio.gather(*(fuse(budgeted) for _ in range(4)))
 
-    budgeted = Budgeted(Local(), tokens=100_000)
+    model = ScriptedModel({"fuse": lambda given: {"cue": "x"}})
+    budgeted = Budgeted(model, calls=3201)
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
         with ThreadPoolExecutor(4) as threads:
             for done in [threads.submit(asyncio.run, ask_often()) for _ in range(4)]:
-                done.result(30)
+                done.result(SOON)
     finally:
         sys.setswitchinterval(interval)
-    assert (budgeted.spent.calls, budgeted._budget._reserved.calls) == (3200, 0)
+    assert budgeted.spent.calls == len(model.calls) == 3200
+    last = asyncio.run(asyncio.wait_for(fuse(budgeted), SOON))  # it would wait for what is still reserved
+    assert last == "x"
 
 
 # ---------------------------------------------------------------- two equal questions at once, one of them within a cap

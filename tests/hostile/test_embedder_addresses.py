@@ -3,8 +3,6 @@
 Nothing here connects to anything but loopback; addresses elsewhere are looked at, and asked for by no test.
 """
 
-from __future__ import annotations
-
 import socket
 import sqlite3
 from contextlib import closing

@@ -3,7 +3,7 @@
     with OpenAIServer(lambda request: reply_with('{"cue": "..."}')) as server:
         ChatModel("openai:test", base_url=server.url)
 
-It runs in a thread of its own, so it serves any event loop, thread or process.
+It runs in a thread of its own, so it serves any event loop, thread or process. `open_chat` opens a model with it.
 """
 
 from __future__ import annotations
@@ -11,11 +11,21 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from tests.patience import SOON
+
+from tomewise.language import roles
+from tomewise.language.chat import ChatModel
+from tomewise.language.retry import Backoff
+from tomewise.types import LanguageModel
+
+CUE = "Mara hid it."
+GIVEN = roles.FuseIn(question="Who hid the letter?", cues=["Mara held it last."])
+FAST = Backoff(retries=2, first=0.01, longest=0.05)
 
 
 @dataclass(frozen=True)
@@ -52,6 +62,9 @@ def reply_with(content: str | None, *, finish: str = "stop", delay: float = 0.0,
         "usage": {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120},
     }
     return Behaviour(body, delay=delay)
+
+
+GOOD = reply_with(json.dumps({"cue": CUE}))
 
 
 def stream_with(
@@ -97,6 +110,24 @@ def in_turn(*behaviours: Behaviour) -> Callable[[dict[str, Any]], Behaviour]:
     return lambda request: left.pop(0) if len(left) > 1 else left[0]
 
 
+@asynccontextmanager
+async def open_chat(
+    *behaviours: Behaviour, name: str = "openai:test", **options: Any
+) -> AsyncIterator[tuple[ChatModel, OpenAIServer]]:
+    """A model, and the server that it asks, which has one behaviour for each request or replies well to all."""
+    with OpenAIServer(in_turn(*behaviours or (GOOD,))) as server:
+        model = ChatModel(name, base_url=server.url, **{"backoff": FAST, **options})
+        try:
+            yield model, server
+        finally:
+            await model.close()
+
+
+async def fuse(model: LanguageModel) -> str:
+    """Ask the model for a cue."""
+    return (await model.ask(roles.FUSE, GIVEN)).cue
+
+
 async def cancel_when_asked(asking: asyncio.Task[Any], server: OpenAIServer) -> None:
     """Cancel what asks the model once its request has arrived: then it hangs up, and sends no further request."""
     assert await asyncio.to_thread(server.arrived.wait, SOON)
@@ -110,17 +141,19 @@ async def cancel_when_asked(asking: asyncio.Task[Any], server: OpenAIServer) -> 
 class OpenAIServer:
     """`handler` maps the JSON of a request to a Behaviour. The attributes record what happened."""
 
-    def __init__(self, handler: Callable[[dict[str, Any]], Behaviour]) -> None:
+    def __init__(self, handler: Callable[[dict[str, Any]], Behaviour], *, port: int = 0) -> None:
         self.handler = handler
         self.requests: list[dict[str, Any]] = []
-        self.pages: dict[str, Callable[[Any], Any]] = {}  # other paths than that of the protocol: body to JSON
+        self.pages: dict[str, Callable[[Any], Any]] = {}  # other paths: body to JSON, bytes or a Behaviour
         self.sent: list[dict[str, Any]] = []  # requests whose reply was sent whole
         self.keys: list[str] = []
+        self.hosts: list[str] = []  # that other paths were asked for
         self.connections = 0
         self.at_once = self.most_at_once = 0
         self.arrived = threading.Event()  # set by the first request
         self.left = threading.Event()  # set when a client hangs up on a delayed reply, or on a stream
         self.url = ""
+        self._port = port
         self._loop = asyncio.new_event_loop()
         self._writers: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -128,12 +161,18 @@ class OpenAIServer:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        starting = asyncio.start_server(self._serve, "127.0.0.1", 0)
+        starting = asyncio.start_server(self._serve, "127.0.0.1", self._port)
         self._server = asyncio.run_coroutine_threadsafe(starting, self._loop).result()
         self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/v1"
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Close it; nothing happens where it is closed already."""
+        if self._loop.is_closed():
+            return
         asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -182,11 +221,13 @@ class OpenAIServer:
         path = head.split()[1]
         if not path.endswith("/chat/completions"):
             page = self.pages[path](json.loads(body or "null")) if path in self.pages else None
-            payload = b"" if page is None else page if isinstance(page, bytes) else json.dumps(page).encode()
-            status = "404 Not Found" if page is None else "200 OK"
-            writer.write(f"HTTP/1.1 {status}\r\nContent-Length: {len(payload)}\r\n\r\n".encode() + payload)
+            self.keys.append(headers.get("authorization", ""))
+            self.hosts.append(headers["host"])
+            if not isinstance(page, Behaviour):
+                page = Behaviour(b"", 404) if page is None else Behaviour(page)
+            _write(writer, replace(page, headers={**page.headers, "Connection": "close"}))
             await writer.drain()
-            return True
+            return False
         request = json.loads(body)
         self.requests.append(request)
         self.arrived.set()
@@ -197,19 +238,11 @@ class OpenAIServer:
             behaviour = self.handler(request)
             if behaviour.delay and await self._leaves_within(behaviour, reader):
                 return False
-            payload = behaviour.body if isinstance(behaviour.body, bytes) else json.dumps(behaviour.body).encode()
         finally:
             self.at_once -= 1
         if behaviour.pieces is not None:
             return await self._stream(request, behaviour, behaviour.pieces, reader, writer)
-        lines = [
-            f"HTTP/1.1 {behaviour.status} Test",
-            f"Content-Length: {len(payload)}",
-            "Content-Type: application/json",
-        ]
-        lines += [f"{name}: {value}" for name, value in behaviour.headers.items()]
-        head_out = ("\r\n".join(lines) + "\r\n\r\n").encode()
-        writer.write(head_out + (payload[: len(payload) // 2] if behaviour.cut else payload))
+        _write(writer, behaviour)
         await writer.drain()
         if not behaviour.cut:
             self.sent.append(request)
@@ -264,6 +297,14 @@ class OpenAIServer:
         finally:
             leaving.cancel()
             await asyncio.gather(leaving, return_exceptions=True)
+
+
+def _write(writer: asyncio.StreamWriter, behaviour: Behaviour) -> None:
+    payload = behaviour.body if isinstance(behaviour.body, bytes) else json.dumps(behaviour.body).encode()
+    lines = [f"HTTP/1.1 {behaviour.status} Test", f"Content-Length: {len(payload)}", "Content-Type: application/json"]
+    lines += [f"{name}: {value}" for name, value in behaviour.headers.items()]
+    head = ("\r\n".join(lines) + "\r\n\r\n").encode()
+    writer.write(head + (payload[: len(payload) // 2] if behaviour.cut else payload))
 
 
 async def _take_turns() -> None:

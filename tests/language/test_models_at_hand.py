@@ -1,54 +1,56 @@
-"""What servers on this machine offer, and a test call; the servers are fakes on loopback ports."""
-
-from __future__ import annotations
+"""What servers on this machine offer, the windows that they state, and a test call; all are on loopback."""
 
 import json
 import socket
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
-from tests.language.openai_server import OpenAIServer, fail_with, reply_with, stream_with
+from tests.language.openai_server import GIVEN, OpenAIServer, fail_with, fuse, open_chat, reply_with, stream_with
 
 from tomewise.errors import ModelUnavailable
-from tomewise.language import models_at_hand
+from tomewise.language import models_at_hand, roles
 from tomewise.language.chat import ChatModel
 from tomewise.language.models_at_hand import LocalModel, LocalServer, find_local_models, suggest_model
 from tomewise.language.retry import Backoff
-from tomewise.language.roles import ANSWER, AnswerIn
 from tomewise.language.trial import Trial, try_model
 
 REPLY = '{"answer": "Ada Marsh", "quotes": [], "supported": "full"}'
+HALVES = REPLY[:20], REPLY[20:]
+PAGES = ("/v1/models", "/api/tags", "/api/ps", "/props", "/api/v0/models")
+ODD = [b"<html>", [], {"data": "no"}, {"data": [3]}, {"data": [{"id": "mine"}, 3]}, b"[" * 100_000, None]
+OLLAMA = "ollama:llama3.1"
+SERVERS = models_at_hand.SERVERS  # before a fixture empties them
 
 
 @pytest.fixture
-def server() -> Iterator[OpenAIServer]:
+def server():
     with OpenAIServer(lambda _: reply_with(REPLY)) as made:
         yield made
 
 
 @pytest.fixture(autouse=True)
-def no_keys(monkeypatch):
-    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY", "OPENAI_BASE_URL"):
+def find_no_key_and_ask_each_time(here, monkeypatch):
+    """A window that does not last is asked for again at once."""
+    for name in ("GOOGLE_API_KEY", "GEMINI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("tomewise.language.chat.WINDOW_SECONDS", 0)
 
 
-def find_root(server: OpenAIServer) -> str:
+def find_root(server):
     return server.url.removesuffix("/v1")
 
 
-def find_free_root() -> str:
+def find_free_root():
     """The address of a port on which nothing listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return f"http://127.0.0.1:{probe.getsockname()[1]}"
 
 
-def serve(monkeypatch, *servers: LocalServer) -> None:
+def serve(monkeypatch, *servers):
     monkeypatch.setattr(models_at_hand, "SERVERS", servers)
 
 
-def serve_ollama(server: OpenAIServer) -> LocalServer:
+def serve_ollama(server):
     about = {
         "small:1b": {"model_info": {"llama.context_length": 131_072}, "capabilities": ["completion"]},
         "large:8b": {"model_info": {"qwen.context_length": 40_960}},
@@ -64,7 +66,7 @@ def serve_ollama(server: OpenAIServer) -> LocalServer:
     return LocalServer("Ollama", find_root(server), is_ollama=True)
 
 
-def test_ollama_lists_what_writes_with_windows_and_the_loaded_one_first(server, monkeypatch):
+def test_ollama_lists_what_writes_with_windows_and_the_loaded_one_first_and_a_key_comes_before(server, monkeypatch):
     serve(monkeypatch, serve_ollama(server))
     assert find_local_models() == [
         LocalModel("ollama:busy:3b", "", "Ollama", window=8_192, size=3_000),
@@ -72,13 +74,15 @@ def test_ollama_lists_what_writes_with_windows_and_the_loaded_one_first(server, 
         LocalModel("ollama:small:1b", "", "Ollama", most_tokens=131_072, size=1_000),
     ]
     assert suggest_model() == ("--model ollama:busy:3b", "Ollama runs here")
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key")
+    assert suggest_model() == ("--model openai:gpt-4o-mini", "OPENAI_API_KEY is set")
 
 
 def test_servers_of_openais_protocol_state_their_windows(server, monkeypatch):
-    rows: list[dict[str, Any]] = [{"id": "mine", "max_model_len": 32_768}, {"id": "nomic"}, {"id": 7}]
+    rows = [{"id": "mine", "max_model_len": 32_768}, {"id": "nomic"}, {"id": 7}]
     server.pages["/v1/models"] = lambda _: {"data": rows}
     serve(monkeypatch, LocalServer("vLLM", find_root(server)))
-    base = f"{find_root(server)}/v1"
+    base = server.url
     assert find_local_models()[0] == LocalModel("openai:mine", base, "vLLM", window=32_768)
     server.pages["/api/v0/models"] = lambda _: {
         "data": [{"id": "mine", "max_context_length": 9_000}, {"id": "nomic", "type": "embeddings"}]
@@ -90,87 +94,124 @@ def test_servers_of_openais_protocol_state_their_windows(server, monkeypatch):
     assert suggest_model() == (f"--model openai:mine --base-url {base}", "vLLM runs here")
 
 
-@pytest.mark.parametrize("page", [b"<html>", [], {"data": "no"}, {"data": [3]}, b"[" * 100_000, None])
-def test_anything_else_at_a_port_is_passed_over(server, monkeypatch, page):
-    server.pages |= dict.fromkeys(("/v1/models", "/api/tags", "/api/ps", "/props", "/api/v0/models"), lambda _: page)
+@pytest.mark.parametrize("page", ODD)
+def test_anything_else_at_a_port_is_passed_over_and_leaves_the_known_window(server, monkeypatch, page):
+    server.pages |= {path: lambda _: page for path in PAGES if path != "/v1/models" or page != ODD[4]}
     root = find_root(server)
     serve(
         monkeypatch, LocalServer("a", root), LocalServer("b", root, is_ollama=True), LocalServer("c", find_free_root())
     )
     assert find_local_models() == []
     assert suggest_model() == ("", "")
+    assert ChatModel("openai:mine", base_url=server.url).window == 128_000
+    assert ChatModel("ollama:mine", base_url=server.url).window == 4_096
 
 
-def test_a_server_that_accepts_and_says_nothing_is_left_behind(monkeypatch, server):
+def test_a_server_that_accepts_and_says_nothing_is_left_behind(monkeypatch):
     monkeypatch.setattr(models_at_hand, "SECONDS", 0.1)
-    with socket.socket() as silent:
-        silent.bind(("127.0.0.1", 0))
-        silent.listen()
-        quiet = LocalServer("silent", f"http://127.0.0.1:{silent.getsockname()[1]}")
-        serve(monkeypatch, quiet, quiet, quiet)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        serve(monkeypatch, *[LocalServer("silent", f"http://127.0.0.1:{silent.getsockname()[1]}")] * 3)
         assert find_local_models() == []
 
 
 def test_only_this_machine_is_asked():
-    assert all(server.root.startswith("http://127.0.0.1:") for server in models_at_hand.SERVERS)
+    assert SERVERS
+    assert all(server.root.startswith("http://127.0.0.1:") for server in SERVERS)
 
 
-def test_a_key_comes_before_what_runs_here(server, monkeypatch):
-    serve(monkeypatch, serve_ollama(server))
-    monkeypatch.setenv("OPENAI_API_KEY", "a-key")
-    assert suggest_model() == ("--model openai:gpt-4o-mini", "OPENAI_API_KEY is set")
+# ---------------------------------------------------------------- the window that a server states
+
+
+def load_when_asked(server, tokens):
+    """Ollama with a model that is loaded when it is asked to. Returns what was asked."""
+    asked, loaded = [], [{"model": "other:latest", "context_length": 9}]
+
+    def load(body):
+        asked.append(body["model"])
+        loaded.append({"model": f"{body['model']}:latest", "context_length": tokens})
+        return {"done": True}
+
+    server.pages |= {"/api/ps": lambda _: asked.append("ps") or {"models": loaded}, "/api/generate": load}
+    return asked
+
+
+def test_ollama_states_the_window_of_a_model_that_is_loaded_and_is_asked_once(server):
+    asked = load_when_asked(server, 32_768)
+    model = ChatModel(OLLAMA, base_url=server.url)
+    assert (model.window, model.window) == (32_768, 32_768)
+    assert asked == ["ps", "llama3.1", "ps"]
+    assert ChatModel(OLLAMA, base_url=server.url).window == 32_768
+    assert asked[3:] == ["ps"], "it is loaded by now"
+    assert ChatModel(OLLAMA, base_url=server.url, window=9_000).window == 9_000
+    assert asked[4:] == [], "a window that is given is not asked for"
+
+
+@pytest.mark.parametrize("seconds", [0, 600])
+def test_a_window_that_may_change_is_asked_for_once_in_some_seconds(server, monkeypatch, seconds):
+    monkeypatch.setattr("tomewise.language.chat.WINDOW_SECONDS", seconds)
+    rows = [{"id": "other", "loaded_context_length": 9}, {"id": "mine", "max_context_length": 131_072}]
+    asked = []
+    server.pages["/api/v0/models"] = lambda _: asked.append("models") or {"data": rows}
+    model = ChatModel("openai:mine", base_url=server.url)
+    assert (model.window, model.window) == (4_096, 4_096), "LM Studio has not loaded it yet"
+    assert asked == ["models"] * (1 if seconds else 2)
+    rows[1]["loaded_context_length"] = 16_384
+    assert model.window == (4_096 if seconds else 16_384)
+
+
+def test_a_server_that_is_away_is_asked_again_later(monkeypatch):
+    root = find_free_root()
+    model = ChatModel(OLLAMA, base_url=f"{root}/v1")
+    assert model.window == 4_096
+    with OpenAIServer(lambda _: reply_with("{}"), port=int(root.rpartition(":")[2])) as server:
+        load_when_asked(server, 8_192)
+        assert model.window == 8_192
 
 
 # ---------------------------------------------------------------- a test call
 
 
-async def test_a_trial_says_what_a_model_can_do():
-    def reply(request):
-        return stream_with(REPLY[:20], REPLY[20:]) if request.get("stream") else reply_with(REPLY)
+@pytest.mark.parametrize(
+    ("reply", "structured", "streams"),
+    [
+        (lambda request: stream_with(*HALVES) if request.get("stream") else reply_with(REPLY), "yes", True),
+        (lambda _: reply_with("I am a poet."), "no", False),
+    ],
+    ids=["good", "prose that comes whole"],
+)
+async def test_a_trial_says_what_a_model_can_do(server, reply, structured, streams):
+    server.handler = reply
+    trial = await try_model("openai:mine", base_url=server.url)
+    assert (trial.problem, trial.structured, trial.streams) == ("", structured, streams)
+    assert trial.window > 0
+    assert len(server.requests) == (1 if streams else 2)
 
-    with OpenAIServer(reply) as server:
-        trial = await try_model("openai:mine", base_url=server.url)
-        assert (trial.problem, trial.structured, trial.streams) == ("", "yes", True)
-        assert trial.window > 0
-        assert len(server.requests) == 1
 
-
-async def test_a_trial_notices_replies_that_do_not_fit_and_come_whole():
-    with OpenAIServer(lambda _: reply_with("I am a poet.")) as server:
-        trial = await try_model("openai:mine", base_url=server.url)
-    assert (trial.problem, trial.structured, trial.streams) == ("", "no", False)
-
-
-async def test_a_trial_that_fails_says_why_and_is_not_tried_again():
-    with OpenAIServer(lambda _: fail_with(500, "out of memory")) as server:
-        trial = await try_model("openai:mine", base_url=server.url)
-        assert "out of memory" in trial.problem
-        assert len(server.requests) <= 2, "the second one is plain"
+async def test_a_trial_that_fails_says_why_and_is_not_tried_again(server):
+    server.handler = lambda _: fail_with(500, "out of memory")
+    assert "out of memory" in (await try_model("openai:mine", base_url=server.url)).problem
+    assert len(server.requests) <= 2, "the second one is plain"
     assert "cannot be reached" in (await try_model("openai:mine", base_url=f"{find_free_root()}/v1")).problem
 
 
-# ---------------------------------------------------------------- a server that is not there
-
-
-async def test_a_server_of_this_machine_that_is_not_there_is_asked_once(caplog):
+@pytest.mark.parametrize("spec", ["openai:mine", "ollama:llama3"])
+async def test_a_server_of_this_machine_that_is_not_there_is_asked_once(caplog, spec):
     caplog.set_level("INFO", "tomewise.language.retry")
-    for spec in ("openai:mine", "ollama:llama3"):
-        model = ChatModel(spec, base_url=f"{find_free_root()}/v1")
-        with pytest.raises(ModelUnavailable, match="cannot be reached"):
-            await model.ask(ANSWER, AnswerIn(question="Who?"))
-        await model.close()
+    model = ChatModel(spec, base_url=f"{find_free_root()}/v1")
+    with pytest.raises(ModelUnavailable, match="cannot be reached"):
+        await model.ask(roles.FUSE, GIVEN)
+    await model.close()
     assert caplog.messages == []
 
 
 async def test_a_server_that_replied_before_is_waited_for(caplog):
     caplog.set_level("INFO", "tomewise.language.retry")
-    with OpenAIServer(lambda _: reply_with(REPLY)) as server:
-        model = ChatModel("openai:mine", base_url=server.url, backoff=Backoff(retries=2, first=0.01))
-        await model.ask(ANSWER, AnswerIn(question="Who?"))
-    with pytest.raises(ModelUnavailable):
-        await model.ask(ANSWER, AnswerIn(question="When?"))
+    async with open_chat(backoff=Backoff(retries=2, first=0.01)) as (model, server):
+        await fuse(model)
+        server.stop()
+        with pytest.raises(ModelUnavailable):
+            await fuse(model)
     assert [message[:17] for message in caplog.messages] == ["retrying 1 of 2 i", "retrying 2 of 2 i"]
-    await model.close()
 
 
 # ---------------------------------------------------------------- the command
@@ -184,14 +225,14 @@ def test_the_command_lists_local_models_and_tries_one_that_is_set(command, serve
     assert "8,192" in shown
     assert "not loaded, 40,960 at most" in shown
     monkeypatch.setenv("OLLAMA_BASE_URL", server.url)
-    ran = command("config", "set", "model", "ollama:large:8b")
+    setting = ("config", "set", "model", "ollama:large:8b")
+    ran = command(*setting)
     assert ran.code == 0
     assert "it answers" in ran.out
     assert "structured replies: yes" in ran.out
-    tested = json.loads(command("config", "set", "model", "ollama:large:8b", "--json").out)["test"]
-    assert set(tested) == set(Trial.__dataclass_fields__)
+    assert set(json.loads(command(*setting, "--json").out)["test"]) == set(Trial.__dataclass_fields__)
     before = len(server.requests)
-    assert "it answers" not in command("config", "set", "model", "ollama:large:8b", "--no-test").out
+    assert "it answers" not in command(*setting, "--no-test").out
     command("config", "set", "model", "extractive")
     assert len(server.requests) == before
     failed = command("config", "set", "model", "openai:gpt-4o-mini")

@@ -1,6 +1,5 @@
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,7 +14,7 @@ STORY = Path(__file__).resolve().parents[3] / "shared" / "data" / "story"
 
 
 @pytest.mark.skipif(not STORY.is_dir(), reason="needs ../shared/data")
-def test_every_reply_that_a_strong_model_gave_to_earlier_prompts_is_still_read() -> None:
+def test_every_reply_that_a_strong_model_gave_to_earlier_prompts_is_still_read():
     known = {role.name: role for role in roles.ROLES}
     lines = [line for file in sorted(STORY.glob("*.jsonl")) for line in file.read_text("utf-8").splitlines()]
     assert len(lines) == 410
@@ -43,7 +42,7 @@ def test_every_reply_that_a_strong_model_gave_to_earlier_prompts_is_still_read()
         '{"nothing": 1} {"probes": ["a", "b"]}',
     ],
 )
-def test_what_models_wrap_json_in_is_forgiven(text: str) -> None:
+def test_what_models_wrap_json_in_is_forgiven(text):
     assert decode(roles.PROBE, text).probes == ["a", "b"]
 
 
@@ -55,6 +54,8 @@ def test_what_models_wrap_json_in_is_forgiven(text: str) -> None:
         ("I would search for the clock.", "no JSON object"),
         ('{"queries": ["a"]}', "none of the fields probes"),
         ("{}", "none of the fields"),
+        ('{"probe1": "a", "why": "b"}', ""),
+        ('{"probing": "a"}', ""),
         ("null", "none of the fields"),
         ('{"probes": "a"}', "probes: Input should be a valid list"),
         ('{"probes": ["a"', "no JSON object"),
@@ -63,35 +64,40 @@ def test_what_models_wrap_json_in_is_forgiven(text: str) -> None:
         ("```" + "\n" * 50_000, "no JSON object"),
     ],
 )
-def test_what_does_not_fit_says_why(text: str, says: str) -> None:
-    with pytest.raises(BadReply, match=says):
+def test_what_does_not_fit_says_why(text, says):
+    with pytest.raises(BadReply) as raised:
         decode(roles.PROBE, text)
+    assert says in str(raised.value)
 
 
-def test_a_text_is_not_taken_for_a_summary() -> None:
+def test_a_text_is_not_taken_for_a_summary():
     with pytest.raises(BadReply, match="no JSON object"):
         decode(roles.SUMMARISE, "I am sorry, I cannot summarise this.")
 
 
-def test_line_breaks_inside_strings_and_commas_before_brackets_survive() -> None:
-    assert decode(roles.SUMMARISE, '{"summary": "one\ntwo, ] three,}"}').summary == "one\ntwo, ] three,}"
-    assert decode(roles.SUMMARISE, '{"summary": "one, ] \\" two,}",}').summary == 'one, ] " two,}'
-
-
-def test_half_characters_do_not_get_through() -> None:
-    output = decode(roles.EXTRACT_TRIPLES, '{"entities": ["Ma\\ud83dra"], "triples": []}')
-    assert output.entities == ["Ma?ra"]
+@pytest.mark.parametrize(
+    ("text", "summary"),
+    [
+        ('{"summary": "one\ntwo, ] three,}"}', "one\ntwo, ] three,}"),
+        ('{"summary": "one, ] \\" two,}",}', 'one, ] " two,}'),
+        ('{"summary": "Ma\\ud83dra"}', "Ma?ra"),
+    ],
+    ids=["line breaks", "commas before brackets", "half characters"],
+)
+def test_what_stands_in_strings_survives(text, summary):
+    output = decode(roles.SUMMARISE, text)
+    assert output.summary == summary
     assert output.model_dump_json()
 
 
 @given(st.lists(st.text(alphabet=st.characters(exclude_categories=["Cs"]))), st.text(max_size=20))
-def test_any_object_survives_its_wrapping(probes: list[str], prose: str) -> None:
+def test_any_object_survives_its_wrapping(probes, prose):
     written = json.dumps({"probes": probes})
     prose = prose.replace("{", "").replace("[", "").replace("`", "").replace("<", "")
     assert decode(roles.PROBE, f"{prose}x\n```json\n{written}\n```").probes == roles.ProbeOut(probes=probes).probes
 
 
-def test_the_schema_keeps_what_helps_and_drops_the_rest() -> None:
+def test_the_schema_keeps_what_helps_and_drops_the_rest():
     schema = make_lean_schema(roles.RelationsOut)
     entity = schema["$defs"]["TypedEntity"]
     assert set(entity["properties"]) == {"name", "type", "description"}
@@ -100,30 +106,19 @@ def test_the_schema_keeps_what_helps_and_drops_the_rest() -> None:
     assert "each: subject, relation, object" in write_schema(roles.TriplesOut)
 
 
-@pytest.mark.parametrize("text", ['{"probe1": "a", "why": "b"}', "{}", '{"probing": "a"}'])
-def test_what_is_no_list_in_any_dress(text: str) -> None:
-    with pytest.raises(BadReply):
-        decode(roles.PROBE, text)
-
-
 @pytest.mark.parametrize(
-    "text",
-    [
-        '{"answer": "a", "quotes": null, "missing": null, "reasoning": null, "supported": null}',
-        '{"answer": "a", "supported": "Full"}',
-    ],
+    "fields", [{"quotes": None, "missing": None, "reasoning": None, "supported": None}, {"supported": "Full"}]
 )
-def test_null_and_capitals_are_forgiven(text: str) -> None:
-    assert decode(roles.ANSWER, text) == roles.AnswerOut(answer="a")
+def test_null_and_capitals_are_forgiven(fields):
+    assert decode(roles.ANSWER, json.dumps({"answer": "a", **fields})) == roles.AnswerOut(answer="a")
 
 
 @pytest.mark.parametrize(
     "quotes", ['"x y"', '["x y"]', '[{"quote": "x y"}]', '[{"label": null, "quote": "x y"}]', '{"quote": "x y"}']
 )
-def test_a_quotation_may_come_alone(quotes: str) -> None:
-    assert decode(roles.ANSWER, f'{{"answer": 1911, "quotes": {quotes}}}') == roles.AnswerOut(
-        answer="1911", quotes=[roles.Quote(label="", quote="x y")]
-    )
+def test_a_quotation_may_come_alone(quotes):
+    expected = roles.AnswerOut(answer="1911", quotes=[roles.Quote(label="", quote="x y")])
+    assert decode(roles.ANSWER, f'{{"answer": 1911, "quotes": {quotes}}}') == expected
 
 
 # ---------------------------------------------------------------- records of a list
@@ -131,7 +126,7 @@ def test_a_quotation_may_come_alone(quotes: str) -> None:
 GOOD = {"label": "E1", "quote": "It rained.", "fact": "It rained."}
 
 
-def test_one_bad_record_of_twenty_is_skipped_and_counted() -> None:
+def test_one_bad_record_of_twenty_is_skipped_and_counted():
     records = [GOOD] * 19 + [{"label": "E2", "fact": "without a quotation"}]
     with count_fallbacks() as counts:
         output = decode(roles.EXTRACT_NOTES, json.dumps({"facts": records}))
@@ -140,7 +135,7 @@ def test_one_bad_record_of_twenty_is_skipped_and_counted() -> None:
 
 
 @pytest.mark.parametrize("facts", [[{"label": "E2"}], ["It rained."], "It rained."])
-def test_records_of_which_none_fits_are_refused(facts: Any) -> None:
+def test_records_of_which_none_fits_are_refused(facts):
     with count_fallbacks() as counts, pytest.raises(BadReply, match="facts"):
         decode(roles.EXTRACT_NOTES, json.dumps({"facts": facts}))
     assert not counts
@@ -157,61 +152,57 @@ def test_records_of_which_none_fits_are_refused(facts: Any) -> None:
         (roles.SELECT_NODES, [1, 3], {"keep": [1, 3]}),
     ],
 )
-def test_lists_are_read_in_the_forms_that_models_write(role: Any, text: Any, expected: dict[str, Any]) -> None:
+def test_lists_are_read_in_the_forms_that_models_write(role, text, expected):
     read = decode(role, json.dumps(text)).model_dump()
     if role is roles.INFER_NOTES:
         read = {"inferences": [tuple(each["rests_on"]) for each in read["inferences"]]}
     assert {name: read[name] for name in expected} == expected
 
 
-def test_a_list_in_a_remark_is_not_taken_for_the_reply() -> None:
+def test_a_list_in_a_remark_is_not_taken_for_the_reply():
     assert decode(roles.SELECT_NODES, 'Text [1] is off. {"keep": [2]}').keep == [2]
     assert decode(roles.SELECT_NODES, "I keep [1, 3].").keep == [1, 3]
+
+
+READ = [  # role, field, and what is read from what is written
+    (roles.WRITE_REPORT, "importance", {"8/10": 8, 11: 10, -2: 0, "high": 0, None: 0, 7.6: 8, "about": 0}),
+    (roles.RATE_REPORT, "rating", {"4/5": 4, 4.7: 5, 6: 5, "**3**": 3}),
+    (roles.EXPLORE, "score", {85.5: 86, "85%": 85, 120: 100, "?": 50}),
+    (roles.EXPLORE, "follow_ups", {"q": ["q"], None: []}),
+    (roles.KEYWORDS, "details", {"x": ["x"]}),
+    (roles.KEYWORDS, "themes", {"trade": ["trade"]}),
+    (roles.WRITE_REPORT, "findings", {"none": []}),
+]
 
 
 @pytest.mark.parametrize(
     ("role", "field", "written", "read"),
     [
-        *(
-            (roles.WRITE_REPORT, "importance", written, read)
-            for written, read in [("8/10", 8), (11, 10), (-2, 0), ("high", 0), (None, 0), (7.6, 8), ("about", 0)]
-        ),
-        *(
-            (roles.RATE_REPORT, "rating", written, read)
-            for written, read in [("4/5", 4), (4.7, 5), (6, 5), ("**3**", 3)]
-        ),
-        *(
-            (roles.EXPLORE, "score", written, read)
-            for written, read in [(85.5, 86), ("85%", 85), (120, 100), ("?", 50)]
-        ),
-        *(
-            (roles.EXPLORE, "follow_ups", written, read)
-            for written, read in [("q", ["q"]), ([None, "q"], ["q"]), ([{"question": "p"}, "q"], ["q"]), (None, [])]
-        ),
-        *((roles.KEYWORDS, "details", written, read) for written, read in [([1953, "x"], ["1953", "x"]), ("x", ["x"])]),
-        (roles.KEYWORDS, "themes", "trade", ["trade"]),
-        (roles.WRITE_REPORT, "findings", "none", []),
+        *((role, field, *pair) for role, field, pairs in READ for pair in pairs.items()),
+        (roles.EXPLORE, "follow_ups", [None, "q"], ["q"]),
+        (roles.EXPLORE, "follow_ups", [{"question": "p"}, "q"], ["q"]),
+        (roles.KEYWORDS, "details", [1953, "x"], ["1953", "x"]),
         (roles.WRITE_REPORT, "findings", [{"headline": "only"}], []),
     ],
 )
-def test_one_wrong_value_does_not_lose_a_reply(role: Any, field: str, written: object, read: object) -> None:
+def test_one_wrong_value_does_not_lose_a_reply(role, field, written, read):
     others = {"title": "T", "summary": "S", "answer": "A", "reason": "R", "themes": ["t"], "details": ["d"]}
     known = {name: value for name, value in others.items() if name in role.output.model_fields}
     assert getattr(decode(role, json.dumps(known | {field: written})), field) == read
 
 
-def test_a_rating_without_a_number_is_refused() -> None:
+def test_a_rating_without_a_number_is_refused():
     with pytest.raises(BadReply):
         decode(roles.RATE_REPORT, '{"rating": "high"}')
 
 
 @given(st.integers() | st.floats() | st.text())
-def test_any_score_is_read_within_its_bounds(written: float | str) -> None:
+def test_any_score_is_read_within_its_bounds(written):
     (point,) = decode(roles.MAP_REPORTS, json.dumps({"points": [{"description": "a", "score": written}]})).points
     assert 0 <= point.score <= 100
 
 
-def test_what_is_said_without_a_score_counts_half() -> None:
+def test_what_is_said_without_a_score_counts_half():
     (point,) = decode(roles.MAP_REPORTS, '{"points": [{"description": "a"}]}').points
     assert point.score == 50
     assert decode(roles.EXPLORE, '{"answer": "A"}').score == 50

@@ -1,45 +1,38 @@
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tomewise.language.sentences import split_sentences, split_texts
 
-
-def texts_of(text: str) -> list[str]:
-    return [sentence.text for sentence in split_sentences(text)]
+WRAPPED = "She packed three things for the\njourney: a lamp and a rope."
 
 
-def test_full_stops_after_abbreviations_and_initials_end_nothing():
-    assert texts_of("Mr. J. Smith met Dr. Watson at 3.15 p.m. sharp. He left.") == [
-        "Mr. J. Smith met Dr. Watson at 3.15 p.m. sharp.",
-        "He left.",
-    ]
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        (
+            "Mr. J. Smith met Dr. Watson at 3.15 p.m. sharp. He left.",
+            ["Mr. J. Smith met Dr. Watson at 3.15 p.m. sharp.", "He left."],
+        ),
+        ("“Stop!” She ran. “Why?”", ["“Stop!”", "She ran.", "“Why?”"]),
+        ("他来了。她走了！为什么？", ["他来了。", "她走了！", "为什么？"]),
+        ("A line\nthat wraps\n\nA heading", ["A line\nthat wraps", "A heading"]),
+        (WRAPPED, [WRAPPED]),
+        ("It was late.\nNote: it rained", ["It was late.", "Note: it rained"]),
+    ],
+    ids=["abbreviations", "quotation marks", "chinese", "wrapped lines", "a wrapped colon", "a colon after a stop"],
+)
+def test_where_a_sentence_ends(text, sentences):
+    assert [sentence.text for sentence in split_sentences(text)] == sentences
 
 
-def test_a_sentence_is_cut_only_where_it_is_longer_than_allowed():
+def test_a_sentence_is_cut_only_where_it_is_longer_than_allowed_and_at_white_space():
     long = "and on " * 200 + "it went."
     assert len(split_sentences(long)) > 1
     assert [sentence.text for sentence in split_sentences(long, longest=len(long))] == [long]
-
-
-def test_closing_quotation_marks_stay_with_their_sentence():
-    assert texts_of("“Stop!” She ran. “Why?”") == ["“Stop!”", "She ran.", "“Why?”"]
-
-
-def test_chinese_sentences_end_without_spaces():
-    assert texts_of("他来了。她走了！为什么？") == ["他来了。", "她走了！", "为什么？"]
-
-
-def test_wrapped_lines_are_one_sentence_and_empty_lines_end_one():
-    assert texts_of("A line\nthat wraps\n\nA heading") == ["A line\nthat wraps", "A heading"]
-
-
-def test_a_wrapped_line_with_a_colon_begins_no_sentence_outside_a_conversation():
-    wrapped = "She packed three things for the\njourney: a lamp and a rope."
-    assert texts_of(wrapped) == [wrapped]
-    assert texts_of("It was late.\nNote: it rained") == ["It was late.", "Note: it rained"]
+    pieces = split_sentences("word " * 1000)
+    assert len(pieces) > 5
+    assert all(len(piece.text) <= 700 and not piece.text.startswith("ord") for piece in pieces)
 
 
 def test_turns_of_a_transcript_carry_their_speaker():
@@ -60,18 +53,12 @@ def test_turns_of_a_transcript_carry_their_speaker():
         "Note: it rains.",
     ],
 )
-def test_heads_and_rows_name_no_speakers(text: str):
+def test_heads_and_rows_name_no_speakers(text):
     assert {sentence.speaker for sentence in split_sentences(text)} == {""}
 
 
-def test_a_run_without_an_end_is_cut_at_white_space():
-    sentences = split_sentences("word " * 1000)
-    assert len(sentences) > 5
-    assert all(len(s.text) <= 700 and not s.text.startswith("ord") for s in sentences)
-
-
 @given(st.text(max_size=300))
-def test_offsets_are_exact_and_nothing_but_white_space_is_lost(text: str):
+def test_offsets_are_exact_and_nothing_but_white_space_is_lost(text):
     sentences = split_sentences(text)
     assert all(text[s.start : s.end] == s.text and s.text.strip() == s.text != "" for s in sentences)
     ends = [0, *(s.end for s in sentences)]

@@ -1,22 +1,19 @@
 """A reply that is heard while it is written, over real sockets."""
 
-from __future__ import annotations
-
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
 from pydantic_ai.models import Model
 from pydantic_ai.models.openai import OpenAIChatModel
 from tests.language.openai_server import (
+    FAST,
+    GIVEN,
     Behaviour,
-    OpenAIServer,
     fail_with,
     in_turn,
     make_chunk,
+    open_chat,
     reply_with,
     stream_with,
     write_event,
@@ -24,74 +21,60 @@ from tests.language.openai_server import (
 from tests.patience import SOON
 
 from tomewise.errors import BadReply, BudgetExceeded, ModelError, ModelUnavailable, Refused
-from tomewise.language import roles, wire
+from tomewise.language import client, roles, wire
 from tomewise.language.budget import Budgeted
-from tomewise.language.chat import ChatModel
 from tomewise.language.retry import Backoff
 from tomewise.run import change_run, meter
 
-GIVEN = roles.FuseIn(question="Who hid the letter?", cues=["Mara held it last."])
 CUE = "Mara hid it in the café 😀."
 REPLY = json.dumps({"cue": CUE}, ensure_ascii=False)
-ESCAPED = json.dumps({"cue": CUE})
-FAST = Backoff(retries=2, first=0.01, longest=0.05)
+END = b"data: [DONE]\n\n"
+pytestmark = pytest.mark.usefixtures("here")  # no key, no proxy
+
+
+def send(*pieces, **options):
+    """A stream of these bytes and chunks."""
+    written = [piece if isinstance(piece, bytes) else write_event(piece) for piece in pieces]
+    return Behaviour(None, pieces=written, **options)
+
+
+def break_off(**options):
+    """A stream that begins a reply and does not end it."""
+    return stream_with('{"cue": "Ma', finish=None, usage=False, done=False, **options)
 
 
 class Ear:
     """Hears the text of each reply that begins."""
 
-    def __init__(self) -> None:
-        self.replies: list[list[str]] = []
+    def __init__(self):
+        self.replies = []
         self.heard = asyncio.Event()
 
-    def begin(self) -> None:
+    def begin(self):
         self.replies.append([])
 
-    def hear(self, text: str) -> None:
+    def hear(self, text):
         self.replies[-1].append(text)
         self.heard.set()
 
     @property
-    def texts(self) -> list[str]:
+    def texts(self):
         return ["".join(reply) for reply in self.replies]
 
 
-@pytest.fixture(autouse=True)
-def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+async def ask(model, ear=None):
+    with change_run(listener=("fuse", ear or Ear())):
+        return (await model.ask(roles.FUSE, GIVEN)).cue
 
 
-@pytest.fixture
-def server() -> Iterator[OpenAIServer]:
-    with OpenAIServer(in_turn(reply_with(REPLY))) as serving:
-        yield serving
-
-
-@asynccontextmanager
-async def chat_model(server: OpenAIServer, *behaviours: Behaviour, **options: Any) -> AsyncIterator[ChatModel]:
-    server.handler = in_turn(*behaviours)
-    model = ChatModel("openai:test", base_url=server.url, **{"backoff": FAST, **options})
-    try:
-        yield model
-    finally:
-        await model.close()
-
-
-async def ask(model: Any, ear: Ear) -> roles.CueOut:
-    with change_run(listener=("fuse", ear)):
-        return await model.ask(roles.FUSE, GIVEN)
-
-
-@pytest.mark.parametrize("text", [REPLY, ESCAPED])
+@pytest.mark.parametrize("text", [REPLY, json.dumps({"cue": CUE})], ids=["plain", "escaped"])
 @pytest.mark.parametrize("size", [0, 1, 2, 7, 100_000])
-async def test_a_reply_is_heard_however_the_network_cuts_it(server: OpenAIServer, text: str, size: int) -> None:
+async def test_a_reply_is_heard_however_the_network_cuts_it(text, size):
     ear = Ear()
     pieces = [text[start : start + 3] for start in range(0, len(text), 3)]
-    async with chat_model(server, stream_with(*pieces, size=size)) as model:
+    async with open_chat(stream_with(*pieces, size=size)) as (model, server):
         with meter() as m:
-            assert await ask(model, ear) == roles.CueOut(cue=CUE)
+            assert await ask(model, ear) == CUE
     assert ear.texts == [text]
     assert len(ear.replies[0]) > 5
     total = m.usage().total
@@ -99,73 +82,87 @@ async def test_a_reply_is_heard_however_the_network_cuts_it(server: OpenAIServer
     assert server.requests[0]["stream"] is True
 
 
-async def test_nobody_listens_so_nothing_streams(server: OpenAIServer) -> None:
-    async with chat_model(server, reply_with(REPLY)) as model:
+async def test_nobody_listens_so_nothing_streams():
+    async with open_chat() as (model, server):
         with change_run(listener=("answer", Ear())):
             await model.ask(roles.FUSE, GIVEN)
     assert server.requests[0]["stream"] is False
 
 
-async def test_a_text_is_heard_when_it_comes(server: OpenAIServer) -> None:
+async def test_a_text_is_heard_when_it_comes():
     ear = Ear()
-    async with chat_model(server, stream_with('{"cue": "Mara', ' hid it."}', pause=1.0)) as model:
+    async with open_chat(stream_with('{"cue": "Mara', ' hid it."}', pause=0.4)) as (model, _):
         asking = asyncio.create_task(ask(model, ear))
         await ear.heard.wait()
         assert ear.texts == ['{"cue": "Mara']
         assert not asking.done()
-        assert (await asking).cue == "Mara hid it."
+        assert await asking == "Mara hid it."
 
 
 @pytest.mark.parametrize("separator", [b"\r\n", b"\r", b"\n"])
-async def test_lines_may_end_in_any_way(server: OpenAIServer, separator: bytes) -> None:
-    whole = b"".join(stream_with('{"cue": "', 'Mara"}').pieces or ()).replace(b"\n", separator)
+async def test_lines_may_end_in_any_way(separator):
+    whole = b"".join(stream_with('{"cue": "', 'Mara"}').pieces).replace(b"\n", separator)
     for size in (1, len(whole)):
         ear = Ear()
         pieces = [b": a comment" + separator * 2, *(whole[at : at + size] for at in range(0, len(whole), size))]
-        async with chat_model(server, Behaviour(None, pieces=pieces)) as model:
-            assert (await ask(model, ear)).cue == "Mara"
+        async with open_chat(send(*pieces)) as (model, _):
+            assert await ask(model, ear) == "Mara"
         assert ear.texts == ['{"cue": "Mara"}']
 
 
-async def test_a_character_may_be_cut_between_two_chunks(server: OpenAIServer) -> None:
-    ear = Ear()
-    halves = [
-        b'data: {"choices": [{"delta": {"content": "%s"}}]}\n\n' % part
-        for part in (rb"{\"cue\": \"\ud83d", rb"\ude00\"}")
-    ]
-    async with chat_model(server, Behaviour(None, pieces=[*halves, b"data: [DONE]\n\n"])) as model:
-        assert (await ask(model, ear)).cue == "😀"
-    assert ear.texts == ['{"cue": "😀"}']
+HALVES = [
+    b'data: {"choices": [{"delta": {"content": "%s"}}]}\n\n' % half for half in (rb"{\"cue\": \"\ud83d", rb"\ude00\"}")
+]
+TOOL_CALLS = [
+    make_chunk(
+        {"tool_calls": [{"index": 0, "id": "c", "type": "function", "function": {"name": "x", "arguments": part}}]}
+    )
+    for part in ('{"cue":', '"y"}')
+]
 
 
-async def test_a_server_that_ignores_the_stream_is_paid_once(server: OpenAIServer) -> None:
+@pytest.mark.parametrize(
+    ("stream", "cue", "heard"),
+    [(send(*HALVES, END), "😀", ['{"cue": "😀"}']), (send(*TOOL_CALLS, END), "y", ['{"cue":"y"}'])],
+    ids=["a character cut between two chunks", "arguments of a tool that nobody offered"],
+)
+async def test_a_reply_in_odd_pieces_is_read_and_heard(stream, cue, heard):
     ear = Ear()
-    async with chat_model(server, reply_with(REPLY)) as model:
+    async with open_chat(stream) as (model, _):
+        assert await ask(model, ear) == cue
+    assert ear.texts == heard
+
+
+async def test_a_server_that_ignores_the_stream_is_paid_once():
+    ear = Ear()
+    async with open_chat(reply_with(REPLY)) as (model, server):
         with meter() as m:
-            assert (await ask(model, ear)).cue == CUE
+            assert await ask(model, ear) == CUE
     assert ear.texts == [REPLY]
     assert (len(server.requests), m.usage().total.calls, m.usage().total.input_tokens) == (1, 1, 100)
 
 
+# ---------------------------------------------------------------- whether the next attempt streams
+
+
 @pytest.mark.parametrize("status", [400, 422, 501])
-async def test_a_server_that_rejects_the_stream_gets_a_plain_request(server: OpenAIServer, status: int) -> None:
+async def test_a_server_that_rejects_the_stream_gets_a_plain_request(status):
     ear = Ear()
-    async with chat_model(server, fail_with(status, "stream is not supported"), reply_with(REPLY)) as model:
+    async with open_chat(fail_with(status, "stream is not supported"), reply_with(REPLY)) as (model, server):
         with meter() as m:
-            assert (await ask(model, ear)).cue == CUE
-            assert (await ask(model, ear)).cue == CUE
+            assert [await ask(model, ear), await ask(model, ear)] == [CUE] * 2
     assert [request["stream"] for request in server.requests] == [True, False, False]
     assert (m.usage().total.calls, m.usage().total.input_tokens) == (3, 200)
     assert "".join(ear.texts) == ""
 
 
-async def test_a_request_that_is_wrong_stays_wrong(server: OpenAIServer) -> None:
-    async with chat_model(server, fail_with(400, "no such thing")) as model:
+async def test_a_request_that_is_wrong_stays_wrong():
+    async with open_chat(fail_with(400, "no such thing")) as (model, server):
         with pytest.raises(ModelError, match="no such thing"):
-            await ask(model, Ear())
+            await ask(model)
         assert len(server.requests) == 2
         server.handler = in_turn(stream_with(REPLY))
-        assert (await ask(model, Ear())).cue == CUE
+        assert await ask(model) == CUE
     assert server.requests[-1]["stream"] is True, "a plain request failed too, so the stream was not at fault"
 
 
@@ -175,26 +172,36 @@ async def test_a_request_that_is_wrong_stays_wrong(server: OpenAIServer) -> None
         fail_with(500),
         Behaviour(b"<html><body>Welcome</body></html>", headers={"Content-Type": "text/html"}),
         Behaviour({"status": "ok"}),
-        Behaviour(None, pieces=[]),
-        Behaviour(None, pieces=[b"data: [DONE]\n\n"]),
-        Behaviour(None, pieces=[b": a comment\n\n"], cut=True),
-        Behaviour(None, pieces=[b": a comment\n\n"], hold=True),
+        send(),
+        send(END),
+        send(b": a comment\n\n", cut=True),
+        send(b": a comment\n\n", hold=True),
     ],
     ids=["error", "page", "no completion", "empty", "only the end", "cut", "silence"],
 )
-async def test_a_stream_without_text_makes_the_next_attempt_plain(server: OpenAIServer, failing: Behaviour) -> None:
-    async with chat_model(server, timeout=4.0) as model:
+async def test_a_stream_without_text_makes_the_next_attempt_plain(failing):
+    async with open_chat(timeout=4.0) as (model, server):
         server.handler = lambda request: failing if request["stream"] else reply_with(REPLY)
         for _ in range(2):
-            assert (await ask(model, Ear())).cue == CUE
+            assert await ask(model) == CUE
     assert [request["stream"] for request in server.requests] == [True, False, False]
 
 
-async def test_a_server_that_has_streamed_is_asked_to_stream_again(server: OpenAIServer) -> None:
+async def test_a_stream_that_cannot_be_read_makes_the_next_attempt_plain(monkeypatch):
+    def fail(*_, **__):
+        raise TypeError("odd")
+
+    monkeypatch.setattr(client, "model_request_stream", fail)
+    async with open_chat() as (model, server):
+        assert await ask(model) == "Mara hid it."
+    assert [request["stream"] for request in server.requests] == [False]
+
+
+async def test_a_server_that_has_streamed_is_asked_to_stream_again():
     ear = Ear()
-    async with chat_model(server, stream_with(REPLY), fail_with(500), reply_with(REPLY), stream_with(REPLY)) as model:
+    async with open_chat(stream_with(REPLY), fail_with(500), reply_with(REPLY), stream_with(REPLY)) as (model, server):
         for _ in range(3):
-            assert (await ask(model, ear)).cue == CUE
+            assert await ask(model, ear) == CUE
     assert [request["stream"] for request in server.requests] == [True, True, False, True]
     assert ear.texts == [REPLY, "", REPLY]
 
@@ -202,48 +209,65 @@ async def test_a_server_that_has_streamed_is_asked_to_stream_again(server: OpenA
 @pytest.mark.parametrize(
     "failing",
     [
-        fail_with(429), fail_with(503),
-        Behaviour(None, pieces=[write_event({"error": {"message": "overloaded", "code": 503}})]),
-        stream_with('{"cue": "Ma', finish=None, usage=False, done=False, cut=True),
-        stream_with('{"cue": "Ma', finish=None, usage=False, done=False, hold=True),
+        fail_with(429),
+        fail_with(503),
+        send({"error": {"message": "overloaded", "code": 503}}),
+        break_off(cut=True),
+        break_off(hold=True),
     ],
     ids=["rate", "busy", "busy in the stream", "cut after text", "silence after text"],
-)  # fmt: skip
-async def test_a_failure_that_is_not_due_to_the_stream_leaves_it_on(server: OpenAIServer, failing: Behaviour) -> None:
-    async with chat_model(server, failing, stream_with(REPLY), timeout=4.0) as model:
-        assert (await ask(model, Ear())).cue == CUE
+)
+async def test_a_failure_that_is_not_due_to_the_stream_leaves_it_on(failing):
+    async with open_chat(failing, stream_with(REPLY), timeout=4.0) as (model, server):
+        assert await ask(model) == CUE
     assert [request["stream"] for request in server.requests] == [True, True]
 
 
-async def test_a_prompt_that_is_too_long_is_sent_once(server: OpenAIServer) -> None:
-    error = {"message": "the limit is 8192 tokens", "type": "invalid_request_error", "code": "context_length_exceeded"}
-    async with chat_model(server, Behaviour({"error": error}, 400)) as model:
-        with meter() as m, pytest.raises(ModelError, match="name a model with a larger window"):
-            await ask(Budgeted(model, calls=1), Ear())
+TOO_LONG = {"message": "the limit is 8192 tokens", "type": "invalid_request_error", "code": "context_length_exceeded"}
+
+
+@pytest.mark.parametrize(
+    ("reply", "error", "says"),
+    [
+        (Behaviour({"error": TOO_LONG}, 400), ModelError, "name a model with a larger window"),
+        *((fail_with(status), ModelUnavailable, None) for status in (401, 403, 404)),
+    ],
+    ids=["too long", "401", "403", "404"],
+)
+async def test_what_a_plain_request_would_meet_too_is_sent_once(reply, error, says):
+    async with open_chat(reply) as (model, server):
+        with meter() as m, pytest.raises(error, match=says):
+            await ask(Budgeted(model, calls=1))
     assert (len(server.requests), m.usage().total.calls) == (1, 1)
 
 
-@pytest.mark.parametrize("status", [401, 403, 404])
-async def test_a_key_or_a_name_that_is_wrong_is_sent_once(server: OpenAIServer, status: int) -> None:
-    async with chat_model(server, fail_with(status)) as model:
-        with pytest.raises(ModelUnavailable):
-            await ask(model, Ear())
-    assert len(server.requests) == 1
+@pytest.mark.parametrize("behaviour", [reply_with(REPLY), fail_with(400, "no such thing")], ids=["reply", "error"])
+async def test_a_provider_that_cannot_stream_gets_one_plain_request(monkeypatch, behaviour):
+    monkeypatch.setattr(OpenAIChatModel, "request_stream", Model.request_stream)
+    ear = Ear()
+    async with open_chat(behaviour) as (model, server):
+        if behaviour.status == 200:
+            assert await ask(model, ear) == CUE
+        else:
+            with pytest.raises(ModelError, match="no such thing"):
+                await ask(model, ear)
+    assert [request["stream"] for request in server.requests] == [False]
+    assert ear.texts == [""]
+
+
+# ---------------------------------------------------------------- streams that break off or cannot be read
 
 
 @pytest.mark.parametrize(
     "dropped",
-    [
-        stream_with('{"cue": "Ma', finish=None, usage=False, done=False, cut=True),
-        stream_with('{"cue": "Ma', finish=None, usage=False, done=False),
-        Behaviour(None, pieces=[write_event(make_chunk({"content": "{"})), write_event({"error": {"message": "no"}})]),
-    ],
-)  # fmt: skip
-async def test_a_stream_that_breaks_off_is_asked_for_again(server: OpenAIServer, dropped: Behaviour) -> None:
+    [break_off(cut=True), break_off(), send(make_chunk({"content": "{"}), {"error": {"message": "no"}})],
+    ids=["cut", "ended", "error"],
+)
+async def test_a_stream_that_breaks_off_is_asked_for_again(dropped):
     ear = Ear()
-    async with chat_model(server, dropped, stream_with(REPLY)) as model:
+    async with open_chat(dropped, stream_with(REPLY)) as (model, _):
         with meter() as m:
-            assert (await ask(model, ear)).cue == CUE
+            assert await ask(model, ear) == CUE
     assert len(ear.texts) == 2
     assert ear.texts[1] == REPLY
     spent = m.usage().total
@@ -251,70 +275,72 @@ async def test_a_stream_that_breaks_off_is_asked_for_again(server: OpenAIServer,
     assert spent.input_tokens > 100, "the prompt of the broken reply counts: the server may charge for it"
 
 
-async def test_a_malformed_reply_is_repaired(server: OpenAIServer) -> None:
+async def test_a_malformed_reply_is_repaired_once():
     ear = Ear()
-    async with chat_model(server, stream_with('{"cue": 3}'), stream_with(REPLY)) as model:
-        assert (await ask(model, ear)).cue == CUE
-    assert ear.texts == ['{"cue": 3}', REPLY]
+    async with open_chat(stream_with('{"cue": 3}'), stream_with(REPLY), stream_with("no JSON here")) as (model, server):
+        assert await ask(model, ear) == CUE
+        assert ear.texts == ['{"cue": 3}', REPLY]
+        with pytest.raises(BadReply):
+            await ask(model)
+    assert len(server.requests) == 4
 
 
-async def test_a_refusal_is_not_heard(server: OpenAIServer) -> None:
+async def test_a_refusal_is_not_heard():
     ear = Ear()
-    pieces = [
-        write_event(make_chunk({"refusal": "I will not."})),
-        write_event(make_chunk({}, "stop")),
-        b"data: [DONE]\n\n",
-    ]
-    async with chat_model(server, Behaviour(None, pieces=pieces)) as model:
+    async with open_chat(send(make_chunk({"refusal": "I will not."}), make_chunk({}, "stop"), END)) as (model, _):
         with pytest.raises(Refused, match="I will not"):
             await ask(model, ear)
     assert ear.texts == [""]
 
 
-async def test_usage_that_is_stated_in_every_chunk_counts_once(server: OpenAIServer) -> None:
-    counts = [{"prompt_tokens": 100, "completion_tokens": number, "total_tokens": 100 + number} for number in (1, 5)]
+async def test_usage_that_is_stated_in_every_chunk_counts_once():
     chunks = [
-        {**make_chunk({"content": text}), "usage": usage}
-        for text, usage in zip(['{"cue": ', '"x"}'], counts, strict=True)
+        {**make_chunk({"content": text}), "usage": {"prompt_tokens": 100, "completion_tokens": tokens}}
+        for text, tokens in (('{"cue": ', 1), ('"x"}', 5))
     ]
-    pieces = [*map(write_event, chunks), write_event(make_chunk({}, "stop"))]
-    async with chat_model(server, Behaviour(None, pieces=pieces)) as model:
+    async with open_chat(send(*chunks, make_chunk({}, "stop"))) as (model, _):
         with meter() as m:
-            await ask(model, Ear())
+            await ask(model)
     assert (m.usage().total.input_tokens, m.usage().total.output_tokens) == (100, 5)
 
 
-async def test_arguments_of_a_tool_that_nobody_offered_are_the_reply(server: OpenAIServer) -> None:
-    calls = [
-        {"index": 0, "id": "c", "type": "function", "function": {"name": "x", "arguments": part}}
-        for part in ('{"cue":', '"y"}')
-    ]
-    pieces = [write_event(make_chunk({"tool_calls": [call]})) for call in calls] + [b"data: [DONE]\n\n"]
-    async with chat_model(server, Behaviour(None, pieces=pieces)) as model:
-        assert (await ask(model, Ear())).cue == "y"
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [b"data: x\n\n"], [b"data: {}\n\n"] * 50, [b"\xff\xfe\n\n"], [b"\n" * 5000], [END],
+        [b"data: " + b"[" * 50_000 + b"\n\n"], [b'data: {"choices": 3}\n\n', END],
+        [b'data: {"choices": [{"delta": 7, "finish_reason": 8}], "usage": "x"}\n\n', END],
+        [b'data: {"choices": [{"delta": {"content": [1, {}], "tool_calls": 9}}]}\n\n', END],
+        [b"data: null\n\n"], [b"event: x\ndata: 1\n\n"], [b"x" * 100_000],
+    ],
+)  # fmt: skip
+async def test_whatever_a_server_streams_is_an_output_or_a_model_error(pieces):
+    async with open_chat(send(*pieces)) as (model, _):
+        with pytest.raises(ModelError):
+            await ask(model)
 
 
-async def test_a_stream_has_a_bound(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
+# ---------------------------------------------------------------- bounds
+
+
+async def test_a_stream_has_a_bound(monkeypatch):
     monkeypatch.setattr(wire, "LONGEST_BODY", 20_000)
-    endless = stream_with(*["x" * 1000] * 100)
-    async with chat_model(server, endless) as model:
+    async with open_chat(stream_with(*["x" * 1000] * 100)) as (model, server):
         with pytest.raises(ModelError, match="sent more than"):
-            await ask(model, Ear())
+            await ask(model)
     assert len(server.requests) == 1
 
 
-async def test_a_stream_has_a_time_limit_in_all(server: OpenAIServer) -> None:
-    async with chat_model(
-        server, stream_with(*"xxxxxxxxxxxx", pause=0.1), timeout=0.4, backoff=Backoff(retries=0)
-    ) as model:
+async def test_a_stream_has_a_time_limit_in_all():
+    endless = stream_with(*"xxxxxxxxxxxx", pause=0.1)
+    async with open_chat(endless, timeout=0.4, backoff=Backoff(retries=0)) as (model, _):
         with pytest.raises(ModelError, match=r"did not reply within 0\.4 s"):
-            await ask(model, Ear())
+            await ask(model)
 
 
-async def test_cancelling_hangs_up(server: OpenAIServer) -> None:
+async def test_cancelling_hangs_up():
     ear = Ear()
-    endless = stream_with('{"cue": "Ma', finish=None, usage=False, done=False, hold=True)
-    async with chat_model(server, endless) as model:
+    async with open_chat(break_off(hold=True)) as (model, server):
         with meter() as m:
             asking = asyncio.create_task(ask(model, ear))
             await ear.heard.wait()
@@ -326,73 +352,28 @@ async def test_cancelling_hangs_up(server: OpenAIServer) -> None:
     assert m.usage().total.input_tokens > 0, "what was sent counts"
 
 
-async def test_an_error_of_the_listener_is_no_error_of_the_server(server: OpenAIServer) -> None:
+async def test_an_error_of_the_listener_is_no_error_of_the_server():
     class Deaf(Ear):
-        def hear(self, text: str) -> None:
+        def hear(self, text):
             raise ZeroDivisionError
 
-    async with chat_model(server, stream_with(REPLY)) as model:
+    async with open_chat(stream_with(REPLY)) as (model, server):
         with pytest.raises(ZeroDivisionError):
             await ask(model, Deaf())
     assert len(server.requests) == 1
 
 
-async def test_a_budget_reserves_for_a_stream_too(server: OpenAIServer) -> None:
-    async with chat_model(server, stream_with(REPLY)) as model:
+async def test_a_budget_reserves_for_a_stream_too():
+    async with open_chat(stream_with(REPLY)) as (model, server):
         bounded = Budgeted(model, calls=1)
-        assert (await ask(bounded, Ear())).cue == CUE
+        assert await ask(bounded) == CUE
         with pytest.raises(BudgetExceeded):
-            await ask(bounded, Ear())
+            await ask(bounded)
     assert len(server.requests) == 1
 
 
-async def test_a_model_that_is_down_is_down(server: OpenAIServer) -> None:
-    async with chat_model(server, fail_with(503)) as model:
+async def test_a_model_that_is_down_is_down():
+    async with open_chat(fail_with(503)) as (model, server):
         with pytest.raises(ModelUnavailable):
-            await ask(model, Ear())
+            await ask(model)
     assert len(server.requests) == 1 + FAST.retries
-
-
-@pytest.mark.parametrize(
-    "pieces",
-    [
-        [b"data: x\n\n"], [b"data: {}\n\n"] * 50, [b"\xff\xfe\n\n"], [b"\n" * 5000], [b"data: [DONE]\n\n"],
-        [b"data: " + b"[" * 50_000 + b"\n\n"], [b'data: {"choices": 3}\n\n', b"data: [DONE]\n\n"],
-        [b'data: {"choices": [{"delta": 7, "finish_reason": 8}], "usage": "x"}\n\n', b"data: [DONE]\n\n"],
-        [b'data: {"choices": [{"delta": {"content": [1, {}], "tool_calls": 9}}]}\n\n', b"data: [DONE]\n\n"],
-        [b"data: null\n\n"], [b"event: x\ndata: 1\n\n"], [b"x" * 100_000],
-    ],
-)  # fmt: skip
-async def test_whatever_a_server_streams_is_an_output_or_a_model_error(
-    server: OpenAIServer, pieces: list[bytes]
-) -> None:
-    async with chat_model(server, Behaviour(None, pieces=pieces)) as model:
-        with pytest.raises(ModelError):
-            await ask(model, Ear())
-
-
-async def test_a_reply_that_stays_malformed_is_a_bad_reply(server: OpenAIServer) -> None:
-    async with chat_model(server, stream_with("no JSON here")) as model:
-        with pytest.raises(BadReply):
-            await ask(model, Ear())
-    assert len(server.requests) == 2
-
-
-async def test_a_provider_that_cannot_stream_gets_a_plain_request(
-    server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(OpenAIChatModel, "request_stream", Model.request_stream)
-    ear = Ear()
-    async with chat_model(server, reply_with(REPLY)) as model:
-        assert (await ask(model, ear)).cue == CUE
-    assert (len(server.requests), server.requests[0]["stream"], ear.texts) == (1, False, [""])
-
-
-async def test_a_provider_that_cannot_stream_is_not_asked_again_without_the_stream(
-    server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(OpenAIChatModel, "request_stream", Model.request_stream)
-    async with chat_model(server, fail_with(400, "no such thing")) as model:
-        with pytest.raises(ModelError, match="no such thing"):
-            await ask(model, Ear())
-    assert len(server.requests) == 1

@@ -1,19 +1,33 @@
+"""What stands round a model: the cache of replies, budgets, the stop at failures, slots, and waits before a retry."""
+
 import asyncio
+import random
 from dataclasses import replace
-from typing import Any
 
 import pytest
+from tests.patience import SOON
 
-from tomewise.errors import BadReply, BudgetExceeded, KeepsFailing, ModelError, ModelUnavailable, Refused, StoreError
+from tomewise.errors import (
+    BadReply,
+    BudgetExceeded,
+    KeepsFailing,
+    ModelUnavailable,
+    Refused,
+    StoreError,
+    UsageError,
+)
 from tomewise.evaluate.replay import ReplayedModel
 from tomewise.language import roles
 from tomewise.language.budget import Budgeted
 from tomewise.language.cached import Cached
+from tomewise.language.call_slots import CallSlots
 from tomewise.language.failures import StopAtFailures
 from tomewise.language.prompts import Prompts, render_once
+from tomewise.language.retry import Backoff, PassingFailure, retry
+from tomewise.language.templates import Template
 from tomewise.language.usage import report_call
 from tomewise.meter import ModelCall
-from tomewise.run import meter, open_run
+from tomewise.run import change_run, meter, open_run
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import LanguageModel
 
@@ -23,124 +37,126 @@ REPLY = {"cue": "Mara hid it."}
 
 
 class Calls:
-    """A cache in memory."""
+    """A cache in memory. Without room it refuses what changes it."""
 
-    def __init__(self) -> None:
-        self.kept: dict[str, str] = {}
+    def __init__(self, *, full=False):
+        self.kept = {}
+        self.full = full
 
-    async def get(self, key: str, *, since: str = "") -> str | None:
+    async def get(self, key, *, since=""):
         return self.kept.get(key)
 
-    async def keep(self, key: str, *, role: str, model: str, reply: str, since: str = "") -> None:
+    async def keep(self, key, *, role, model, reply, since=""):
         await asyncio.sleep(0)
+        self.refuse_if_full()
         self.kept[key] = reply
 
-    async def drop(self, key: str) -> None:
+    async def drop(self, key):
+        self.refuse_if_full()
         self.kept.pop(key, None)
 
-
-class FullCalls(Calls):
-    """A cache with no room."""
-
-    async def keep(self, key: str, *, role: str, model: str, reply: str, since: str = "") -> None:
-        raise StoreError("the disk is full")
-
-    async def drop(self, key: str) -> None:
-        raise StoreError("the disk is full")
+    def refuse_if_full(self):
+        if self.full:
+            raise StoreError("the disk is full")
 
 
-def model(**options: Any) -> ScriptedModel:
+def make_model(**options):
     return ScriptedModel({"fuse": lambda given: REPLY}, **options)
 
 
-def test_every_wrapper_is_a_model_like_the_one_inside() -> None:
-    inside = model(name="m", window=99)
-    for wrapper in (Cached(inside, Prompts(), Calls()), Budgeted(inside), StopAtFailures(inside, 20)):
+def cache(model, calls=None, prompts=None):
+    return Cached(model, prompts or Prompts(), calls or Calls())
+
+
+async def fuse(model, given=GIVEN):
+    return (await model.ask(roles.FUSE, given)).cue
+
+
+async def fuse_often(model, times):
+    """The cues or errors of equal asks at the same time."""
+    return await asyncio.gather(*(fuse(model) for _ in range(times)), return_exceptions=True)
+
+
+class Local(ScriptedModel):
+    """A model that can be closed and that measures its replies."""
+
+    closed = 0
+
+    async def close(self):
+        self.closed += 1
+
+    async def measure_reply(self, role, given):
+        return 7
+
+
+def wrap(model):
+    return cache(Budgeted(StopAtFailures(model, 20)))
+
+
+def test_every_wrapper_is_a_model_like_the_one_inside():
+    inside = make_model(name="m", window=99)
+    for wrapper in (cache(inside), Budgeted(inside), StopAtFailures(inside, 20)):
         assert isinstance(wrapper, LanguageModel)
         assert (wrapper.name, wrapper.window) == ("m", 99)
         assert wrapper.count_input_tokens(roles.FUSE, GIVEN) == inside.count_input_tokens(roles.FUSE, GIVEN)
 
 
-async def test_closing_a_wrapper_closes_the_model() -> None:
-    class Closing(ScriptedModel):
-        closed = 0
-
-        async def close(self) -> None:
-            self.closed += 1
-
-    inside = Closing({})
-    await Cached(Budgeted(StopAtFailures(inside, 20)), Prompts(), Calls()).close()
-    await Budgeted(model()).close()
+async def test_a_wrapper_closes_the_model_and_measures_replies_as_it_does_or_not_at_all():
+    inside = Local({})
+    assert await wrap(inside).measure_reply(roles.FUSE, GIVEN) == 7
+    await wrap(inside).close()
     assert inside.closed == 1
+    assert await wrap(make_model()).measure_reply(roles.FUSE, GIVEN) is None
+    await wrap(make_model()).close()
 
 
-async def test_a_wrapper_measures_replies_as_the_model_does_or_not_at_all() -> None:
-    class Free(ScriptedModel):
-        async def measure_reply(self, role: Any, given: Any) -> int:
-            return 7
-
-    for inside, tokens in ((Free({}), 7), (model(), None)):
-        wrapped = Cached(Budgeted(StopAtFailures(inside, 20)), Prompts(), Calls())
-        assert await wrapped.measure_reply(roles.FUSE, GIVEN) == tokens
+async def test_a_model_that_is_replayed_stays_open():
+    inside = Local({})
+    await ReplayedModel(inside).close()
+    assert inside.closed == 0, "the caller that made the model closes it"
 
 
-async def test_a_model_that_is_replayed_stays_open() -> None:
-    closed = []
-
-    class Closing(ScriptedModel):
-        async def close(self) -> None:
-            closed.append(self)
-
-    await ReplayedModel(Closing({})).close()
-    assert closed == [], "the caller that made the model closes it"
+# ---------------------------------------------------------------- the cache
 
 
-# ---------------------------------------------------------------- Cached
-
-
-async def test_an_equal_ask_is_one_call_and_costs_nothing() -> None:
-    inside, calls = model(), Calls()
-    first = await Cached(inside, Prompts(), calls).ask(roles.FUSE, GIVEN)
+async def test_an_equal_ask_is_one_call_and_costs_nothing():
+    inside, calls = make_model(), Calls()
+    first = await cache(inside, calls).ask(roles.FUSE, GIVEN)
     with meter() as m:
-        again = await Cached(inside, Prompts(), calls).ask(roles.FUSE, GIVEN)
+        again = await cache(inside, calls).ask(roles.FUSE, GIVEN)
     assert first == again == roles.CueOut(cue="Mara hid it.")
     assert (len(inside.calls), m.usage().total.calls) == (1, 0)
 
 
-async def test_the_key_covers_role_prompt_model_and_input(tmp_path: Any) -> None:
+async def test_the_key_covers_role_prompt_model_input_and_schema(tmp_path):
+    class Longer(roles.CueOut):
+        why: str = ""
+
     (tmp_path / "fuse.md").write_text("Mine: {{ question }}", encoding="utf-8")
     encode = roles.EncodeIn(question="q", probe="p", layer="tree", evidence=[])
     keys = [
-        Cached(model(), Prompts(), Calls()).make_key(roles.FUSE, GIVEN),
-        Cached(model(), Prompts(), Calls()).make_key(roles.FUSE, OTHER),
-        Cached(model(), Prompts(), Calls()).make_key(roles.ENCODE, encode),
-        Cached(model(name="other"), Prompts(), Calls()).make_key(roles.FUSE, GIVEN),
-        Cached(model(), Prompts(tmp_path), Calls()).make_key(roles.FUSE, GIVEN),
-        Cached(model(), Prompts(tmp_path), Calls()).make_key(roles.FUSE, OTHER),
+        cache(make_model()).make_key(roles.FUSE, GIVEN),
+        cache(make_model()).make_key(roles.FUSE, OTHER),
+        cache(make_model()).make_key(roles.ENCODE, encode),
+        cache(make_model()).make_key(replace(roles.FUSE, output=Longer), GIVEN),
+        cache(make_model(name="other")).make_key(roles.FUSE, GIVEN),
+        cache(make_model(), prompts=Prompts(tmp_path)).make_key(roles.FUSE, GIVEN),
+        cache(make_model(), prompts=Prompts(tmp_path)).make_key(roles.FUSE, OTHER),
     ]
     assert len(set(keys)) == len(keys)
     assert all(len(key) == 64 for key in keys)
-    assert keys[0] == Cached(model(), Prompts(), Calls()).make_key(roles.FUSE, GIVEN.model_copy())
+    assert keys[0] == cache(make_model()).make_key(roles.FUSE, GIVEN.model_copy())
 
 
-async def test_a_prompt_is_rendered_once_for_the_key_and_for_the_model() -> None:
-    class Rendering(ScriptedModel):
-        async def ask(self, role: Any, given: Any) -> Any:
-            seen.append(prompts.render(role, given))
-            return await super().ask(role, given)
-
-    class Counted(Prompts):
-        rendered = 0
-
-        def _render(self, role: Any, given: Any) -> str:
-            self.rendered += 1
-            return super()._render(role, given)
-
-    prompts, seen = Counted(), list[str]()
-    cached = Cached(Budgeted(Rendering({"fuse": lambda given: REPLY})), prompts, Calls())
+async def test_a_prompt_is_rendered_once_for_the_key_and_for_the_model(monkeypatch):
+    render, rendered = Template.render, []
+    monkeypatch.setattr(Template, "render", lambda self, fields: rendered.append(fields) or render(self, fields))
+    prompts, seen = Prompts(), []
+    model = ScriptedModel({"fuse": lambda given: seen.append(prompts.render(roles.FUSE, given)) or REPLY})
+    cached = cache(Budgeted(model), prompts=prompts)
     for each in (GIVEN, OTHER, GIVEN):
         await cached.ask(roles.FUSE, each)
-    assert prompts.rendered == 3
+    assert len(rendered) == 3
     assert seen == [Prompts().render(roles.FUSE, each) for each in (GIVEN, OTHER)]
     changed = OTHER.model_copy()
     with render_once():
@@ -150,171 +166,339 @@ async def test_a_prompt_is_rendered_once_for_the_key_and_for_the_model() -> None
     assert prompts.render(roles.FUSE, changed) != first  # nothing is remembered after an ask
 
 
-def test_the_key_covers_the_schema_of_the_reply() -> None:
-    class Longer(roles.CueOut):
-        why: str = ""
-
-    cached = Cached(model(), Prompts(), Calls())
-    assert cached.make_key(roles.FUSE, GIVEN) != cached.make_key(replace(roles.FUSE, output=Longer), GIVEN)
-
-
-async def test_failures_are_not_kept() -> None:
-    inside, calls = ScriptedModel({"fuse": [Refused("no"), {"cue": 1}, REPLY]}), Calls()
-    cached = Cached(inside, Prompts(), calls)
+async def test_failures_are_not_kept():
+    calls = Calls()
+    cached = cache(ScriptedModel({"fuse": [Refused("no"), {"cue": 1}, REPLY]}), calls)
     for error in (Refused, BadReply):
         with pytest.raises(error):
-            await cached.ask(roles.FUSE, GIVEN)
+            await fuse(cached)
         assert calls.kept == {}
-    assert (await cached.ask(roles.FUSE, GIVEN)).cue == "Mara hid it."
+    assert await fuse(cached) == "Mara hid it."
 
 
 @pytest.mark.parametrize("stale", ['{"clue": "x"}', "not JSON", '{"cue": 3}'])
-async def test_what_no_longer_fits_is_asked_again(stale: str) -> None:
-    inside, calls = model(), Calls()
-    cached = Cached(inside, Prompts(), calls)
-    calls.kept[cached.make_key(roles.FUSE, GIVEN)] = stale
-    assert (await cached.ask(roles.FUSE, GIVEN)).cue == "Mara hid it."
-    assert calls.kept == {cached.make_key(roles.FUSE, GIVEN): '{"cue":"Mara hid it."}'}
+async def test_what_no_longer_fits_is_asked_again(stale):
+    calls = Calls()
+    cached = cache(make_model(), calls)
+    key = cached.make_key(roles.FUSE, GIVEN)
+    calls.kept[key] = stale
+    assert await fuse(cached) == "Mara hid it."
+    assert calls.kept == {key: '{"cue":"Mara hid it."}'}
 
 
-async def test_equal_asks_side_by_side_are_one_call() -> None:
-    inside = model(latency=0.01)
-    cached = Cached(inside, Prompts(), Calls())
-    asks = [cached.ask(roles.FUSE, given) for given in (GIVEN, GIVEN, OTHER, GIVEN)]
-    outputs = await asyncio.gather(*asks)
+async def test_equal_asks_side_by_side_are_one_call():
+    inside = make_model(latency=0.01)
+    cached = cache(inside)
+    outputs = await asyncio.gather(*(cached.ask(roles.FUSE, given) for given in (GIVEN, GIVEN, OTHER, GIVEN)))
     assert [call.given for call in inside.calls] == [GIVEN, OTHER]
     assert len({id(output) for output in outputs}) == 4
 
 
 @pytest.mark.parametrize("error", [Refused, ModelUnavailable])
-async def test_a_failure_of_the_model_reaches_all_who_wait_for_it(error: type[Exception]) -> None:
+async def test_a_failure_of_the_model_reaches_all_who_wait_for_it(error):
     inside = ScriptedModel({"fuse": [error("no")]}, latency=0.01)
-    cached = Cached(inside, Prompts(), Calls())
-    outcomes = await asyncio.gather(*(cached.ask(roles.FUSE, GIVEN) for _ in range(3)), return_exceptions=True)
-    assert [type(outcome) for outcome in outcomes] == [error] * 3
+    assert [type(outcome) for outcome in await fuse_often(cache(inside), 3)] == [error] * 3
     assert len(inside.calls) == 1
 
 
 @pytest.mark.parametrize("error", [BudgetExceeded, KeepsFailing, ValueError])
-async def test_what_ends_one_run_ends_no_equal_ask_of_another(error: type[Exception]) -> None:
+async def test_what_ends_one_run_ends_no_equal_ask_of_another(error):
     inside = ScriptedModel({"fuse": [error("mine alone"), REPLY]}, latency=0.01)
-    cached = Cached(inside, Prompts(), Calls())
-    first, *later = await asyncio.gather(*(cached.ask(roles.FUSE, GIVEN) for _ in range(3)), return_exceptions=True)
+    first, *later = await fuse_often(cache(inside), 3)
     assert type(first) is error
-    assert [output.cue for output in later] == ["Mara hid it."] * 2
+    assert later == ["Mara hid it."] * 2
     assert len(inside.calls) == 2
 
 
-async def test_a_reply_that_cannot_be_kept_is_used_with_one_warning_for_all_of_a_run() -> None:
-    cached = Cached(model(), Prompts(), FullCalls())
+async def test_a_reply_that_cannot_be_kept_is_used_with_one_warning_for_all_of_a_run():
+    cached = cache(make_model(), Calls(full=True))
     with pytest.warns(UserWarning, match="not kept") as warned, open_run():
-        cues = [(await cached.ask(roles.FUSE, given)).cue for given in (GIVEN, OTHER)]
-    assert cues == ["Mara hid it."] * 2
+        assert [await fuse(cached, given) for given in (GIVEN, OTHER)] == ["Mara hid it."] * 2
     assert len(warned) == 1
 
 
-async def test_a_run_that_must_keep_ends_at_a_reply_that_cannot_be_kept() -> None:
-    cached = Cached(model(), Prompts(), FullCalls())
+async def test_a_run_that_must_keep_ends_at_a_reply_that_cannot_be_kept():
     with pytest.raises(StoreError, match="full"), open_run(must_keep=True):
-        await cached.ask(roles.FUSE, GIVEN)
+        await fuse(cache(make_model(), Calls(full=True)))
 
 
-async def test_a_failure_is_raised_as_it_is_where_the_earlier_reply_cannot_be_dropped() -> None:
-    cached = Cached(ScriptedModel({"fuse": [Refused("no")]}), Prompts(), FullCalls())
+async def test_a_failure_is_raised_as_it_is_where_the_earlier_reply_cannot_be_dropped():
+    cached = cache(ScriptedModel({"fuse": [Refused("no")]}), Calls(full=True))
     with pytest.warns(UserWarning, match="full"), pytest.raises(Refused), open_run(fresh_mark="new"):
-        await cached.ask(roles.FUSE, GIVEN)
+        await fuse(cached)
 
 
-async def test_if_the_asker_gives_up_the_next_one_asks() -> None:
-    inside = model(latency=0.5)
-    cached = Cached(inside, Prompts(), Calls())
-    first = asyncio.create_task(cached.ask(roles.FUSE, GIVEN))
+async def test_if_the_asker_gives_up_the_next_one_asks():
+    inside = make_model(latency=0.2)
+    cached = cache(inside)
+    first = asyncio.create_task(fuse(cached))
     await asyncio.sleep(0.01)
-    second = asyncio.create_task(cached.ask(roles.FUSE, GIVEN))
-    third = asyncio.create_task(cached.ask(roles.FUSE, GIVEN))
+    later = asyncio.gather(fuse(cached), fuse(cached))
     await asyncio.sleep(0.01)
     first.cancel()
-    assert (await second).cue == (await third).cue == "Mara hid it."
+    assert await later == ["Mara hid it."] * 2
     assert len(inside.calls) == 2
     assert first.cancelled()
 
 
-# ---------------------------------------------------------------- Budgeted
+# ---------------------------------------------------------------- budgets
 
 
-async def test_calls_are_limited_exactly_also_side_by_side() -> None:
-    inside = model(latency=0.01)
+async def test_calls_are_limited_exactly_also_side_by_side():
+    inside = make_model(latency=0.01)
     budgeted = Budgeted(inside, calls=3)
-    outcomes = await asyncio.gather(*(budgeted.ask(roles.FUSE, GIVEN) for _ in range(5)), return_exceptions=True)
-    assert [type(outcome).__name__ for outcome in outcomes] == ["CueOut"] * 3 + ["BudgetExceeded"] * 2
+    outcomes = await fuse_often(budgeted, 5)
+    assert [type(outcome) for outcome in outcomes] == [str] * 3 + [BudgetExceeded] * 2
     assert (len(inside.calls), budgeted.spent.calls) == (3, 3)
     with pytest.raises(BudgetExceeded, match="limit of 3 calls of scripted"):
-        await budgeted.ask(roles.FUSE, GIVEN)
+        await fuse(budgeted)
 
 
-async def test_replies_from_a_cache_use_no_budget() -> None:
+async def test_replies_from_a_cache_use_no_budget():
     calls = Calls()
-    cached = Cached(Budgeted(model(), calls=1), Prompts(), calls)
-    for _ in range(3):
-        assert (await cached.ask(roles.FUSE, GIVEN)).cue == "Mara hid it."
-    over = Budgeted(Cached(model(), Prompts(), calls), calls=1)
-    for _ in range(3):
-        await over.ask(roles.FUSE, GIVEN)
-    assert over.spent.calls == 0
+    inside, outside = cache(Budgeted(make_model(), calls=1), calls), Budgeted(cache(make_model(), calls), calls=1)
+    for model in (inside, outside):
+        assert [await fuse(model) for _ in range(3)] == ["Mara hid it."] * 3
+    assert outside.spent.calls == 0
 
 
-async def test_a_call_that_fails_counts_as_one_that_was_sent() -> None:
-    budgeted = Budgeted(ScriptedModel({"fuse": [ModelError("gone"), REPLY]}), calls=1)
-    with meter() as seen, pytest.raises(ModelError, match="gone"):
-        await budgeted.ask(roles.FUSE, GIVEN)
-    assert budgeted.spent.calls == seen.total.calls == 1
-    with pytest.raises(BudgetExceeded, match="1 calls"):
-        await budgeted.ask(roles.FUSE, GIVEN)
+async def test_tokens_are_counted_again_when_a_call_gets_its_turn():
+    budgeted = Budgeted(make_model(limit=2, latency=0.001), tokens=60)
+    ended = await fuse_often(budgeted, 20)
+    spent, refused = budgeted.spent, sum(isinstance(each, BudgetExceeded) for each in ended)
+    assert spent.calls == ended.count("Mara hid it.") == 20 - refused
+    each = (spent.input_tokens + spent.output_tokens) / spent.calls
+    assert 60 <= spent.calls * each < 60 + 2 * each, "only the calls that were under way pass the limit"
 
 
-async def test_tokens_are_limited() -> None:
-    inside = model()
-    prompt = inside.count_input_tokens(roles.FUSE, GIVEN)
-    with pytest.raises(BudgetExceeded, match=rf"0 of {prompt - 1} tokens .* needs {prompt}"):
-        await Budgeted(inside, tokens=prompt - 1).ask(roles.FUSE, GIVEN)
-    budgeted = Budgeted(inside, tokens=prompt)
-    await budgeted.ask(roles.FUSE, GIVEN)
-    with pytest.raises(BudgetExceeded, match=f"of {prompt} tokens"):
-        await budgeted.ask(roles.FUSE, GIVEN)
-    assert len(inside.calls) == 1
+class Silent(ScriptedModel):
+    """Announces no request."""
 
+    def __init__(self, cost):
+        super().__init__({})
+        self.price = cost
 
-class Priced(ScriptedModel):
-    """Costs what the test sets; None if the price is unknown."""
-
-    cost: float | None = 0.5
-
-    async def ask(self, role: Any, given: Any) -> Any:
-        report_call(ModelCall(role.name, "m", 0, 1, input_tokens=1, output_tokens=1, cost=self.cost))
+    async def ask(self, role, given):
+        report_call(ModelCall(role.name, "m", 0, 1, input_tokens=1, output_tokens=1, cost=self.price))
         return roles.CueOut(cue="x")
 
 
-async def test_money_is_limited() -> None:
-    budgeted = Budgeted(Priced({}), money=1.0)
-    await budgeted.ask(roles.FUSE, GIVEN)
-    await budgeted.ask(roles.FUSE, GIVEN)
-    with pytest.raises(BudgetExceeded, match=r"1\.0000 of 1 dollars"):
-        await budgeted.ask(roles.FUSE, GIVEN)
+@pytest.mark.parametrize(
+    ("cost", "limit", "calls", "says"),
+    [(0.5, 1.0, 2, r"1\.0000 of 1 dollars"), (None, 1.0, 1, "price of scripted is unknown"), (0.0, 0.0, 9, None)],
+)
+async def test_money_is_limited_for_a_model_that_announces_nothing(cost, limit, calls, says):
+    budgeted = Budgeted(Silent(cost), money=limit)
+    for _ in range(calls):
+        await fuse(budgeted)
+    assert budgeted.spent.calls == calls
+    if says:
+        with pytest.raises(BudgetExceeded, match=says):
+            await fuse(budgeted)
 
 
-async def test_a_limit_of_nothing_lets_free_calls_go() -> None:
-    announcing, silent = Budgeted(model(), money=0.0), Priced({})
-    silent.cost = 0.0
-    for budgeted in (announcing, Budgeted(silent, money=0.0)):
+async def test_a_limit_of_nothing_lets_free_calls_go():
+    budgeted = Budgeted(make_model(), money=0.0)
+    assert await fuse_often(budgeted, 2) == ["Mara hid it."] * 2
+
+
+# ---------------------------------------------------------------- a model that only fails
+
+
+async def collect_errors(model, times):
+    """The type of the error of each ask, one ask after another; str for a reply."""
+    return [type((await fuse_often(model, 1))[0]) for _ in range(times)]
+
+
+BAD = BadReply("no")
+
+
+async def test_failures_with_no_reply_between_them_end_the_work_with_what_it_cost_and_kept():
+    replies = [REPLY, REPLY, *(BadReply(f"no JSON in reply {number}") for number in range(3))]
+    model = StopAtFailures(ScriptedModel({"fuse": replies}), 3)
+    with open_run():
+        assert await collect_errors(model, 4) == [str, str, BadReply, BadReply]
+        with pytest.raises(KeepsFailing) as raised:
+            await fuse(model)
+    assert isinstance(raised.value, ModelUnavailable), "every further call would fail too"
+    assert raised.value.exit_code == 6
+    for part in (
+        "3 calls of scripted failed with no reply between them",
+        "no JSON in reply 2. Kept: 2 replies",
+        "Spent: 5 requests",
+        "max_failures",
+    ):
+        assert part in str(raised.value)
+
+
+async def test_a_reply_between_failures_begins_the_count_anew():
+    model = StopAtFailures(ScriptedModel({"fuse": [BAD, BAD, REPLY, BAD, BAD, REPLY, BAD]}), 3)
+    with open_run():
+        assert KeepsFailing not in await collect_errors(model, 7)
+
+
+async def test_a_reply_counts_when_it_ends_and_not_when_it_is_asked_for():
+    failed = asyncio.Semaphore(0)
+
+    async def reply(given):
+        if given is not OTHER:
+            failed.release()
+            return BAD
         for _ in range(2):
-            await budgeted.ask(roles.FUSE, GIVEN)
-        assert budgeted.spent.calls == 2
+            await failed.acquire()
+        await asyncio.sleep(0.01)  # until the two have ended
+        return REPLY
+
+    model = StopAtFailures(ScriptedModel({"fuse": reply}), 3)
+    with open_run():
+        asked = [model.ask(roles.FUSE, given) for given in (OTHER, GIVEN, GIVEN)]
+        await asyncio.gather(*asked, return_exceptions=True)
+        assert await collect_errors(model, 3) == [BadReply, BadReply, KeepsFailing]
 
 
-async def test_money_cannot_be_limited_without_a_price() -> None:
-    inside = Priced({})
-    inside.cost = None
-    budgeted = Budgeted(inside, money=1.0)
-    await budgeted.ask(roles.FUSE, GIVEN)
-    with pytest.raises(BudgetExceeded, match="price of scripted is unknown"):
-        await budgeted.ask(roles.FUSE, GIVEN)
+@pytest.mark.parametrize("error", [ModelUnavailable("gone"), BudgetExceeded("used up")])
+async def test_what_ends_the_work_anyway_stays_as_it_is(error):
+    with open_run():
+        assert await collect_errors(StopAtFailures(ScriptedModel({"fuse": [error]}), 1), 1) == [type(error)]
+
+
+async def test_each_piece_of_work_counts_for_itself_and_nothing_outside_of_one():
+    model = StopAtFailures(ScriptedModel({"fuse": [BAD] * 7}), 3)
+    for _ in range(2):
+        with open_run():
+            assert await collect_errors(model, 2) == [BadReply] * 2
+    assert await collect_errors(model, 3) == [BadReply] * 3
+
+
+# ---------------------------------------------------------------- slots
+
+
+async def take_slots(slots, order, *names):
+    async def take(name):
+        async with slots:
+            order.append(name)
+            await asyncio.sleep(0)
+
+    await asyncio.gather(*map(take, names))
+
+
+async def test_the_shortest_queue_goes_first_and_each_keeps_its_order():
+    slots, order = CallSlots(1), []
+    async with asyncio.TaskGroup() as group:
+        with change_run(queue=object()):
+            group.create_task(take_slots(slots, order, *(f"a{number}" for number in range(6))))
+        for _ in range(2):
+            await asyncio.sleep(0)
+        with change_run(queue=object()):
+            group.create_task(take_slots(slots, order, "b0", "b1"))
+    assert order == ["a0", "a1", "b0", "b1", "a2", "a3", "a4", "a5"]
+
+
+async def test_who_goes_ahead_waits_for_nobody_of_the_same_queue():
+    slots, order = CallSlots(1), []
+
+    async def go_ahead():
+        async with slots.ahead():
+            order.append("repair")
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(take_slots(slots, order, "a0", "a1", "a2"))
+        for _ in range(2):
+            await asyncio.sleep(0)
+        group.create_task(go_ahead())
+    assert order == ["a0", "a1", "repair", "a2"], "a1 had its slot before"
+    async with asyncio.timeout(SOON), slots:
+        pass
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_never_more_than_the_limit_and_nobody_is_forgotten(seed):
+    dice = random.Random(seed)
+    limit = dice.randint(1, 4)
+    slots = CallSlots(limit)
+    inside = most = done = 0
+
+    async def enter():
+        nonlocal inside, most, done
+        async with slots:
+            inside += 1
+            most = max(most, inside)
+            try:
+                await asyncio.sleep(dice.choice([0, 0, 0.001]))
+            finally:
+                inside -= 1
+        done += 1
+
+    tasks = []
+    for _ in range(40):
+        with change_run(queue=object()):
+            tasks.append(asyncio.create_task(enter()))
+        if dice.random() < 0.4:
+            await asyncio.sleep(0)
+        if dice.random() < 0.3:
+            dice.choice(tasks).cancel()
+    ended = await asyncio.gather(*tasks, return_exceptions=True)
+    assert most <= limit
+    assert done + sum(isinstance(each, asyncio.CancelledError) for each in ended) == 40
+    await asyncio.wait_for(enter(), SOON)  # no slot was lost
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_limit_that_lets_nothing_through_is_refused(limit):
+    with pytest.raises(UsageError, match=f"a limit of {limit} calls"):
+        CallSlots(limit)
+
+
+# ---------------------------------------------------------------- waits before a retry
+
+
+class Failing:
+    """A call that fails with this error each time, and what was waited between the tries."""
+
+    def __init__(self, error):
+        self.error, self.tries, self.waits = error, 0, []
+
+    async def attempt(self):
+        self.tries += 1
+        raise self.error
+
+    async def sleep(self, seconds):
+        self.waits.append(seconds)
+
+    async def retry(self, **backoff):
+        with pytest.raises(type(self.error)):
+            await retry(self.attempt, Backoff(**backoff), self.sleep)
+
+
+def test_waits_double_vary_and_end_at_the_longest():
+    backoff = Backoff(retries=9, first=1.0, longest=10.0)
+    for attempt, most in enumerate([1.0, 2.0, 4.0, 8.0, 10.0, 10.0]):
+        waits = {backoff.delay(attempt, None) for _ in range(50)}
+        assert all(most / 2 <= wait <= most for wait in waits)
+        assert len(waits) > 1
+    assert backoff.delay(0, 7.0) == 7.0
+    assert backoff.delay(0, 3600.0) == 10.0
+
+
+async def test_only_what_passes_is_tried_again_after_the_wait_that_was_asked_for():
+    passing, lasting = Failing(PassingFailure(ModelUnavailable("gone"), 3.0)), Failing(ModelUnavailable("no key"))
+    for failing in (passing, lasting):
+        await failing.retry(retries=2, first=0.1, longest=9.0)
+    assert (passing.tries, passing.waits) == (3, [3.0, 3.0])
+    assert (lasting.tries, lasting.waits) == (1, [])
+
+
+async def test_waits_are_logged_and_told_where_the_server_asks_for_them_and_without_keys(caplog):
+    reported = []
+    for retry_after in (3600.0, None):
+        failing = Failing(PassingFailure(ModelUnavailable("http://user:secret@host did not reply"), retry_after))
+        with caplog.at_level("INFO", "tomewise"), change_run(on_wait=reported.append):
+            await failing.retry(retries=2, first=0.0, longest=9.0)
+    reason = "http://[hidden]@host did not reply"
+    asked = f"in 9 s, since the server asks for 3600 s: {reason}"
+    assert caplog.messages == [
+        f"retrying {number} of 2 {wait}" for wait in (asked, f"in 0 s: {reason}") for number in (1, 2)
+    ]
+    waits = [(wait.seconds, wait.asked, wait.summary) for wait in reported]
+    assert waits == [(9.0, 3600.0, f"waiting {asked[3:]}")] * 2
+    assert "secret" not in f"{reported} {caplog.text}"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tomewise.embedding.unit_rows import embed_as_unit_rows
+from tomewise.embedding.unit_rows import embed_as_unit_rows, read_tokenizer
 from tomewise.embedding.weights import HASHES, NAME, find_weights, read_verified
 from tomewise.errors import TomewiseError
 from tomewise.settings import find_cache_folder, read_variable
@@ -57,7 +57,7 @@ class BundledMiniLM:
         """The model's tokenizer without truncation and padding, so that it counts all tokens of a text."""
         with self._lock:
             if self._tokenizer is None:
-                self._tokenizer = _load_tokenizer(self._cache)
+                self._tokenizer = read_tokenizer(read_verified("tokenizer.json", self._cache).decode("utf-8"))
             return self._tokenizer
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -131,15 +131,6 @@ def choose_providers(available: Sequence[str]) -> list[str | tuple[str, dict[str
     """
     providers: list[str | tuple[str, dict[str, int]]] = [_CPU]
     return [(_CUDA, {"use_tf32": 0}), *providers] if _CUDA in available else providers
-
-
-def _load_tokenizer(cache: Path | None) -> Tokenizer:
-    from tokenizers import Tokenizer
-
-    tokenizer = Tokenizer.from_str(read_verified("tokenizer.json", cache).decode("utf-8"))
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    return tokenizer
 
 
 def _open_session(cache: Path) -> Any:

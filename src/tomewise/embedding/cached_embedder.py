@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
-_CACHE_SIZE = 256  # texts
+CACHE_SIZE = 256  # texts
 AT_ONCE = 64  # texts, where the embedder states nothing: one or two seconds of work
-_MOST_JOINED = 64  # texts of a call that others may wait for; those of a build are more
+MOST_JOINED = 64  # texts of a call that others may wait for; those of a build are more
 _Row: TypeAlias = "Future[NDArray[np.float32]]"  # of shape (1, dimensions)
 
 
@@ -76,7 +76,7 @@ class CachedEmbedder(ForwardingEmbedder):
         self._turn = Lock()  # of the call
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        if len(texts) != 1 and not (self._joins and 1 < len(texts) <= _MOST_JOINED):
+        if len(texts) != 1 and not (self._joins and 1 < len(texts) <= MOST_JOINED):
             return self._embedder.embed(texts)
         with self._lock:
             rows = [self._find_row(text, is_kept=len(texts) == 1) for text in texts]
@@ -96,7 +96,7 @@ class CachedEmbedder(ForwardingEmbedder):
         if is_kept:
             self._cache[text] = row
             self._cache.move_to_end(text)
-            if len(self._cache) > _CACHE_SIZE:
+            if len(self._cache) > CACHE_SIZE:
                 self._cache.popitem(last=False)
         return row
 
@@ -108,7 +108,7 @@ class CachedEmbedder(ForwardingEmbedder):
         """
         with self._lock:
             others = [each for each in self._waiting if each != text] if self._joins else []
-            taken = [text, *others[: _MOST_JOINED - 1]]
+            taken = [text, *others[: MOST_JOINED - 1]]
         if len(taken) > 1:
             with suppress(Exception):
                 self._give(taken, self._call(taken))

@@ -11,7 +11,7 @@ from urllib.request import Request, urlopen
 
 import numpy as np
 
-from tomewise.embedding.unit_rows import embed_as_unit_rows
+from tomewise.embedding.unit_rows import embed_as_unit_rows, read_tokenizer
 from tomewise.errors import MissingDependency, ModelUnavailable, UnknownName
 from tomewise.settings import read_variable
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LONGEST = 512  # tokens; passages are never longer, even if the model can take more
 BATCH = 32
 _HUB = "https://huggingface.co"
-_SECOND_SOURCE = "https://storage.googleapis.com"
+SECOND_SOURCE = "https://storage.googleapis.com"
 _REACH_SECONDS = 5.0
 
 
@@ -55,12 +55,7 @@ class FastEmbed:
     @cached_property
     def tokenizer(self) -> Tokenizer:
         """A copy of the model's tokenizer without truncation and padding, so that it counts all tokens of a text."""
-        from tokenizers import Tokenizer
-
-        copy = Tokenizer.from_str(self._model_tokenizer.to_str())
-        copy.no_truncation()
-        copy.no_padding()
-        return copy
+        return read_tokenizer(self._model_tokenizer.to_str())
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         return embed_as_unit_rows(texts, self.dimensions, self.max_tokens, self._embed_distinct)
@@ -81,18 +76,18 @@ class FastEmbed:
         try:
             # Offline, FastEmbed would try again for 40 seconds, and log each failure: it may only look into its cache.
             with _silence_log():
-                return _import_library()(self._model_name, local_files_only=not _reaches_hub())
+                return _import_library()(self._model_name, local_files_only=not reaches_hub())
         except (ValueError, OSError) as error:
             raise ModelUnavailable(
                 f"FastEmbed could not load {self._model_name!r} ({error}): check the network, or choose another"
             ) from error
 
 
-def _reaches_hub() -> bool:
+def reaches_hub() -> bool:
     """Whether one of the servers from which FastEmbed fetches models replies, with whatever status."""
     if read_variable("HF_HUB_OFFLINE"):
         return False
-    for address in (read_variable("HF_ENDPOINT") or _HUB, _SECOND_SOURCE):
+    for address in (read_variable("HF_ENDPOINT") or _HUB, SECOND_SOURCE):
         try:
             urlopen(Request(address, method="HEAD"), timeout=_REACH_SECONDS).close()
         except HTTPError as reply:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 FUSED = "com.microsoft"
 _VERSIONS = {"": 17, FUSED: 1}  # of the operators, by domain
+_EPSILON = 1e-12  # of the layer normalisation
 FLOAT, INT32 = 1, 6  # TensorProto.DataType
 _FLOAT_ATTRIBUTE, _INT_ATTRIBUTE = 1, 2  # AttributeProto.AttributeType
 _PACKAGE = "onnx"
@@ -42,12 +43,12 @@ _MESSAGES: Mapping[str, str] = {
 Weights = Mapping[str, "NDArray[np.float32]"]
 
 
-def build_model(weights: Weights, *, layers: int, heads: int, epsilon: float = 1e-12) -> Any:
+def build_model(weights: Weights, *, layers: int, heads: int) -> Any:
     """The model: `ids` (texts, tokens) int32 -> `states` (texts, tokens, dimensions) float32, the last hidden states.
 
     `weights` have the names of a BertModel of Hugging Face Transformers.
     """
-    graph = _Graph(weights, heads, epsilon)
+    graph = _Graph(weights, heads)
     states = graph.add_embeddings()
     for layer in range(layers):
         states = graph.add_feed_forward(layer, graph.add_attention(layer, states))
@@ -72,10 +73,9 @@ def write_model(model: Any, path: Path) -> None:
 class _Graph:
     """The nodes and tensors built so far."""
 
-    def __init__(self, weights: Weights, heads: int, epsilon: float) -> None:
+    def __init__(self, weights: Weights, heads: int) -> None:
         self._weights = weights
         self._heads = heads
-        self._epsilon = epsilon
         self._nodes: list[Any] = []
         self._tensors: list[Any] = []
 
@@ -92,9 +92,9 @@ class _Graph:
             words,
             self._add_tensor("positions", positions),
             "",
-            *self._add_norm(f"{prefix}.LayerNorm"),
+            *self._add_pair(f"{prefix}.LayerNorm"),
         ]
-        return self._add_node("EmbedLayerNormalization", inputs, "embedded", also="mask", epsilon=self._epsilon)
+        return self._add_node("EmbedLayerNormalization", inputs, "embedded", also="mask", epsilon=_EPSILON)
 
     def add_attention(self, layer: int, states: str) -> str:
         prefix = f"encoder.layer.{layer}.attention"
@@ -103,14 +103,14 @@ class _Graph:
         bias = np.concatenate([self._weights[f"{part}.bias"] for part in parts])
         inputs = [states, self._add_tensor(f"{prefix}.weight", weight), self._add_tensor(f"{prefix}.bias", bias)]
         attended = self._add_node("Attention", inputs, f"{prefix}.attended", num_heads=self._heads)
-        return self._add_residual(f"{prefix}.output", attended, states)
+        return self._add_residual(prefix, attended, states)
 
     def add_feed_forward(self, layer: int, states: str) -> str:
         prefix = f"encoder.layer.{layer}"
-        weight, bias = self._add_dense(f"{prefix}.intermediate.dense")
+        weight, bias = self._add_pair(f"{prefix}.intermediate.dense")
         wide = self._add_node("MatMul", [states, weight], f"{prefix}.wide", domain="")
         active = self._add_node("BiasGelu", [wide, bias], f"{prefix}.active")  # with erf, as in training
-        return self._add_residual(f"{prefix}.output", active, states)
+        return self._add_residual(prefix, active, states)
 
     def make_model(self, states: str) -> Any:
         dimensions = self._weights["embeddings.LayerNorm.weight"].shape[0]
@@ -126,18 +126,16 @@ class _Graph:
         return _make_message("Model", ir_version=9, opset_import=versions, graph=graph)
 
     def _add_residual(self, prefix: str, inner: str, states: str) -> str:
-        weight, bias = self._add_dense(f"{prefix}.dense")
+        prefix = f"{prefix}.output"
+        weight, bias = self._add_pair(f"{prefix}.dense")
         projected = self._add_node("MatMul", [inner, weight], f"{prefix}.projected", domain="")
-        inputs = [projected, states, *self._add_norm(f"{prefix}.LayerNorm"), bias]
-        return self._add_node("SkipLayerNormalization", inputs, f"{prefix}.states", epsilon=self._epsilon)
+        inputs = [projected, states, *self._add_pair(f"{prefix}.LayerNorm"), bias]
+        return self._add_node("SkipLayerNormalization", inputs, f"{prefix}.states", epsilon=_EPSILON)
 
-    def _add_dense(self, prefix: str) -> tuple[str, str]:
-        weight = self._add_tensor(f"{prefix}.weight", self._weights[f"{prefix}.weight"].T)
-        return weight, self._add_tensor(f"{prefix}.bias", self._weights[f"{prefix}.bias"])
-
-    def _add_norm(self, prefix: str) -> tuple[str, str]:
-        weight = self._add_tensor(f"{prefix}.weight", self._weights[f"{prefix}.weight"])
-        return weight, self._add_tensor(f"{prefix}.bias", self._weights[f"{prefix}.bias"])
+    def _add_pair(self, prefix: str) -> tuple[str, ...]:
+        """The weight and the bias of a dense layer, which multiplies from the right, or of a normalisation."""
+        names = (f"{prefix}.weight", f"{prefix}.bias")
+        return tuple(self._add_tensor(name, self._weights[name].T) for name in names)
 
     def _add_tensor(self, name: str, values: NDArray[np.float32]) -> str:
         self._tensors.append(_make_tensor(name, values))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tomewise.embedding.unit_rows import embed_as_unit_rows
+from tomewise.embedding.unit_rows import embed_as_unit_rows, read_tokenizer
 from tomewise.errors import MissingDependency, ModelUnavailable
 
 if TYPE_CHECKING:
@@ -45,15 +45,10 @@ class SentenceTransformersEmbedder:
     @cached_property
     def tokenizer(self) -> Tokenizer:
         """A copy of the model's tokenizer without truncation and padding, so that it counts all tokens of a text."""
-        from tokenizers import Tokenizer
-
         backend = getattr(self._model.tokenizer, "backend_tokenizer", None)
         if backend is None:
             raise ModelUnavailable(f"{self._model_name!r} has no fast tokenizer to count with: choose another embedder")
-        copy = Tokenizer.from_str(backend.to_str())
-        copy.no_truncation()
-        copy.no_padding()
-        return copy
+        return read_tokenizer(backend.to_str())
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         return embed_as_unit_rows(texts, self.dimensions, self.max_tokens, self._embed_distinct)

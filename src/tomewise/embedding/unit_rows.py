@@ -1,4 +1,4 @@
-"""Unit rows: one vector of length one for each text; each distinct text is embedded once."""
+"""What embedders share: one vector of length one for each distinct text, and a tokenizer that counts all tokens."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from tomewise.errors import BadReply
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from tokenizers import Tokenizer
 
 CHARACTERS_PER_TOKEN = 20
 
@@ -42,6 +43,16 @@ def normalise_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         raise BadReply("the embedder gave a vector that is zero or not finite: try another embedder")
     unit: NDArray[np.float32] = (vectors / lengths[:, None]).astype(np.float32)
     return unit
+
+
+def read_tokenizer(serialised: str) -> Tokenizer:
+    """A tokenizer without truncation and padding, so that it counts all tokens of a text."""
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_str(serialised)
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
 
 
 def _clean(text: str, characters: int) -> str:

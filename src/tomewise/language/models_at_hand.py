@@ -7,7 +7,6 @@ and each for a fraction of a second. Nothing is loaded by asking.
 from __future__ import annotations
 
 import asyncio
-import json
 from dataclasses import dataclass
 from importlib.util import find_spec
 from shlex import quote
@@ -16,10 +15,9 @@ from typing import Any
 import httpx2
 
 from tomewise.language.spec import ModelSpec
-from tomewise.language.stated_window import read_rows, read_tokens
+from tomewise.language.stated_window import LONGEST, parse_object, read_count, read_rows
 
 SECONDS = 0.6  # for all that one server is asked
-_LONGEST = 4 * 2**20  # bytes of a reply that are read
 _MOST_SHOWN = 20  # models of Ollama that are asked for their windows
 
 
@@ -109,7 +107,7 @@ async def _ask_ollama(client: httpx2.AsyncClient, server: LocalServer) -> list[L
         _fetch(client, f"{server.root}/api/tags"), _fetch(client, f"{server.root}/api/ps")
     )
     windows = {
-        row[name]: read_tokens(row, "context_length")
+        row[name]: read_count(row, "context_length")
         for name in ("name", "model")  # the newer name of the two at last
         for row in _read_named(running, "models", name)
     }
@@ -117,7 +115,7 @@ async def _ask_ollama(client: httpx2.AsyncClient, server: LocalServer) -> list[L
     shown = await asyncio.gather(
         *(_fetch(client, f"{server.root}/api/show", {"model": row["name"]}) for row in rows[:_MOST_SHOWN])
     )
-    shown += [None] * (len(rows) - len(shown))
+    shown += [{}] * (len(rows) - len(shown))
     return [
         LocalModel(
             f"ollama:{row['name']}",
@@ -125,7 +123,7 @@ async def _ask_ollama(client: httpx2.AsyncClient, server: LocalServer) -> list[L
             server.name,
             windows.get(row["name"]) or None,
             _read_most(about),
-            _read_size(row),
+            read_count(row, "size"),
         )
         for row, about in zip(rows, shown, strict=True)
         if _can_write(about)
@@ -139,63 +137,49 @@ async def _ask_openai(client: httpx2.AsyncClient, server: LocalServer) -> list[L
         _fetch(client, f"{server.root}/props"),  # llama.cpp's own
     )
     known = {row["id"]: row for row in _read_named(studio, "data", "id")}
-    generation = props.get("default_generation_settings") if isinstance(props, dict) else None
-    running = read_tokens(generation, "n_ctx") if isinstance(generation, dict) else 0
+    generation = props.get("default_generation_settings")
+    running = read_count(generation, "n_ctx") if isinstance(generation, dict) else 0
     models = []
     for row in _read_named(listed, "data", "id"):
         about = known.get(row["id"], {})
         if about.get("type") == "embeddings" or "embed" in row["id"].lower():
             continue
-        window = read_tokens(about, "loaded_context_length") or read_tokens(row, "max_model_len") or running
-        most = read_tokens(about, "max_context_length") or None
+        window = read_count(about, "loaded_context_length") or read_count(row, "max_model_len") or running
+        most = read_count(about, "max_context_length") or None
         models.append(LocalModel(f"openai:{row['id']}", f"{server.root}/v1", server.name, window or None, most))
     return models
 
 
-async def _fetch(client: httpx2.AsyncClient, address: str, body: dict[str, Any] | None = None) -> Any:
-    """The JSON of a reply; None where none comes in half of the time, or one that is an error, no JSON, or too long."""
-    try:
-        return await asyncio.wait_for(_read_json(client, address, body), SECONDS / 2)
-    except (httpx2.HTTPError, TimeoutError):
-        return None
-
-
-async def _read_json(client: httpx2.AsyncClient, address: str, body: dict[str, Any] | None) -> Any:
+async def _fetch(client: httpx2.AsyncClient, address: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The object of a reply; empty where none comes in half of the time, or one that is an error, or too long."""
     read = b""
-    async with client.stream("POST" if body else "GET", address, json=body) as response:
-        if not response.is_success:
-            return None
-        async for piece in response.aiter_bytes():
-            read += piece
-            if len(read) > _LONGEST:
-                return None
     try:
-        return json.loads(read)
-    except (ValueError, RecursionError):
-        return None
+        async with (
+            asyncio.timeout(SECONDS / 2),
+            client.stream("POST" if body else "GET", address, json=body) as response,
+        ):
+            async for piece in response.aiter_bytes():
+                read += piece
+                if not response.is_success or len(read) > LONGEST:
+                    return {}
+    except (httpx2.HTTPError, TimeoutError):
+        return {}
+    return parse_object(read)
 
 
-def _read_named(reply: Any, rows: str, name: str) -> list[dict[str, Any]]:
+def _read_named(reply: dict[str, Any], rows: str, name: str) -> list[dict[str, Any]]:
     """The rows that have a name."""
     return [row for row in read_rows(reply, rows) if isinstance(row.get(name), str)]
 
 
-def _can_write(about: Any) -> bool:
+def _can_write(about: dict[str, Any]) -> bool:
     """Whether a model of Ollama writes text; one that does not say so counts as one that does."""
-    able = about.get("capabilities") if isinstance(about, dict) else None
+    able = about.get("capabilities")
     return not isinstance(able, list) or "completion" in able
 
 
-def _read_most(about: Any) -> int | None:
-    info = about.get("model_info") if isinstance(about, dict) else None
-    lengths = (
-        [read_tokens(info, name) for name in info if str(name).endswith(".context_length")]
-        if isinstance(info, dict)
-        else []
-    )
-    return max(lengths, default=0) or None
-
-
-def _read_size(row: dict[str, Any]) -> int:
-    size = row.get("size")
-    return size if isinstance(size, int) and size > 0 else 0
+def _read_most(about: dict[str, Any]) -> int | None:
+    info = about.get("model_info")
+    if not isinstance(info, dict):
+        return None
+    return max((read_count(info, name) for name in info if name.endswith(".context_length")), default=0) or None

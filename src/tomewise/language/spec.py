@@ -123,16 +123,14 @@ def _suggest_provider(model: str) -> str:
 def check_address(address: str) -> None:
     """Raise `UsageError` if this is not the address of a server, or of one that is never asked."""
     refusal = f"{address!r} is not the address of a model server: write http://HOST:PORT/v1 or https://HOST/v1"
-    if not address.startswith(("http://", "https://")) or any(sign.isspace() for sign in address):
-        raise UsageError(refusal)
     try:
         parts = urlsplit(address)
-        is_valid = bool(parts.hostname) and parts.port != 0
+        host = parts.hostname if parts.port != 0 else None
     except ValueError as error:
         raise UsageError(refusal) from error
-    if not is_valid:
+    if not (host and address.startswith(("http://", "https://"))) or any(sign.isspace() for sign in address):
         raise UsageError(refusal)
-    if is_never_asked(parts.hostname or ""):
+    if is_never_asked(host):
         raise UsageError(
             f"{address!r} is link-local, or hands out the secrets of a machine in a cloud, and is never asked: "
             "name the server by another of its addresses"

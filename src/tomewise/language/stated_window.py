@@ -17,7 +17,7 @@ import httpx2
 from tomewise.language.spec import ModelSpec
 from tomewise.language.wire import CONNECT_SECONDS
 
-_LONGEST = 4 * 2**20  # bytes of a reply that are read
+LONGEST = 4 * 2**20  # bytes of a reply that are read
 _NOT_LOADED = 4_096  # tokens with which LM Studio loads a model unless it is configured otherwise
 
 
@@ -53,7 +53,7 @@ def _ask_ollama(client: httpx2.Client, root: str, model: str) -> StatedWindow | 
 def _find_loaded(client: httpx2.Client, root: str, model: str) -> StatedWindow | None:
     names = (model, f"{model}:latest")
     for row in read_rows(_fetch(client, "GET", f"{root}/api/ps"), "models"):
-        if row.get("model", row.get("name")) in names and (tokens := read_tokens(row, "context_length")):
+        if row.get("model", row.get("name")) in names and (tokens := read_count(row, "context_length")):
             return StatedWindow(tokens)
     return None
 
@@ -61,35 +61,39 @@ def _find_loaded(client: httpx2.Client, root: str, model: str) -> StatedWindow |
 def _ask_lm_studio(client: httpx2.Client, root: str, model: str) -> StatedWindow | None:
     for row in read_rows(_fetch(client, "GET", f"{root}/api/v0/models"), "data"):
         if row.get("id") == model:
-            if tokens := read_tokens(row, "loaded_context_length"):
+            if tokens := read_count(row, "loaded_context_length"):
                 return StatedWindow(tokens)
-            most = read_tokens(row, "max_context_length")
+            most = read_count(row, "max_context_length")
             return StatedWindow(min(_NOT_LOADED, most), lasts=False) if most else None
     return None
 
 
-def _fetch(client: httpx2.Client, method: str, address: str, body: dict[str, Any] | None = None) -> Any:
-    """The JSON of a reply; None for an error of the server, or for a reply that is not JSON or too long."""
+def _fetch(client: httpx2.Client, method: str, address: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The object of a reply; empty for an error of the server, and for a reply that is too long."""
+    read = b""
     with client.stream(method, address, json=body) as response:
-        if not response.is_success:
-            return None
-        read = b""
         for piece in response.iter_bytes():
             read += piece
-            if len(read) > _LONGEST:
-                return None
+            if not response.is_success or len(read) > LONGEST:
+                return {}
+    return parse_object(read)
+
+
+def parse_object(text: bytes) -> dict[str, Any]:
+    """The JSON object of a reply; empty for anything else."""
     with suppress(ValueError, RecursionError):
-        return json.loads(read)
-    return None
+        parsed = json.loads(text)
+        return parsed if isinstance(parsed, dict) else {}
+    return {}
 
 
-def read_rows(reply: Any, name: str) -> list[dict[str, Any]]:
-    """The objects of a list in a reply of any form."""
-    rows = reply.get(name) if isinstance(reply, dict) else None
+def read_rows(reply: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    """The objects of a list in a reply."""
+    rows = reply.get(name)
     return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
-def read_tokens(row: dict[str, Any], name: str) -> int:
-    """A number of tokens; 0 where none is stated."""
-    tokens = row.get(name)
-    return tokens if isinstance(tokens, int) and tokens > 0 else 0
+def read_count(row: dict[str, Any], name: str) -> int:
+    """A number, as of tokens or bytes; 0 where none is stated."""
+    number = row.get(name)
+    return number if isinstance(number, int) and number > 0 else 0

@@ -1,15 +1,15 @@
-from __future__ import annotations
-
 from itertools import permutations
 
 import pytest
+from tests.language.extractive.conftest import show
 
-from tomewise.language.extractive.answering import answer
+from tomewise.embedding.hash import HashEmbedder
+from tomewise.language.extractive import answering
 from tomewise.language.extractive.question_words import read_question
 from tomewise.language.extractive.relevance import read_lines
 from tomewise.language.roles import AnswerIn, AnswerOut, Shown
-from tomewise.types import Embedder
 
+EMBEDDER = HashEmbedder()
 HARBOUR = (
     "The harbour of Sker was built in 1843 by Matthew Lisle. It has room for 40 boats. "
     "Mrs. Moy keeps the key of the harbour office in Pellmarsh. "
@@ -22,7 +22,12 @@ MEETING = (
     "Ann Lee: The remote control must weigh less than a phone. The case can be plastic.\n"
     "Bob Ray: I will bring biscuits next week."
 )
-EVIDENCE = [Shown(label="E1", text=GARDEN), Shown(label="E2", text=HARBOUR)]
+EVIDENCE = show(GARDEN, HARBOUR)
+BUILT = "Who built the harbour of Sker?"
+
+
+def answer(question, evidence=EVIDENCE, **fields):
+    return answering.answer(AnswerIn(question=question, evidence=evidence, **fields), EMBEDDER)
 
 
 @pytest.mark.parametrize(
@@ -43,14 +48,14 @@ EVIDENCE = [Shown(label="E1", text=GARDEN), Shown(label="E2", text=HARBOUR)]
         ("", "clause"),
     ],
 )
-def test_what_a_question_wants(question: str, want: str):
+def test_what_a_question_wants(question, want):
     assert read_question(question).want == want
 
 
 @pytest.mark.parametrize(
     ("question", "expected"),
     [
-        ("Who built the harbour of Sker?", "Matthew Lisle"),
+        (BUILT, "Matthew Lisle"),
         ("When was the harbour of Sker built?", "1843"),
         ("How many boats does the harbour have room for?", "40"),
         ("Where does Mrs. Moy keep the key of the harbour office?", "Pellmarsh"),
@@ -59,74 +64,123 @@ def test_what_a_question_wants(question: str, want: str):
         ("Why had the old clock stopped?", "The old clock stopped because salt had eaten its spring."),
     ],
 )
-def test_short_answers(embedder: Embedder, question: str, expected: str):
-    assert expected in answer(AnswerIn(question=question, evidence=EVIDENCE), embedder).answer
+def test_short_answers(question, expected):
+    assert expected in answer(question).answer
 
 
-def test_quotes_are_whole_sentences_of_the_labelled_evidence(embedder: Embedder):
-    found = answer(AnswerIn(question="Who built the harbour of Sker?", evidence=EVIDENCE), embedder)
+@pytest.mark.parametrize(
+    ("question", "texts", "expected"),
+    [
+        # A name found beside the question leads to the answer.
+        (
+            "When did the country where Baure is located leave the British Empire?",
+            [
+                "Baure is a town in Katsina, Nigeria.",
+                "Nigeria left the British Empire on 1 October 1960.",
+                "The roses flowered in 1901.",
+            ],
+            "1 October 1960",
+        ),
+        ("他为什么离开？", ["天下雨了。他离开因为他病了。"], "他离开因为他病了。"),
+    ],
+)
+def test_an_answer_from_other_evidence(question, texts, expected):
+    assert answer(question, show(*texts)).answer == expected
+
+
+def test_quotes_are_whole_sentences_of_the_labelled_evidence():
+    found = answer(BUILT, may_decline=True)
+    assert found.answer == "Matthew Lisle", "good evidence is not declined"
     assert [(q.label, q.quote) for q in found.quotes] == [
         ("E2", "The harbour of Sker was built in 1843 by Matthew Lisle.")
     ]
 
 
-def test_the_supported_option_is_chosen(embedder: Embedder):
-    asked = AnswerIn(
-        question="Why did the clock stop?", options=["A thief", "Salt in the spring", "Frost"], evidence=EVIDENCE
-    )
-    found = answer(asked, embedder)
-    assert (found.choice, found.answer) == ("B", "Salt in the spring")
-    assert found.quotes[0].quote.startswith("The old clock")
+def test_a_note_answers_but_the_evidence_is_quoted():
+    notes = ["The lighthouse of Anner was painted by Jory Teague."]
+    found = answer("Who painted the lighthouse of Anner?", notes=notes)
+    assert found.answer == "Jory Teague"
+    assert all(quote.label in {"E1", "E2"} for quote in found.quotes)
 
 
-def test_thin_evidence_is_declined_only_where_it_may_be(embedder: Embedder):
-    asked = AnswerIn(question="Which composer taught Wolfgang the violin in Salzburg?", evidence=EVIDENCE)
-    declined = answer(asked.model_copy(update={"may_decline": True}), embedder)
-    assert declined == AnswerOut(answer="*", supported="none", missing="nothing here names Wolfgang or Salzburg")
-    assert declined.failed
-    forced = answer(asked, embedder)
-    assert not forced.failed
-    assert forced.supported == "none"
+# ---------------------------------------------------------------- how far the evidence holds
 
 
 @pytest.mark.parametrize(
     ("question", "missing"),
     [
+        ("Which composer taught Wolfgang the violin in Salzburg?", "nothing here names Wolfgang or Salzburg"),
         ("What is the capital of Mongolia?", "nothing here names Mongolia"),
+        ("Who built the harbour of Pellmarsh Regis in 1843?", "nothing here names Pellmarsh Regis"),
         ("Who built the lighthouse?", "nothing here mentions lighthouse"),
         ("Who waters the clock of the harbour?", "nothing here says enough about waters, clock or harbour"),
         ("When had salt eaten the spring of the old clock?", "nothing here gives the date asked for"),
     ],
 )
-def test_a_declined_question_says_what_the_evidence_lacks(embedder: Embedder, question: str, missing: str):
-    asked = AnswerIn(question=question, evidence=EVIDENCE, may_decline=True)
-    assert answer(asked, embedder) == AnswerOut(answer="*", supported="none", missing=missing)
-
-
-def test_a_name_that_the_evidence_lacks_is_not_answered_about(embedder: Embedder):
-    asked = AnswerIn(question="Who built the harbour of Pellmarsh Regis in 1843?", evidence=EVIDENCE, may_decline=True)
-    assert answer(asked, embedder).missing == "nothing here names Pellmarsh Regis"
-
-
-def test_an_answer_says_how_far_the_evidence_holds_it(embedder: Embedder):
-    def judge(question: str) -> str:
-        return answer(AnswerIn(question=question, evidence=EVIDENCE), embedder).supported
-
-    assert judge("Who built the harbour of Sker?") == "full"
-    assert judge("Which poet praised the gales of Thessaly?") == "none"
-    # The sentence is there, but the one date stands in another sentence.
-    assert judge("When did the old clock stop because salt had eaten its spring?") == "partly"
-
-
-def test_a_summary_of_all_the_evidence_is_never_declined(embedder: Embedder):
-    asked = AnswerIn(question="Summarize the whole discussion.", evidence=EVIDENCE, may_decline=True)
-    assert not answer(asked, embedder).failed
+def test_a_declined_question_says_what_the_evidence_lacks(question, missing):
+    declined = answer(question, may_decline=True)
+    assert declined == AnswerOut(answer="*", supported="none", missing=missing)
+    assert declined.failed
 
 
 @pytest.mark.parametrize(
+    ("question", "supported"),
+    [
+        (BUILT, "full"),
+        ("Which poet praised the gales of Thessaly?", "none"),
+        # The sentence is there, but the one date stands in another sentence.
+        ("When did the old clock stop because salt had eaten its spring?", "partly"),
+    ],
+)
+def test_an_answer_that_is_not_declined_says_how_far_the_evidence_holds_it(question, supported):
+    found = answer(question)
+    assert (found.supported, found.failed) == (supported, False)
+
+
+def test_without_evidence_a_forced_choice_is_the_first_option():
+    assert answer("Who?", [], options=["Ann", "Bob"]).choice == "A"
+    assert answer("Who?", [], options=["Ann", "Bob"], may_decline=True).failed
+    assert answer("Who?", []).missing == "no evidence was found"
+
+
+def test_the_supported_option_is_chosen():
+    found = answer("Why did the clock stop?", options=["A thief", "Salt in the spring", "Frost"])
+    assert (found.choice, found.answer) == ("B", "Salt in the spring")
+    assert found.quotes[0].quote.startswith("The old clock")
+
+
+def test_an_option_is_fully_supported_only_where_it_leads_clearly():
+    def choose(*options, evidence=EVIDENCE, may_decline=True):
+        return answer("Why did the old clock stop?", evidence, options=list(options), may_decline=may_decline)
+
+    options = ("Salt had eaten its spring", "A thief took it", "Frost had split the case")
+    assert (choose(*options).choice, choose(*options).supported) == ("A", "full")
+    assert choose("Frost had split the case", "Frost had split the glass").supported == "partly"
+    assert choose(*options, evidence=show(GARDEN)).failed
+    forced = choose(*options, evidence=show(GARDEN), may_decline=False)
+    assert (bool(forced.choice), forced.supported) == (True, "none")
+
+
+# ---------------------------------------------------------------- summaries, order and lines
+
+
+def test_a_summary_is_never_declined_and_instructions_bound_it():
+    assert not answer("Summarize the whole discussion.", may_decline=True).failed
+    assert answer("Summarize.", instructions="Summarise in 1 sentences").answer.count(".") <= 2
+
+
+def test_a_summary_names_its_speakers_and_leaves_out_noise_and_questions():
+    found = answer("What did Ann Lee think about the remote control?", show(MEETING))
+    assert found.answer.startswith("Ann Lee: I think the remote control should be cheap to make.")
+    assert "heavy" not in found.answer
+    assert all(quote.quote in MEETING for quote in found.quotes)
+
+
+@pytest.mark.parametrize("options", [[], ["the red lamp", "the green lamp"]])
+@pytest.mark.parametrize(
     "question",
     [
-        "Who built the harbour of Sker?",
+        BUILT,
         "Which lamp did the keeper of the tower light?",
         "Who keeps the lamp?",
         "Summarize the story of the lamp.",
@@ -134,84 +188,14 @@ def test_a_summary_of_all_the_evidence_is_never_declined(embedder: Embedder):
         "Why was the lamp lit?",
     ],
 )
-def test_the_order_of_the_evidence_decides_nothing(embedder: Embedder, question: str):
+def test_the_order_of_the_evidence_decides_nothing(question, options):
     # Alike but for the name, so that only the order could tell which one is best.
     pieces = [f"{name} keeps the lamp of the tower. The lamp was lit." for name in ("Ann Lee", "Bob Ray", "Cy Orr")]
-    pieces += [HARBOUR, GARDEN]
-    for options in ([], ["the red lamp", "the green lamp"]):
-        answers = set()
-        for order in permutations(pieces):
-            evidence = [Shown(label=f"E{number}", text=text) for number, text in enumerate(order, 1)]
-            found = answer(AnswerIn(question=question, options=options, evidence=evidence), embedder)
-            answers.add((found.answer, tuple(quote.quote for quote in found.quotes), found.supported))
-        assert len(answers) == 1
-
-
-def test_good_evidence_is_not_declined(embedder: Embedder):
-    asked = AnswerIn(question="Who built the harbour of Sker?", evidence=EVIDENCE, may_decline=True)
-    assert answer(asked, embedder).answer == "Matthew Lisle"
-
-
-def test_without_evidence_a_forced_choice_is_the_first_option(embedder: Embedder):
-    assert answer(AnswerIn(question="Who?", options=["Ann", "Bob"]), embedder).choice == "A"
-    assert answer(AnswerIn(question="Who?", options=["Ann", "Bob"], may_decline=True), embedder).failed
-    assert answer(AnswerIn(question="Who?"), embedder).missing == "no evidence was found"
-
-
-def test_a_note_answers_but_the_evidence_is_quoted(embedder: Embedder):
-    notes = ["The lighthouse of Anner was painted by Jory Teague."]
-    found = answer(AnswerIn(question="Who painted the lighthouse of Anner?", evidence=EVIDENCE, notes=notes), embedder)
-    assert found.answer == "Jory Teague"
-    assert all(quote.label in {"E1", "E2"} for quote in found.quotes)
-
-
-def test_a_summary_names_its_speakers_and_leaves_out_noise_and_questions(embedder: Embedder):
-    asked = AnswerIn(
-        question="What did Ann Lee think about the remote control?", evidence=[Shown(label="E1", text=MEETING)]
-    )
-    found = answer(asked, embedder)
-    assert found.answer.startswith("Ann Lee: I think the remote control should be cheap to make.")
-    assert "heavy" not in found.answer
-    assert all(quote.quote in MEETING for quote in found.quotes)
-
-
-def test_instructions_bound_a_summary(embedder: Embedder):
-    asked = AnswerIn(question="Summarize.", instructions="Summarise in 1 sentences", evidence=EVIDENCE)
-    assert answer(asked, embedder).answer.count(".") <= 2
-
-
-def test_a_name_found_beside_the_question_leads_to_the_answer(embedder: Embedder):
-    evidence = [
-        Shown(label="E1", title="Baure", text="Baure is a town in Katsina, Nigeria."),
-        Shown(label="E2", title="Nigeria", text="Nigeria left the British Empire on 1 October 1960."),
-        Shown(label="E3", title="Roses", text="The roses flowered in 1901."),
-    ]
-    question = "When did the country where Baure is located leave the British Empire?"
-    assert answer(AnswerIn(question=question, evidence=evidence), embedder).answer == "1 October 1960"
-
-
-def test_chinese_evidence_is_answered_in_its_own_sentences(embedder: Embedder):
-    found = answer(
-        AnswerIn(question="他为什么离开？", evidence=[Shown(label="E1", text="天下雨了。他离开因为他病了。")]), embedder
-    )
-    assert found.answer == "他离开因为他病了。"
-
-
-def test_an_option_is_fully_supported_only_where_it_leads_clearly(embedder: Embedder):
-    asked = AnswerIn(
-        question="Why did the old clock stop?",
-        options=["Salt had eaten its spring", "A thief took it", "Frost had split the case"],
-        evidence=EVIDENCE,
-        may_decline=True,
-    )
-    clear = answer(asked, embedder)
-    assert (clear.choice, clear.supported) == ("A", "full")
-    alike = asked.model_copy(update={"options": ["Frost had split the case", "Frost had split the glass"]})
-    assert answer(alike, embedder).supported == "partly"
-    elsewhere = asked.model_copy(update={"evidence": [Shown(label="E1", text=GARDEN)]})
-    assert answer(elsewhere, embedder).failed
-    forced = answer(elsewhere.model_copy(update={"may_decline": False}), embedder)
-    assert (bool(forced.choice), forced.supported) == (True, "none")
+    answers = set()
+    for order in permutations([*pieces, HARBOUR, GARDEN]):
+        found = answer(question, show(*order), options=options)
+        answers.add((found.answer, tuple(quote.quote for quote in found.quotes), found.supported))
+    assert len(answers) == 1
 
 
 def test_what_summaries_and_notes_repeat_is_one_line():
@@ -224,6 +208,6 @@ def test_what_summaries_and_notes_repeat_is_one_line():
 
 def test_sentences_picked_for_a_summary_are_no_surroundings_of_each_other():
     text = "Ann rowed to Sker. The lamp was lit."
-    passage, picked = (read_lines([Shown(label="E1", text=text, kind=kind)]) for kind in ("passage", "episode"))
+    passage, picked = (read_lines(show(text, kind=kind)) for kind in ("passage", "episode"))
     assert "lamp" in passage[0].around
     assert "lamp" not in picked[0].around

@@ -1,43 +1,108 @@
-from __future__ import annotations
+"""Sentences that can be quoted, and the quotations that the extractive model gives as an answer."""
 
-from collections.abc import Sequence
-from typing import Any
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.language.extractive.conftest import show
 
-from tomewise.embedding.hash import HashEmbedder
 from tomewise.language.extractive import ExtractiveModel
+from tomewise.language.extractive.quotable import find_sentences, list_candidates
 from tomewise.language.extractive.quotations import MOST_EMBEDDED, MOST_REWRITTEN, SHOWN, quote
-from tomewise.language.roles import ANSWER, AnswerIn, Quotable, QuoteIn, Shown
+from tomewise.language.roles import ANSWER, AnswerIn, Quotable, QuoteIn
+from tomewise.testing import HashEmbedder, NotingEmbedder
+
+LINES = ["# Rent", "Rent\n====", "1. Dogs are welcome.", "- Hens", "| a | b |", "| --- | --- |", "From: Ann",
+         "It rains. It", "", "[Map]"]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("# Rent\nIt is 64 pounds. It falls due in May.", ["It is 64 pounds.", "It falls due in May."]),
+        ("Rent\n====\n\nIt is 64 pounds.", ["It is 64 pounds."]),
+        ("THE SLEDGE JOURNEY\n\nWe left the hut.", ["We left the hut."]),
+        ("1. Dogs are kept\n   on a lead.\n2. Hens.", ["1. Dogs are kept\n   on a lead.", "2. Hens."]),
+        ("The house where they slept was\n42. It had a garden.", [..., "It had a garden."]),
+        ("It was given that evening by\nI. Newton of Cambridge.", [...]),
+        ("A. Marsh keeps the light.", [...]),
+        ("1. Dogs on\n   a lead\n2. Hens", ["1. Dogs on\n   a lead", "2. Hens"]),
+        ("She packed three things for the\njourney: a lamp, a rope and a stove.", [...]),
+        ("Anna lives in Berlin", [...]),
+        ("Anna lives in Berlin\n\nBen lives in Rome\n\n# Hens", ["Anna lives in Berlin", "Ben lives in Rome"]),
+        ("  Anna lives in Berlin", ["Anna lives in Berlin"]),
+        ("- Certificates are renewed\n- Alarms come back", ["Certificates are renewed", "Alarms come back"]),
+        ("| amber | an update |\n| --- | --- |\n| red | no line |", ["| amber | an update |", "| red | no line |"]),
+        ("Owner: payments\nDate: 2025-03-04\n\nIt failed.", ["Owner: payments", "Date: 2025-03-04", "It failed."]),
+        ("name: Ann; salary: 7\n\nname: Ben; salary: 9", ["name: Ann; salary: 7", "name: Ben; salary: 9"]),
+    ],
+)
+def test_headings_and_marks_are_no_part_of_a_sentence(text, sentences):
+    """`...` stands for all that is not in the other sentences."""
+    rest = text.removesuffix("".join(f" {sentence}" for sentence in sentences[1:]))
+    assert [text[start:end] for start, end in find_sentences(text)] == [rest if s is ... else s for s in sentences]
+
+
+@given(st.lists(st.one_of(st.sampled_from(LINES), st.text(max_size=30)), max_size=8).map("\n".join))
+def test_sentences_are_pieces_of_the_text_in_their_order(text):
+    spans = list(find_sentences(text))
+    assert all(text[start:end] == text[start:end].strip() != "" for start, end in spans)
+    assert all(end <= start for (_, end), (start, _) in pairwise(spans))
+
+
+@pytest.mark.parametrize(
+    ("text", "boilerplate"),
+    [
+        *(
+            (f"{head}\n\nThe organ needs new bellows.", [True, False])
+            for head in ("Subject: the organ", "[Illustration: a goose in the pan.]", ".. note:: see there.")
+        ),
+        # A row of badges is boilerplate, a row of a table is not.
+        ("| amber | an update |\n|red|no line|\n|Build Status| |Downloads|_", [False, False, True]),
+    ],
+)
+def test_heads_of_mails_captions_markup_and_badges_are_boilerplate(text, boilerplate):
+    assert [each.is_boilerplate for each in list_candidates([Quotable(label="E1", text=text)])] == boilerplate
+
+
+def test_headings_are_candidates_only_where_there_is_nothing_else():
+    alone, beside = Quotable(label="E1", text="# Anna lives in Berlin"), Quotable(label="E2", text="Ben lives in Rome.")
+    assert [each.text for each in list_candidates([alone])] == ["Anna lives in Berlin"]
+    assert [each.text for each in list_candidates([alone, beside])] == ["Ben lives in Rome."]
+
+
+def test_what_is_embedded_begins_with_the_title_and_the_outer_and_inner_headings():
+    headings = [(0, ("Allotments",)), (9, ("Allotments", "Money", "Rent"))]
+    text = "Welcome. It is 64 pounds."
+    first, second = list_candidates([Quotable(label="E1", text=text, title="Hollow Lane", headings=headings)])
+    assert (first.prefix, second.prefix) == ("Hollow Lane, Allotments", "Hollow Lane, Allotments, Rent")
+
+
+def test_a_sentence_of_several_passages_stands_once():
+    passages = [Quotable(label=f"E{number}", text="The tide turns. It is late.") for number in (1, 2)]
+    assert [(each.label, each.rank) for each in list_candidates(passages)] == [("E1", 0), ("E1", 0)]
+
+
+# ---------------------------------------------------------------- which are quoted
 
 LIGHT = (
     "Eleven keepers served at the light. The last keeper of the light was Josiah Penrose, who left in 1984. "
     "Is the light open? The tower was built of granite because the sea had carried away two of wood."
 )
 GARDEN = "The garden at Thorle House is full of roses. Nobody waters the roses on Sundays, since the well is low then."
+LAST = "Who was the last keeper of the light?"
+OPTIONS = ["Matthew Lisle", "Josiah Penrose", "Brenda Osei"]
 
 
-class Counting(HashEmbedder):
-    """Remembers what it embedded."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.texts: list[str] = []
-
-    def embed(self, texts: Sequence[str]) -> Any:
-        self.texts += texts
-        return super().embed(texts)
-
-
-def ask(question: str, *texts: str, may_decline: bool = True, **more: Any):
-    passages = [Quotable(label=f"E{number}", text=text) for number, text in enumerate(texts, 1)]
-    return quote(QuoteIn(question=question, passages=passages, may_decline=may_decline, **more), HashEmbedder())
+def ask(question, *texts, may_decline=True, embedder=None, document="", **more):
+    passages = [Quotable(label=f"E{number}", text=text, document=document) for number, text in enumerate(texts, 1)]
+    given_ = QuoteIn(question=question, passages=passages, may_decline=may_decline, **more)
+    return quote(given_, embedder or HashEmbedder())
 
 
 def test_whole_sentences_are_quoted_and_no_name_is_cut_out():
-    reply = ask("Who was the last keeper of the light?", GARDEN, LIGHT)
+    reply = ask(LAST, GARDEN, LIGHT)
     assert reply.quotes[0].label == "E2"
     assert reply.quotes[0].quote == "The last keeper of the light was Josiah Penrose, who left in 1984."
     assert reply.answer.splitlines() == [each.quote for each in reply.quotes]
@@ -45,30 +110,31 @@ def test_whole_sentences_are_quoted_and_no_name_is_cut_out():
 
 
 @pytest.mark.parametrize(
-    ("question", "opening"),
+    ("question", "text", "opening"),
     [
-        ("Why was the tower of the light built of granite?", "The tower was built"),
-        ("When did the keeper of the light leave?", "The last keeper"),
+        ("Why was the tower of the light built of granite?", LIGHT, "The tower was built"),
+        ("When did the keeper of the light leave?", LIGHT, "The last keeper"),
+        ("Is the light open?", "Is the light open? The light is open.", "The light is open."),
     ],
 )
-def test_a_sentence_of_the_kind_that_the_question_wants_comes_first(question: str, opening: str):
-    assert ask(question, LIGHT).quotes[0].quote.startswith(opening)
+def test_a_sentence_of_the_kind_that_the_question_wants_comes_first(question, text, opening):
+    assert ask(question, text).quotes[0].quote.startswith(opening)
 
 
-def test_a_question_in_the_text_is_no_answer_to_it():
-    assert ask("Is the light open?", "Is the light open? The light is open.").quotes[0].quote == "The light is open."
-
-
-@pytest.mark.parametrize("question", ["Who was the last keeper of Vardo?", "How is bread baked in a stone oven?"])
-def test_what_nothing_answers_is_declined_and_the_nearest_sentences_are_quoted_all_the_same(question: str):
-    reply = ask(question, GARDEN, LIGHT)
+@pytest.mark.parametrize(
+    ("question", "fields", "missing"),
+    [
+        ("Who was the last keeper of Vardo?", {}, "nothing here names Vardo"),
+        ("Who was the last keeper of Vardo?", {"document": "Vardo/light.txt"}, "nothing here names Vardo"),
+        ("How is bread baked in a stone oven?", {}, ""),
+    ],
+)
+def test_what_nothing_answers_is_declined_and_the_nearest_sentences_are_quoted_all_the_same(question, fields, missing):
+    reply = ask(question, GARDEN, LIGHT, **fields)
     assert reply.is_declined(may_decline=True)
     assert len(reply.quotes) == SHOWN
     assert reply.missing
-
-
-def test_the_name_that_is_in_no_passage_is_named():
-    assert ask("Who was the last keeper of Vardo?", LIGHT).missing == "nothing here names Vardo"
+    assert missing in reply.missing
 
 
 def test_a_guess_that_is_asked_for_is_not_declined_and_not_supported():
@@ -76,51 +142,36 @@ def test_a_guess_that_is_asked_for_is_not_declined_and_not_supported():
     assert (reply.is_declined(may_decline=False), reply.supported) == (False, "none")
 
 
+def test_without_words_nothing_is_quoted_and_without_evidence_even_a_guess_is_declined():
+    assert ask(LAST, "----").missing == "nothing here can be quoted"
+    reply = ask(LAST, may_decline=False, options=["Ann", "Ben"])
+    assert (reply.refused, reply.quotes, reply.missing) == (True, [], "no evidence was found")
+
+
 def test_an_option_comes_with_the_sentence_on_which_it_rests():
-    options = ["Matthew Lisle", "Josiah Penrose", "Brenda Osei"]
-    reply = ask("Who was the last keeper of the light?", GARDEN, LIGHT, options=options)
+    reply = ask(LAST, GARDEN, LIGHT, options=OPTIONS)
     assert reply.choice == "B"
     assert "Josiah Penrose" in reply.quotes[0].quote
-    assert reply.answer not in options
-
-
-OPTIONS = ("Matthew Lisle", "Josiah Penrose", "Brenda Osei")
+    assert reply.answer not in OPTIONS
 
 
 @pytest.mark.parametrize(
-    "question",
+    ("question", "options", "choice"),
     [
-        "Who was the last keeper who left a false light?",
-        "Which keeper left the light that nobody except him saw in the dark?",
+        # Words of denial do not turn a choice round.
+        ("Who was the last keeper who left a false light?", OPTIONS, "B"),
+        ("Which keeper left the light that nobody except him saw in the dark?", OPTIONS, "B"),
+        # The opposite is asked for.
+        ("Which of these did NOT keep the light?", OPTIONS, None),
+        ("Which of these is false about the last keeper of the light?", OPTIONS, None),
+        ("All of these kept the light except:", OPTIONS, None),
+        # No sentence carries an option.
+        (LAST, ["Ann Reed", "Ben Hart"], None),
     ],
 )
-def test_words_of_denial_do_not_turn_a_choice_round(question: str):
-    assert ask(question, GARDEN, LIGHT, options=OPTIONS).choice == "B"
-
-
-@pytest.mark.parametrize(
-    "question",
-    [
-        "Which of these did NOT keep the light?",
-        "Which of these is false about the last keeper of the light?",
-        "All of these kept the light except:",
-    ],
-)
-def test_no_option_stands_beside_a_sentence_where_the_opposite_is_asked_for(question: str):
-    reply = ask(question, GARDEN, LIGHT, options=OPTIONS)
-    assert (reply.choice, len(reply.quotes)) == (None, SHOWN)
-
-
-def test_no_option_stands_beside_a_sentence_that_does_not_carry_it():
-    assert ask("Who was the last keeper of the light?", GARDEN, LIGHT, options=["Ann Reed", "Ben Hart"]).choice is None
-
-
-def test_a_bounded_number_of_options_is_compared():
-    embedder = Counting()
-    passages = [Quotable(label="E1", text=LIGHT)]
-    options = [f"Keeper {number}" for number in range(500)]
-    quote(QuoteIn(question="Who was the last keeper?", options=options, passages=passages), embedder)
-    assert len(embedder.texts) <= 1 + 60 + MOST_EMBEDDED
+def test_an_option_stands_beside_a_sentence_that_carries_it_where_this_is_asked_for(question, options, choice):
+    reply = ask(question, GARDEN, LIGHT, options=options)
+    assert (reply.choice, len(reply.quotes)) == (choice, SHOWN)
 
 
 @pytest.mark.parametrize(
@@ -132,60 +183,44 @@ def test_a_bounded_number_of_options_is_compared():
         ("What Did The Clerk Find?", "The clerk found a coin. He will find another."),
     ],
 )
-def test_what_one_sentence_has_in_all_its_words_is_not_declined(question: str, text: str):
+def test_what_one_sentence_has_in_all_its_words_is_not_declined(question, text):
     reply = ask(question, GARDEN, text)
     assert reply.supported == "partly"
     assert text.startswith(reply.quotes[0].quote)
 
 
-def test_the_folders_of_a_path_name_nothing():
-    passages = [Quotable(label="E1", text=LIGHT, document="Vardo/light.txt")]
-    reply = quote(
-        QuoteIn(question="Who was the last keeper of Vardo?", passages=passages, may_decline=True), HashEmbedder()
-    )
-    assert reply.missing == "nothing here names Vardo"
-
-
-def test_a_passage_without_words_is_evidence_that_cannot_be_quoted():
-    assert ask("Who was the last keeper?", "----").missing == "nothing here can be quoted"
-
-
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(1, 30), st.integers(0, 12), st.booleans())
-def test_a_bounded_number_of_sentences_is_embedded(sentences: int, passages: int, rewritten: bool):
-    embedder = Counting()
+def test_a_bounded_number_of_sentences_is_embedded(sentences, passages, rewritten):
+    embedder = NotingEmbedder()
     texts = [
         " ".join(f"Keeper number {number} of light {place} was Josiah." for number in range(sentences))
         for place in range(passages)
     ]
-    given = QuoteIn(
-        question="Who was the last keeper?",
-        passages=[Quotable(label=f"E{number}", text=text) for number, text in enumerate(texts, 1)],
-        rewrites=[("Who was the last josiah?", 0.02)] if rewritten else [],
-    )
-    quote(given, embedder)
+    rewrites = [("Who was the last josiah?", 0.02)] if rewritten else []
+    ask("Who was the last keeper?", *texts, embedder=embedder, may_decline=False, rewrites=rewrites)
     bound = MOST_REWRITTEN + 2 if rewritten else MOST_EMBEDDED + 1
     assert len(embedder.texts) <= min(bound, 2 + sentences * passages)
     assert (MOST_EMBEDDED, MOST_REWRITTEN) == (24, 40)
 
 
+def test_a_bounded_number_of_options_is_compared():
+    embedder = NotingEmbedder()
+    ask("Who was the last keeper?", LIGHT, embedder=embedder, options=[f"Keeper {number}" for number in range(500)])
+    assert len(embedder.texts) <= 1 + 60 + MOST_EMBEDDED
+
+
 def test_a_rewrite_raises_what_is_near_to_it_but_not_above_the_first():
     texts = ("Signmark is a rapper from Finland.", "In Finland the markka was the currency before the euro came.")
     question = "What was the money in the country that Signmark is from?"
-    plain = ask(question, texts[0], GARDEN, texts[1])
     reply = ask(question, texts[0], GARDEN, texts[1], rewrites=[("in Finland the markka was the currency", 0.0)])
     assert [each.quote for each in reply.quotes[:2]] == list(texts)
-    assert plain.quotes[0].quote == texts[0]
+    assert ask(question, texts[0], GARDEN, texts[1]).quotes[0].quote == texts[0]
 
 
-async def test_the_model_quotes_unless_it_is_made_for_short_answers():
-    given = AnswerIn(question="Who was the last keeper of the light?", evidence=[Shown(label="E1", text=LIGHT)])
-    short = ExtractiveModel(HashEmbedder(), short_answers=True)
-    assert (await ExtractiveModel(HashEmbedder()).ask(ANSWER, given)).answer.startswith("The last keeper")
-    assert (await short.ask(ANSWER, given)).answer == "Josiah Penrose"
+async def test_the_model_quotes_unless_it_is_made_for_short_answers(embedder):
+    given_ = AnswerIn(question=LAST, evidence=show(LIGHT))
+    short = ExtractiveModel(embedder, short_answers=True)
+    assert (await ExtractiveModel(embedder).ask(ANSWER, given_)).answer.startswith("The last keeper")
+    assert (await short.ask(ANSWER, given_)).answer == "Josiah Penrose"
     assert short.name_for(ANSWER) != short.name
-
-
-def test_nothing_to_quote_is_declined_even_where_a_guess_is_asked_for():
-    reply = ask("Who was the last keeper?", may_decline=False, options=["Ann", "Ben"])
-    assert (reply.refused, reply.quotes, reply.missing) == (True, [], "no evidence was found")

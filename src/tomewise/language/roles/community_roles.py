@@ -100,9 +100,8 @@ class MapOut(BaseModel):
     points: Records[PointOut] = Field(default=[], description="the most helpful first; empty where none helps")
 
 
-class HypothesisIn(BaseModel):
-    question: str
-    report: str
+class HypothesisIn(RateIn):
+    pass
 
 
 class HypothesisOut(BaseModel):

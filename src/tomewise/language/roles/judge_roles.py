@@ -25,10 +25,7 @@ LEVEL_BAND = {"very low": (0, 20), "low": (20, 40), "medium": (40, 60), "high": 
 Level = Literal["very low", "low", "medium", "high", "very high"]
 
 
-class LevelIn(BaseModel):
-    question: str
-    reference: str
-    prediction: str
+class LevelIn(JudgeIn):
     quality: Literal["comprehensiveness", "diversity"]
 
 
@@ -46,10 +43,8 @@ class LevelOut(BaseModel):
         return self
 
 
-class StatementsIn(BaseModel):
-    question: str
-    reference: str
-    prediction: str
+class StatementsIn(JudgeIn):
+    pass
 
 
 class StatementsOut(BaseModel):

@@ -63,18 +63,17 @@ class ExtractIn(PassageIn):
     entities: list[str] = []
 
 
-class TriplesOut(BaseModel):
+class EntitiesOut(BaseModel):
+    entities: Names = Field(default=[], description="names of the people, places, things, dates named")
+
+
+class TriplesOut(EntitiesOut):
     """Lenient on purpose: real replies have triples of two or five parts. The graph layer counts and drops these.
 
     The schema asks for strings all the same, so that a model knows what is wanted.
     """
 
-    entities: Names = Field(default=[], description="names of the people, places, things, dates named")
     triples: Triples = Field(default=[], description="facts of three strings each: subject, relation, object")
-
-
-class EntitiesOut(BaseModel):
-    entities: Names = Field(default=[], description="names of the people, places, things, dates named")
 
 
 class TypedEntity(BaseModel):
@@ -96,10 +95,9 @@ class RelationsOut(BaseModel):
     relationships: list[Relationship] = []
 
 
-class GleanIn(PassageIn):
+class GleanIn(ExtractIn):
     """What earlier calls read of the passage: the names of its entities, and the pairs that are related."""
 
-    entities: list[str] = []
     pairs: list[str] = []
 
 

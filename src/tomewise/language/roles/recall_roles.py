@@ -1,4 +1,4 @@
-"""The roles that steer recall, and those of the metacognitive loop (ComoRAG)."""
+"""The roles that steer recall, those of the metacognitive loop (ComoRAG), and those of loops that go step by step."""
 
 from __future__ import annotations
 
@@ -112,6 +112,39 @@ class FuseIn(BaseModel):
     cues: list[str]
 
 
+class ThinkIn(BaseModel):
+    """`thoughts` are the sentences of reasoning so far, in order."""
+
+    question: str
+    evidence: list[Shown] = []
+    thoughts: list[str] = []
+
+
+class ThinkOut(BaseModel):
+    """The thought comes first: a model decides whether it concludes only after it has written it."""
+
+    thought: Text = Field(min_length=1, description="the next sentence of the reasoning, one alone")
+    concludes: bool = Field(default=False, description="whether this thought gives the answer to the question")
+
+
+class StepIn(BaseModel):
+    """`asked` are the smaller questions so far, `findings` each of them with its answer, in the same order."""
+
+    question: str
+    asked: list[str] = []
+    findings: list[str] = []
+
+
+class StepOut(BaseModel):
+    """The reasoning comes first, then what to do next."""
+
+    reasoning: Text = Field(default="", description="what is known and what is needed next, in at most 2 sentences")
+    finished: bool = Field(default=False, description="whether the findings suffice to answer the question")
+    subquestion: Text = Field(default="", description="the next smaller question; empty if finished")
+    search: bool = Field(default=True, description="whether the texts are searched for it")
+    answer: Text = Field(default="", description="the answer from general knowledge; empty where a search is needed")
+
+
 FILTER_FACTS = Role("filter_facts", FilterIn, FilterOut, output_tokens=128)
 DECOMPOSE = Role("decompose", DecomposeIn, DecomposeOut, output_tokens=256)
 KEYWORDS = Role("keywords", KeywordsIn, KeywordsOut, output_tokens=128)
@@ -120,3 +153,5 @@ SELECT_NODES = Role("select_nodes", SelectIn, SelectOut, output_tokens=256)
 PROBE = Role("probe", ProbeIn, ProbeOut, output_tokens=256)
 ENCODE = Role("encode", EncodeIn, EncodeOut, output_tokens=400)
 FUSE = Role("fuse", FuseIn, CueOut, output_tokens=500)
+THINK = Role("think", ThinkIn, ThinkOut, output_tokens=200)
+STEP = Role("step", StepIn, StepOut, output_tokens=300)

@@ -1,12 +1,20 @@
-"""The roles that read a text in order: planning, extracting, inferring, refining (COSMIR), and the note handed on."""
+"""The roles that read a text in order, and those that read it by pages.
+
+In order: planning, extracting, inferring, refining (COSMIR), and the note handed on. By pages (ReadAgent): shorten a
+page to its gist, and look up pages by their gists.
+"""
 
 from __future__ import annotations
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, computed_field
 
 from tomewise.language.labels import Label, Labels, Numbers
+from tomewise.language.memory_faults import find_fault
 from tomewise.language.roles.fields import Records, Shown, Text
+from tomewise.language.roles.memory_roles import PassageIn, bound_words
 from tomewise.types import Role
+
+_PAGE_SHARE = 0.2  # of the words of a page that its gist may have
 
 
 class PlanReadingIn(BaseModel):
@@ -99,6 +107,40 @@ class CarryOut(BaseModel):
     note: Text = Field(description="the whole note for the next reader; what it leaves out is lost")
 
 
+class ShortenIn(PassageIn):
+    """A page, and the end of the text before it."""
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def words(self) -> int:
+        """The most words of the gist: a fifth of those of the page."""
+        return bound_words(self.text, _PAGE_SHARE)
+
+
+class ShortenOut(BaseModel):
+    gist: Text = Field(min_length=1, description="the page, much shorter")
+
+
+class LookUpIn(BaseModel):
+    """`evidence` are all pages in order: the gist of each, or its text if its label is in `read`."""
+
+    question: str
+    evidence: list[Shown]
+    read: list[str] = []
+    limit: int = 5
+
+
+class LookUpOut(BaseModel):
+    """Labels that were not shown are for the caller to drop."""
+
+    reasoning: Text = Field(default="", description="what is still unknown and which pages may say it, in a sentence")
+    labels: Labels = Field(default=[], description="labels of the pages to read in full, the most useful first")
+
+
+def _find_page_fault(given: ShortenIn, output: ShortenOut) -> str | None:
+    return find_fault(output.gist, given.grounds)
+
+
 _LEDGER = ("open", "fact", "inference")
 
 PLAN_READING = Role("plan_reading", PlanReadingIn, PlanReadingOut, output_tokens=512)
@@ -106,3 +148,5 @@ EXTRACT_NOTES = Role("extract_notes", NotesIn, NotesOut, output_tokens=2048, tag
 INFER_NOTES = Role("infer_notes", InferIn, InferOut, output_tokens=1024, tags=_LEDGER)
 REFINE_QUESTIONS = Role("refine_questions", RefineIn, RefineOut, output_tokens=512, tags=_LEDGER)
 CARRY_NOTE = Role("carry_note", CarryIn, CarryOut, output_tokens=1536)
+SHORTEN = Role("shorten", ShortenIn, ShortenOut, output_tokens=1024, find_fault=_find_page_fault)
+LOOK_UP = Role("look_up", LookUpIn, LookUpOut, output_tokens=256)
