@@ -15,7 +15,7 @@ from tomewise.memory.schemata.schemata_names import SchemataRules
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_BLOCK = 4096  # vertices on each side of one matrix product: 64 MB of cosines
+BLOCK = 4096  # 64 MB of cosines
 _NO_SCORE = -4.0  # below every score
 
 
@@ -132,11 +132,14 @@ class Lists:
         return Links.from_pairs(owners[is_link], partners[is_link], scores[is_link])
 
 
-def complete_lists(passages: Passages, lists: Lists, is_new: NDArray[np.bool_], rules: SchemataRules) -> int:
+def complete_lists(
+    passages: Passages, lists: Lists, is_new: NDArray[np.bool_], rules: SchemataRules, block: int = BLOCK
+) -> int:
     """Bring lists, in place, to what they are among all passages; returns how many lists were made.
 
     The lists of passages that are not new are exact among these, save for entries that left with their passages. A list
-    that misses such an entry is made anew, as those of the new passages are; new passages enter the others.
+    that misses such an entry is made anew, as those of the new passages are; new passages enter the others. A matrix
+    product has at most `block` vertices on each side; the lists do not depend on it.
     """
     from tomewise.memory.schemata.kernels import offer_scores
 
@@ -145,12 +148,12 @@ def complete_lists(passages: Passages, lists: Lists, is_new: NDArray[np.bool_], 
     lists.partners[is_open], lists.scores[is_open] = -1, _NO_SCORE
     opened, others = np.flatnonzero(is_open), np.flatnonzero(~is_open)
     shape = is_open, is_new, passages.vectors, passages.rows, passages.documents, passages.positions
-    for start in range(0, len(opened), _BLOCK):
-        rows = opened[start : start + _BLOCK]
+    for start in range(0, len(opened), block):
+        rows = opened[start : start + block]
         vectors = passages.select(rows)
         for source, first in ((opened, start), (others, 0)):
-            for at in range(first, len(source), _BLOCK):
-                columns = source[at : at + _BLOCK]
+            for at in range(first, len(source), block):
+                columns = source[at : at + block]
                 on_diagonal = source is opened and at == start
                 cosines = vectors @ passages.select(columns).T
                 offer_scores(
