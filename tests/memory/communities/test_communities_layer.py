@@ -15,6 +15,8 @@ from tests.recall.relation_tomes import EMBEDDER, list_relations
 from tests.store.plain_store import PlainStore
 
 from tomewise.errors import BadReply
+from tomewise.language.roles import make_report_role
+from tomewise.language.roles.community_roles import REPORT_WORDS
 from tomewise.memory.building import estimate
 from tomewise.memory.communities.communities_layer import CommunitiesLayer
 from tomewise.memory.communities.community_names import CommunityNames
@@ -196,8 +198,9 @@ async def test_a_report_waits_for_the_reports_of_its_parts(open_store: Callable[
             people = range(4 * group, 4 * group + 4)
             pairs = [(a, b) for a in people for b in people if a < b]
             add_text(store, f"mark{group}", [*pairs, (4 * group, 4 * group + 4)])
-        # The relations of a large community do not fit into two thirds of this window.
-        reports = [await build_all(store, make_model(writer, window=2700)) for writer in writers]
+        # The relations of a large community do not fit into the two thirds of 1050 tokens that they may fill.
+        window = 1050 + make_report_role(REPORT_WORDS).output_tokens
+        reports = [await build_all(store, make_model(writer, window=window)) for writer in writers]
         return reports, {node.data["digest"]: node.text for node in store.nodes(NAMES.reports).values()}
 
     _, undisturbed = await build_after(write_short)
