@@ -34,7 +34,7 @@ def main() -> None:
             churn.run()
             differences = churn.compare()
         steps.update(churn.steps)
-        calls += churn.model.asked.total()
+        calls += churn.count_asked().total()
         if differences:
             differing.append(seed)
             print(f"seed {seed} ({', '.join(churn.systems)}): {len(differences)} differences after {churn.steps}")

@@ -19,10 +19,9 @@ from tests.texts import prose
 
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.language.extractive import ExtractiveModel
-from tomewise.language.forwarding import Forwarding
 from tomewise.language.together import Batch
+from tomewise.testing import ScriptedModel
 from tomewise.tome.tome import Tome
-from tomewise.types import In, Out, Role
 
 # Together they have the layers that are functions of their passages. A MemTree depends on the history, see
 # `tests/memory/growing_tree`, and so do the texts of schemata.
@@ -39,23 +38,6 @@ _FORMS = [" ".join(prose(1_000 + number, 3).split()[:22]) + "." for number in ra
 _MOST_FILES = 6
 _ID = re.compile(r"\b[a-z]+-[0-9a-f]{16}\b")
 _ROUNDS = 6  # how far what is known of a node comes: from a passage through five levels of a tree
-
-
-class PaidModel(Forwarding):
-    """The extractive model as one that is paid for. `asked` counts what it was asked, passage by passage."""
-
-    def __init__(self, embedder: HashEmbedder) -> None:
-        super().__init__(ExtractiveModel(embedder))
-        self.asked: Counter[tuple[str, int, str]] = Counter()
-
-    name = "paid"
-
-    async def ask(self, role: Role[In, Out], given: In) -> Out:
-        # What is asked with neighbours may have another reply than what is asked alone, so both are kept.
-        items = given.passages if isinstance(given, Batch) else [given]
-        together = given.together if isinstance(given, Batch) else 1
-        self.asked.update((role.name, together, item.model_dump_json()) for item in items)
-        return await self._model.ask(role, given)
 
 
 def name_by_content(export: list[str]) -> list[str]:
@@ -92,7 +74,7 @@ class Churn:
         self._removed: list[str] = []
         self._next_file = 0
         self._embedder = HashEmbedder()
-        self.model = PaidModel(self._embedder)
+        self.model = self._make_model()
         self.systems = self._dice.sample(SYSTEMS, 3)
         if "raptor" not in self.systems:
             self.systems[0] = "raptor"
@@ -115,18 +97,35 @@ class Churn:
 
     def compare(self) -> list[str]:
         """The differences of the export from that of a fresh tome, and what was asked twice."""
-        with self._open(self._fresh, PaidModel(self._embedder)) as fresh, self._open(self._path, self.model) as tome:
+        with self._open(self._fresh, self._make_model()) as fresh, self._open(self._path, self.model) as tome:
             fresh.add(self._files, sync=True)
             for system in reversed(self.systems):
                 fresh.build(system)
             own, expected = list(tome.export()), list(fresh.export())
         if "rename" in self.steps:
             own, expected = name_by_content(own), name_by_content(expected)
-        paid = [f"asked {count} times: {asked}" for asked, count in self.model.asked.items() if count > 1]
+        paid = [f"asked {count} times: {asked}" for asked, count in self.count_asked().items() if count > 1]
         missing, wrong = Counter(expected) - Counter(own), Counter(own) - Counter(expected)
         return [*(f"- {line}" for line in sorted(missing)), *(f"+ {line}" for line in sorted(wrong)), *paid]
 
-    def _open(self, path: Path, model: PaidModel) -> Tome:
+    def count_asked(self) -> Counter[tuple[str, int, str]]:
+        """What the model was asked, passage by passage.
+
+        What is asked with neighbours may have another reply than what is asked alone, so both are counted.
+        """
+        asked = Counter[tuple[str, int, str]]()
+        for call in self.model.calls:
+            items, together = [call.given], 1
+            if isinstance(call.given, Batch):
+                items, together = call.given.passages, call.given.together
+            asked.update((call.role, together, item.model_dump_json()) for item in items)
+        return asked
+
+    def _make_model(self) -> ScriptedModel:
+        """The extractive model as one that is paid for."""
+        return ScriptedModel({}, others=ExtractiveModel(self._embedder), name="paid")
+
+    def _open(self, path: Path, model: ScriptedModel) -> Tome:
         return Tome.open(path, embedder=self._embedder, model=model, passage_tokens=32)
 
     def _step(self, tome: Tome) -> None:
