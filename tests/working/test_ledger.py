@@ -54,9 +54,7 @@ def infer(ledger, text, *labels):
     ("budget", "facts", "fields", "kept"),
     [
         pytest.param(4, "one two six", {}, ["two", "six"], id="the oldest go first"),
-        pytest.param(
-            4, "Ada rain hail snow", {"questions": ("Who is Ada?",)}, ["Ada", "snow"], id="what is asked"
-        ),
+        pytest.param(4, "Ada rain hail snow", {"questions": ("Who is Ada?",)}, ["Ada", "snow"], id="what is asked"),
         pytest.param(4, "Ada rain hail snow", {"nets": ("Ada?",)}, ["Ada", "snow"], id="what is looked for"),
         pytest.param(4, "Ada rain hail snow", {"settled": ("ADA",)}, ["Ada", "snow"], id="what is settled"),
         pytest.param(

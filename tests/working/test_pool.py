@@ -43,7 +43,7 @@ def test_a_share_of_the_pool_nearest_first_at_least_so_many_and_none_without_cue
     pool = make_pool(*map(make_unit, cues), dimensions=1024)
     assert list_cues(pool.find_relevant("when did the tide turn", 0.5, 2)) == ["the tide turned at nine", "tide tables"]
     assert len(pool.find_relevant("tide", 1.0, 2)) == 4
-    assert make_pool().find_relevant("tide", 0.5, 2) == make_pool(make_unit("", "n1")).find_relevant("tide", 0.5, 2) == []
+    assert [make_pool(*units).find_relevant("tide", 0.5, 2) for units in ((), (make_unit("", "n1"),))] == [[], []]
     pool = make_pool(*map(make_unit, ("tide", "boat", "lamp")), make_unit("tide", "n2"))
     assert list_cues(pool.find_relevant("tide", 0.1, 1)) == ["tide"]
     two = pool.find_relevant("tide", 0.5, 2)

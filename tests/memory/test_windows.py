@@ -1,4 +1,4 @@
-"""Episodes: cutting windows, asking again, failing calls, and estimates."""
+"""Pages and episodes: where documents are cut, one text a window, again only for what failed, and estimates."""
 
 from __future__ import annotations
 
@@ -14,14 +14,113 @@ from tests.memory.memories import EMBEDDER, build_layer, build_layers, list_text
 from tests.store.plain_store import PlainStore
 
 from tomewise.errors import BadReply, UsageError
+from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.roles import SummaryIn
 from tomewise.memory.building import estimate, find_backlog, find_changes
 from tomewise.memory.episodes import EpisodesLayer, choose_window_size, cut_windows
+from tomewise.memory.pages import PagesLayer, cut_pages
 from tomewise.run import meter
 from tomewise.store.export import export
 from tomewise.store.lookups import read_sources, read_vectors
 from tomewise.store.records import BUILDS
 from tomewise.testing import ScriptedModel
+from tomewise.types import Passage, Place
+
+LINE = "The keeper of the light at Skerry wrote it down."  # 8 words by the estimate of 4 bytes a token
+OPEN = LINE.rstrip(".")
+
+
+def make_passage(number: int, text: str, chapter: str = "") -> Passage:
+    place = Place(chapter=(chapter,) if chapter else ())
+    return Passage(id=f"p{number}", document="d", position=number, start=0, end=0, text=text, place=place)
+
+
+@pytest.mark.parametrize(
+    ("texts", "more", "pages"),
+    [
+        pytest.param([LINE] * 8, {}, [4, 4], id="as much as it may hold"),
+        pytest.param([LINE] * 9, {}, [4, 4, 1], id="the rest"),
+        pytest.param([LINE], {"words": 1}, [1], id="a passage is not cut"),
+        pytest.param([], {}, [], id="nothing"),
+        pytest.param([LINE] * 8, {"gaps": [" ", "\n\n", *[" "] * 5]}, [2, 4, 2], id="at a blank line first"),
+        pytest.param([LINE] * 8, {"gaps": ["\n\n", *[" "] * 6]}, [4, 4], id="a pause so early: too short a page"),
+        pytest.param([LINE] * 3 + [OPEN, LINE], {}, [3, 2], id="at the end of a sentence"),
+        pytest.param([LINE] * 3 + [OPEN + "!”", LINE], {"words": 36}, [4, 1], id="at the end of what is quoted"),
+        pytest.param(
+            [LINE] * 8, {"gaps": [" ", " ", "\n\n", *[" "] * 4], "chapters": "aabbbbbb"}, [2, 4, 2], id="at a chapter"
+        ),
+        pytest.param([LINE, LINE, "# Two " + LINE, LINE, LINE], {}, [2, 3], id="at a heading"),
+    ],
+)
+def test_pages_pause(texts, more, pages):
+    passages = [
+        make_passage(n, text, more["chapters"][n] if "chapters" in more else "") for n, text in enumerate(texts)
+    ]
+    gaps = more.get("gaps", [" "] * max(0, len(texts) - 1))
+    assert [len(run) for run in cut_pages(passages, gaps, more.get("words", 32))] == pages
+
+
+@given(st.lists(st.integers(0, 30), max_size=30), st.integers(1, 60))
+def test_every_passage_is_on_one_page_and_no_page_is_too_long(sizes, words):
+    passages = [make_passage(n, "four " * size) for n, size in enumerate(sizes)]
+    runs = cut_pages(passages, [" "] * max(0, len(sizes) - 1), words)
+    assert [place for run in runs for place in run] == list(range(len(sizes)))
+    lengths = [sum(len(passages[place].text.encode()) for place in run) for run in runs]
+    longest = [words * 4 / 0.7 + 4 * len(run) + 8 for run in runs]
+    assert all(lengths[n] <= longest[n] for n, run in enumerate(runs) if len(run) > 1)
+
+
+def shorten(given):
+    return {"gist": f"Gist: {given.text[:40]}"}
+
+
+def make_pages(store, reply=shorten):
+    return PagesLayer(store, ScriptedModel({"shorten": reply}), EMBEDDER, words=24)
+
+
+async def test_one_call_a_page_with_what_stands_before_it_and_other_documents_change_no_page(store):
+    put_passages(store, "story", *(f"{LINE} On day {number}." for number in range(5)))
+    model = ScriptedModel({"shorten": shorten})
+    layer = PagesLayer(store, model, EMBEDDER, words=24)
+    report = await build_layer(layer, store)
+    assert (report.layer, report.added, len(model.calls)) == ("pages:words=24", 3, 3)
+    first, second, _ = sorted((call.given for call in model.calls), key=lambda given: given.text[-3:])
+    assert first.text == f"{LINE} On day 0.\n{LINE} On day 1."
+    assert (first.before, second.before.endswith("On day 1.")) == ("", True)
+    pages = store.nodes(layer.name)
+    assert [len(keys) for keys in read_sources(store, pages, layer.name).values()] == [2, 2, 1]
+    assert len(read_vectors(store, layer.name).keys) == 3
+    assert ((await build_layer(layer, store)).added, len(model.calls)) == (0, 3)
+    put_passages(store, "two", LINE + " Tom.", LINE)
+    assert (await build_layer(layer, store)).added == 1
+    assert pages.items() <= store.nodes(layer.name).items()
+
+
+@pytest.mark.parametrize(
+    "reply", [BadReply("no JSON"), {"gist": " "}, {"gist": "I'm sorry, but I cannot help with that."}], ids=str
+)
+async def test_a_page_whose_call_fails_is_recorded_and_asked_for_again(store, reply):
+    put_passages(store, "story", *(f"{LINE} On day {number}." for number in range(4)))
+    report = await build_layer(
+        make_pages(store, lambda given: reply if "day 3" in given.text else shorten(given)), store
+    )
+    assert (report.added, len(report.failed)) == (1, 2), "both passages of the page failed"
+    layer = make_pages(store)
+    report = await build_layer(layer, store)
+    assert (report.added, report.failed) == (1, {})
+    assert not find_backlog([layer], store).counts
+
+
+async def test_the_estimate_is_what_the_build_takes(store):
+    put_passages(store, "story", *(f"{LINE} On day {number}." for number in range(6)))
+    layer = PagesLayer(store, ExtractiveModel(EMBEDDER), EMBEDDER, words=24)
+    (foreseen,) = await estimate([layer], store)
+    assert foreseen.calls == (await build_layer(layer, store)).added == 3
+    assert foreseen.input_tokens > 0
+    assert foreseen.output_tokens > 0
+    assert layer.calls.most == 1
+    with pytest.raises(UsageError, match="0 words"):
+        PagesLayer(store, ExtractiveModel(EMBEDDER), EMBEDDER, words=0)
 
 
 def list_scenes(name: str, count: int) -> list[str]:
@@ -32,7 +131,7 @@ def join_texts(given: SummaryIn) -> dict[str, str]:
     return {"summary": f"<{'|'.join(given.texts)}>"}
 
 
-def make_layer(store, reply: Callable[[SummaryIn], object] = join_texts, **settings) -> EpisodesLayer:
+def make_episodes(store, reply: Callable[[SummaryIn], object] = join_texts, **settings) -> EpisodesLayer:
     return EpisodesLayer(store, ScriptedModel({"narrate": reply}), EMBEDDER, **settings)
 
 
@@ -129,7 +228,7 @@ async def test_only_windows_of_changed_documents_are_asked_for_again(store) -> N
 async def test_a_removal_is_a_change_and_removes_the_windows(store) -> None:
     for name in "ab":
         put_passages(store, name, *list_scenes(name, 6))
-    layer = make_layer(store)
+    layer = make_episodes(store)
     await build_layer(layer, store)
     remove_documents(store, "b")
     assert find_changes(layer, store).removed
@@ -141,7 +240,7 @@ async def test_a_removal_is_a_change_and_removes_the_windows(store) -> None:
 
 async def test_only_the_failed_window_is_recorded_and_asked_for_again(store) -> None:
     keys = put_passages(store, "a", *list_scenes("a", 9))
-    layer = make_layer(store, fail_for("Scene 3 ", "no JSON"))
+    layer = make_episodes(store, fail_for("Scene 3 ", "no JSON"))
     report = await build_layer(layer, store)
     assert report.failed == dict.fromkeys(keys[3:6], "no JSON")
     assert store.layers()["episodes"] == {"nodes": 2, "failed": 3}
@@ -164,12 +263,12 @@ async def test_levels_summarise_summaries_and_no_window_rests_on_a_failed_one(st
     for beginning, failed, left, missing in (("Scene 0 ", 3, [3, 1, 0], 3), ("<<", 12, [4, 2, 0], 1)):
         remove_documents(store, "a")
         keys = put_passages(store, "a", *list_scenes("a", 12))
-        report = await build_layer(make_layer(store, fail_for(beginning), levels=4), store)
+        report = await build_layer(make_episodes(store, fail_for(beginning), levels=4), store)
         assert set(report.failed) == set(keys[:failed]), "a failure on an upper level counts for all below"
         assert [len(list_texts(store, name, level)) for level in range(3)] == left
         assert len(await build_noting(store, levels=4)) == missing, "the failed window and those above it"
         assert list(export(store)) == whole
-        assert not find_changes(make_layer(store, levels=4), store)
+        assert not find_changes(make_episodes(store, levels=4), store)
 
 
 async def test_a_stride_makes_windows_overlap_and_leaves_no_passage_out(store) -> None:
@@ -182,7 +281,7 @@ async def test_a_stride_makes_windows_overlap_and_leaves_no_passage_out(store) -
 
 async def test_layers_with_different_settings_exist_side_by_side(store) -> None:
     put_passages(store, "a", *list_scenes("a", 7))
-    layers = [make_layer(store, **options) for options in ({}, {"stride": 1}, {"levels": 2})]
+    layers = [make_episodes(store, **options) for options in ({}, {"stride": 1}, {"levels": 2})]
     await build_layers(layers[:1], store)
     assert [bool(find_backlog([layer], store).counts) for layer in layers] == [False, True, True]
     await build_layers(layers, store)
@@ -193,7 +292,7 @@ async def test_layers_with_different_settings_exist_side_by_side(store) -> None:
     assert [len(store.nodes(layer.name)) for layer in layers] == [0, 0, 0]
     for wrong in ({"stride": -1}, {"levels": 0}):
         with pytest.raises(UsageError, match="levels to 1 or more"):
-            make_layer(store, **wrong)
+            make_episodes(store, **wrong)
 
 
 @settings(max_examples=15)
@@ -215,7 +314,7 @@ async def test_any_history_gives_the_memory_of_its_outcome(data) -> None:
         elif not count and name in counts:
             remove_documents(long, name)
         counts = {known: size for known, size in {**counts, name: count}.items() if size}
-        await build_layer(make_layer(long, reply, **settings), long)
+        await build_layer(make_episodes(long, reply, **settings), long)
     await build_noting(long, **settings)
     for name, count in counts.items():
         put_passages(short, name, *list_scenes(name, count))
@@ -225,14 +324,14 @@ async def test_any_history_gives_the_memory_of_its_outcome(data) -> None:
         for store in (long, short)
     )
     assert ours == plain
-    assert not find_changes(make_layer(long, **settings), long)
+    assert not find_changes(make_episodes(long, **settings), long)
 
 
 @pytest.mark.parametrize("levels", [1, 3])
 async def test_calls_are_estimated_exactly_and_only_for_missing_windows(store, levels) -> None:
     put_passages(store, "a", *list_scenes("a", 26))
     put_passages(store, "b", *list_scenes("b", 1))
-    layer = make_layer(
+    layer = make_episodes(
         store,
         lambda given: {"summary": " ".join(given.texts)[: sum(map(len, given.texts)) // 2]},
         levels=levels,
