@@ -159,6 +159,7 @@ async def test_a_source_whose_call_fails_is_recorded_and_alone_asked_about_again
     assert list(report.failed.values()) == ["no JSON"]
     assert report.added
     assert store.intake(layer.name).failed == report.failed
+    assert store.layers().get(layer.name, {"failed": 1})["failed"] == 1
     assert not find_backlog([layer], store).counts, "what was made of the others is usable"
     broken.clear()
     model.calls.clear()

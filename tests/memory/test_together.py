@@ -88,18 +88,6 @@ def test_groups_follow_the_position_in_the_document_and_equal_passages_are_asked
     assert [len(keys) for keys in group_neighbours(inputs, positions, 1).keys] == [1] * 9
 
 
-async def test_one_call_holds_neighbours_of_one_document(story: SqlStore) -> None:
-    put_passages(story, "another", "Tom Hale sold a boat.")
-    model = make_model()
-    await build_layer(GistsLayer(story, model, together=3), story)
-    wanted = [list(LINES[:3]), list(LINES[3:6]), [LINES[6]], ["Tom Hale sold a boat."]]
-    assert sorted(list_asked(model)) == sorted(wanted)
-    assert sorted(list_texts(story, "gists")) == sorted(
-        f"In short: {text}" for text in (*LINES, "Tom Hale sold a boat.")
-    )
-    assert story.notes(BUILDS)["gists"]["together"] == [3]
-
-
 @pytest.mark.parametrize("together", [0, 17])
 def test_a_size_that_no_call_may_hold_is_refused(store: SqlStore, together: int) -> None:
     with pytest.raises(UsageError, match="1 to 16"):

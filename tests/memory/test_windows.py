@@ -225,19 +225,6 @@ async def test_only_windows_of_changed_documents_are_asked_for_again(store) -> N
     assert {key for key, node in store.nodes("episodes").items() if node.data["document"] == "a"} <= before
 
 
-async def test_a_removal_is_a_change_and_removes_the_windows(store) -> None:
-    for name in "ab":
-        put_passages(store, name, *list_scenes(name, 6))
-    layer = make_episodes(store)
-    await build_layer(layer, store)
-    remove_documents(store, "b")
-    assert find_changes(layer, store).removed
-    assert find_backlog([layer], store).counts == {"episodes": 0}
-    assert await build_noting(store) == []
-    assert len(list_texts(store, "episodes")) == 2
-    assert not find_changes(layer, store)
-
-
 async def test_only_the_failed_window_is_recorded_and_asked_for_again(store) -> None:
     keys = put_passages(store, "a", *list_scenes("a", 9))
     layer = make_episodes(store, fail_for("Scene 3 ", "no JSON"))

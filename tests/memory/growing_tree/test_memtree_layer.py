@@ -16,7 +16,6 @@ from tomewise.errors import BadReply
 from tomewise.memory.building import estimate
 from tomewise.memory.growing_tree.memtree_layer import MemTreeLayer
 from tomewise.memory.growing_tree.memtree_names import USUAL, MemTreeNames, MemTreeRules
-from tomewise.memory.summary_picture import draw_tree
 from tomewise.store.lookups import read_edges, read_vectors
 from tomewise.testing import ScriptedModel, check_state_layer
 from tomewise.tome.tome import Tome
@@ -338,16 +337,6 @@ async def test_the_estimate_of_one_batch_is_exact_and_that_of_many_is_near(rules
         (foreseen,) = await estimate([MemTreeLayer(store, model, EMBEDDER, rules)], store)
         await build_tree(store, model, rules)
         assert foreseen.calls == pytest.approx(len(model.calls), rel=0.5 * inexact)
-
-
-async def test_its_picture_is_the_tree():
-    store, _ = await fill_tree(range(12))
-    picture = draw_tree(store, "memtree")
-    nodes = [node for node, _ in list_all_nodes(store)]
-    assert sorted(node.text for node in picture.nodes if node.group != "passages") == sorted(
-        text for text, _, _ in nodes
-    )
-    assert len(picture.links) == sum(len(children) for _, _, children in nodes)
 
 
 def test_a_renamed_document_keeps_its_place_and_can_go(tmp_path):
