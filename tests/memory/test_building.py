@@ -71,11 +71,11 @@ class Step:
 
     async def update(self, change: Change, report: Report) -> LayerReport:
         self._events.append(f"{self.name} begins")
+        if self._error:
+            raise self._error
         await asyncio.sleep(0.01)
         if self.company:
             await asyncio.wait_for(self.company.wait(), 30)
-        if self._error:
-            raise self._error
         texts = {**self._store.passages(change.added), **self._store.nodes_at(change.added)}
         nodes = [
             Node(id=f"{self.name}/{node.id}", layer=self.name, text=node.text, sources=(node.id,))
@@ -150,7 +150,7 @@ async def test_an_error_of_a_layer_stops_those_above_and_finished_layers_stay(st
         await build_layers(make_tower(store, events, b=error), store)
     assert {"a ends", "e ends"} <= set(events)
     assert "d begins" not in events
-    assert "c ends" in events or not isinstance(error, BudgetExceeded), "a used up budget stops only those above"
+    assert ("c ends" in events) == isinstance(error, BudgetExceeded), "a used up budget stops only those above"
     assert [len(store.nodes(name)) for name in "ab"] == [3, 0]
     assert "b" in find_backlog(make_tower(store, []), store).counts
     events.clear()
