@@ -14,8 +14,7 @@ from tomewise.store.lookups import find_keys, read_edges, read_sources
 from tomewise.store.records import PASSAGES
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from tomewise.memory.schemata.network import Floats, Ints
     from tomewise.memory.schemata.schemata_names import SchemataNames
     from tomewise.store.contract import Readable
     from tomewise.types import Node, NodeId, Passage
@@ -151,12 +150,12 @@ def _draw_links(store: Readable, names: SchemataNames, limit: int, uses: Uses) -
     )
 
 
-def _select_among(table: NDArray[np.float64], keys: NDArray[np.int64]) -> NDArray[np.float64]:
+def _select_among(table: Floats, keys: Ints) -> Floats:
     """The links of which both ends are among these."""
     return table[np.isin(table[:, :2].astype(np.int64), keys).all(axis=1)]
 
 
-def _make_links(table: NDArray[np.float64], passages: Mapping[int, Passage]) -> Iterable[PictureLink]:
+def _make_links(table: Floats, passages: Mapping[int, Passage]) -> Iterable[PictureLink]:
     ends = table[:, :2].astype(np.int64).tolist()
     for (a, b), score in zip(ends, table[:, 2].tolist(), strict=True):
         yield PictureLink(source=passages[a].id, target=passages[b].id, label=f"{score:.2f}")
