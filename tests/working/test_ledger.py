@@ -14,6 +14,7 @@ from tomewise.working.ledger import (
     Fact,
     Inference,
     Ledger,
+    LedgerMemory,
     add_facts,
     add_inferences,
     dump,
@@ -21,7 +22,6 @@ from tomewise.working.ledger import (
     limit_ledger,
     load,
 )
-from tomewise.working.ledger_memory import LedgerMemory
 
 TEXTS = st.text(st.sampled_from("ab é潮.\n"), max_size=40)
 PASSAGES = st.sampled_from(["", "p1", "p2", "p3"])

@@ -149,7 +149,7 @@ def test_lists_stay_exact_when_passages_come_and_go(seed, count, documents, k, d
     owners, partners = place[before[owners]], place[before[partners]]
     is_left = (owners >= 0) & (partners >= 0)
     lists = Lists.from_entries(len(after), k, owners[is_left], partners[is_left], scores[is_left])
-    complete_lists(select(passages, after), lists, states[after] == "comes", rules)
+    complete_lists(select(passages, after), lists, states[after] == "comes", rules, block=7)
     assert_equal(lists, list_all(select(passages, after), rules))
 
 
