@@ -247,17 +247,12 @@ class LedgerMemory:
     kind = "ledger"
 
     def __init__(self) -> None:
-        self._ledger = Ledger()
-
-    @property
-    def ledger(self) -> Ledger:
-        """The ledger from which the next question starts."""
-        return self._ledger
+        self.ledger = Ledger()  # from which the next question starts
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Facts and inferences, as the answering role is shown them."""
-        entries: list[Fact | Inference] = [*self._ledger.facts, *self._ledger.inferences]
+        entries: list[Fact | Inference] = [*self.ledger.facts, *self.ledger.inferences]
         ordered = sorted(entries, key=read_number)
         return tuple(dict.fromkeys(each.note if isinstance(each, Fact) else each.text for each in ordered))
 
@@ -265,7 +260,7 @@ class LedgerMemory:
         """Hold what may outlive a question of this ledger, instead of what is held now."""
         facts = (fact for fact in ledger.facts if fact.passage)
         inferences = (each for each in ledger.inferences if all(each.passages))
-        self._ledger = replace(
+        self.ledger = replace(
             ledger,
             questions=(),
             nets=(),
@@ -277,8 +272,8 @@ class LedgerMemory:
 
     def find_nodes(self) -> frozenset[NodeId]:
         """The passages of all facts, and of the facts that inferences rest on."""
-        of_facts = (fact.passage for fact in self._ledger.facts)
-        return frozenset((*of_facts, *(node for each in self._ledger.inferences for node in each.passages)))
+        of_facts = (fact.passage for fact in self.ledger.facts)
+        return frozenset((*of_facts, *(node for each in self.ledger.inferences for node in each.passages)))
 
     def forget(self, nodes: Collection[NodeId]) -> tuple[str, ...]:
         """Remove the facts of these passages, and the inferences that rest on one of them. Returns their notes.
@@ -286,27 +281,27 @@ class LedgerMemory:
         An inference that also rests on other passages goes too: it may repeat what only a removed one states.
         """
         gone = frozenset(nodes)
-        facts = (fact for fact in self._ledger.facts if fact.passage not in gone)
-        return self._replace(facts, (each for each in self._ledger.inferences if gone.isdisjoint(each.passages)))
+        facts = (fact for fact in self.ledger.facts if fact.passage not in gone)
+        return self._replace(facts, (each for each in self.ledger.inferences if gone.isdisjoint(each.passages)))
 
     def shrink(self, most: int) -> tuple[str, ...]:
         """Keep `most` entries: first inferences, which hold what they rest on, then facts; of each the newest.
 
         Returns the notes of the others.
         """
-        inferences = self._ledger.inferences[max(0, len(self._ledger.inferences) - most) :]
+        inferences = self.ledger.inferences[max(0, len(self.ledger.inferences) - most) :]
         room = most - len(inferences)
-        return self._replace(self._ledger.facts[max(0, len(self._ledger.facts) - room) :], inferences)
+        return self._replace(self.ledger.facts[max(0, len(self.ledger.facts) - room) :], inferences)
 
     def _replace(self, facts: Iterable[Fact], inferences: Iterable[Inference]) -> tuple[str, ...]:
         """Hold these entries instead. Returns the notes that are held no more."""
         before = self.notes
-        self._ledger = replace(self._ledger, facts=tuple(facts), inferences=tuple(inferences))
+        self.ledger = replace(self.ledger, facts=tuple(facts), inferences=tuple(inferences))
         return tuple(note for note in before if note not in self.notes)
 
     def dump(self) -> dict[str, Any]:
         """The ledger as plain JSON data."""
-        return dump(self._ledger)
+        return dump(self.ledger)
 
     @classmethod
     def load(cls, data: object) -> LedgerMemory:
