@@ -19,7 +19,7 @@ from tomewise.memory.build_records import read_build, record_build
 from tomewise.memory.growing_tree.memtree_names import USUAL, MemTreeNames, MemTreeRules
 from tomewise.memory.growing_tree.placement import ROOT, GrowingTree
 from tomewise.memory.step_reports import sum_tokens
-from tomewise.store.lookups import read_edges
+from tomewise.store.lookups import read_edges, read_pairs
 from tomewise.store.records import PASSAGES
 from tomewise.types import Change, Embedder, Estimate, LanguageModel, LayerReport, Node, NodeId, Report, content_id
 
@@ -191,7 +191,7 @@ class MemTreeLayer:
         texts = read_edges(store, names.texts).rows.astype(np.int64).tolist()
         known = {place: text for place, text, _ in texts}
         late = {place for place, _, is_late in texts if is_late}
-        parents = {int(child): int(place) for place, child, _ in read_edges(store, names.links).rows.tolist()}
+        parents = {child: place for place, child in read_pairs(store, names.links).tolist()}
         places = store.node_keys(names.places)
         tree = GrowingTree(
             nodes=places,
