@@ -98,15 +98,21 @@ def make_tower(store, events, **errors: Exception) -> list[Step]:
     return [Step(store, name, below, events, errors.get(name)) for name, below in needs.items()]
 
 
+def pair_up(tower: list[Step]) -> None:
+    """Let the layers meet that can run side by side."""
+    first, second = asyncio.Barrier(2), asyncio.Barrier(2)
+    barriers = {"a": first, "e": first, "b": second, "c": second}
+    for step in tower:
+        step.company = barriers.get(step.name)
+
+
 # ---------------------------------------------------------------- layers
 
 
 async def test_a_layer_waits_for_what_it_needs_and_for_nothing_else(store) -> None:
     events: list[str] = []
     tower = make_tower(store, events)
-    steps = {step.name: step for step in tower}
-    for pair in ("ae", "bc"):  # run side by side
-        steps[pair[0]].company = steps[pair[1]].company = asyncio.Barrier(2)
+    pair_up(tower)
     foreseen = await estimate(tower, store)
     assert {layer.layer: layer.calls for layer in foreseen} == {"a": 3, "b": 1, "c": 1, "d": 1, "e": 3}
     assert events == []
@@ -147,8 +153,7 @@ async def test_only_new_and_removed_nodes_are_changes(store) -> None:
 async def test_an_error_of_a_layer_stops_those_above_and_finished_layers_stay(store, error) -> None:
     events: list[str] = []
     tower = make_tower(store, events, b=error)
-    pair = [step for step in tower if step.name in "bc"]
-    pair[0].company = pair[1].company = asyncio.Barrier(2)  # so that the error comes before the other one ends
+    pair_up(tower)  # so that the error comes after e, and before c ends
     with pytest.raises(type(error), match=str(error)):
         await build_layers(tower, store)
     assert {"a ends", "e ends"} <= set(events)
