@@ -35,6 +35,17 @@ async def test_passages_are_a_layer(store: SqlStore) -> None:
     assert {report.layer: report.added for report in reports} == {"passages": 0, graph.name: 3}
 
 
+async def test_a_document_that_its_source_lost_and_that_is_found_elsewhere_keeps_its_passages(store: SqlStore) -> None:
+    put_text(store, "kept", "The old text.")
+    before = store.node_keys("passages")
+    found = Document(id="kept", text="The old text.", title=store.document("kept").title, metadata={"year": 1911})
+    splitter = PassageSplitter(EMBEDDER.tokenizer, 256)
+    layer = PassagesLayer(store, EMBEDDER, splitter, [LostDocuments(("kept",)), found])
+    await layer.update(Change(), lambda _: None)
+    assert store.node_keys("passages") == before
+    assert store.document("kept").metadata == {"year": 1911}
+
+
 @pytest.mark.parametrize("system", ["comorag", "cogitorag", "hgmem", "graphrag", "cam", "memtree", "read_agent"])
 def test_the_count_before_a_removal_is_that_of_the_removal(system: str, tmp_path: Path):
     texts = {
