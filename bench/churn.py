@@ -1,6 +1,6 @@
 """Random histories of a tome, a third of whose passages are equal: is the memory that of a fresh build?
 
-`python bench/churn.py [--seeds 300] [--first 0]` takes seed after seed through `tests.churn`. It prints every
+`python bench/churn.py [--seeds 300] [--first 0]` takes seed after seed through `tests.test_churn`. It prints every
 difference from the export of a fresh tome with the last files, and everything that the model was asked twice. Ends with
 1 if it finds any.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for the histories
 
-from tests.churn import Churn
+from tests.test_churn import Churn
 
 _SHOWN = 6  # differences that are printed for a seed
 _WIDTH = 200  # characters of each
@@ -34,7 +34,7 @@ def main() -> None:
             churn.run()
             differences = churn.compare()
         steps.update(churn.steps)
-        calls += churn.model.asked.total()
+        calls += churn.count_asked().total()
         if differences:
             differing.append(seed)
             print(f"seed {seed} ({', '.join(churn.systems)}): {len(differences)} differences after {churn.steps}")

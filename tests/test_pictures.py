@@ -79,35 +79,44 @@ def test_uses_are_read_from_the_last_attempt():
         Event(name="stopped"),
     )
     uses = read_uses(Answer(text="x", citations=(cited,), events=events))
-    assert [uses.find([node]) for node in ("p1", "p2", "p3")] == ["", "cited", "shown"]
-    assert uses.find(["p1", "p3"]) == "shown"
+    wanted = {"p1": "", "p2": "cited", "p3": "shown", "p1 p3": "shown"}
+    assert {nodes: uses.find(nodes.split()) for nodes in wanted} == wanted
 
 
-def test_the_longest_text_of_a_piece_counts():
-    short, whole = ({"node": "p", "text": text, "title": "T"} for text in ("Once…", "Once upon a time."))
-    for order in ([short, whole], [whole, short]):
-        found = find_texts([Event(name="recalled", detail={"evidence": [piece]}) for piece in order])
-        assert found["p"].text == "Once upon a time."
+SHORT, WHOLE = ({"node": "p", "text": text, "title": "T"} for text in ("Once…", "Once upon a time."))
 
 
-def test_texts_are_read_from_an_event_of_any_shape():
-    pieces = [None, {"node": ["p"], "text": "no id"}, {"node": "p", "text": 5}, {"node": "q", "title": None}]
-    found = find_texts([Event(name="odd", detail={"evidence": pieces}), Event(name="odd", detail={"evidence": 3})])
-    assert [(text.id, text.text, text.title) for text in found.values()] == [("p", "5", ""), ("q", "", "")]
+@pytest.mark.parametrize(
+    ("evidence", "nodes", "texts"),
+    [
+        ([[SHORT], [WHOLE]], ["p"], {"p": ("Once upon a time.", "T")}),  # the longest text counts
+        ([[WHOLE], [SHORT]], ["p"], {"p": ("Once upon a time.", "T")}),
+        # An event of any shape.
+        (
+            [[None, {"node": ["p"], "text": "no id"}, {"node": "p", "text": 5}, {"node": "q", "title": None}], 3],
+            ["p", "q"],
+            {"p": ("5", ""), "q": ("", "")},
+        ),
+        (
+            [
+                [{"node": "b"}, {"node": "a"}, None, "text", {"node": 4}, {}],
+                "none",
+                None,
+                [{"node": "b"}, {"node": "c"}],
+            ],
+            ["b", "a", "c"],
+            dict.fromkeys("bac", ("", "")),
+        ),
+    ],
+)
+def test_nodes_of_evidence_are_listed_once_with_their_texts_whatever_an_event_holds(evidence, nodes, texts):
+    events = [Event(name="recalled", detail={"evidence": pieces}) for pieces in evidence]
+    assert list_nodes([*events, Event(name="odd", detail={})]) == nodes
+    assert {node: (found.text, found.title) for node, found in find_texts(events).items()} == texts
 
 
 def test_labels_are_one_short_line():
     assert shorten_label(" a\n b ") == "a b"
-    assert len(shorten_label("word " * 100)) <= 80
-    assert shorten_label("word " * 100).endswith("…")
-
-
-def test_nodes_of_evidence_are_listed_once_whatever_an_event_holds():
-    details = [
-        {"evidence": [{"node": "b"}, {"node": "a"}, None, "text", {"node": 4}, {}]},
-        {"evidence": "none"},
-        {"evidence": None},
-        {},
-        {"evidence": [{"node": "b"}, {"node": "c"}]},
-    ]
-    assert list_nodes([Event(name="recalled", detail=detail) for detail in details]) == ["b", "a", "c"]
+    long = shorten_label("word " * 100)
+    assert len(long) <= 80
+    assert long.endswith("…")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -50,14 +50,16 @@ GARBAGE = {
 }
 
 
-@pytest.mark.parametrize("text", GARBAGE.values(), ids=GARBAGE)
-def test_garbage_is_found_out(text: str) -> None:
-    assert find_fault(text, [PASSAGE])
-
-
-@pytest.mark.parametrize("text", ["抱歉，我无法提供帮助。", "今天天气很好，我们去公园散步，非常开心。"])
-def test_garbage_is_found_out_where_words_are_not_parted(text: str) -> None:
-    assert find_fault(text, [CHINESE])
+@pytest.mark.parametrize(
+    ("text", "source"),
+    [
+        *(pytest.param(text, PASSAGE, id=name) for name, text in GARBAGE.items()),
+        ("抱歉，我无法提供帮助。", CHINESE),  # words are not parted
+        ("今天天气很好，我们去公园散步，非常开心。", CHINESE),
+    ],
+)
+def test_garbage_is_found_out(text: str, source: str) -> None:
+    assert find_fault(text, [source])
 
 
 @pytest.mark.parametrize(
@@ -71,10 +73,7 @@ def test_garbage_is_found_out_where_words_are_not_parted(text: str) -> None:
         ("Vartija sytytti lampun yhdeksältä ja käveli rantaan, jonne veneet olivat saapuneet.", PASSAGE),
         ("Хранитель зажёг лампу в девять часов и спустился к берегу.", PASSAGE),
         ("A lighthouse keeper finishes her evening duties while two fishermen stay missing after a storm.", PASSAGE),
-        (
-            "I could not help but ask.",
-            "I could not help but ask. Nobody replied to me for a very long time.",
-        ),
+        ("I could not help but ask.", "I could not help but ask. Nobody replied to me for a very long time."),
         ("I'm sorry, but I can't help you, said Tom.", 'Tom said: "I’m sorry, but I can’t help you." He left.'),
         ("(empty)", "* * *"),
         ("x = 1", "x = 1"),
@@ -84,15 +83,22 @@ def test_what_a_reader_may_write_passes(text: str, source: str) -> None:
     assert find_fault(text, [source]) is None
 
 
-def test_names_from_nowhere_are_found_out_and_none_are_no_fault() -> None:
-    assert find_fault_in_names(["...", "subject", "relation", "object"], [PASSAGE])
-    assert find_fault_in_names(["I'm sorry, but I can't assist with that."], [PASSAGE])
-    assert find_fault_in_names(["the keeper", "the\x1b[2Jlamp"], [PASSAGE])
-    assert find_fault_in_names(["keeper"] * 100_000, [PASSAGE])
-    assert find_fault_in_names([], [PASSAGE]) is None
-    assert find_fault_in_names(["USB"], ["Two types of charging port exist (USB)."]) is None
-    assert find_fault_in_names(["曹雪芹"], [CHINESE]) is None
-    assert find_fault_in_names(["Cao Xueqin"], [CHINESE]) is None
+@pytest.mark.parametrize(
+    ("names", "source", "is_fault"),
+    [
+        (["...", "subject", "relation", "object"], PASSAGE, True),
+        (["I'm sorry, but I can't assist with that."], PASSAGE, True),
+        (["the keeper", "the\x1b[2Jlamp"], PASSAGE, True),
+        (["keeper"] * 100_000, PASSAGE, True),
+        ([], PASSAGE, False),
+        (["USB"], "Two types of charging port exist (USB).", False),
+        (["曹雪芹"], CHINESE, False),
+        (["Cao Xueqin"], CHINESE, False),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_names_from_nowhere_are_found_out_and_none_are_no_fault(names, source, is_fault) -> None:
+    assert (find_fault_in_names(names, [source]) is not None) == is_fault
 
 
 @needs_shared
@@ -146,15 +152,15 @@ async def test_a_kept_reply_that_would_be_refused_is_asked_for_again_and_replace
 
 
 class Reader:
-    """Plays the roles `gist` and `extract_facts` with replies that a test sets."""
+    """Plays the role `gist`: each reply has more marks than the one before, unless a test sets another `play`."""
 
     def __init__(self) -> None:
-        self.memory: str | None = None
         self.asked: list[str] = []
+        self.play: Callable[[GistIn], object] = self.write_marked
 
-    def gist(self, given: GistIn) -> dict[str, str]:
+    def write_marked(self, given: GistIn) -> dict[str, str]:
         self.asked.append(given.text)
-        return {"memory": given.text + "!" * len(self.asked) if self.memory is None else self.memory}
+        return {"memory": given.text + "!" * len(self.asked)}
 
 
 @pytest.fixture
@@ -165,24 +171,24 @@ def reader() -> Reader:
 @pytest.fixture
 def book(here: Path, reader: Reader) -> Iterator[Tome]:
     facts = {"entities": ["keeper"], "triples": []}
-    model = ScriptedModel({"gist": lambda given: reader.gist(given), "extract_facts": lambda _: facts})
+    model = ScriptedModel({"gist": lambda given: reader.play(given), "extract_facts": lambda _: facts})
     with Tome.open(here / "a.tome", embedder="hash", model=model) as made:
         made.add(*(Document(id=f"d{number}", text=f"The keeper lit {number} lamps at nine.") for number in range(3)))
         yield made
 
 
-def gists(book: Tome) -> list[str]:
+def list_gists(book: Tome) -> list[str]:
     return [node.text for node in book.store.nodes("gists").values()]
 
 
 def test_garbage_is_recorded_as_failed_and_asked_for_by_the_next_build(book: Tome, reader: Reader) -> None:
-    reader.memory = "I'm sorry, but I can't assist with that."
+    reader.play = lambda _: {"memory": "I'm sorry, but I can't assist with that."}
     (report,) = [layer for layer in book.build("cogitorag").layers if layer.layer == "gists"]
     assert len(report.failed) == 3
-    assert gists(book) == []
-    reader.memory = None
+    assert list_gists(book) == []
+    reader.play = reader.write_marked
     book.build("cogitorag")
-    assert len(gists(book)) == 3
+    assert len(list_gists(book)) == 3
     assert book.store.notes(BUILDS)["gists"]["replies"] == {"refused": 3}
 
 
@@ -203,59 +209,42 @@ def test_what_was_repaired_and_refused_is_shown(command, here: Path) -> None:
     assert "gists: of the replies of the model 1 refused and 1 repaired" in command("show").out
 
 
-def test_a_layer_is_made_anew_and_no_other(book: Tome, reader: Reader) -> None:
+def test_a_layer_or_a_passage_is_made_anew_and_no_other(book: Tome, reader: Reader) -> None:
     book.build("cogitorag")
     assert len(reader.asked) == 3
-    book.build("cogitorag", again="gists")
-    assert len(reader.asked) == 6
-    assert all(text.count("!") > 3 for text in gists(book))
-    book.build("cogitorag")
-    assert len(reader.asked) == 6
-
-
-def test_a_passage_is_made_anew_and_no_other(book: Tome, reader: Reader) -> None:
-    book.build("cogitorag")
-    before = set(gists(book))
+    before = set(list_gists(book))
     passages = {passage.id: passage for passage in book.store.passages().values()}
     wanted = next(iter(passages))
     book.build("cogitorag", again=wanted)
     assert reader.asked[3:] == [passages[wanted].text]
-    assert len(before & set(gists(book))) == 2
+    assert len(before & set(list_gists(book))) == 2
     assert {passage.id: passage for passage in book.store.passages().values()} == passages
     assert len(read_vectors(book.store, "passages").keys) == 3
     assert book.store.lexical(passages[wanted].text, 1)
-
-
-def test_a_build_anew_that_was_stopped_repeats_no_reply_and_uses_none_from_before(book: Tome, reader: Reader) -> None:
+    book.build("cogitorag", again="gists")
+    assert all(text.count("!") > 4 for text in list_gists(book))
     book.build("cogitorag")
-    real = reader.gist
-    replied: list[str] = []
-
-    def stop_after_two(given: GistIn) -> object:
-        if len(replied) == 2:
-            return KeyError("stopped")
-        replied.append(given.text)
-        return real(given)
-
-    reader.gist = stop_after_two
-    with pytest.raises(KeyError):
-        book.build("cogitorag", again="gists")
-    reader.gist = real
-    count = len(reader.asked)
-    book.build("cogitorag")
-    assert len(reader.asked) == count + 1
-    assert all(text.count("!") > 3 for text in gists(book))
-
-
-def test_what_is_to_be_made_anew_must_be_known(book: Tome, command) -> None:
+    assert len(reader.asked) == 7
     with pytest.raises(UnknownName, match="not a layer of this system"):
         book.build("cogitorag", again="gist")
 
 
+def test_a_build_anew_that_was_stopped_repeats_no_reply_and_uses_none_from_before(book: Tome, reader: Reader) -> None:
+    book.build("cogitorag")
+    # The first three replies are from before.
+    reader.play = lambda given: KeyError("stopped") if len(reader.asked) == 5 else reader.write_marked(given)
+    with pytest.raises(KeyError):
+        book.build("cogitorag", again="gists")
+    reader.play = reader.write_marked
+    book.build("cogitorag")
+    assert len(reader.asked) == 6
+    assert all(text.count("!") > 3 for text in list_gists(book))
+
+
 def test_a_failed_anew_does_not_bring_back_the_old_reply(book: Tome, reader: Reader) -> None:
     book.build("cogitorag")
-    reader.memory = "..."
+    reader.play = lambda _: {"memory": "..."}
     book.build("cogitorag", again="gists")
-    assert gists(book) == []
+    assert list_gists(book) == []
     with closing(sqlite3.connect(book.store.path)) as file:
         assert file.execute("SELECT count(*) FROM calls WHERE role = 'gist'").fetchone() == (0,)

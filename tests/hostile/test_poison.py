@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,23 +18,23 @@ from tomewise.language.chat import ChatModel
 from tomewise.language.prompts import Prompts
 from tomewise.language.retry import Backoff
 from tomewise.language.roles import FUSE, FuseIn
-from tomewise.memory.ask_each import ask_each
+from tomewise.memory.ask_each import Replies, ask_each
 from tomewise.memory.building import build, find_backlog
 from tomewise.memory.summaries import SummariesLayer
 from tomewise.store.sql.sql_store import SqlStore
-from tomewise.testing import HashEmbedder, document_of, put_document
+from tomewise.testing import HashEmbedder, ScriptedModel, document_of, put_document
 from tomewise.types import LayerReport
 
 POISON = "quicksilver"
 FAST = Backoff(retries=1, first=0.01, longest=0.02)
+CUE = reply_with('{"cue": "Ada"}')
 SUMMARY = reply_with('{"summary": "Ada Marsh met Tom Hale.", "cue": "Ada"}')
 WAYS = [
-    reply_with("late", delay=NEVER),
-    Behaviour(SUMMARY.body, cut=True),
-    fail_with(500, "out of memory"),
-    fail_with(502),
+    pytest.param(reply_with("late", delay=NEVER), id="hangs"),
+    pytest.param(Behaviour(SUMMARY.body, cut=True), id="breaks off"),
+    pytest.param(fail_with(500, "out of memory"), id="fails"),
+    pytest.param(fail_with(502), id="bad gateway"),
 ]
-NAMES = ["hangs", "breaks off", "fails", "bad gateway"]
 EMBEDDER = HashEmbedder(32)
 
 
@@ -60,69 +61,72 @@ async def build_summaries(store: SqlStore, server: OpenAIServer) -> LayerReport:
     return report
 
 
-def library(path: Path) -> SqlStore:
-    store = SqlStore.open(path / "a.tome")
-    for number, text in enumerate(["Ada Marsh met Tom Hale.", f"The {POISON} was gone.", "Nobody asked her why."]):
-        put_document(store, EMBEDDER, document_of(f"d{number}", text))
+async def ask_all(server: OpenAIServer, *questions: str) -> Replies[str, Any]:
+    model = ChatModel("openai:test", base_url=server.url, timeout=2.0, backoff=FAST)
+    inputs = {question: FuseIn(question=question, cues=[]) for question in questions}
+    replies = await ask_each(model, FUSE, inputs, lambda _: None, "asked")
+    await model.close()
+    return replies
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqlStore]:
+    with closing(SqlStore.open(tmp_path / "a.tome")) as made:
+        put_document(made, EMBEDDER, document_of("d", f"The {POISON} was gone."))
+        yield made
+
+
+@pytest.fixture
+def library(store: SqlStore) -> SqlStore:
+    for name, text in (("d0", "Ada Marsh met Tom Hale."), ("d2", "Nobody asked her why.")):
+        put_document(store, EMBEDDER, document_of(name, text))
     return store
 
 
-@pytest.mark.parametrize("behaviour", WAYS, ids=NAMES)
+@pytest.mark.parametrize("behaviour", WAYS)
 async def test_a_layer_is_committed_although_nobody_else_is_left_to_be_replied_to(
-    tmp_path: Path, behaviour: Behaviour
+    library: SqlStore, behaviour: Behaviour
 ) -> None:
-    store = library(tmp_path)
     with OpenAIServer(fail_on_poison(behaviour)) as server:
-        assert len((await build_summaries(store, server)).failed) == 1
+        assert len((await build_summaries(library, server)).failed) == 1
         server.requests.clear()
-        again = await build_summaries(store, server)  # only the passage that fails is left
+        again = await build_summaries(library, server)  # only the passage that fails is left
         assert len(again.failed) == 1
         assert "meanwhile other requests got a reply" in next(iter(again.failed.values()))
         assert sum(map(is_test_request, server.requests)) == 1
         assert len(server.requests) == 3
-        assert find_backlog([SummariesLayer(store, Cached(None, Prompts(), store.calls))], store).counts == {}  # type: ignore[arg-type]
+        assert find_backlog([SummariesLayer(library, ScriptedModel({}))], library).counts == {}
         server.handler = lambda request: SUMMARY
-        assert (await build_summaries(store, server)).added == 1
-    store.close()
+        assert (await build_summaries(library, server)).added == 1
 
 
-@pytest.mark.parametrize("behaviour", WAYS, ids=NAMES)
-async def test_a_tome_of_one_poisonous_passage_is_built(tmp_path: Path, behaviour: Behaviour) -> None:
-    store = SqlStore.open(tmp_path / "a.tome")
-    put_document(store, EMBEDDER, document_of("d", f"The {POISON} was gone."))
+@pytest.mark.parametrize("behaviour", WAYS)
+async def test_a_tome_of_one_poisonous_passage_is_built(store: SqlStore, behaviour: Behaviour) -> None:
     with OpenAIServer(fail_on_poison(behaviour)) as server:
         assert len((await build_summaries(store, server)).failed) == 1
-    store.close()
 
 
-@pytest.mark.parametrize("behaviour", [*WAYS, fail_with(429), fail_with(503)], ids=[*NAMES, "busy", "overloaded"])
-async def test_a_server_that_fails_on_everything_stops_the_build(tmp_path: Path, behaviour: Behaviour) -> None:
-    store = library(tmp_path)
+@pytest.mark.parametrize(
+    "behaviour", [*WAYS, pytest.param(fail_with(429), id="busy"), pytest.param(fail_with(503), id="overloaded")]
+)
+async def test_a_server_that_fails_on_everything_stops_the_build(library: SqlStore, behaviour: Behaviour) -> None:
     with OpenAIServer(lambda request: behaviour) as server:
         with pytest.raises(ModelUnavailable):
-            await build_summaries(store, server)
+            await build_summaries(library, server)
         assert sum(map(is_test_request, server.requests)) <= 1
-    assert store.intake("summaries").failed == {}
-    store.close()
+    assert library.intake("summaries").failed == {}
 
 
 async def test_replies_count_from_the_start_of_the_call() -> None:
     """Other requests got replies while the first attempt hung, and none after that."""
-    with OpenAIServer(fail_on_poison(reply_with("late", delay=NEVER), reply_with('{"cue": "Ada"}'))) as server:
-        model = ChatModel("openai:test", base_url=server.url, timeout=2.0, backoff=Backoff(retries=1, first=0.0))
-        inputs = {name: FuseIn(question=name, cues=[]) for name in (POISON, "Who?", "Where?")}
-        replies = await ask_each(model, FUSE, inputs, lambda _: None, "asked")
-        await model.close()
-    assert list(replies) == ["Who?", "Where?"]
+    with OpenAIServer(fail_on_poison(reply_with("late", delay=NEVER), CUE)) as server:
+        assert list(await ask_all(server, POISON, "Who?", "Where?")) == ["Who?", "Where?"]
     assert not any(map(is_test_request, server.requests))
 
 
 async def test_one_test_request_is_enough_for_all_that_wait() -> None:
-    with OpenAIServer(fail_on_poison(fail_with(500), reply_with('{"cue": "Ada"}'))) as server:
-        model = ChatModel("openai:test", base_url=server.url, backoff=FAST)
-        inputs = {number: FuseIn(question=f"{POISON} {number}", cues=[]) for number in range(6)}
-        replies = await ask_each(model, FUSE, inputs, lambda _: None, "asked")
-        await model.close()
+    with OpenAIServer(fail_on_poison(fail_with(500), CUE)) as server:
+        replies = await ask_all(server, *(f"{POISON} {number}" for number in range(6)))
     assert len(replies.failed) == 6
     assert sum(map(is_test_request, server.requests)) == 1
 

@@ -1,48 +1,61 @@
-"""Building: the order of layers, concurrency, errors of one layer, pending changes, lag, and estimates."""
+"""Building: the order of layers, errors of one layer, pending changes, estimates, records, and calls side by side."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
+from tests.memory.memories import (
+    EMBEDDER,
+    build_layer,
+    build_layers,
+    ignore_progress,
+    keep_replies,
+    put_documents,
+    put_text,
+    remove_documents,
+)
+from tests.store.plain_store import PlainStore
 
-from tomewise.errors import BadReply, BudgetExceeded, KeepsFailing, ModelUnavailable, UsageError
+from tomewise.concurrency import run_in_thread
+from tomewise.errors import BadReply, BudgetExceeded, KeepsFailing, ModelUnavailable, Refused, UsageError
 from tomewise.events import Waiting
 from tomewise.language.budget import Budgeted
-from tomewise.language.cached import Cached
 from tomewise.language.failures import StopAtFailures
-from tomewise.language.prompts import Prompts
-from tomewise.memory.build_records import record_build
+from tomewise.language.roles import FUSE, FuseIn
+from tomewise.memory.ask_each import ask_each, run_each
+from tomewise.memory.build_records import (
+    count_replies,
+    forget_layer,
+    mark_again,
+    read_build,
+    record_build,
+    record_writes,
+)
 from tomewise.memory.building import build, estimate, find_backlog, find_changes
 from tomewise.memory.episodes import EpisodesLayer
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
+from tomewise.memory.step_reports import report_step, sum_tokens, watch_steps
 from tomewise.memory.summaries import SummariesLayer
 from tomewise.run import current_run, meter, open_run
 from tomewise.store.sql.sql_store import SqlStore
-from tomewise.testing import HashEmbedder, document_of, put_document
-from tomewise.testing.scripted import ScriptedModel
+from tomewise.testing import ScriptedModel
 from tomewise.types import Change, Estimate, LayerReport, Node, Progress, Report
-
-EMBEDDER = HashEmbedder(32)
-
-
-def quiet(_: Progress) -> None:
-    pass
 
 
 @pytest.fixture
-def store(tmp_path):
-    new_store = SqlStore.open(tmp_path / "a.tome")
-    for number in range(3):
-        put_document(new_store, EMBEDDER, document_of(f"d{number}", f"Ada Marsh met Tom Hale, {number}."))
-    yield new_store
-    new_store.close()
+def store(open_store):
+    made = open_store()
+    put_documents(made, *(f"Ada Marsh met Tom Hale, {number}." for number in range(3)))
+    return made
 
 
 class Step:
-    """A layer that copies the nodes below it, and records when it begins and ends; those of one `company` meet."""
+    """A layer that copies the nodes below it, and notes when it begins and ends; those of one `company` meet."""
 
     company: asyncio.Barrier | None = None
 
@@ -58,21 +71,20 @@ class Step:
 
     async def update(self, change: Change, report: Report) -> LayerReport:
         self._events.append(f"{self.name} begins")
-        await asyncio.sleep(0.01)
         if self.company:
             await asyncio.wait_for(self.company.wait(), 30)
         if self._error:
             raise self._error
+        await asyncio.sleep(0.01)
         texts = {**self._store.passages(change.added), **self._store.nodes_at(change.added)}
-        nodes = {
-            key: Node(id=f"{self.name}/{node.id}", layer=self.name, text=node.text, sources=(node.id,))
-            for key, node in texts.items()
-        }
-        taken = self._store.intake(self.name).done.union(change.added)
+        nodes = [
+            Node(id=f"{self.name}/{node.id}", layer=self.name, text=node.text, sources=(node.id,))
+            for node in texts.values()
+        ]
         with self._store.write() as writing:
-            writing.put_nodes(list(nodes.values()))
+            writing.put_nodes(nodes)
             writing.record_intake(self.name, change.added)
-            record_build(writing, self.name, {"taken": len(taken)})
+            record_build(writing, self.name, {})
         self._events.append(f"{self.name} ends")
         return LayerReport(layer=self.name, added=len(nodes))
 
@@ -86,164 +98,126 @@ def make_tower(store, events, **errors: Exception) -> list[Step]:
     return [Step(store, name, below, events, errors.get(name)) for name, below in needs.items()]
 
 
+def pair_up(tower: list[Step]) -> None:
+    """Let the layers meet that can run side by side."""
+    first, second = asyncio.Barrier(2), asyncio.Barrier(2)
+    barriers = {"a": first, "e": first, "b": second, "c": second}
+    for step in tower:
+        step.company = barriers.get(step.name)
+
+
+# ---------------------------------------------------------------- layers
+
+
 async def test_a_layer_waits_for_what_it_needs_and_for_nothing_else(store) -> None:
     events: list[str] = []
     tower = make_tower(store, events)
-    steps = {step.name: step for step in tower}
-    for pair in ("ae", "bc"):  # run side by side
-        steps[pair[0]].company = steps[pair[1]].company = asyncio.Barrier(2)
-    reports = await build(tower, store, quiet)
+    pair_up(tower)
+    foreseen = await estimate(tower, store)
+    assert {layer.layer: layer.calls for layer in foreseen} == {"a": 3, "b": 1, "c": 1, "d": 1, "e": 3}
+    assert events == []
+    reports = await build_layers(tower, store)
     assert {report.layer: report.added for report in reports} == {"a": 3, "b": 3, "c": 3, "d": 6, "e": 3}
     place_of = {event: place for place, event in enumerate(events)}
     assert place_of["a ends"] < min(place_of["b begins"], place_of["c begins"])
     assert max(place_of["b ends"], place_of["c ends"]) < place_of["d begins"]
     events.clear()
-    again = await build(make_tower(store, events), store, quiet)
+    assert not any(report.added for report in await build_layers(make_tower(store, events), store))
     assert events == []
-    assert not any(report.added for report in again)
+    assert not any(layer.calls for layer in await estimate(tower, store))
 
 
 async def test_only_new_and_removed_nodes_are_changes(store) -> None:
-    layers = {layer.name: layer for layer in make_tower(store, [])}
+    tower = make_tower(store, [])
+    layers = {layer.name: layer for layer in tower}
     assert len(find_changes(layers["a"], store).added) == 3
-    assert not find_changes(layers["b"], store, list(layers.values())), "the layer below has no nodes yet"
-    assert find_backlog(list(layers.values()), store).counts == {"a": 3, "e": 3}
-    await build(list(layers.values()), store, quiet)
-    assert find_backlog(list(layers.values()), store).counts == {}
-    (key,) = put_document(store, EMBEDDER, document_of("new", "A new one."))
+    assert not find_changes(layers["b"], store, tower), "the layer below has no nodes yet"
+    assert find_backlog(tower, store).counts == {"a": 3, "e": 3}
+    await build_layers(tower, store)
+    assert find_backlog(tower, store).counts == {}
+    put_text(store, "new", "A new one.")
+    key = next(key for key, passage in store.passages().items() if passage.document == "new")
     assert find_changes(layers["a"], store) == Change(added=(key,))
-    assert find_backlog(list(layers.values()), store).counts == {"a": 1, "e": 1}
-    await build(list(layers.values()), store, quiet)
+    assert find_backlog(tower, store).counts == {"a": 1, "e": 1}
+    await build_layers(tower, store)
     (gone,) = (passage.id for passage in store.passages().values() if passage.document == "d1")
-    with store.write() as change:
-        change.remove_document("d1")
+    remove_documents(store, "d1")
     assert find_changes(layers["a"], store) == Change(removed=(gone,))
     assert find_changes(layers["d"], store) == Change(removed=(f"b/a/{gone}", f"c/a/{gone}"))
-    assert find_backlog(list(layers.values()), store).counts == dict.fromkeys("abcde", 0)
-    await build(list(layers.values()), store, quiet)
-    assert not any(find_changes(layer, store) for layer in layers.values())
+    assert find_backlog(tower, store).counts == dict.fromkeys("abcde", 0)
+    await build_layers(tower, store)
+    assert not any(find_changes(layer, store) for layer in tower)
 
 
-async def test_finished_layers_stay_after_an_error_of_another_layer(store) -> None:
+@pytest.mark.parametrize("error", [ModelUnavailable("gone"), BudgetExceeded("enough")])
+async def test_an_error_of_a_layer_stops_those_above_and_finished_layers_stay(store, error) -> None:
     events: list[str] = []
-    with pytest.raises(ModelUnavailable, match="gone"):
-        await build(make_tower(store, events, b=ModelUnavailable("gone")), store, quiet)
-    assert "a ends" in events
-    assert "e ends" in events
+    tower = make_tower(store, events, b=error)
+    pair_up(tower)  # so that the error comes after e, and before c ends
+    with pytest.raises(type(error), match=str(error)):
+        await build_layers(tower, store)
+    assert {"a ends", "e ends"} <= set(events)
     assert "d begins" not in events
-    assert len(store.nodes("a")) == 3
-    assert store.nodes("b") == {}
+    if isinstance(error, BudgetExceeded):
+        assert "c ends" in events, "a used up budget stops only those above"
+    assert [len(store.nodes(name)) for name in "ab"] == [3, 0]
     assert "b" in find_backlog(make_tower(store, []), store).counts
     events.clear()
-    await build(make_tower(store, events), store, quiet)
+    await build_layers(make_tower(store, events), store)
     assert "a begins" not in events
     assert len(store.nodes("d")) == 6
 
 
-async def test_a_used_up_budget_stops_only_the_layers_above(store) -> None:
-    events: list[str] = []
-    with pytest.raises(BudgetExceeded, match="enough"):
-        await build(make_tower(store, events, b=BudgetExceeded("enough")), store, quiet)
-    assert {"a ends", "c ends", "e ends"} <= set(events)
-    assert "d begins" not in events
-
-
-async def test_estimates_include_layers_that_wait_for_others(store) -> None:
-    events: list[str] = []
-    estimates = await estimate(make_tower(store, events), store)
-    assert {layer.layer: layer.calls for layer in estimates} == {"a": 3, "b": 1, "c": 1, "d": 1, "e": 3}
-    assert events == []
-    await build(make_tower(store, events), store, quiet)
-    assert not any(layer.calls for layer in await estimate(make_tower(store, events), store))
-
-
 async def test_a_layer_on_a_graph_takes_in_its_entities_and_facts(store) -> None:
-    events: list[str] = []
     graph = GraphLayer(store, make_model(), EMBEDDER)
-    above = Step(store, "above", [graph.name], events)
-    on_facts = Step(store, "on facts", [graph.names.facts], events)
+    above, on_facts = Step(store, "above", [graph.name], []), Step(store, "on facts", [graph.names.facts], [])
     assert [layer.calls for layer in await estimate([above, on_facts, graph], store)] == [3, 1, 1]
-    reports = await build([above, on_facts, graph], store, quiet)
+    reports = await build_layers([above, on_facts, graph], store)
     assert {report.layer: report.added for report in reports} == {graph.name: 7, "above": 7, "on facts": 3}
     assert {node.id.partition("/")[2][0] for node in store.nodes("above").values()} == {"e", "f"}
-    put_document(store, EMBEDDER, document_of("new", "Ada Marsh met Tom Hale, 3."))
-    await build([graph], store, quiet)
-    (alone,) = await build([above], store, quiet)  # without the graph, which is known by the record of its build
-    assert alone.added == 2  # an entity and a fact
+    put_text(store, "new", "Ada Marsh met Tom Hale, 3.")
+    await build_layer(graph, store)
+    # Without the graph, which is known by the record of its build: an entity and a fact.
+    assert (await build_layer(above, store)).added == 2
     graph_nodes = [*store.nodes(graph.names.entities).values(), *store.nodes(graph.names.facts).values()]
     gone = tuple(sorted(node.id for node in graph_nodes if "3" in node.text))
-    with store.write() as change:
-        change.remove_document("new")
+    remove_documents(store, "new")
     assert find_changes(above, store) == Change(removed=gone)
     assert len(store.nodes("above")) == 7
 
 
-def test_a_need_that_nothing_provides_is_refused(store):
-    layer = Step(store, "above", ["graph:other"], [])
+async def test_needs_that_cannot_be_met_are_refused(store) -> None:
     with pytest.raises(UsageError, match=r"above needs 'graph:other', which no layer .* never built.*known are"):
-        find_changes(layer, store)
-
-
-async def test_layers_that_need_each_other_are_refused(store) -> None:
+        find_changes(Step(store, "above", ["graph:other"], []), store)
     layers = [Step(store, "a", ["b"], []), Step(store, "b", ["c"], []), Step(store, "c", ["a"], [])]
     with pytest.raises(UsageError, match="a needs b needs c needs a"):
-        await build(layers, store, quiet)
+        await build_layers(layers, store)
 
 
-def make_layers(store, model) -> list[object]:
+def make_layers(store, model) -> list[Any]:
     gists, summaries = GistsLayer(store, model), SummariesLayer(store, model)
     graphs = [GraphLayer(store, model, EMBEDDER, source=name) for name in ("passages", "gists", "summaries")]
     return [*graphs, EpisodesLayer(store, model, EMBEDDER), gists, summaries]
 
 
-def make_model(*, failing: str = "", **settings) -> ScriptedModel:
-    def memory(given):
-        return BadReply("no") if failing and failing in given.text else {"memory": given.text}
-
+def make_model() -> ScriptedModel:
     return ScriptedModel(
         {
-            "gist": memory,
+            "gist": lambda given: {"memory": given.text},
             "extract_facts": lambda given: {"entities": ["Ada"], "triples": [["Ada", "met", given.text[-3:]]]},
             "summarise": lambda given: {"summary": given.texts[0]},
             "narrate": lambda given: {"summary": " ".join(given.texts)},
-        },
-        **settings,
+        }
     )
 
 
 async def test_real_layers_built_together_ask_as_many_calls_as_estimated(store) -> None:
-    model = make_model()
-    foreseen = await estimate(make_layers(store, model), store)
+    foreseen = await estimate(make_layers(store, make_model()), store)
     with meter() as seen:
-        await build(make_layers(store, Cached(model, Prompts(), store.calls)), store, quiet)
+        await build_layers(make_layers(store, keep_replies(make_model(), store)), store)
     assert seen.usage().total.calls == 9  # the graphs read the same three texts as each other
     assert sum(layer.calls for layer in foreseen) == 15
-    assert find_backlog(make_layers(store, model), store).counts == {}
-
-
-async def test_a_passage_whose_call_keeps_failing_does_not_fail_the_build(store) -> None:
-    reports = await build(make_layers(store, make_model(failing="1.")), store, quiet)
-    failed = {report.layer: list(report.failed.values()) for report in reports if report.failed}
-    assert failed == {"gists": ["no"]}
-    assert store.layers()["gists"] == {"nodes": 2, "failed": 1}
-    assert find_backlog(make_layers(store, make_model()), store).counts == {}, "the finished nodes are usable"
-    reports = await build(make_layers(store, make_model()), store, quiet)
-    assert {report.layer: report.added for report in reports if report.added} == {
-        "gists": 1,
-        "graph:gists-triples": 2,  # a name and a fact
-    }
-    assert store.layers()["gists"] == {"nodes": 3, "failed": 0}
-
-
-async def test_a_budget_that_ends_half_way_keeps_paid_replies(store) -> None:
-    inside = make_model(latency=0.005, limit=4)
-    with pytest.raises(BudgetExceeded):
-        await build(make_layers(store, Cached(Budgeted(inside, calls=5), Prompts(), store.calls)), store, quiet)
-    assert len(inside.calls) == 5
-    again = make_model()
-    await build(make_layers(store, Cached(again, Prompts(), store.calls)), store, quiet)
-    assert len(again.calls) == 4
-    assert find_backlog(make_layers(store, again), store).counts == {}
+    assert find_backlog(make_layers(store, make_model()), store).counts == {}
 
 
 def test_the_loss_of_passages_that_failed_is_noticed(store):
@@ -254,28 +228,163 @@ def test_the_loss_of_passages_that_failed_is_noticed(store):
         change.record_intake("step", [kept, last], {lost: "no reply"})
         record_build(change, "step", {})
     assert not find_changes(layer, store).removed
-    with store.write() as change:
-        change.remove_document(store.passages([lost])[lost].document)
+    remove_documents(store, store.passages([lost])[lost].document)
     assert find_changes(layer, store).removed
 
 
 async def test_failures_of_layers_side_by_side_count_together(store):
     model = ScriptedModel({name: lambda _: BadReply("no") for name in ("gist", "extract_facts")})
     bounded = StopAtFailures(model, 5)
-    layers = [GistsLayer(store, bounded), GraphLayer(store, bounded, EMBEDDER)]
     with open_run(), pytest.raises(KeepsFailing, match="5 calls of scripted failed"):
-        await build(layers, store, quiet)
+        await build_layers([GistsLayer(store, bounded), GraphLayer(store, bounded, EMBEDDER)], store)
     assert len({call.role for call in model.calls}) == 2, "there are only three passages, so one layer has too few"
 
 
 async def test_a_wait_that_a_server_asks_for_is_reported_with_its_reason(store):
-    class Busy(ScriptedModel):
-        async def ask(self, role, given):
-            current_run().on_wait(Waiting(seconds=30.0, asked=45.0, reason="status 429: slow down"))
-            return await super().ask(role, given)
+    def wait(_):
+        current_run().on_wait(Waiting(seconds=30.0, asked=45.0, reason="status 429: slow down"))
+        return {"notes": "n", "memory": "Ada Marsh met Tom Hale."}
 
     reports: list[Progress] = []
-    model = Busy({"gist": lambda _: {"notes": "n", "memory": "Ada Marsh met Tom Hale."}})
-    await build([GistsLayer(store, model)], store, reports.append)
-    notes = [progress.note for progress in reports if progress.note]
-    assert set(notes) == {"waiting 30 s, since the server asks for 45 s: status 429: slow down"}
+    await build([GistsLayer(store, ScriptedModel({"gist": wait}))], store, reports.append)
+    notes = {progress.note for progress in reports if progress.note}
+    assert notes == {"waiting 30 s, since the server asks for 45 s: status 429: slow down"}
+
+
+# ---------------------------------------------------------------- records of builds, steps
+
+
+def test_records_count_over_all_builds_and_last_until_the_layer_is_forgotten():
+    store = PlainStore()
+    with store.write() as change:
+        record_build(change, "gists", {"model": "m"})
+        count_replies(change, "gists", {"mended": 1})
+        mark_again(change, "gists", "mark")
+        record_writes(change, "gists", ["x", "y"])
+        change.record_intake("gists", [1])
+    first = {"model": "m", "replies": {"mended": 1}, "writes": ["x", "y"]}
+    assert read_build(store, "gists") == {**first, "again": "mark"}, "the mark lasts until the next build"
+    with store.write() as change:
+        count_replies(change, "gists", {"mended": 2})
+        record_build(change, "gists", {"model": "n"})
+    assert read_build(store, "gists") == {**first, "model": "n", "replies": {"mended": 3}, "former_models": ["m"]}
+    with store.write() as change:
+        forget_layer(change, "gists")
+    assert (read_build(store, "gists"), store.intake("gists").done) == ({}, frozenset())
+
+
+async def test_steps_of_threads_are_reported_by_the_event_loop() -> None:
+    heard: list[tuple[Progress, int]] = []
+    with watch_steps(lambda progress: heard.append((progress, threading.get_ident()))):
+        await run_in_thread(report_step, "rows", 1, 2)
+    report_step("rows", 2, 2)  # nobody watches any more
+    await asyncio.sleep(0)
+    assert heard == [(Progress(label="rows", done=1, total=2), threading.get_ident())]
+
+
+async def test_tokens_are_counted_while_other_work_goes_on() -> None:
+    heard: list[Progress] = []
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    neighbour = asyncio.create_task(count_turns())
+    with watch_steps(heard.append):
+        assert await sum_tokens(range(1000), lambda number: number) == sum(range(1000))
+    neighbour.cancel()
+    assert turns > 10
+    assert [step.done for step in heard] == sorted(step.done for step in heard)
+    assert len(heard) > 10
+    assert await sum_tokens([], len) == 0
+
+
+# ---------------------------------------------------------------- many calls
+
+
+def make_inputs(count: int, name: str = "q") -> dict[int, FuseIn]:
+    return {number: FuseIn(question=f"{name}{number}", cues=[]) for number in range(count)}
+
+
+def repeat_question(given: FuseIn) -> dict[str, str]:
+    return {"cue": given.question}
+
+
+async def test_replies_are_in_the_order_of_the_inputs_and_progress_is_reported() -> None:
+    async def play(number: int) -> str:
+        await asyncio.sleep(0.001 * (7 - number))
+        return f"r{number}"
+
+    reports: list[Progress] = []
+    replies = await run_each({f"k{n}": n for n in range(7)}, play, reports.append, "asked")
+    assert list(replies.items()) == [(f"k{n}", f"r{n}") for n in range(7)]
+    assert [progress.done for progress in reports] == [0, 1, 2, 3, 4, 5, 6, 7]
+    assert {(progress.label, progress.total) for progress in reports} == {("asked", 7)}
+    assert dict(await run_each({}, play, ignore_progress, "nothing")) == {}
+
+
+async def test_a_reply_that_fails_for_good_is_recorded_and_left_out() -> None:
+    errors = {"q1": BadReply("no JSON"), "q3": Refused("no")}
+    model = ScriptedModel({"fuse": lambda given: errors.get(given.question) or repeat_question(given)})
+    replies = await ask_each(model, FUSE, make_inputs(5), ignore_progress, "fused")
+    assert {key: output.cue for key, output in replies.items()} == {0: "q0", 2: "q2", 4: "q4"}
+    assert replies.failed == {1: "no JSON", 3: "no"}
+
+
+@pytest.mark.parametrize("error", [ModelUnavailable("gone"), UsageError("the prompt is broken")])
+async def test_an_error_that_every_call_would_raise_stops_at_once(error: Exception) -> None:
+    model = ScriptedModel({"fuse": lambda given: error if given.question == "q3" else {"cue": "x"}}, limit=1)
+    with pytest.raises(type(error), match=str(error)):
+        await ask_each(model, FUSE, make_inputs(2000), ignore_progress, "fused")
+    assert len(model.calls) < 2000
+
+
+async def test_running_calls_end_after_the_budget_is_used_up(store) -> None:
+    inside = ScriptedModel({"fuse": repeat_question}, latency=0.01, limit=8)
+    reports: list[Progress] = []
+    with pytest.raises(BudgetExceeded, match="10 calls"):
+        await ask_each(keep_replies(Budgeted(inside, calls=10), store), FUSE, make_inputs(30), reports.append, "fused")
+    assert len(inside.calls) == max(progress.done for progress in reports) == 10
+    again = ScriptedModel({"fuse": repeat_question})
+    replies = await ask_each(keep_replies(again, store), FUSE, make_inputs(30), ignore_progress, "fused")
+    assert len(again.calls) == 20, "the cache keeps the ten replies that were paid for"
+    assert [output.cue for output in replies.values()] == [f"q{number}" for number in range(30)]
+
+
+async def test_requests_leave_before_all_are_prepared_and_not_all_wait_at_once() -> None:
+    begun, waiting, most, early = 0, 0, 0, 0
+
+    async def play(number: int) -> int:
+        nonlocal begun, waiting, most, early
+        begun, waiting = begun + 1, waiting + 1
+        most = max(most, waiting)
+        await asyncio.sleep(0)
+        early = early or begun
+        for _ in range(100):  # so long that all begin meanwhile, if nothing holds them back
+            await asyncio.sleep(0)
+        waiting -= 1
+        return number
+
+    await run_each({n: n for n in range(1500)}, play, ignore_progress, "asked")
+    assert begun == 1500
+    assert early < 100
+    assert 500 < most < 1200
+
+
+async def test_two_batches_share_a_model_fairly() -> None:
+    model = ScriptedModel({"fuse": repeat_question}, limit=2, latency=0.001)
+    finished: list[str] = []
+
+    async def ask_batch(name: str, count: int) -> None:
+        await ask_each(model, FUSE, make_inputs(count, name), ignore_progress, name)
+        finished.append(name)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(ask_batch("many", 200))
+        await asyncio.sleep(0.002)
+        group.create_task(ask_batch("few", 4))
+    assert finished == ["few", "many"]
+    assert len(model.calls) == 204

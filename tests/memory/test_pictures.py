@@ -1,25 +1,42 @@
-"""Pictures of layers: the graph, the tree, the episodes."""
+"""Pictures of layers: graphs, trees, lines, communities, schemata, and the trees that grow."""
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from pathlib import Path
+from typing import Any
 
 import pytest
-from tests import stories
-from tests.recall.relation_tomes import NAMES, build_store
+from tests.drawn import read_picture
+from tests.loops.community_tomes import build_tome, write_groups
+from tests.memory.memories import EMBEDDER, TOPICS, build_layer, put_numbered, put_passages, put_text
+from tests.memory.schemata.test_schemata_layer import build_schemata, write_text
+from tests.recall.relation_tomes import NAMES as GRAPH
+from tests.recall.relation_tomes import build_store
 
 from tomewise.errors import UnknownName
-from tomewise.memory.building import build
+from tomewise.memory.communities.communities_picture import draw_communities
+from tomewise.memory.communities.community_names import CommunityNames
 from tomewise.memory.episodes import EpisodesLayer
-from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.memory.graph.graph_picture import draw_graph
+from tomewise.memory.schemata.schemata_names import SchemataNames, SchemataRules
+from tomewise.memory.schemata.schemata_picture import draw_schemata
 from tomewise.memory.summary_picture import draw_line, draw_tree
-from tomewise.pictures import Uses
+from tomewise.pictures import Picture, Uses
+from tomewise.store.contract import Store
+from tomewise.store.lookups import read_edges, read_sources
 from tomewise.store.sql.sql_store import SqlStore
-from tomewise.testing import HashEmbedder, ScriptedModel
+from tomewise.testing import ScriptedModel
+from tomewise.tome.drawings import draw_layer
 from tomewise.types import Node
 
-TEXTS = (
+COMMUNITIES = CommunityNames()
+SCHEMATA = SchemataNames()
+LINKS = SchemataNames.from_rules(SchemataRules(levels=0))
+RELATIONS = (
     "Xodar ~ Carter ~ Carter defeated Xodar",
     "Issus ~ Xodar ~ Issus degraded Xodar",
     "Issus ~ Phaidor ~ Phaidor serves Issus",
@@ -28,113 +45,261 @@ TEXTS = (
 )
 
 
-@pytest.fixture
-async def store(tmp_path):
-    made = await build_store(tmp_path, *TEXTS)
-    yield made
-    made.close()
+async def fill_graph(folder: Path) -> SqlStore:
+    return await build_store(folder, *RELATIONS)
 
 
-def list_names(picture) -> list[str]:
+async def fill_communities(folder: Path) -> SqlStore:
+    return await build_tome(folder, write_groups(30, 4))
+
+
+async def fill_schemata(folder: Path) -> SqlStore:
+    store = SqlStore.open(folder / "a.tome")
+    put_numbered(store, range(90), write_text)
+    put_text(store, "y", f"{TOPICS[1]} {TOPICS[2]}")  # in two clusters
+    await build_schemata(store)
+    put_text(store, "zz", "It came after the build.")
+    return store
+
+
+async def fill_links(folder: Path) -> SqlStore:
+    store = SqlStore.open(folder / "a.tome")
+    put_numbered(store, range(12), write_text)
+    await build_schemata(store, SchemataRules(levels=0))
+    return store
+
+
+async def fill_episodes(folder: Path) -> SqlStore:
+    store = SqlStore.open(folder / "a.tome")
+    put_passages(store, "d", *(f"Scene {number}." for number in range(6)))
+    model = ScriptedModel({"narrate": lambda given: {"summary": " ".join(given.texts)}})
+    await build_layer(EpisodesLayer(store, model, EMBEDDER, levels=2), store)
+    return store
+
+
+async def fill_tree(folder: Path) -> SqlStore:
+    store = SqlStore.open(folder / "a.tome")
+    put_passages(store, "d", *(f"Scene {number}." for number in range(6)))
+    ids = [passage.id for passage in store.passages().values()]
+    leaves = [
+        Node(id=f"s{n}", layer="tree", text=f"Part {n}", level=1, position=n, sources=tuple(ids[3 * n : 3 * n + 3]))
+        for n in range(2)
+    ]
+    with store.write() as change:
+        change.put_nodes(leaves)
+        change.put_nodes([Node(id="top", layer="tree", text="All", level=2, sources=("s0", "s1"))])
+    return store
+
+
+Draw = Callable[..., Picture]
+CASES: dict[str, tuple[Any, Draw]] = {
+    "graph": (fill_graph, lambda store, **more: draw_graph(store, GRAPH, **more)),
+    "communities": (fill_communities, lambda store, **more: draw_communities(store, COMMUNITIES, **more)),
+    "schemata": (fill_schemata, lambda store, **more: draw_schemata(store, SCHEMATA, **more)),
+    "links": (fill_links, lambda store, **more: draw_schemata(store, LINKS, **more)),
+    "episodes": (fill_episodes, lambda store, **more: draw_line(store, "episodes:levels=2", **more)),
+    "tree": (fill_tree, lambda store, **more: draw_tree(store, "tree", **more)),
+}
+
+
+@pytest.fixture(scope="module")
+def open_filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], SqlStore]]:
+    """The store of a case, which is filled once."""
+    opened: dict[str, SqlStore] = {}
+
+    def find_store(name: str) -> SqlStore:
+        if name not in opened:
+            opened[name] = asyncio.run(CASES[name][0](tmp_path_factory.mktemp(name)))
+        return opened[name]
+
+    yield find_store
+    for store in opened.values():
+        store.close()
+
+
+def list_labels(picture: Picture) -> list[str]:
     return [node.label for node in picture.nodes]
 
 
-async def test_the_most_connected_entities_come_first(store):
-    picture = draw_graph(store, NAMES, limit=2)
-    assert sorted(list_names(picture)) == ["issus", "xodar"]
-    assert (picture.shown, picture.total) == (2, 6)
-    whole = draw_graph(store, NAMES)
-    assert len(whole.nodes) == 6
-    ends = {frozenset({link.source, link.target}) for link in whole.links}
+def find_passage(store: Store, word: str) -> str:
+    return next(passage.id for passage in store.passages().values() if word in passage.text)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_picture_keeps_its_limit_marks_what_was_used_and_is_empty_without_memory(
+    name: str, open_filled: Any, tmp_path: Path
+) -> None:
+    store, draw = open_filled(name), CASES[name][1]
+    whole = draw(store)
+    assert whole.shown == whole.total == len(whole.nodes) > 2
+    assert read_picture(whole.as_json()) == whole
+    few = draw(store, limit=2)
+    assert (few.shown, len(few.nodes), few.total) == (2, 2, whole.total)
+    passage = next(node.passages[0] for node in whole.nodes if node.passages)
+    marked = draw(store, uses=Uses(cited=frozenset({passage})))
+    cited = {node.id for node in marked.nodes if node.use == "cited"}
+    assert cited == {node.id for node in marked.nodes if node.use}
+    assert cited & {passage, *(node.id for node in whole.nodes if passage in node.passages)}
+    with closing(SqlStore.open(tmp_path / "empty.tome")) as empty:
+        assert draw(empty).nodes == ()
+
+
+# ---------------------------------------------------------------- graphs
+
+
+def test_the_most_connected_entities_come_first(open_filled):
+    store = open_filled("graph")
+    assert sorted(list_labels(draw_graph(store, GRAPH, limit=2))) == ["issus", "xodar"]
+    whole = draw_graph(store, GRAPH)
     names = {node.id: node.label for node in whole.nodes}
-    pairs = {frozenset(names[end] for end in pair) for pair in ends}
+    pairs = {frozenset({names[link.source], names[link.target]}) for link in whole.links}
     assert frozenset({"zat arras", "zodanga"}) in pairs
     assert frozenset({"xodar", "phaidor"}) not in pairs
 
 
-async def test_a_graph_around_one_entity_grows_by_hops(store):
-    assert sorted(list_names(draw_graph(store, NAMES, around="XODAR"))) == ["carter", "issus", "xodar"]
-    assert sorted(list_names(draw_graph(store, NAMES, around="Xodar", hops=2))) == [
-        "carter",
-        "issus",
-        "phaidor",
-        "xodar",
-    ]
-    assert list_names(draw_graph(store, NAMES, around="Xodar", limit=1)) == ["xodar"]
+@pytest.mark.parametrize(
+    ("around", "more", "labels"),
+    [
+        ("XODAR", {}, ["carter", "issus", "xodar"]),
+        ("Xodar", {"hops": 2}, ["carter", "issus", "phaidor", "xodar"]),
+        ("Xodar", {"limit": 1}, ["xodar"]),
+    ],
+)
+def test_a_graph_around_one_entity_grows_by_hops(open_filled, around, more, labels):
+    store = open_filled("graph")
+    assert sorted(list_labels(draw_graph(store, GRAPH, around=around, **more))) == labels
     with pytest.raises(UnknownName, match="'Bob' is not an entity"):
-        draw_graph(store, NAMES, around="Bob")
+        draw_graph(store, GRAPH, around="Bob")
 
 
-async def test_facts_and_passages_stand_with_their_entities(store):
-    passage = next(passage for passage in store.passages().values() if "defeated" in passage.text)
-    picture = draw_graph(store, NAMES, around="Carter", uses=Uses(cited=frozenset({passage.id})))
+def test_facts_and_passages_stand_with_their_entities(open_filled):
+    store = open_filled("graph")
+    passage = find_passage(store, "defeated")
+    picture = draw_graph(store, GRAPH, around="Carter", uses=Uses(cited=frozenset({passage})))
     carter = next(node for node in picture.nodes if node.label == "carter")
-    assert carter.use == "cited"
-    assert carter.passages == (passage.id,)
-    assert [note.passages for note in carter.notes] == [(passage.id,)]
+    assert (carter.use, carter.passages) == ("cited", (passage,))
+    assert [note.passages for note in carter.notes] == [(passage,)]
     assert "defeated" in carter.notes[0].title
 
 
-async def test_an_empty_graph_is_an_empty_picture(tmp_path):
-    with closing(SqlStore.open(tmp_path / "b.tome")) as empty:
-        assert draw_graph(empty, NAMES).nodes == ()
+# ---------------------------------------------------------------- summaries
 
 
-@pytest.mark.parametrize(
-    "names",
-    [GraphNames("passages", "triples"), GraphNames("gists", "relations"), GraphNames("passages", "triples", 2)],
-)
-def test_the_names_of_a_graph_are_read_from_its_layer(names):
-    assert GraphNames.read(names.layer) == names
-
-
-def test_other_layers_are_no_graphs():
-    with pytest.raises(UnknownName, match="not the name of a graph"):
-        GraphNames.read("graph:passages")
-
-
-@pytest.fixture
-def stories_store(tmp_path):
-    with closing(SqlStore.open(tmp_path / "c.tome")) as made:
-        stories.put_texts(made, HashEmbedder(32), "d", *(f"Scene {number}." for number in range(6)))
-        yield made
-
-
-async def test_episodes_stand_in_their_order(stories_store):
-    model = ScriptedModel({"narrate": lambda given: {"summary": " ".join(given.texts)}})
-    layer = EpisodesLayer(stories_store, model, HashEmbedder(32), levels=2)
-    await build([layer], stories_store, lambda _: None)
-    picture = draw_line(stories_store, layer.name)
+def test_episodes_stand_in_their_order(open_filled):
+    picture = CASES["episodes"][1](open_filled("episodes"))
     first = [node for node in picture.nodes if node.level == 0]
     assert [node.label for node in first] == ["Scene 0. Scene 1. Scene 2.", "Scene 3. Scene 4. Scene 5."]
     assert [len(node.passages) for node in first] == [3, 3]
-    above = [node for node in picture.nodes if node.level == 1]
-    assert {(link.source, link.target) for link in picture.links} == {(above[0].id, node.id) for node in first}
-    assert draw_line(stories_store, layer.name, limit=1).shown == 1
+    (above,) = [node for node in picture.nodes if node.level == 1]
+    assert {(link.source, link.target) for link in picture.links} == {(above.id, node.id) for node in first}
 
 
-def test_a_tree_shows_its_top_first(stories_store):
-    passages = list(stories_store.passages().values())
-    leaves = [
-        Node(
-            id=f"s{number}",
-            layer="tree",
-            text=f"Part {number}",
-            level=1,
-            position=number,
-            sources=tuple(each.id for each in passages[3 * number : 3 * number + 3]),
-        )
-        for number in range(2)
-    ]
-    top = Node(id="top", layer="tree", text="All", level=2, sources=("s0", "s1"))
-    with stories_store.write() as change:
-        change.put_nodes(leaves)
-        change.put_nodes([top])
-    picture = draw_tree(stories_store, "tree", uses=Uses(shown=frozenset({"s1"})))
-    assert list_names(picture)[:3] == ["All", "Part 0", "Part 1"]
-    assert len(picture.nodes) == picture.total == 9
+def test_a_tree_shows_its_top_first(open_filled):
+    store = open_filled("tree")
+    picture = draw_tree(store, "tree", uses=Uses(shown=frozenset({"s1"})))
+    assert list_labels(picture)[:3] == ["All", "Part 0", "Part 1"]
     assert {link.target for link in picture.links if link.source == "top"} == {"s0", "s1"}
     assert [node.use for node in picture.nodes][:3] == ["", "", "shown"]
-    cut = draw_tree(stories_store, "tree", limit=4)
+    cut = draw_tree(store, "tree", limit=4)
     assert [node.group for node in cut.nodes] == ["level 2", "level 1", "level 1", "passages"]
     assert (cut.shown, cut.total) == (4, 9)
+
+
+# ---------------------------------------------------------------- communities
+
+
+def test_levels_lead_down_to_entities_in_the_colour_of_their_root(open_filled):
+    store = open_filled("communities")
+    picture = draw_layer("communities", store)
+    nodes = {node.id: node for node in picture.nodes}
+    communities, entities = store.nodes(COMMUNITIES.layer), store.nodes(COMMUNITIES.graph.entities)
+    assert max(node.level for node in communities.values()) > 0
+    assert len(nodes) == len(communities) + len(entities)
+    parents = {link.target: link.source for link in picture.links}
+    roots = [node.id for node in communities.values() if node.level == 0]
+    assert {id for id in nodes if id not in parents} == {*roots}
+    for target, source in parents.items():
+        assert nodes[source].level > nodes[target].level
+        assert nodes[source].group == nodes[target].group
+    assert len({nodes[root].group for root in roots}) == min(6, len(roots)) == len(picture.groups)
+    numbers = {node.data["number"]: node.id for node in communities.values()}
+    for node in communities.values():
+        assert parents.get(node.id) == numbers.get(node.data["parent"])
+    few = draw_layer("communities", store, limit=len(communities) + 5)
+    assert few.missing == (f"{len(entities) - 5} entities are not drawn: choose a community to read its report.",)
+
+
+def test_findings_lead_to_the_passages_that_state_them_and_a_report_that_was_shown_is_marked(open_filled):
+    store = open_filled("communities")
+    notes = [note for node in draw_layer("communities", store).nodes for note in node.notes]
+    assert notes
+    passages = {passage.id: passage.text for passage in store.passages().values()}
+    for note in notes:
+        words = [word for word in note.text.split() if word.startswith("place")]
+        assert note.passages
+        assert all(any(word in passages[each] for each in note.passages) for word in words)
+    report = min(store.nodes(COMMUNITIES.reports).values(), key=lambda node: node.id)
+    shown = draw_communities(store, COMMUNITIES, uses=Uses(shown=frozenset([report.id])))
+    assert [(node.use, node.text) for node in shown.nodes if node.use] == [("shown", report.text)]
+
+
+# ---------------------------------------------------------------- schemata
+
+
+def test_clusters_stand_above_their_members_which_may_be_in_several(open_filled):
+    store = open_filled("schemata")
+    picture = draw_schemata(store, SCHEMATA)
+    nodes = store.nodes(SCHEMATA.layer)
+    ids = {key: node.id for key, node in nodes.items()} | {key: each.id for key, each in store.passages().items()}
+    assert {(link.source, link.target) for link in picture.links} == {
+        (ids[key], ids[child])
+        for key, children in read_sources(store, nodes, SCHEMATA.layer).items()
+        for child in children
+    }
+    parents = Counter(link.target for link in picture.links)
+    assert max(parents.values()) > 1, "clusters overlap"
+    assert all(node.facts["clusters it is in"] == parents[node.id] for node in picture.nodes)
+    levels = [node.level for node in picture.nodes]
+    assert levels == sorted(levels, reverse=True)
+    assert {node.group for node in picture.nodes} == {f"level {level}" for level in {*levels} - {0}} | {"passages"}
+    assert picture.missing == ("In no cluster: 1 of 92 passages.",)
+    assert picture.total == len(nodes) + 91
+
+
+def test_what_an_answer_used_is_marked_up_to_the_top_and_comes_first(open_filled):
+    store = open_filled("schemata")
+    passages = [passage.id for passage in store.passages().values()]
+    summary = next(iter(store.nodes(SCHEMATA.layer).values())).id
+    uses = Uses(shown=frozenset({summary, passages[1]}), cited=frozenset({passages[0]}))
+    picture = draw_schemata(store, SCHEMATA, uses=uses)
+    marks = {node.id: node.use for node in picture.nodes}
+    above = {passages[0]}
+    for _ in range(10):
+        above |= {link.source for link in picture.links if link.target in above}
+    assert {name for name, use in marks.items() if use == "cited"} == above
+    assert {name for name, use in marks.items() if use == "shown"} == {summary, passages[1]} - above
+    few = draw_schemata(store, SCHEMATA, limit=len(above) + 3, uses=uses)
+    assert above <= {node.id for node in few.nodes}
+    assert (few.shown, few.total) == (len(above) + 3, picture.total)
+
+
+def test_without_room_for_all_passages_the_clusters_are_drawn_with_what_the_answer_used(open_filled):
+    store = open_filled("schemata")
+    nodes, passage = store.nodes(SCHEMATA.layer), next(iter(store.passages().values())).id
+    picture = draw_schemata(store, SCHEMATA, limit=60, uses=Uses(cited=frozenset({passage})))
+    assert {node.id for node in picture.nodes} == {passage, *(node.id for node in nodes.values())}
+    assert picture.missing[0] == "90 passages are not drawn: choose a cluster to read those in it."
+    assert {each for node in picture.nodes for each in node.passages} > {passage}, "each cluster lists its passages"
+
+
+def test_without_schemata_the_links_are_drawn_by_a_name_that_has_the_settings(open_filled):
+    store = open_filled("links")
+    passage = next(iter(store.passages().values())).id
+    uses = Uses(cited=frozenset({passage}))
+    picture = draw_schemata(store, LINKS, uses=uses)
+    assert draw_layer("schemata:levels=0", store).nodes == draw_schemata(store, LINKS).nodes
+    assert (picture.kind, picture.title, picture.total) == ("graph", "Links between passages", 12)
+    assert len(picture.links) == len(read_edges(store, LINKS.links(0)).rows) > 0
+    assert {node.id for node in picture.nodes if node.use} == {passage}
+    assert sum(float(node.facts["links"]) for node in picture.nodes) == 2 * len(picture.links)
+    assert passage in {node.id for node in draw_schemata(store, LINKS, limit=3, uses=uses).nodes}

@@ -1,4 +1,4 @@
-"""The ledger keeps its budget, whatever is written into it."""
+"""The ledger keeps its budget, whatever is written into it, and outlives its question without what belongs to that."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tomewise.errors import UsageError
+from tomewise.errors import StoreError, UsageError
 from tomewise.working.ledger import (
     Fact,
     Inference,
     Ledger,
+    LedgerMemory,
     add_facts,
     add_inferences,
     dump,
@@ -23,7 +24,8 @@ from tomewise.working.ledger import (
 )
 
 TEXTS = st.text(st.sampled_from("ab é潮.\n"), max_size=40)
-FACTS = st.builds(Fact, label=st.just(""), text=TEXTS, passage=st.sampled_from(["", "p1", "p2"]), quote=TEXTS)
+PASSAGES = st.sampled_from(["", "p1", "p2", "p3"])
+FACTS = st.builds(Fact, label=st.just(""), text=TEXTS, passage=PASSAGES, quote=TEXTS, in_text=st.booleans())
 
 
 def count(texts):
@@ -35,7 +37,7 @@ def fact(text, passage="p1", quote=""):
     return Fact(label="", text=text, passage=passage, quote=quote, in_text=bool(quote))
 
 
-def texts(entries):
+def list_texts(entries):
     return [entry.text for entry in entries]
 
 
@@ -44,89 +46,86 @@ def write(budget, *facts, **fields):
     return limit_ledger(add_facts(Ledger(**fields), facts, count), budget, count)
 
 
-def test_of_facts_that_nothing_needs_the_oldest_go_first():
-    ledger = write(4, fact("one"), fact("two"), fact("six"))
-    assert texts(ledger.facts) == ["two", "six"]
-    assert [each.label for each in ledger.facts] == ["F2", "F3"]
+def infer(ledger, text, *labels):
+    return add_inferences(ledger, [infer_from(ledger, text, labels)], count)
 
 
-@pytest.mark.parametrize("fields", [{"questions": ("Who is Ada?",)}, {"nets": ("Ada?",)}, {"settled": ("ADA",)}])
-def test_what_a_question_concerns_stays_longer_than_what_is_newer(fields):
-    facts = [fact(text) for text in ("Ada", "rain", "hail", "snow")]
-    assert texts(write(4, *facts, **fields).facts) == ["Ada", "snow"]
-    asked = limit_ledger(add_facts(Ledger(), facts, count), 4, count, asked="What of Ada?")
-    assert texts(asked.facts) == ["Ada", "snow"]
+@pytest.mark.parametrize(
+    ("budget", "facts", "fields", "kept"),
+    [
+        pytest.param(4, "one two six", {}, ["two", "six"], id="the oldest go first"),
+        pytest.param(4, "Ada rain hail snow", {"questions": ("Who is Ada?",)}, ["Ada", "snow"], id="what is asked"),
+        pytest.param(4, "Ada rain hail snow", {"nets": ("Ada?",)}, ["Ada", "snow"], id="what is looked for"),
+        pytest.param(4, "Ada rain hail snow", {"settled": ("ADA",)}, ["Ada", "snow"], id="what is settled"),
+        pytest.param(
+            8,
+            "Ada_rain Ada_hail Ada_snow Ada_wind",
+            {"questions": ("Where was Ada?",)},
+            ["Ada snow", "Ada wind"],
+            id="a word that many facts have tells nothing",
+        ),
+    ],
+)
+def test_of_facts_that_nothing_rests_on_those_stay_that_a_question_concerns_then_the_newest(
+    budget, facts, fields, kept
+):
+    ledger = write(budget, *(fact(text.replace("_", " ")) for text in facts.split()), **fields)
+    assert list_texts(ledger.facts) == kept
+    asked = limit_ledger(write(None, *map(fact, ("Ada", "rain", "hail", "snow"))), 4, count, asked="What of Ada?")
+    assert [(each.label, each.text) for each in asked.facts] == [("F1", "Ada"), ("F4", "snow")]
 
 
-def test_a_word_that_many_facts_have_does_not_tell_what_a_question_concerns():
-    facts = [fact(f"Ada {word}") for word in ("rain", "hail", "snow", "wind")]
-    assert texts(write(8, *facts, questions=("Where was Ada?",)).facts) == ["Ada snow", "Ada wind"]
+def test_the_grounds_of_inferences_stay_longest_and_these_have_half_of_the_budget():
+    ledger = infer(write(None, *map(fact, ("rain", "hail", "Eve", "snow")), questions=("Who is Eve?",)), "so", "F1")
+    assert list_texts(limit_ledger(ledger, 4, count).facts) == ["rain", "Eve"]
+    assert list_texts(limit_ledger(ledger, 2, count).facts) == ["rain"]
+    assert limit_ledger(ledger, None, count) == ledger, "without a budget nothing is forgotten"
+    for text in ("or", "if"):
+        ledger = infer(ledger, text, "F1")
+    assert list_texts(limit_ledger(ledger, 4, count).inferences) == ["or", "if"]
 
 
-def test_the_grounds_of_inferences_stay_longest():
-    ledger = add_facts(
-        Ledger(questions=("Who is Eve?",)), [fact(text) for text in ("rain", "hail", "Eve", "snow")], count
-    )
-    ledger = add_inferences(ledger, [infer_from(ledger, "so", ["F1"])], count)
-    assert texts(limit_ledger(ledger, 4, count).facts) == ["rain", "Eve"]
-    assert texts(limit_ledger(ledger, 2, count).facts) == ["rain"]
-
-
-def test_inferences_have_half_of_the_budget_and_the_oldest_go_first():
-    ledger = add_facts(Ledger(), [fact("one"), fact("two")], count)
-    drawn = [infer_from(ledger, text, ["F1"]) for text in ("so", "or", "if")]
-    assert texts(limit_ledger(add_inferences(ledger, drawn, count), 4, count).inferences) == ["or", "if"]
-
-
-def test_a_fact_larger_than_the_budget_is_cut_and_not_dropped():
-    (kept,) = write(5, fact("aa bb cc dd ee ff gg", quote="xx yy")).facts
-    assert (kept.text, kept.quote, kept.is_cut, kept.tokens) == ("aa bb cc", "xx yy", True, 5)
-    (kept,) = write(3, fact("aa bb", quote="xx yy zz")).facts
-    assert (kept.text, kept.quote, kept.is_cut) == ("aa", "xx yy", True)
-    assert kept.in_text
-    (kept,) = write(1, fact("aa bb", quote="xx yy zz")).facts
-    assert (kept.text, kept.quote, kept.in_text) == ("aa", "", False)
-
-
-def test_a_quote_that_is_the_fact_itself_counts_once():
+@pytest.mark.parametrize(
+    ("budget", "given_fact", "kept"),
+    [
+        (5, fact("aa bb cc dd ee ff gg", quote="xx yy"), ("aa bb cc", "xx yy", True, 5)),
+        (3, fact("aa bb", quote="xx yy zz"), ("aa", "xx yy", True, 3)),
+        (1, fact("aa bb", quote="xx yy zz"), ("aa", "", False, 1)),
+        (1, fact("aa bb", quote="aa bb"), ("aa", "aa", True, 1)),  # a quote that is the fact itself counts once
+    ],
+)
+def test_a_fact_larger_than_the_budget_is_cut_and_not_dropped(budget, given_fact, kept):
+    (cut,) = write(budget, given_fact).facts
+    assert (cut.text, cut.quote, cut.in_text, cut.tokens) == kept
+    assert cut.is_cut
     assert len(write(4, fact("aa bb", quote="aa bb"), fact("cc dd", quote="cc dd")).facts) == 2
-    (cut,) = write(1, fact("aa bb", quote="aa bb")).facts
-    assert (cut.text, cut.quote, cut.tokens) == ("aa", "aa", 1)
 
 
 def test_an_inference_survives_the_facts_it_rests_on():
-    ledger = add_facts(Ledger(), [fact("aa", quote="q"), fact("bb")], count)
-    ledger = add_inferences(ledger, [infer_from(ledger, "so", ["F1", "F2", "F9"])], count)
+    ledger = infer(write(None, fact("aa", quote="q"), fact("bb")), "so", "F1", "F2", "F9")
     ledger = replace(ledger, facts=())
-    assert [each.text for each in ledger.inferences[0].grounds] == ["aa", "bb"]
-    (again,) = add_inferences(ledger, [infer_from(ledger, "then", [ledger.inferences[0].label])], count).inferences[1:]
-    assert texts(again.grounds) == ["aa", "bb"], "what rests on an inference rests on its facts"
+    assert list_texts(ledger.inferences[0].grounds) == ["aa", "bb"]
+    again = infer(ledger, "then", ledger.inferences[0].label).inferences[1]
+    assert list_texts(again.grounds) == ["aa", "bb"], "what rests on an inference rests on its facts"
+    assert infer_from(Ledger(), "so", ["F1"]) == Inference(label="", text="so"), "it may rest on nothing"
 
 
 def test_what_is_known_is_not_added_again():
-    ledger = add_facts(Ledger(), [fact("aa"), fact("aa"), fact("aa", "p2"), fact(" ")], count)
+    ledger = write(None, fact("aa"), fact("aa"), fact("aa", "p2"), fact(" "))
     assert [(each.text, each.passage) for each in ledger.facts] == [("aa", "p1"), ("aa", "p2")]
     assert add_facts(ledger, [fact("aa")], count) == ledger
-    ledger = add_inferences(ledger, [infer_from(ledger, "so", []), infer_from(ledger, "so", [])], count)
+    ledger = infer(infer(ledger, "so"), "so")
+    assert list_texts(ledger.inferences) == ["so"]
     assert add_inferences(ledger, ledger.inferences, count) == ledger
 
 
-def test_a_ledger_without_a_budget_forgets_nothing():
-    ledger = add_facts(Ledger(), [fact("aa bb cc"), fact("dd ee")], count)
-    assert limit_ledger(ledger, None, count) == ledger
-    assert texts(limit_ledger(ledger, 2, count).facts) == ["dd ee"]
-
-
-@pytest.mark.parametrize("budget", [0, -3])
-def test_a_budget_that_holds_nothing_is_refused(budget):
-    with pytest.raises(UsageError, match=str(budget)):
-        limit_ledger(Ledger(), budget, count)
-
-
-@pytest.mark.parametrize("data", [{}, {"budget": 3}, {**dump(Ledger()), "facts": [{"no": 1}]}])
-def test_other_data_is_not_a_ledger(data):
-    with pytest.raises(UsageError, match="dump"):
-        load(data)
+def test_budgets_and_data_that_cannot_be_are_refused():
+    for budget in (0, -3):
+        with pytest.raises(UsageError, match=str(budget)):
+            limit_ledger(Ledger(), budget, count)
+    for data in ({}, {"budget": 3}, {**dump(Ledger()), "facts": [{"no": 1}]}):
+        with pytest.raises(UsageError, match="dump"):
+            load(data)
 
 
 @given(st.integers(1, 20) | st.none(), st.lists(st.lists(FACTS, max_size=4), max_size=4), st.lists(TEXTS, max_size=5))
@@ -145,5 +144,84 @@ def test_the_budget_is_always_kept_and_nothing_is_lost_on_the_way_to_a_file(budg
     assert load(json.loads(json.dumps(dump(ledger)))) == ledger
 
 
-def test_an_inference_without_facts_may_stand():
-    assert infer_from(Ledger(), "so", ["F1"]) == Inference(label="", text="so")
+# ---------------------------------------------------------------- beyond its question
+
+
+def keep_rounds(*rounds):
+    """A memory of rounds, each of facts, and the numbers of the entries that an inference of this round rests on."""
+    ledger = Ledger(questions=("Who?",), answer="Ada")
+    for number, (facts, grounds) in enumerate(rounds):
+        ledger = add_facts(ledger, facts, count)
+        inference = infer_from(ledger, f"so {number}", [f"{letter}{each}" for each in grounds for letter in "FI"])
+        ledger = add_inferences(ledger, [inference] if inference.grounds else [], count)
+    memory = LedgerMemory()
+    memory.keep(ledger)
+    return memory
+
+
+def keep_three(first=(1, 2), second=(4,), passage="p2"):
+    facts = [fact("one", "p1", "one"), fact("two", passage, "two")]
+    return keep_rounds((facts, first), ([fact("six", "p3", "six")], second))
+
+
+def test_facts_and_inferences_stay_and_questions_and_answer_go():
+    memory = keep_three()
+    assert memory.notes == ("one", "two", "so 0", "six", "so 1")
+    assert (memory.ledger.questions, memory.ledger.answer, memory.kind) == ((), "", "ledger")
+    assert memory.find_nodes() == {"p1", "p2", "p3"}
+    memory = keep_three((1, 2), (3, 4), "")
+    assert memory.notes == ("one", "six"), "what nobody could forget does not outlive its question"
+    assert memory.ledger.made == 5, "no label is given twice"
+
+
+def test_what_rests_on_a_removed_passage_goes_also_where_it_rests_on_others_or_has_no_room_for_them():
+    memory = keep_three((1, 2), (2,))
+    assert memory.forget(["p1", "p9"]) == ("one", "so 0")
+    assert memory.notes == ("two", "six", "so 1")
+    assert memory.find_nodes() == {"p2", "p3"}
+    memory = keep_rounds(([fact(f"fact {number}", f"p{number}") for number in range(12)], list(range(1, 13))))
+    assert len(memory.ledger.inferences[0].grounds) == 8
+    assert "so 0" in memory.forget(["p11"])
+
+
+def test_shrinking_keeps_inferences_first_and_then_the_newest_facts():
+    memory = keep_three()
+    assert memory.shrink(3) == ("one", "two")
+    assert memory.notes == ("so 0", "six", "so 1")
+    memory.shrink(1)
+    assert memory.notes == ("so 1",)
+    assert memory.shrink(1) == ()
+
+
+ROUNDS = st.lists(st.tuples(st.lists(FACTS, max_size=4), st.lists(st.integers(1, 20), max_size=4)), max_size=4)
+
+
+@given(ROUNDS, st.sets(st.sampled_from(["p1", "p2", "p3"])), st.integers(1, 6))
+def test_a_memory_is_the_same_after_a_dump_and_forgets_and_shrinks_as_it_says(rounds, gone, most):
+    memory = keep_rounds(*rounds)
+    loaded = LedgerMemory.load(json.loads(json.dumps(memory.dump())))
+    assert loaded.ledger == memory.ledger
+    before = memory.notes
+    left = memory.forget(gone)
+    assert memory.find_nodes().isdisjoint({*gone, ""})
+    left += memory.shrink(most)
+    assert len(memory.ledger.facts) + len(memory.ledger.inferences) <= most
+    assert {*left, *memory.notes} == {*before}
+    assert LedgerMemory.load(memory.dump()).notes == memory.notes
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"facts": None}, "facts"),
+        ({"made": 1}, "never given"),
+        ({"facts": [{"label": "F1", "text": "a"}, {"label": "F1", "text": "b"}]}, "the same label"),
+        ({"facts": [{"label": "X1", "text": "a"}]}, "another kind"),
+        ({"facts": [{"label": "Fx", "text": "a"}]}, "never given"),
+    ],
+)
+def test_damaged_data_is_refused(change, problem):
+    with pytest.raises(StoreError, match=rf"damaged \(.*{problem}.*begin a new one"):
+        LedgerMemory.load({**keep_three().dump(), **change})
+    with pytest.raises(StoreError, match="damaged"):
+        LedgerMemory.load(["no", "ledger"])

@@ -55,6 +55,7 @@ from tomewise.working.ledger import (
     Fact,
     Inference,
     Ledger,
+    LedgerMemory,
     add_facts,
     add_inferences,
     dump,
@@ -62,7 +63,6 @@ from tomewise.working.ledger import (
     limit_ledger,
     read_number,
 )
-from tomewise.working.ledger_memory import LedgerMemory
 
 
 class LedgerReading:

@@ -31,7 +31,7 @@ from tomewise.loops.working_pictures import draw_ledger
 from tomewise.pictures import Picture
 from tomewise.reading.chunks import Chunk
 from tomewise.types import Answer, Event, Evidence, Question, Retriever
-from tomewise.working.ledger_memory import LedgerMemory
+from tomewise.working.ledger import LedgerMemory
 
 _NO_TEXT = "no text to read was found"
 _UNREAD = "This part of the text could not be read: {}."

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tomewise.concurrency import run_in_thread, run_side_by_side
@@ -64,9 +63,14 @@ async def build(
             budget_errors.append(error)
             return None
         await run_in_thread(_record_writes, layer, store)
-        return _join_reports(provided, built) if provided else built
+        if not provided:
+            return built
+        return replace(built, added=provided.added + built.added, notes=(*provided.notes, *built.notes))
 
-    with continue_run(), watch_steps(report), change_run(on_wait=partial(_report_wait, report), must_keep=True):
+    def report_wait(wait: Waiting) -> None:
+        report(Progress(label="waiting", done=0, total=0, note=wait.summary))
+
+    with continue_run(), watch_steps(report), change_run(on_wait=report_wait, must_keep=True):
         async with run_side_by_side() as group:
             for layer in order.values():
                 tasks[layer.name] = group.create_task(build_one(layer))
@@ -129,21 +133,23 @@ def find_backlog(layers: Sequence[Layer], store: Store) -> Backlog:
     Nodes that failed do not count: the memory made from the other nodes is usable.
     """
     new_keys: dict[str, frozenset[int]] = {}
-    removed: set[str] = set()
+    removed: list[str] = []
     for layer in layers:
         change = find_changes(layer, store, layers)
         failed = store.intake(layer.name, change.added).failed if change.added else {}
         fresh = frozenset(change.added).difference(failed)
         if fresh or change.removed:
             new_keys[layer.name] = fresh
-            removed |= {layer.name} if change.removed else set()
+        if change.removed:
+            removed.append(layer.name)
     unbuilt = (name for name, fresh in new_keys.items() if fresh and not store.count_taken(name))
     return Backlog(new_keys, frozenset(removed), frozenset(unbuilt))
 
 
 def _find_providers(layer: Layer, layers: Sequence[Layer]) -> list[Layer]:
     """The layers, among these, that write what a layer needs."""
-    return [below for below in layers if below.name != layer.name and _provides(below, layer.needs)]
+    needs = set(layer.needs)
+    return [below for below in layers if below.name != layer.name and not needs.isdisjoint((below.name, *below.writes))]
 
 
 def _find_node_layers(layer: Layer, layers: Sequence[Layer], builds: Builds) -> tuple[str, ...]:
@@ -170,14 +176,6 @@ def _find_node_layers(layer: Layer, layers: Sequence[Layer], builds: Builds) -> 
     return tuple(found)
 
 
-def _provides(layer: Layer, needs: Sequence[str]) -> bool:
-    return layer.name in needs or not set(layer.writes).isdisjoint(needs)
-
-
-def _report_wait(report: Report, wait: Waiting) -> None:
-    report(Progress(label="waiting", done=0, total=0, note=wait.summary))
-
-
 async def _update(layer: Layer, change: Change, store: Store, report: Report, mark: str) -> LayerReport:
     """Update a layer and count its repaired replies; a `mark` makes it ask again instead of using the cache."""
     with meter() as used, change_run(fresh_mark=mark):
@@ -192,10 +190,6 @@ async def _update(layer: Layer, change: Change, store: Store, report: Report, ma
 def _count_replies(store: Store, layer: str, counts: Mapping[str, int]) -> None:
     with store.write() as change:
         count_replies(change, layer, counts)
-
-
-def _join_reports(first: LayerReport, second: LayerReport) -> LayerReport:
-    return replace(second, added=first.added + second.added, notes=(*first.notes, *second.notes))
 
 
 def _record_writes(layer: Layer, store: Store) -> None:

@@ -138,13 +138,13 @@ class PassagesLayer:
                 split.append((document, passages))
             texts = [passage.content for _, passages in split for passage in passages]
             rows: list[NDArray[np.float32]] = []
+            total = done + len(texts)
             if texts:
-                yield Progress(label="passages embedded", done=done, total=done + len(texts))
-            for next_texts in _split_texts(texts, self._at_once):
-                rows.append(await run_in_thread(self._embedder.embed, next_texts))
-                done += len(next_texts)
-                remaining = len(texts) - sum(map(len, rows))
-                yield Progress(label="passages embedded", done=done, total=done + remaining)
+                yield Progress(label="passages embedded", done=done, total=total)
+            for start in range(0, len(texts), self._at_once):
+                rows.append(await run_in_thread(self._embedder.embed, texts[start : start + self._at_once]))
+                done += len(rows[-1])
+                yield Progress(label="passages embedded", done=done, total=total)
             for outcome in await run_in_thread(self._commit, batch, split, rows):
                 yield outcome
 
@@ -216,8 +216,3 @@ def digest_document(document: Document) -> str:
 
 def _read_next(stream: Iterator[Passage]) -> list[Passage]:
     return list(islice(stream, _SPLIT_AT_ONCE))
-
-
-def _split_texts(texts: Sequence[str], at_once: int) -> Iterator[Sequence[str]]:
-    for start in range(0, len(texts), at_once):
-        yield texts[start : start + at_once]

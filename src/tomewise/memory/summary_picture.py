@@ -6,13 +6,15 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from tomewise.pictures import LIMIT, Group, Kind, Picture, PictureLink, PictureNode, Uses, shorten_label
+from tomewise.pictures import LIMIT, Group, Kind, Picture, PictureLink, PictureNode, Use, Uses, shorten_label
 from tomewise.store.lookups import read_sources
 from tomewise.store.records import PASSAGES
 from tomewise.types import Node, NodeId, Passage
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Readable
+
+LEAVES = Group(id=PASSAGES, label="Passages", shape="diamond")
 
 
 def draw_tree(store: Readable, layer: str, *, limit: int = LIMIT, uses: Uses | None = None) -> Picture:
@@ -35,7 +37,7 @@ def _draw_levels(store: Readable, layer: str, kind: Kind, title: str, limit: int
     chosen = {key: nodes[key] for key in order[:limit]}
     shown_leaves = dict(islice(leaves.items(), limit - len(chosen) if is_tree else 0))
     drawn = [_make_node(node, sources.get(key, ()), names, uses) for key, node in chosen.items()]
-    drawn += [_make_leaf(passage, uses) for passage in shown_leaves.values()]
+    drawn += [make_leaf(passage, {}, uses.find([passage.id])) for passage in shown_leaves.values()]
     levels = sorted({node.level for node in chosen.values()}, reverse=True)
     ids = {key: node.id for key, node in chosen.items()} | {key: names[key] for key in shown_leaves}
     return Picture(
@@ -46,20 +48,21 @@ def _draw_levels(store: Readable, layer: str, kind: Kind, title: str, limit: int
         links=tuple(_list_links(chosen, sources, ids)),
         groups=(
             *(Group(id=f"level {level}", label=f"Level {level}") for level in levels),
-            Group(id=PASSAGES, label="Passages", shape="diamond"),
+            LEAVES,
         ),
         shown=len(drawn),
         total=len(nodes) + (len(leaves) if is_tree else 0),
     )
 
 
-def _make_leaf(passage: Passage, uses: Uses) -> PictureNode:
+def make_leaf(passage: Passage, facts: Mapping[str, int], use: Use) -> PictureNode:
+    """A passage in a picture, with these facts beside its place."""
     return PictureNode(
         id=passage.id,
         label=shorten_label(passage.text),
         group=PASSAGES,
-        facts={"document": passage.title or passage.document, "part": passage.position + 1},
-        use=uses.find([passage.id]),
+        facts={"document": passage.title or passage.document, "part": passage.position + 1, **facts},
+        use=use,
         passages=(passage.id,),
     )
 

@@ -1,7 +1,7 @@
 """The ledger: the working memory of one reading, made of questions, facts, inferences and the answer (COSMIR, M).
 
-It is plain data. Every function returns a new ledger; `dump` and `load` keep one beyond its question
-(`working.ledger_memory`).
+It is plain data. Every function returns a new ledger; `dump` and `load` keep it, and a `LedgerMemory` holds what
+outlives its question.
 """
 
 from __future__ import annotations
@@ -9,21 +9,22 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from tomewise.errors import UsageError
+from tomewise.errors import StoreError, UsageError
 from tomewise.language.stop_words import STOP
-from tomewise.types import PassageId
+from tomewise.types import NodeId, PassageId
 
 Count = Callable[[Sequence[str]], list[int]]  # tokens of each text
 _MOST_GROUNDS = 8  # facts that one inference cites
 _OF_INFERENCES = 2  # the facts have so many times the budget of the inferences
 _COMMON = 3  # a word that more than a third of the facts have does not tell what a question concerns
 _WORD = re.compile(r"\w{2,}")
+_FACT, _INFERENCE = "F", "I"  # the letters of labels
 _UNCHECKED = "(a reader's note; the words it rests on could not be checked)"
 
 Entry = TypeVar("Entry", "Fact", "Inference")
@@ -97,7 +98,7 @@ def add_facts(ledger: Ledger, facts: Sequence[Fact], count: Count) -> Ledger:
     known = {(fact.text, fact.passage) for fact in ledger.facts}
     new_facts = list({(fact.text, fact.passage): fact for fact in facts if fact.text.strip()}.items())
     labelled = [
-        replace(fact, label=f"F{ledger.made + number}")
+        replace(fact, label=f"{_FACT}{ledger.made + number}")
         for number, fact in enumerate((fact for key, fact in new_facts if key not in known), start=1)
     ]
     sized = [_size_fact(fact, None, count) for fact in labelled]
@@ -109,7 +110,7 @@ def add_inferences(ledger: Ledger, inferences: Sequence[Inference], count: Count
     known = {inference.text for inference in ledger.inferences}
     new_inferences = {each.text: each for each in inferences if each.text.strip() and each.text not in known}
     sized = [
-        _size_inference(replace(each, label=f"I{ledger.made + number}"), None, count)
+        _size_inference(replace(each, label=f"{_INFERENCE}{ledger.made + number}"), None, count)
         for number, each in enumerate(new_inferences.values(), start=1)
     ]
     return replace(ledger, inferences=(*ledger.inferences, *sized), made=ledger.made + len(sized))
@@ -234,3 +235,98 @@ def _cut_text(text: str, budget: int, count: Count) -> str:
     while cut and count([cut])[0] > budget:  # a shorter text may have a token more
         cut = cut[:-1].rstrip()
     return cut
+
+
+class LedgerMemory:
+    """A ledger without questions and answer: these belong to one question.
+
+    It holds what can be forgotten with its documents. So a fact whose passage is unknown does not outlive its question,
+    nor does an inference that rests on one.
+    """
+
+    kind = "ledger"
+
+    def __init__(self) -> None:
+        self.ledger = Ledger()  # from which the next question starts
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Facts and inferences, as the answering role is shown them."""
+        entries: list[Fact | Inference] = [*self.ledger.facts, *self.ledger.inferences]
+        ordered = sorted(entries, key=read_number)
+        return tuple(dict.fromkeys(each.note if isinstance(each, Fact) else each.text for each in ordered))
+
+    def keep(self, ledger: Ledger) -> None:
+        """Hold what may outlive a question of this ledger, instead of what is held now."""
+        facts = (fact for fact in ledger.facts if fact.passage)
+        inferences = (each for each in ledger.inferences if all(each.passages))
+        self.ledger = replace(
+            ledger,
+            questions=(),
+            nets=(),
+            settled=(),
+            facts=tuple(facts),
+            inferences=tuple(inferences),
+            answer="",
+        )
+
+    def find_nodes(self) -> frozenset[NodeId]:
+        """The passages of all facts, and of the facts that inferences rest on."""
+        of_facts = (fact.passage for fact in self.ledger.facts)
+        return frozenset((*of_facts, *(node for each in self.ledger.inferences for node in each.passages)))
+
+    def forget(self, nodes: Collection[NodeId]) -> tuple[str, ...]:
+        """Remove the facts of these passages, and the inferences that rest on one of them. Returns their notes.
+
+        An inference that also rests on other passages goes too: it may repeat what only a removed one states.
+        """
+        gone = frozenset(nodes)
+        facts = (fact for fact in self.ledger.facts if fact.passage not in gone)
+        return self._replace(facts, (each for each in self.ledger.inferences if gone.isdisjoint(each.passages)))
+
+    def shrink(self, most: int) -> tuple[str, ...]:
+        """Keep `most` entries: first inferences, which hold what they rest on, then facts; of each the newest.
+
+        Returns the notes of the others.
+        """
+        inferences = self.ledger.inferences[max(0, len(self.ledger.inferences) - most) :]
+        room = most - len(inferences)
+        return self._replace(self.ledger.facts[max(0, len(self.ledger.facts) - room) :], inferences)
+
+    def _replace(self, facts: Iterable[Fact], inferences: Iterable[Inference]) -> tuple[str, ...]:
+        """Hold these entries instead. Returns the notes that are held no more."""
+        before = self.notes
+        self.ledger = replace(self.ledger, facts=tuple(facts), inferences=tuple(inferences))
+        return tuple(note for note in before if note not in self.notes)
+
+    def dump(self) -> dict[str, Any]:
+        """The ledger as plain JSON data."""
+        return dump(self.ledger)
+
+    @classmethod
+    def load(cls, data: object) -> LedgerMemory:
+        """The memory of which `dump` made `data`. Raises StoreError for damaged data."""
+        try:
+            ledger = load(data)
+        except UsageError as error:
+            raise _make_damage_error(str(error)) from None
+        _check_labels(ledger)
+        loaded = cls()
+        loaded.keep(ledger)
+        return loaded
+
+
+def _check_labels(ledger: Ledger) -> None:
+    """Raise StoreError unless each entry has a label of its own that was given before."""
+    labels = [(_FACT, fact.label) for fact in ledger.facts] + [(_INFERENCE, each.label) for each in ledger.inferences]
+    if not all(label.startswith(letter) for letter, label in labels):
+        raise _make_damage_error("an entry has a label of another kind")
+    numbers = [label.removeprefix(letter) for letter, label in labels]
+    if not all(number.isdecimal() and len(number) < 10 and 0 < int(number) <= ledger.made for number in numbers):
+        raise _make_damage_error(f"an entry has a label that was never given (the last one is {ledger.made})")
+    if len(set(labels)) < len(labels):
+        raise _make_damage_error("two entries have the same label")
+
+
+def _make_damage_error(problem: str) -> StoreError:
+    return StoreError(f"this working memory is damaged ({problem}): begin a new one")

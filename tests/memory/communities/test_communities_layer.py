@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.memory.communities.test_partition import check_sound
+from tests.memory.memories import build_layer, build_layers, keep_replies, remove_documents
 from tests.recall.relation_tomes import EMBEDDER, list_relations
 from tests.store.plain_store import PlainStore
 
 from tomewise.errors import BadReply
-from tomewise.language.cached import Cached
-from tomewise.language.prompts import Prompts
-from tomewise.memory.building import build, estimate
-from tomewise.memory.communities import communities_layer
+from tomewise.language.roles import make_report_role
+from tomewise.language.roles.community_roles import REPORT_WORDS
+from tomewise.memory.building import estimate
 from tomewise.memory.communities.communities_layer import CommunitiesLayer
 from tomewise.memory.communities.community_names import CommunityNames
 from tomewise.memory.communities.community_state import load_state
@@ -45,31 +42,31 @@ def write_report(given: Any) -> dict[str, object]:
     return {"title": rows[0] if rows else "all", "summary": " | ".join(texts), "importance": 3, "findings": findings}
 
 
+def write_short(given: Any) -> dict[str, object]:
+    names = [row.name for row in given.entities] + [report.split()[0] for report in given.reports]
+    return {"title": names[0], "summary": " ".join(names)}
+
+
+def make_model(write: Callable[[Any], object] = write_report, **more: Any) -> ScriptedModel:
+    return ScriptedModel({"extract_relations": list_relations, "write_report": write}, **more)
+
+
 def make_layers(store: Store, model: ScriptedModel | None = None) -> list[Layer]:
-    model = model or ScriptedModel({"extract_relations": list_relations, "write_report": write_report})
-    cached = Cached(model, Prompts(), store.calls)
+    cached = keep_replies(model or make_model(), store)
     graph = GraphLayer(store, cached, EMBEDDER, style="relations")
     return [graph, CommunitiesLayer(store, cached, EMBEDDER, graph.names)]
 
 
-def add_text(store: Store, name: str, text: str) -> None:
-    put_document(store, EMBEDDER, Document(id=name, text=text))
-
-
-def remove_text(store: Store, name: str) -> None:
-    with store.write() as change:
-        change.remove_document(name)
+def add_text(store: Store, mark: str, pairs: Sequence[tuple[int, int]]) -> None:
+    """Add a text that relates these people, in words that no other text has."""
+    named = sorted({person for pair in pairs for person in pair})
+    lines = [f"Name{a} ~ Name{b} ~ They met in {mark} once" for a, b in pairs if a != b]
+    text = "\n".join([*lines, *(f"Name{person} = Somebody of {mark}" for person in named)])
+    put_document(store, EMBEDDER, Document(id=mark, text=text))
 
 
 async def build_all(store: Store, model: ScriptedModel | None = None) -> LayerReport:
-    return (await build(make_layers(store, model), store, lambda _: None))[-1]
-
-
-def write_text(pairs: Sequence[tuple[int, int]], mark: str) -> str:
-    """A text that relates these people, in words that no other text has."""
-    named = sorted({person for pair in pairs for person in pair})
-    lines = [f"Name{a} ~ Name{b} ~ They met in {mark} once" for a, b in pairs if a != b]
-    return "\n".join([*lines, *(f"Name{person} = Somebody of {mark}" for person in named)])
+    return (await build_layers(make_layers(store, model), store))[-1]
 
 
 def check_state(store: Store, alive: Sequence[str]) -> None:
@@ -79,14 +76,13 @@ def check_state(store: Store, alive: Sequence[str]) -> None:
     assert not state.touched
     inner = state.list_inner_pairs()
     digests = {number: state.make_digest(state.partition.communities[number], inner[number]) for number in inner}
-    wanted = {*digests.values()}
     reports = store.nodes(NAMES.reports)
     texts = {node.data["digest"]: node.text.casefold() for node in reports.values()}
     for number, pairs in inner.items():
         degrees = Counter(vertex for pair in pairs for vertex in pair)
         for vertex, degree in degrees.items():
             assert f"{state.names[vertex].casefold()} has {degree} links" in texts[digests[number]]
-    assert {node.data["digest"] for node in reports.values()} == wanted == state.reports.keys()
+    assert texts.keys() == set(digests.values()) == state.reports.keys()
     marks = {word for node in reports.values() for word in node.text.split() if word.startswith("mark")}
     assert marks <= set(alive)
     assert {int(key) for key in read_edges(store, NAMES.about).rows[:, 0]} == reports.keys()
@@ -94,176 +90,147 @@ def check_state(store: Store, alive: Sequence[str]) -> None:
     facts = {node.id for node in store.nodes(NAMES.graph.facts).values()}
     for key, found in read_sources(store, reports, NAMES.reports).items():
         assert found, f"{reports[key].id} rests on nothing"
-        assert all(fact in facts for finding in reports[key].data["findings"] for fact in finding["facts"])
+        findings = reports[key].data["findings"]
+        assert all(fact in facts for finding in findings for fact in finding["facts"])
+        assert len(findings) <= 5, "a report shows no more findings than it was asked for"
+        assert len(reports[key].text.splitlines()) == 2 + len(findings)
 
 
 pairs_of_text = st.lists(st.tuples(st.integers(0, 14), st.integers(0, 14)), min_size=1, max_size=9)
 
 
 @given(steps=st.lists(st.one_of(pairs_of_text, st.integers(0, 9)), min_size=1, max_size=9))
-@settings(max_examples=25, deadline=None)
-def test_any_adds_and_removes_leave_a_sound_partition(steps: list[list[tuple[int, int]] | int]) -> None:
-    async def run() -> None:
-        store, alive = PlainStore(), dict[str, str]()
-        first = [(a, b) for a in range(12) for b in (a // 4 * 4, (a + 5) % 12)]
-        add_text(store, "mark0", write_text(first, "mark0"))
-        alive["mark0"] = ""
+@settings(max_examples=20)
+async def test_any_adds_and_removes_leave_a_sound_partition(steps: list[list[tuple[int, int]] | int]) -> None:
+    store, alive = PlainStore(), ["mark0"]
+    add_text(store, "mark0", [(a, b) for a in range(12) for b in (a // 4 * 4, (a + 5) % 12)])
+    await build_all(store)
+    check_state(store, alive)
+    for number, step in enumerate(steps, start=1):
+        if isinstance(step, list):
+            add_text(store, f"mark{number}", step)
+            alive.append(f"mark{number}")
+        elif alive:
+            gone = alive.pop(step % len(alive))
+            remove_documents(store, gone)
+            assert not [node for node in store.nodes(NAMES.reports).values() if gone in node.text.split()]
         await build_all(store)
-        check_state(store, [*alive])
-        for number, step in enumerate(steps, start=1):
-            if isinstance(step, list):
-                add_text(store, f"mark{number}", write_text(step, f"mark{number}"))
-                alive[f"mark{number}"] = ""
-            elif alive:
-                gone = [*alive][step % len(alive)]
-                remove_text(store, gone)
-                del alive[gone]
-                assert not [node for node in store.nodes(NAMES.reports).values() if gone in node.text.split()]
+        check_state(store, alive)
+
+
+RING = [(a, b) for group in range(4) for a in range(4 * group, 4 * group + 4) for b in range(a + 1, 4 * group + 4)]
+
+
+@pytest.fixture
+def store(open_store: Callable[[], SqlStore]) -> SqlStore:
+    return fill_store(open_store())
+
+
+def fill_store(store: SqlStore) -> SqlStore:
+    add_text(store, "mark1", [*RING, (0, 4), (8, 12), (4, 8)])
+    return store
+
+
+async def test_equal_histories_give_equal_memories_and_nothing_is_asked_twice(
+    open_store: Callable[[], SqlStore],
+) -> None:
+    exports = []
+    for store in (fill_store(open_store()), fill_store(open_store())):
+        await build_all(store)
+        for name, pairs in (("mark2", [(1, 20), (20, 21), (21, 1)]), ("mark3", [(5, 9)])):
+            add_text(store, name, pairs)
             await build_all(store)
-            check_state(store, [*alive])
-
-    asyncio.run(run())
-
-
-def fill_store(store: Store) -> None:
-    ring = [(a, b) for group in range(4) for a in range(4 * group, 4 * group + 4) for b in range(a + 1, 4 * group + 4)]
-    add_text(store, "mark1", write_text([*ring, (0, 4), (8, 12), (4, 8)], "mark1"))
-
-
-async def test_equal_histories_give_equal_memories_and_nothing_is_asked_twice(tmp_path: Path) -> None:
-    exports, models = [], []
-    for number in range(2):
-        with closing(SqlStore.open(tmp_path / f"{number}.tome")) as store:
-            models.append(ScriptedModel({"extract_relations": list_relations, "write_report": write_report}))
-            fill_store(store)
-            await build_all(store, models[-1])
-            for name, pairs in (("mark2", [(1, 20), (20, 21), (21, 1)]), ("mark3", [(5, 9)])):
-                add_text(store, name, write_text(pairs, name))
-                await build_all(store, models[-1])
-            remove_text(store, "mark3")
-            report = await build_all(store, models[-1])
-            assert (report.added > 0) <= bool(report.removed or report.notes)
-            assert await build_all(store, models[-1]) == LayerReport(layer="communities")
-            check_state(store, ["mark1", "mark2"])
-            exports.append(list(export(store)))
+        remove_documents(store, "mark3")
+        report = await build_all(store)
+        assert (report.added > 0) <= bool(report.removed or report.notes)
+        model = make_model()
+        assert await build_all(store, model) == LayerReport(layer="communities")
+        assert not model.calls
+        check_state(store, ["mark1", "mark2"])
+        exports.append(list(export(store)))
     assert exports[0] == exports[1]
 
 
-async def test_a_small_change_pays_for_few_reports(tmp_path: Path) -> None:
-    with closing(SqlStore.open(tmp_path / "a.tome")) as store:
-        fill_store(store)
-        first = await build_all(store)
-        add_text(store, "mark2", write_text([(0, 1)], "mark2"))
-        layers = make_layers(store)
-        await build(layers[:1], store, lambda _: None)
-        (_, expected) = await estimate(layers, store)
-        second = await build_all(store)
-        assert first.added >= 4
-        assert expected.calls == second.added < first.added / 2
-        assert "kept and renewed" in second.notes[0]
+async def test_a_small_change_pays_for_few_reports_and_again_makes_all_anew(store: SqlStore) -> None:
+    first = await build_all(store)
+    add_text(store, "mark2", [(0, 1)])
+    layers = make_layers(store)
+    await build_layer(layers[0], store)
+    (_, expected) = await estimate(layers, store)
+    second = await build_all(store)
+    assert first.added >= 4
+    assert expected.calls == second.added < first.added / 2
+    assert "kept and renewed" in second.notes[0]
+    whole = len(store.nodes(NAMES.reports))
+    forget_memory(["communities"], make_layers(store), store)
+    model = make_model()
+    again = await build_all(store, model)
+    assert "made anew" in again.notes[0]
+    assert Counter(call.role for call in model.calls) == {"write_report": again.added}
+    assert again.added == len(store.nodes(NAMES.reports)) >= whole
+    check_state(store, ["mark1", "mark2"])
 
 
-async def test_again_makes_all_anew(tmp_path: Path) -> None:
-    with closing(SqlStore.open(tmp_path / "a.tome")) as store:
-        fill_store(store)
-        report = await build_all(store)
-        forget_memory(["communities"], make_layers(store), store)
-        model = ScriptedModel({"extract_relations": list_relations, "write_report": write_report})
-        again = await build_all(store, model)
-        assert again.added == report.added
-        assert "made anew" in again.notes[0]
-        assert Counter(call.role for call in model.calls) == {"write_report": report.added}
-        check_state(store, ["mark1"])
+async def test_a_report_that_failed_is_asked_for_by_the_next_build(store: SqlStore) -> None:
+    def fail_for_one(given: Any) -> object:
+        is_bad = any("Name0" in (row.source, row.target) for row in given.relations)
+        return BadReply("nothing") if is_bad else write_report(given)
+
+    report = await build_all(store, make_model(fail_for_one))
+    assert report.failed
+    assert report.added
+    assert not any("Name0" in node.text for node in store.nodes(NAMES.reports).values())
+    mended = await build_all(store)
+    assert mended.added
+    assert not mended.failed
+    check_state(store, ["mark1"])
 
 
-async def test_a_report_that_failed_is_asked_for_by_the_next_build(tmp_path: Path) -> None:
-    def fail_once(given: Any) -> dict[str, object]:
-        if any("Name0" in (row.source, row.target) for row in given.relations):
-            raise BadReply("nothing")
-        return write_report(given)
-
-    with closing(SqlStore.open(tmp_path / "a.tome")) as store:
-        fill_store(store)
-        broken = ScriptedModel({"extract_relations": list_relations, "write_report": fail_once})
-        report = await build_all(store, broken)
-        assert report.failed
-        assert report.added
-        assert not any("Name0" in node.text for node in store.nodes(NAMES.reports).values())
-        mended = await build_all(store)
-        assert mended.added
-        assert not mended.failed
-        check_state(store, ["mark1"])
-
-
-def write_short(given: Any) -> dict[str, object]:
-    names = [row.name for row in given.entities] + [report.split()[0] for report in given.reports]
-    return {"title": names[0], "summary": " ".join(names)}
-
-
-async def test_a_report_waits_for_the_reports_of_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_report_waits_for_the_reports_of_its_parts(open_store: Callable[[], SqlStore]) -> None:
     """A report that was written without a part whose report failed would never learn of it."""
-    monkeypatch.setattr(communities_layer, "_PROMPT_TOKENS", 700)
 
-    async def build_after(name: str, *writers: Callable[[Any], object]) -> tuple[list[LayerReport], dict[str, str]]:
-        with closing(SqlStore.open(tmp_path / name)) as store:
-            for group in range(30):
-                people = range(4 * group, 4 * group + 4)
-                pairs = [(a, b) for a in people for b in people if a < b]
-                add_text(store, f"mark{group}", write_text([*pairs, (4 * group, 4 * group + 4)], f"mark{group}"))
-            reports = [
-                await build_all(store, ScriptedModel({"extract_relations": list_relations, "write_report": writer}))
-                for writer in writers
-            ]
-            return reports, {node.data["digest"]: node.text for node in store.nodes(NAMES.reports).values()}
+    def fail_parts(given: Any) -> object:
+        return write_short(given) if given.reports or len(given.entities) >= 10 else BadReply("nothing")
 
-    def fail_parts(given: Any) -> dict[str, object]:
-        if not given.reports and len(given.entities) < 10:
-            raise BadReply("nothing")
-        return write_short(given)
+    async def build_after(*writers: Callable[[Any], object]) -> tuple[list[LayerReport], dict[str, str]]:
+        store = open_store()
+        for group in range(30):
+            people = range(4 * group, 4 * group + 4)
+            pairs = [(a, b) for a in people for b in people if a < b]
+            add_text(store, f"mark{group}", [*pairs, (4 * group, 4 * group + 4)])
+        # The relations of a large community do not fit into the two thirds of 1050 tokens that they may fill.
+        window = 1050 + make_report_role(REPORT_WORDS).output_tokens
+        reports = [await build_all(store, make_model(writer, window=window)) for writer in writers]
+        return reports, {node.data["digest"]: node.text for node in store.nodes(NAMES.reports).values()}
 
-    _, undisturbed = await build_after("a.tome", write_short)
-    (broken, mended), texts = await build_after("b.tome", fail_parts, write_short)
+    _, undisturbed = await build_after(write_short)
+    (broken, mended), texts = await build_after(fail_parts, write_short)
     assert broken.failed
     assert not mended.failed
     assert texts == undisturbed
 
 
-async def test_a_report_shows_no_more_findings_than_it_was_asked_for(tmp_path: Path) -> None:
-    with closing(SqlStore.open(tmp_path / "a.tome")) as store:
-        fill_store(store)
-        await build_all(store)
-        for node in store.nodes(NAMES.reports).values():
-            assert len(node.data["findings"]) <= 5
-            assert len(node.text.splitlines()) == 2 + len(node.data["findings"])
+async def test_a_moved_document_keeps_its_reports(store: SqlStore) -> None:
+    await build_all(store)
+    before = Counter(node.text for node in store.nodes(NAMES.reports).values())
+    with store.write() as change:
+        change.move_document("mark1", Document(id="elsewhere", text=store.document("mark1").text), "digest")
+    assert await build_all(store) == LayerReport(layer="communities")
+    add_text(store, "mark2", [(30, 31)])
+    assert (await build_all(store)).added == 1
+    assert not before - Counter(node.text for node in store.nodes(NAMES.reports).values())
+    check_state(store, ["mark1", "mark2"])
 
 
-async def test_a_moved_document_keeps_its_reports(tmp_path: Path) -> None:
-    with closing(SqlStore.open(tmp_path / "a.tome")) as store:
-        fill_store(store)
-        await build_all(store)
-        before = Counter(node.text for node in store.nodes(NAMES.reports).values())
-        document = store.document("mark1")
-        with store.write() as change:
-            change.move_document("mark1", Document(id="elsewhere", text=document.text), "digest")
-        assert await build_all(store) == LayerReport(layer="communities")
-        add_text(store, "mark2", write_text([(30, 31)], "mark2"))
-        assert (await build_all(store)).added == 1
-        assert not before - Counter(node.text for node in store.nodes(NAMES.reports).values())
-        check_state(store, ["mark1", "mark2"])
-
-
-async def test_texts_without_relations_have_no_communities(tmp_path: Path) -> None:
-    with closing(SqlStore.open(tmp_path / "a.tome")) as store:
-        add_text(store, "mark1", "Ada = A keeper")
-        report = await build_all(store)
-        assert (report.added, report.failed) == (0, {})
-        check_state(store, [])
-        fill_store(store)
-        await build_all(store)
-        remove_text(store, "mark1")
-        await build_all(store)
-        assert not store.nodes(NAMES.reports)
-        assert not store.nodes(NAMES.layer)
+async def test_texts_without_relations_have_no_communities(store: SqlStore) -> None:
+    await build_all(store)
+    remove_documents(store, "mark1")
+    put_document(store, EMBEDDER, Document(id="mark2", text="Ada = A keeper"))
+    report = await build_all(store)
+    assert (report.added, report.failed) == (0, {})
+    check_state(store, [])
+    assert not store.nodes(NAMES.reports)
+    assert not store.nodes(NAMES.layer)
 
 
 @pytest.mark.parametrize("words", [400, 2000])
@@ -271,7 +238,4 @@ async def test_texts_without_relations_have_no_communities(tmp_path: Path) -> No
 def test_the_name_of_a_layer_says_its_graph_and_its_words(graph: GraphNames, words: int) -> None:
     names = CommunityNames(graph, words)
     assert CommunityNames.read(names.layer) == names
-
-
-def test_the_usual_layer_has_a_short_name() -> None:
     assert (NAMES.layer, NAMES.reports) == ("communities", "reports")

@@ -3,40 +3,40 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import func, select
+from tests.memory.memories import (
+    EMBEDDER,
+    build_layer,
+    build_layers,
+    find_ground,
+    put_documents,
+    put_text,
+    remove_documents,
+)
 
-from tomewise.errors import BadReply, ModelUnavailable, UsageError
-from tomewise.language.cached import Cached
-from tomewise.language.extractive import ExtractiveModel
-from tomewise.language.prompts import Prompts
-from tomewise.memory.building import build, estimate, find_backlog
+from tomewise.errors import UnknownName, UsageError
+from tomewise.memory.building import find_backlog
 from tomewise.memory.gists import GistsLayer
+from tomewise.memory.graph.entity_kinds import find_kinds
 from tomewise.memory.graph.graph_layer import GraphLayer
-from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.run import meter
+from tomewise.memory.graph.graph_names import GraphNames, find_graph
+from tomewise.store.contract import Store
 from tomewise.store.export import export
-from tomewise.store.lookups import find_keys, read_edges, read_sources, read_vectors
+from tomewise.store.lookups import read_edges, read_vectors
 from tomewise.store.records import BUILDS
-from tomewise.store.sql.schema import calls as stored
 from tomewise.store.sql.sql_store import SqlStore
-from tomewise.testing import HashEmbedder, ScriptedModel, check_layer, document_of, put_document
-from tomewise.types import Progress
+from tomewise.testing import ScriptedModel
+from tomewise.tome.tome import Tome
+from tomewise.types import Document
 
-EMBEDDER = HashEmbedder(32)
 NAMES = GraphNames("passages", "triples")
-
-
-def quiet(_: Progress) -> None:
-    pass
+RELATIONS = GraphNames("passages", "relations")
 
 
 def extract_triples(given: Any) -> dict[str, object]:
@@ -48,19 +48,25 @@ def extract_triples(given: Any) -> dict[str, object]:
     }
 
 
-def make_model(reply: Callable[[Any], Any] = extract_triples) -> ScriptedModel:
-    return ScriptedModel({"extract_facts": reply, "gist": lambda given: {"memory": given.text}})
+def extract_relations(given: Any) -> dict[str, object]:
+    """Reply by the script: `name / type / description` and `source > target > description > strength`."""
+    entities = [line.split(" / ") for line in given.text.splitlines() if " / " in line]
+    relations = [line.split(" > ") for line in given.text.splitlines() if " > " in line]
+    return {
+        "entities": [{"name": name, "type": kind, "description": description} for name, kind, description in entities],
+        "relationships": [
+            {"source": a, "target": b, "description": description, "keywords": ["kin"], "strength": float(strength)}
+            for a, b, description, strength in relations
+        ],
+    }
 
 
-def open_store(folder: Path, *texts: str) -> SqlStore:
-    folder.mkdir(parents=True, exist_ok=True)
-    store = SqlStore.open(folder / "a.tome")
-    for number, text in enumerate(texts):
-        put_document(store, EMBEDDER, document_of(f"d{number}", text))
-    return store
+def make_graph(store: Store, **settings: Any) -> GraphLayer:
+    model = ScriptedModel({"extract_facts": extract_triples, "extract_relations": extract_relations})
+    return GraphLayer(store, model, EMBEDDER, **settings)
 
 
-def read_links(store: SqlStore, space: str) -> set[tuple[str, str, float]]:
+def read_links(store: Store, space: str) -> set[tuple[str, str, float]]:
     rows = read_edges(store, space).rows
     keys = rows[:, :2].astype(int)
     nodes = store.nodes_at(np.unique(keys).tolist())
@@ -70,52 +76,36 @@ def read_links(store: SqlStore, space: str) -> set[tuple[str, str, float]]:
     }
 
 
-async def test_entities_facts_and_provenance(tmp_path: Path) -> None:
+async def test_entities_facts_and_provenance(store: SqlStore) -> None:
     first, second = "Ada Marsh > kept > the light\nSkerry", "ada marsh > kept > The Light\nTom Hale > is > Tom Hale"
-    store = open_store(tmp_path, first, second)
-    (report,) = await build([GraphLayer(store, make_model(), EMBEDDER)], store, quiet)
-    assert report.added == 6
-    assert {node.text for node in store.nodes(NAMES.entities).values()} == {
-        "ada marsh",
-        "the light",
-        "skerry",
-        "tom hale",
-    }
-    assert read_links(store, f"seen-in:{NAMES.entities}") == {
-        ("ada marsh", first, 1.0),
-        ("ada marsh", second, 1.0),
-        ("the light", first, 1.0),
-        ("the light", second, 1.0),
-        ("skerry", first, 1.0),
-        ("tom hale", second, 1.0),
-    }
-    assert read_links(store, f"seen-in:{NAMES.facts}") == {
-        ("ada marsh kept the light", first, 1.0),
-        ("ada marsh kept the light", second, 1.0),
-        ("tom hale is tom hale", second, 1.0),
-    }
+    put_documents(store, first, second)
+    assert (await build_layer(make_graph(store), store)).added == 6
+    both = [first, second]
+    entities = {"ada marsh": both, "the light": both, "skerry": [first], "tom hale": [second]}
+    facts = {"ada marsh kept the light": both, "tom hale is tom hale": [second]}
+    for layer, ground in ((NAMES.entities, entities), (NAMES.facts, facts)):
+        assert find_ground(store, layer) == ground
+        assert read_links(store, f"seen-in:{layer}") == {
+            (text, passage, 1.0) for text, passages in ground.items() for passage in passages
+        }
+        columns = read_vectors(store, layer)
+        texts = [store.nodes_at([key])[key].text for key in columns.keys.tolist()]
+        assert np.allclose(columns.rows, EMBEDDER.embed(texts))
     assert read_links(store, NAMES.ends) == {
         ("ada marsh kept the light", "ada marsh", 0.0),
         ("ada marsh kept the light", "the light", 1.0),
         ("tom hale is tom hale", "tom hale", 0.0),
     }
-    for layer in (NAMES.entities, NAMES.facts):
-        columns = read_vectors(store, layer)
-        texts = [store.nodes_at([key])[key].text for key in columns.keys.tolist()]
-        assert np.allclose(columns.rows, EMBEDDER.embed(texts))
-    entity = find_keys(store, [NAMES.entity("skerry")])
-    assert store.nodes_at(entity.values())[entity[NAMES.entity("skerry")]].text == "skerry"
+    assert NAMES.entity("skerry") in {node.id for node in store.nodes(NAMES.entities).values()}
 
 
-async def test_synonyms_are_those_of_a_plain_comparison_in_any_order(tmp_path: Path) -> None:
+async def test_synonyms_are_those_of_a_plain_comparison_in_any_order(store: SqlStore) -> None:
     words = "north light house keeper of the old stone tower at skerry point".split()
     draw = random.Random(5)
     names = [*sorted({" ".join(draw.sample(words, 4)) for _ in range(60)}), "no", "of"]
-    store = open_store(tmp_path, "\n".join(names[::3]))
-    layer = GraphLayer(store, make_model(), EMBEDDER)
-    await build([layer], store, quiet)
-    put_document(store, EMBEDDER, document_of("later", "\n".join(names)))
-    await build([layer], store, quiet)
+    for text in ("\n".join(names[::3]), "\n".join(names)):
+        put_text(store, text[:20], text)
+        await build_layer(make_graph(store), store)
     rows = EMBEDDER.embed(names).astype(np.float64)
     cosines = np.round(rows @ rows.T, 4)
     expected = set()
@@ -127,31 +117,17 @@ async def test_synonyms_are_those_of_a_plain_comparison_in_any_order(tmp_path: P
     assert read_links(store, NAMES.synonyms) == expected
 
 
-async def test_unusable_parts_are_counted_and_a_name_in_every_passage_is_reported(tmp_path: Path) -> None:
-    texts = [f"hub > holds > thing {number}\nbad > triple" for number in range(24)]
-    store = open_store(tmp_path, *texts)
-    layer = GraphLayer(store, make_model(), EMBEDDER)
-    (report,) = await build([layer], store, quiet)
+async def test_unusable_parts_are_counted_and_a_name_in_every_passage_is_reported(store: SqlStore) -> None:
+    put_documents(store, *(f"hub > holds > thing {number}\nbad > triple" for number in range(24)))
+    layer = make_graph(store)
+    report = await build_layer(layer, store)
     assert "left out or mended: 24 triples not of three parts" in report.notes
     assert "'hub' is named in more than half of the passages" in report.notes
-    put_document(store, EMBEDDER, document_of("later", "bad > triple"))
-    await build([layer], store, quiet)
-    assert store.notes(BUILDS)[NAMES.layer]["dirt"] == {"triples not of three parts": 25}
-    assert store.notes(BUILDS)[NAMES.layer]["taken"] == 25
+    put_text(store, "later", "bad > triple")
+    await build_layer(layer, store)
+    record = store.notes(BUILDS)[NAMES.layer]
+    assert (record["dirt"], record["taken"]) == ({"triples not of three parts": 25}, 25)
     assert find_backlog([layer], store).counts == {}
-
-
-@pytest.mark.parametrize("style", ["triples", "relations"])
-@pytest.mark.parametrize("source", ["passages", "gists"])
-async def test_it_is_a_pure_function_of_the_passages(tmp_path: Path, source: str, style: Any) -> None:
-    model = ExtractiveModel(EMBEDDER)
-    numbers = iter(range(10))
-
-    def make(store: SqlStore) -> Sequence[Any]:
-        graph = GraphLayer(store, model, EMBEDDER, source=source, style=style)
-        return [GistsLayer(store, model), graph] if source == "gists" else [graph]
-
-    await check_layer(make, lambda: SqlStore.open(tmp_path / f"{next(numbers)}.tome"), EMBEDDER)
 
 
 PART = st.sampled_from(["Ada", "ada", "Tom Hale", "the boat", "boat", "1911", "", "Ödön"])
@@ -160,154 +136,151 @@ TEXT = st.lists(LINE.map(" > ".join), min_size=1, max_size=4).map(lambda lines: 
 STEP = st.tuples(st.integers(0, 4), TEXT | st.none(), st.booleans())  # document, new text or removal, then build?
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.lists(STEP, max_size=7))
-async def test_any_history_gives_the_graph_of_the_last_texts(steps: list[tuple[int, str | None, bool]]) -> None:
-    with TemporaryDirectory() as folder:
-        store = open_store(Path(folder) / "long")
-        layer = GraphLayer(store, make_model(), EMBEDDER)
-        texts: dict[int, str] = {}
-        for document, text, must_build in steps:
-            if text is None:
-                texts.pop(document, None)
-                with store.write() as change:
-                    change.remove_document(f"d{document}")
-            else:
-                texts[document] = text
-                put_document(store, EMBEDDER, document_of(f"d{document}", text))
-            if must_build:
-                await build([layer], store, quiet)
-        await build([layer], store, quiet)
-        plain = open_store(Path(folder) / "short")
-        for document, text in sorted(texts.items(), reverse=True):
-            put_document(plain, EMBEDDER, document_of(f"d{document}", text))
-        await build([GraphLayer(plain, make_model(), EMBEDDER)], plain, quiet)
-        ours = [line for line in export(store) if '"kind": "setting"' not in line]
-        assert ours == [line for line in export(plain) if '"kind": "setting"' not in line]
+async def test_any_history_gives_the_graph_of_the_last_texts(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, str | None, bool]]
+) -> None:
+    folder = tmp_path_factory.mktemp("history")
+    long, short = SqlStore.open(folder / "long.tome"), SqlStore.open(folder / "short.tome")
+    texts: dict[int, str] = {}
+    for document, text, must_build in steps:
+        if text is None:
+            texts.pop(document, None)
+            remove_documents(long, f"d{document}")
+        else:
+            texts[document] = text
+            put_text(long, f"d{document}", text)
+        if must_build:
+            await build_layer(make_graph(long), long)
+    for document, text in sorted(texts.items(), reverse=True):
+        put_text(short, f"d{document}", text)
+    exports = []
+    for store in (long, short):
+        await build_layer(make_graph(store), store)
+        exports.append([line for line in export(store) if '"kind": "setting"' not in line])
         store.close()
-        plain.close()
+    assert exports[0] == exports[1]
 
 
-async def test_a_graph_of_gists_is_assigned_to_the_passages(tmp_path: Path) -> None:
-    store = open_store(tmp_path, "Ada > met > Tom")
-    model = make_model()
+async def test_a_graph_of_gists_is_assigned_to_the_passages(store: SqlStore) -> None:
+    put_documents(store, "Ada > met > Tom")
+    gists = GistsLayer(store, ScriptedModel({"gist": lambda given: {"memory": given.text}}))
     names = GraphNames("gists", "triples")
-    layers = [GraphLayer(store, model, EMBEDDER, source="gists"), GistsLayer(store, model)]
-    await build(layers, store, quiet)
-    (passage,) = store.passages()
-    entities = store.node_keys(names.entities)
-    assert read_sources(store, entities, names.entities) == {key: [passage] for key in entities}
-    assert len(entities) == 2
-    with store.write() as change:
-        change.remove_document("d0")
+    await build_layers([make_graph(store, source="gists"), gists], store)
+    assert find_ground(store, names.entities) == {"ada": ["Ada > met > Tom"], "tom": ["Ada > met > Tom"]}
+    remove_documents(store, "d0")
     assert store.nodes(names.entities) == store.nodes(names.facts) == store.nodes("gists") == {}
 
 
-async def test_a_failed_passage_is_recorded_and_tried_again(tmp_path: Path) -> None:
-    broken = True
-
-    def reply(given: Any) -> object:
-        return BadReply("no JSON") if broken and "Tom" in given.text else extract_triples(given)
-
-    store = open_store(tmp_path, "Ada > met > Ida", "Tom > met > Ida")
-    model = make_model(reply)
-    layer = GraphLayer(store, Cached(model, Prompts(), store.calls), EMBEDDER)
-    (report,) = await build([layer], store, quiet)
-    assert list(report.failed.values()) == ["no JSON"]
-    assert read_links(store, NAMES.ends) == {("ada met ida", "ada", 0.0), ("ada met ida", "ida", 1.0)}
-    broken = False
-    (report,) = await build([layer], store, quiet)
-    assert (dict(report.failed), report.added) == ({}, 2)
-    assert [call.given.text[:3] for call in model.calls] == ["Ada", "Tom", "Tom"]  # type: ignore[attr-defined]
-    assert store.intake(NAMES.layer).failed == {}
-
-
-@pytest.mark.parametrize("calls", [1, 2])
-async def test_a_build_that_was_stopped_repeats_no_call(tmp_path: Path, calls: Any) -> None:
-    texts = [f"thing {number} > is > thing {number + 1}" for number in range(6)]
-    store = open_store(tmp_path, *texts)
-    down = True
-
-    def reply(given: Any) -> object:
-        return ModelUnavailable("down") if down and given.text == texts[4] else extract_triples(given)
-
-    # One call at a time, so that a few calls are finished when the model goes down.
-    roles = ("extract_facts", "extract_entities", "extract_triples")
-    model = ScriptedModel(dict.fromkeys(roles, reply), limit=1, latency=0.002)
-    layer = GraphLayer(store, Cached(model, Prompts(), store.calls), EMBEDDER, calls=calls)
-    with pytest.raises(ModelUnavailable):
-        await build([layer], store, quiet)
-    assert store.nodes(layer.names.entities) == {}
-    with store.read() as connection:
-        kept = connection.execute(select(func.count()).select_from(stored)).scalar_one()
-    model.calls.clear()
-    down = False
-    await build([layer], store, quiet)
-    assert kept >= 3
-    assert len(model.calls) == 6 * calls - kept
-    assert len(store.nodes(layer.names.facts)) == 6
-
-
-async def test_the_second_call_reads_the_entities_of_the_first(tmp_path: Path) -> None:
-    store = open_store(tmp_path, "Ada > met > Tom\nSkerry")
-    named = {"entities": ["Skerry", 7, ""]}
-    model = ScriptedModel({"extract_entities": lambda _: named, "extract_triples": extract_triples})
-    layer = GraphLayer(store, model, EMBEDDER, calls=2)
-    await build([layer], store, quiet)
-    assert model.calls[1].given.entities == ["Skerry"]  # type: ignore[attr-defined]
-    assert {node.text for node in store.nodes(layer.names.entities).values()} == {"ada", "tom", "skerry", "7"}
-
-
-async def test_graphs_of_one_call_and_of_two_exist_side_by_side(tmp_path: Path) -> None:
-    store = open_store(tmp_path, "Ada > met > Tom")
-    reversed_reply = {"entities": ["Tom"], "triples": [["Tom", "was met by", "Ada"]]}
-    model = ScriptedModel(
-        {
-            "extract_facts": extract_triples,
-            "extract_entities": extract_triples,
-            "extract_triples": lambda _: reversed_reply,
-        }
-    )
-    layers = [GraphLayer(store, model, EMBEDDER), GraphLayer(store, model, EMBEDDER, calls=2)]
+async def test_graphs_of_one_call_and_of_two_whose_second_reads_the_entities_exist_side_by_side(
+    store: SqlStore,
+) -> None:
+    put_documents(store, "Ada > met > Tom\nSkerry 7")
+    replies = {
+        "extract_facts": {"triples": [["Ada", "met", "Tom"]]},
+        "extract_entities": {"entities": ["Skerry", 7, ""]},
+        "extract_triples": {"entities": ["Tom"], "triples": [["Tom", "was met by", "Ada"]]},
+    }
+    model = ScriptedModel({role: [reply] for role, reply in replies.items()})
+    layers = [GraphLayer(store, model, EMBEDDER, calls=calls) for calls in (1, 2)]
     assert [layer.name for layer in layers] == ["graph:passages-triples", "graph:passages-triples-in-2-calls"]
-    await build(layers, store, quiet)
+    await build_layers(layers, store)
     facts = [{node.text for node in store.nodes(layer.names.facts).values()} for layer in layers]
     assert facts == [{"ada met tom"}, {"tom was met by ada"}]
-
-
-@pytest.mark.parametrize("options", [{}, {"calls": 2}, {"style": "relations"}, {"source": "gists"}])
-async def test_the_estimate_has_the_exact_calls_and_learns_the_tokens(tmp_path: Path, options: Any) -> None:
-    store = open_store(tmp_path)
-    line = "The keeper Ada Marsh saw Tom Hale at the harbour of Skerry in May 1911, and Hale sold Ida Poe a boat. "
-    for number in range(24):
-        put_document(store, EMBEDDER, document_of(f"d{number}", f"{number}. " + line * (2 + number % 3)))
-    model = Cached(ExtractiveModel(EMBEDDER), Prompts(), store.calls)
-    graph = GraphLayer(store, model, EMBEDDER, **options)
-    layers = [GistsLayer(store, model), graph] if "source" in options else [graph]
-    foreseen = (await estimate(layers, store))[-1]
-    with meter() as used:
-        await build(layers, store, quiet)
-    spent = [cost for role, cost in used.usage().roles.items() if role != "gist"]
-    assert foreseen.calls == sum(cost.calls for cost in spent)
-    assert foreseen.calls == 24 * options.get("calls", 1)
-    if "calls" not in options:
-        given = sum(cost.input_tokens for cost in spent)
-        assert abs(foreseen.input_tokens - given) <= 0.1 * given
-    for number in range(24, 36):
-        put_document(store, EMBEDDER, document_of(f"d{number}", f"{number}. " + line * (2 + number % 3)))
-    if "source" in options:
-        await build(layers[:1], store, quiet)
-    foreseen = (await estimate(layers, store))[-1]
-    with meter() as used:
-        await build(layers, store, quiet)
-    spent = list(used.usage().roles.values())
-    for got, given in (
-        (foreseen.input_tokens, sum(cost.input_tokens for cost in spent)),
-        (foreseen.output_tokens, sum(cost.output_tokens for cost in spent)),
-    ):
-        assert abs(got - given) <= 0.1 * given
-
-
-def test_a_style_without_a_reader_is_refused(tmp_path: Path) -> None:
+    (second,) = [call.given for call in model.calls if call.role == "extract_triples"]
+    assert second.entities == ["Skerry"]
+    names = {node.text for node in store.nodes(layers[1].names.entities).values()}
+    assert names == {"ada", "tom", "skerry", "7"}
     with pytest.raises(UsageError, match="relations"):
-        GraphLayer(open_store(tmp_path), make_model(), EMBEDDER, style="relations", calls=2)
+        make_graph(store, style="relations", calls=2)
+
+
+# ---------------------------------------------------------------- relations
+
+
+async def test_mentions_and_ends_are_those_of_the_current_passages(store: SqlStore) -> None:
+    put_documents(store, "ADA / person / keeps the light\nAda > Tom > they met > 3", "Ada / person / is old")
+    await build_layer(make_graph(store, style="relations"), store)
+    mentions = {node.data["name"]: node.data["description"] for node in store.nodes(RELATIONS.mentions).values()}
+    assert mentions == {"ADA": "keeps the light", "Ada": "is old"}
+    rows = EMBEDDER.embed(["ADA: keeps the light", "Ada: is old"])
+    assert np.allclose(np.sort(read_vectors(store, RELATIONS.mentions).rows, axis=0), np.sort(rows, axis=0))
+    # Tom is an end that the reply did not list.
+    assert {node.text for node in store.nodes(RELATIONS.entities).values()} == {"ada", "tom"}
+    remove_documents(store, "d0")
+    assert [node.data["name"] for node in store.nodes(RELATIONS.mentions).values()] == ["Ada"]
+    assert {node.text for node in store.nodes(RELATIONS.entities).values()} == {"ada"}
+
+
+async def test_relationships_are_facts_with_the_description_of_the_passage(store: SqlStore) -> None:
+    put_documents(store, "Tom > Ada > they met > 3", "Ada > Tom > they met > 3\nAda > Tom > they wed > 8")
+    await build_layer(make_graph(store, style="relations"), store)
+    facts = {node.text: node.data for node in store.nodes(RELATIONS.facts).values()}
+    ends = {"head": "ada", "tail": "tom", "keywords": ["kin"]}
+    assert facts == {
+        f"kin: ada, tom. {description}": {**ends, "description": description, "strength": strength}
+        for description, strength in (("they met", 3.0), ("they wed", 8.0))
+    }
+    assert len(read_edges(store, f"seen-in:{RELATIONS.facts}").rows) == 3
+
+
+# ---------------------------------------------------------------- names of graphs, kinds of entities
+
+
+@pytest.mark.parametrize("names", [NAMES, GraphNames("gists", "relations", 1, 2), GraphNames("passages", "triples", 2)])
+def test_the_names_of_a_graph_are_read_from_its_layer(names: GraphNames) -> None:
+    assert GraphNames.read(names.layer) == names
+    others = [SimpleNamespace(name="tree"), SimpleNamespace(names=("schemata",))]
+    assert find_graph([*others, SimpleNamespace(names=names)]) == names  # type: ignore[list-item]
+    assert find_graph(others) is None  # type: ignore[arg-type]
+    with pytest.raises(UnknownName, match="not the name of a graph"):
+        GraphNames.read("graph:passages")
+
+
+@pytest.fixture(scope="module", params=["hgmem", "hipporag2"])
+def tome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    texts = [
+        "Ada Marsh kept the light of Hull in 1911. Ada Marsh met Tom Reed.",
+        "Ada Marsh wrote to Tom Reed on Tuesday. Ada Marsh left Hull.",
+        "Ada Marsh came back. Finch saw Ada Marsh.",
+    ]
+    with Tome.open(tmp_path_factory.mktemp(request.param) / "a.tome", embedder="hash") as made:
+        made.add(*(Document(id=f"d{number}", text=text) for number, text in enumerate(texts)))
+        made.build(request.param)
+        yield made
+
+
+def test_kinds_of_entities_are_stated_or_show_in_their_names(tome: Tome) -> None:
+    names = GraphNames.read(next(layer for layer in tome.store.notes(BUILDS) if layer.startswith("graph:")))
+    entities = {key: node.text for key, node in tome.store.nodes(names.entities).items()}
+    kinds = {entities[key]: kind for key, kind in find_kinds(entities, names, tome.store).items()}
+    assert (kinds["ada marsh"], kinds["tom reed"]) == ("person", "person")
+    if names.style == "relations":
+        stated = {node.data["entity"]: node.data["type"] for node in tome.store.nodes(names.mentions).values()}
+        places = {name for name, kind in kinds.items() if kind == "place" and stated.get(name)}
+        assert {name for name, kind in stated.items() if kind == "geo"} == places
+        assert kinds["ada marsh"] == stated["ada marsh"]
+    else:
+        assert {kinds[name] for name in kinds if name in ("1911", "tuesday")} == {"number or date"}
+
+
+def test_the_most_telling_come_first_and_each_is_in_the_group_of_its_kind(tome: Tome) -> None:
+    layer = next(layer for layer in tome.store.notes(BUILDS) if layer.startswith("graph:"))
+    picture = tome.draw_layer(layer, limit=3)
+    assert picture.nodes[0].label == "ada marsh"
+    assert len(picture.nodes) == picture.shown == 3
+    assert {node.group for node in picture.nodes} == {group.id for group in picture.groups}
+    assert picture.nodes[0].group == "person"
+    centred = tome.draw_layer(layer, around="ada marsh")
+    assert [node.label for node in centred.nodes if node.group == "centre"] == ["ada marsh"]
+
+
+def test_an_entity_has_its_kind_and_neighbours_the_nearest_first(tome: Tome) -> None:
+    found = tome.entity("Ada Marsh")
+    assert found.kind == "person"
+    counts = dict(found.neighbours)
+    assert "tom reed" in counts
+    assert "ada marsh" not in counts
+    assert list(counts.values()) == sorted(counts.values(), reverse=True)
+    assert sum(counts.values()) <= len(found.facts)

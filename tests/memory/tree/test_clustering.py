@@ -1,15 +1,19 @@
-"""Soft clusters: membership by posteriors, the length limit, and equal clusters for equal vectors."""
+"""Soft clusters by mixtures: who is a member, the length limit, equal clusters for equal vectors, and threads."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from math import isqrt
+from threading import Event
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.mixture import GaussianMixture
+from threadpoolctl import threadpool_info
 
 from tomewise.memory.tree import clustering
 from tomewise.memory.tree.clustering import (
@@ -26,6 +30,7 @@ from tomewise.memory.tree.clustering import (
     reduce_by_pca,
     reduce_by_umap,
 )
+from tomewise.memory.tree.mixture import draw_centres, find_best_fit, fit, group_points
 
 PCA = Reduction("pca", reduce_by_pca)
 
@@ -33,22 +38,22 @@ PCA = Reduction("pca", reduce_by_pca)
 def make_groups(sizes: list[int], spread: float = 0.01, seed: int = 0) -> np.ndarray:
     """Groups of unit vectors in 24 dimensions, each around its own direction."""
     dice = np.random.default_rng(seed)
-    centres = np.eye(24)[: len(sizes)]
-    rows = np.concatenate(
-        [centre + spread * dice.normal(size=(size, 24)) for centre, size in zip(centres, sizes, strict=True)]
-    )
+    centres = np.repeat(np.eye(24)[: len(sizes)], sizes, axis=0)
+    rows = centres + spread * dice.normal(size=(sum(sizes), 24))
     return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
 
 
-def test_a_point_joins_all_components_above_the_threshold_else_the_likeliest() -> None:
-    posteriors = np.array([[0.95, 0.05, 0.0], [0.45, 0.55, 0.0], [0.1, 0.9, 0.0], [0.85, 0.15, 0.0]])
-    assert assign_clusters(posteriors) == [
-        (0, 1, 3),
-        (1, 2, 3),
-    ]  # 0.1 itself does not pass; an empty component is not a cluster
-    flat = np.full((2, 12), 1 / 12)
-    flat[1, 5] += 0.01
-    assert assign_clusters(flat) == [(0,), (1,)]
+@pytest.mark.parametrize(
+    ("posteriors", "clusters"),
+    [
+        # 0.1 itself does not pass; an empty component is not a cluster.
+        ([[0.95, 0.05, 0.0], [0.45, 0.55, 0.0], [0.1, 0.9, 0.0], [0.85, 0.15, 0.0]], [(0, 1, 3), (1, 2, 3)]),
+        ([[1 / 12] * 12, [1 / 12] * 5 + [1 / 12 + 0.01] + [1 / 12] * 6], [(0,), (1,)]),  # else the likeliest
+        ([[0.5, 0.5], [0.4, 0.6]], [(0, 1)]),  # equal members are one cluster
+    ],
+)
+def test_a_point_joins_all_components_above_the_threshold_else_the_likeliest(posteriors, clusters) -> None:
+    assert assign_clusters(np.array(posteriors)) == clusters
 
 
 @given(st.integers(1, 12), st.integers(1, 6), st.integers(0, 99))
@@ -62,27 +67,19 @@ def test_clusters_follow_the_rule(points: int, components: int, seed: int) -> No
     assert assign_clusters(posteriors) == sorted({tuple(members) for members in expected.values()})
 
 
-def test_equal_member_sets_are_one_cluster() -> None:
-    assert assign_clusters(np.array([[0.5, 0.5], [0.4, 0.6]])) == [(0, 1)]
-
-
 def test_groups_far_apart_are_found() -> None:
-    assert cluster_by_mixture(reduce_by_pca(make_groups([8, 9, 10]), 0, 3)) == [
-        tuple(range(8)),
-        tuple(range(8, 17)),
-        tuple(range(17, 27)),
-    ]
+    clusters = cluster_by_mixture(reduce_by_pca(make_groups([8, 9, 10]), 0, 3))
+    assert clusters == [tuple(range(8)), tuple(range(8, 17)), tuple(range(17, 27))]
 
 
 def test_small_global_clusters_stay_and_large_ones_are_clustered_on_the_original_vectors() -> None:
-    vectors = make_groups([SMALL, SMALL + 1])
-    asked: list[tuple[int, int, int]] = []
+    asked: list[tuple[tuple[int, ...], int, int]] = []
 
     def reduce(rows: np.ndarray, neighbours: int, dimensions: int) -> np.ndarray:
         asked.append((rows.shape, neighbours, dimensions))
         return reduce_by_pca(rows, neighbours, 2)
 
-    found = cluster_in_two_stages(vectors, Reduction("spy", reduce))
+    found = cluster_in_two_stages(make_groups([SMALL, SMALL + 1]), Reduction("spy", reduce))
     assert tuple(range(SMALL)) in found
     count = 2 * SMALL + 1
     assert asked == [((count, 24), isqrt(count - 1), DIMENSIONS), ((SMALL + 1, 24), 10, DIMENSIONS)]
@@ -91,8 +88,7 @@ def test_small_global_clusters_stay_and_large_ones_are_clustered_on_the_original
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 5])
 def test_few_vectors_make_clusters_too(count: int) -> None:
-    found = cluster_in_two_stages(make_groups([count]) if count else np.empty((0, 24)), PCA)
-    assert set().union(*found) == set(range(count))
+    assert set().union(*cluster_in_two_stages(make_groups([count]), PCA)) == set(range(count))
 
 
 def test_equal_vectors_stay_apart() -> None:
@@ -105,49 +101,44 @@ def test_a_cluster_too_long_is_cut_in_order_and_one_long_text_stays_whole() -> N
     assert cut_cluster((2, 3, 5, 7, 8), [0, 0, 4, 4, 0, 20, 0, 1, 9], 10) == [(2, 3), (5,), (7, 8)]
 
 
-def test_a_cluster_that_is_too_long_is_clustered_again_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    everything, part = tuple(range(8)), tuple(range(6))
-    script = {8: [part, (6, 7)], 6: [(0, 1, 2, 3), (3, 4, 5)], 4: [(0, 1, 2, 3)]}
-    seen = []
-
-    def stages(vectors: np.ndarray, reduction: Reduction, watch: object) -> list[tuple[int, ...]]:
-        seen.append(len(vectors))
-        return script[len(vectors)]
-
-    monkeypatch.setattr(clustering, "cluster_in_two_stages", stages)
-    found = find_clusters(make_groups([len(everything)]), [10] * 8, PCA, 30)
-    assert seen == [8, 6, 4]
-    assert found == [(0, 1, 2), (3,), (3, 4, 5), (6, 7)]  # four were cut by place
+SCRIPT = {8: [tuple(range(6)), (6, 7)], 6: [(0, 1, 2, 3), (3, 4, 5)], 4: [(0, 1, 2, 3)]}
 
 
-def test_clustering_again_comes_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = 0
-
-    def stages(vectors: np.ndarray, reduction: Reduction, watch: object) -> list[tuple[int, ...]]:
-        nonlocal calls
-        calls += 1
-        return [tuple(range(len(vectors) - 1)), (len(vectors) - 1,)]  # always one less
-
-    monkeypatch.setattr(clustering, "cluster_in_two_stages", stages)
-    found = find_clusters(make_groups([40]), [10] * 40, PCA, 30)
-    assert calls == 6
-    assert all(len(cluster) <= 3 for cluster in found)
-    assert sorted(place for cluster in found for place in cluster) == list(range(40))
-
-
-@settings(max_examples=25, deadline=None)
-@given(st.lists(st.integers(1, 20), min_size=1, max_size=4), st.integers(0, 9), st.integers(5, 400))
-def test_each_point_has_a_cluster_none_is_too_long_and_results_repeat(
-    sizes: list[int], seed: int, max_tokens: int
+@pytest.mark.parametrize(
+    ("divide", "counts", "clusters"),
+    [
+        (SCRIPT.__getitem__, [8, 6, 4], [(0, 1, 2), (3,), (3, 4, 5), (6, 7)]),  # four were cut by place
+        (lambda n: [tuple(range(n - 1)), (n - 1,)], [40, 39, 38, 37, 36, 35], None),  # always one less
+    ],
+)
+def test_a_cluster_that_is_too_long_is_clustered_again_by_itself_until_that_comes_to_an_end(
+    divide, counts, clusters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    seen: list[int] = []
+
+    def cluster(vectors: np.ndarray, reduction: Reduction, watch: object) -> list[tuple[int, ...]]:
+        seen.append(len(vectors))
+        return divide(len(vectors))
+
+    monkeypatch.setattr(clustering, "cluster_in_two_stages", cluster)
+    found = find_clusters(make_groups([counts[0]]), [10] * counts[0], PCA, 30)
+    assert seen == counts
+    assert found == clusters or clusters is None
+    assert all(len(cluster) <= 3 for cluster in found)
+    assert {place for cluster in found for place in cluster} == set(range(counts[0]))
+
+
+@settings(max_examples=15)
+@given(st.lists(st.integers(1, 20), min_size=1, max_size=4), st.integers(0, 9), st.integers(5, 400))
+def test_each_point_has_a_cluster_none_is_too_long_and_results_repeat(sizes: list[int], seed: int, most: int) -> None:
     vectors = make_groups(sizes, spread=0.3, seed=seed)
     tokens = np.random.default_rng(seed).integers(1, 60, len(vectors)).tolist()
-    found = find_clusters(vectors, tokens, PCA, max_tokens)
+    found = find_clusters(vectors, tokens, PCA, most)
     assert set().union(*found) == set(range(len(vectors)))
     assert found == sorted(set(found))
     assert all(list(cluster) == sorted(set(cluster)) for cluster in found)
-    assert all(len(cluster) == 1 or sum(tokens[place] for place in cluster) <= max_tokens for cluster in found)
-    assert find_clusters(vectors.copy(), tokens, PCA, max_tokens) == found
+    assert all(len(cluster) == 1 or sum(tokens[place] for place in cluster) <= most for cluster in found)
+    assert find_clusters(vectors.copy(), tokens, PCA, most) == found
 
 
 def test_neighbours_are_those_of_a_plain_search() -> None:
@@ -163,15 +154,14 @@ def test_neighbours_are_those_of_a_plain_search() -> None:
     np.testing.assert_allclose(distances, np.sort(1 - cosines, axis=1)[:, :4], atol=1e-6)
 
 
-def test_pca_is_the_projection_of_most_variance() -> None:
+def test_pca_is_the_projection_of_most_variance_and_stands_in_for_umap_with_a_note(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     vectors = make_groups([5, 6, 7], spread=0.2)
     reduced = reduce_by_pca(vectors, 0, 4)
     centred = vectors - vectors.mean(axis=0, dtype=np.float64)
     values = np.linalg.eigvalsh(centred.T @ centred)[::-1][:4]
     assert reduced.T @ reduced == pytest.approx(np.diag(values), abs=1e-5)
-
-
-def test_without_umap_it_is_pca_with_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "umap", None)
     reduction = choose_reduction()
     assert (reduction.name, reduction.reduce) == ("pca", reduce_by_pca)
@@ -179,9 +169,8 @@ def test_without_umap_it_is_pca_with_a_note(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_umap_separates_groups_the_same_way_each_time() -> None:
+    pytest.importorskip("umap")
     reduction = choose_reduction()
-    if reduction.name == "pca":
-        pytest.skip("umap-learn is not installed")
     assert (reduction.name, reduction.note) == ("umap", "")
     vectors = make_groups([20, 25], spread=0.1)
     found = find_clusters(vectors, [1] * 45, reduction, 3500)
@@ -193,21 +182,17 @@ def test_umap_separates_groups_the_same_way_each_time() -> None:
 
 
 @pytest.mark.parametrize(("count", "distinct"), [(3, 2), (12, 1), (20, 1), (40, 2), (80, 3)])
-def test_equal_passages_are_reduced_the_same_way_each_time(count: int, distinct: int) -> None:
+def test_equal_and_opposite_passages_are_reduced_the_same_way_each_time(count: int, distinct: int) -> None:
     pytest.importorskip("umap")
     dice = np.random.default_rng(0)
     vectors = make_groups([1] * distinct)[dice.integers(0, distinct, count)]
-    reduced = [reduce_by_umap(vectors, max(2, isqrt(count - 1)), min(10, count - 2)) for _ in range(4)]
-    assert np.isfinite(reduced[0]).all()
-    for repeated in reduced[1:]:
-        np.testing.assert_array_equal(repeated, reduced[0])
-
-
-def test_opposite_vectors_have_a_place_too() -> None:
-    pytest.importorskip("umap")
-    vectors = make_groups([1, 1, 1])
-    vectors[0] = -vectors[1]
-    assert np.isfinite(reduce_by_umap(vectors, 2, 1)).all()
+    first, *others = (reduce_by_umap(vectors, max(2, isqrt(count - 1)), min(10, count - 2)) for _ in range(3))
+    assert np.isfinite(first).all()
+    for repeated in others:
+        np.testing.assert_array_equal(repeated, first)
+    opposite = make_groups([1, 1, 1])
+    opposite[0] = -opposite[1]
+    assert np.isfinite(reduce_by_umap(opposite, 2, 1)).all()
 
 
 def test_the_first_clusters_of_a_process_are_those_of_later_ones() -> None:
@@ -222,3 +207,105 @@ print(first == second)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["True"]
+
+
+def count_threads() -> set[int]:
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+
+def test_a_tree_that_is_done_does_not_give_threads_to_another() -> None:
+    """BLAS has one thread while anything is clustered, and afterwards as many as before."""
+    second_begins, first_ended = Event(), Event()
+    seen: list[set[int]] = []
+
+    def reduce_first(rows: np.ndarray, neighbours: int, dimensions: int) -> np.ndarray:
+        assert second_begins.wait(60)
+        return reduce_by_pca(rows, neighbours, dimensions)
+
+    def reduce_second(rows: np.ndarray, neighbours: int, dimensions: int) -> np.ndarray:
+        second_begins.set()
+        assert first_ended.wait(60)
+        seen.append(count_threads())
+        return reduce_by_pca(rows, neighbours, dimensions)
+
+    vectors = make_groups([5])
+    before = count_threads()
+    with ThreadPoolExecutor(2) as pool:
+        first, second = (
+            pool.submit(find_clusters, vectors, [1] * 5, Reduction("waiting", reduce), 100)
+            for reduce in (reduce_first, reduce_second)
+        )
+        first.result()
+        first_ended.set()
+        second.result()
+    assert seen == [{1}]
+    assert count_threads() == before
+
+
+def make_points(seed: int, count: int = 80, dimensions: int = 3) -> np.ndarray:
+    dice = np.random.default_rng(seed)
+    rows = dice.normal(size=(count, dimensions)) + 4 * dice.integers(0, 3, (count, 1))
+    return rows - rows.mean(axis=0)
+
+
+def make_labels(points: np.ndarray, count: int, seed: int) -> np.ndarray:
+    return group_points(points, points[draw_centres(points, count, np.random.RandomState(seed))])
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 99), st.integers(1, 4))
+def test_fits_as_scikit_learn_does_from_the_same_groups(seed: int, count: int) -> None:
+    points = make_points(seed)
+    labels = make_labels(points, count, seed)
+    groups = [points[labels == label] for label in np.unique(labels)]
+    spreads = [np.cov(group.T, bias=True) + 1e-6 * np.eye(3) for group in groups]
+    theirs = GaussianMixture(
+        len(groups),
+        weights_init=[len(group) / len(points) for group in groups],
+        means_init=[group.mean(axis=0) for group in groups],
+        precisions_init=[np.linalg.inv(spread) for spread in spreads],
+    ).fit(points)
+    ours = fit(points, labels)
+    # scikit-learn takes one more step after the last likelihood that it compares.
+    assert np.abs(ours.posteriors - theirs.predict_proba(points)).mean() < 0.01
+    assert ours.likelihood == pytest.approx(theirs.score(points) * len(points), rel=1e-3)
+    assert ours.bic == pytest.approx(theirs.bic(points), rel=2e-3)
+
+
+def test_the_number_of_components_is_that_of_the_groups() -> None:
+    dice = np.random.default_rng(3)
+    rows = np.concatenate([centre + 0.1 * dice.normal(size=(30, 2)) for centre in ([0, 0], [5, 0], [0, 5], [5, 5])])
+    found = find_best_fit(rows, 12, 0)
+    assert found.posteriors.shape == (120, 4)
+    assert len({tuple(row) for row in found.posteriors.round().reshape(4, 30, 4).mean(axis=1)}) == 4
+
+
+def test_the_least_bic_wins() -> None:
+    points = make_points(5)
+    bics = [fit(points, make_labels(points, count, 1)).bic for count in range(1, 9)]
+    assert find_best_fit(points, 8, 1).bic == pytest.approx(min(bics))
+
+
+@given(st.integers(0, 99), st.integers(1, 20), st.integers(1, 20))
+def test_centres_drawn_for_few_are_the_first_of_those_for_many(seed: int, few: int, many: int) -> None:
+    points = make_points(seed, count=25)
+    first, more = (draw_centres(points, count, np.random.RandomState(seed)) for count in sorted((few, many)))
+    assert more[: len(first)] == first
+    assert len(set(more)) == max(few, many)
+
+
+def test_groups_are_where_no_point_is_nearer_to_another_mean() -> None:
+    points = make_points(7)
+    labels = make_labels(points, 5, 0)
+    means = np.array([points[labels == label].mean(axis=0) for label in np.unique(labels)])
+    distances = ((points[:, None] - means) ** 2).sum(axis=2)
+    assert np.array_equal(np.unique(labels)[distances.argmin(axis=1)], labels)
+
+
+@pytest.mark.parametrize("distinct", [1, 2, 5])
+def test_points_that_coincide_do_no_harm(distinct: int) -> None:
+    points = np.repeat(np.arange(distinct, dtype=float)[:, None] * np.ones(4), 6, axis=0)
+    found = find_best_fit(points, 20, 0)
+    assert np.isfinite(found.bic)
+    assert found.posteriors.shape[1] <= distinct
+    assert found.posteriors.sum(axis=1) == pytest.approx(np.ones(len(points)))

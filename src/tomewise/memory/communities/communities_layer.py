@@ -51,14 +51,14 @@ _TOKENS_PER_WORD, _CHARACTERS_PER_WORD = 1.5, 6
 class _Plan:
     """What a build has to do. Communities are given by their numbers.
 
-    `inner` has the related pairs of each, `digests` what its report has to be new for. `kept` are the digests of the
+    `inner` has the related pairs of each, `digests` what its report has to be new for. `kept` has the keys of the
     reports that stay, `due` the communities without one, the finest level first.
     """
 
     state: CommunityState
     inner: Mapping[int, Sequence[Pair]]
     digests: Mapping[int, str]
-    kept: frozenset[str]
+    kept: Mapping[int, int]
     due: Sequence[int]
     mentioned: Mentioned
 
@@ -173,13 +173,13 @@ class CommunitiesLayer:
         due = [number for number in by_level if digests[number] not in kept]
         members = {vertex for number in due for pair in inner[number] for vertex in pair}
         mentioned = load_entities(self._store, self.communities, state, members)
-        return _Plan(state, inner, digests, frozenset(kept), due, mentioned)
+        keys = {number: kept[digest].key for number, digest in digests.items() if digest in kept}
+        return _Plan(state, inner, digests, keys, due, mentioned)
 
     def _load_texts(self, plan: _Plan) -> dict[int, str]:
         """The texts of the reports that stay, by the numbers of their communities."""
-        keys = self._find_kept(plan)
-        nodes = self._store.nodes_at(keys.values())
-        return {number: nodes[key].text for number, key in keys.items()}
+        nodes = self._store.nodes_at(plan.kept.values())
+        return {number: nodes[key].text for number, key in plan.kept.items()}
 
     def _make_sources(self, plan: _Plan, numbers: Sequence[int], texts: Mapping[int, str]) -> dict[int, ReportSource]:
         """What reports about these communities are written from; `texts` are the reports of their parts."""
@@ -201,14 +201,10 @@ class CommunitiesLayer:
             for number in numbers
         }
 
-    def _find_kept(self, plan: _Plan) -> dict[int, int]:
-        """The keys of the reports that stay, by the numbers of their communities."""
-        reports = plan.state.reports
-        return {number: reports[digest].key for number, digest in plan.digests.items() if digest in plan.kept}
-
     def _commit(self, plan: _Plan, change: Change, written: _Written, vectors: Any) -> LayerReport:
         state, names = plan.state, self.communities
-        obsolete = [each.key for digest, each in state.reports.items() if digest not in plan.kept]
+        kept = set(plan.kept.values())
+        obsolete = [each.key for each in state.reports.values() if each.key not in kept]
         lost = {
             key: reason
             for number, reason in written.failed.items()
@@ -221,7 +217,7 @@ class CommunitiesLayer:
             communities = self._write_communities(writing, state)
             reports = self._write_reports(writing, plan, written)
             writing.put_vectors(names.reports, [reports[number] for number in written.replies], vectors)
-            about = [(key, communities[number]) for number, key in (self._find_kept(plan) | reports).items()]
+            about = [(key, communities[number]) for number, key in {**plan.kept, **reports}.items()]
             self._write_edges(writing, names.about, dict.fromkeys(about, 1.0))
             self._write_edges(writing, names.related, state.related)
             writing.record_intake(self.name, set(change.added) - lost.keys(), lost)
@@ -258,9 +254,8 @@ class CommunitiesLayer:
 
     def _write_reports(self, writing: Write, plan: _Plan, written: _Written) -> dict[int, int]:
         """Write new reports, those first on which others rest, and return their keys by the numbers of communities."""
-        kept = self._find_kept(plan)
-        stored = self._store.nodes_at(kept.values())
-        ids = {number: stored[key].id for number, key in kept.items()}
+        stored = self._store.nodes_at(plan.kept.values())
+        ids = {number: stored[key].id for number, key in plan.kept.items()}
         nodes: dict[int, Node] = {}
         for number, reply in written.replies.items():  # the finest level first
             nodes[number] = self._make_report(plan, number, reply, written.sources[number], ids)

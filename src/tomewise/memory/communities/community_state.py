@@ -174,7 +174,7 @@ def _read_weights(
     counts = np.bincount(seen, minlength=1 + int(ends.keys.max(initial=0)))
     facts: defaultdict[Pair, list[int]] = defaultdict(list)
     weights: defaultdict[Pair, float] = defaultdict(float)
-    for key, head, tail in zip(ends.keys.tolist(), ends.heads.tolist(), ends.tails.tolist(), strict=True):
+    for key, head, tail in ends.list_rows():
         if head == tail or key not in fact_nodes:
             continue
         a, b = sorted((vertices[head], vertices[tail]))

@@ -26,6 +26,11 @@ class FactEnds:
     heads: Keys
     tails: Keys
 
+    def list_rows(self) -> list[list[int]]:
+        """The key, the head and the tail of each fact."""
+        rows: list[list[int]] = np.column_stack((self.keys, self.heads, self.tails)).tolist()
+        return rows
+
     def select_among(self, entities: Keys) -> FactEnds:
         """The facts of which both ends are among these."""
         is_among = np.isin(self.heads, entities) & np.isin(self.tails, entities)

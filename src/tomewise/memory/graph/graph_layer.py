@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from tomewise.memory.imports.extraction_file import Imported
     from tomewise.store.contract import Store
 
+_Passages: TypeAlias = tuple[PassageId, ...]  # those that a text was made from
+_Ask: TypeAlias = Ask[_Passages, PassageIn]
 _Reader: TypeAlias = Callable[[LanguageModel, Sequence[PassageIn], int], Awaitable[list[Extraction | ModelError]]]
 # The function that reads a text, by style and calls, and its roles with the usual lengths of their replies. These were
 # measured on gpt-3.5's triples of 1,890 Wikipedia passages and GPT-4o's relations of 754 passages of a novel.
@@ -58,7 +60,7 @@ _HUB = 0.5  # an entity in a larger share of the passages does not distinguish t
 _FEWEST_TEXTS = 20  # with fewer texts a share of them means little
 
 
-class GraphLayer(MappedLayer[tuple[PassageId, ...], PassageIn, Extraction]):
+class GraphLayer(MappedLayer[_Passages, PassageIn, Extraction]):
     """Entities, facts and synonyms (HippoRAG 2, section 3; CogitoRAG, section 4.2; HGMem's offline graph).
 
     `source` is "passages", or a layer made from passages. The layer reads the texts of its source and assigns their
@@ -136,7 +138,7 @@ class GraphLayer(MappedLayer[tuple[PassageId, ...], PassageIn, Extraction]):
         alone = f"{count} a {text} whose part of a reply is unusable"
         return CallCount(f"{count} for {self.together} neighbours and {alone}", 1.5 * count)
 
-    def plan(self, change: Change) -> Plan[tuple[PassageId, ...], PassageIn]:
+    def plan(self, change: Change) -> Plan[_Passages, PassageIn]:
         """Read the new texts."""
         asks = self._load_asks(change.added)
         return Plan(asks, [key for ask in asks for key in ask.keys])
@@ -145,9 +147,7 @@ class GraphLayer(MappedLayer[tuple[PassageId, ...], PassageIn, Extraction]):
         """The extractions of neighbouring texts."""
         return await self._read(self._model, inputs, self.together)
 
-    async def commit(
-        self, result: PlanResult[tuple[PassageId, ...], PassageIn, Extraction], report: Report
-    ) -> LayerReport:
+    async def commit(self, result: PlanResult[_Passages, PassageIn, Extraction], report: Report) -> LayerReport:
         """Write what the extractions add to the graph."""
         asks = result.plan.asks
         read = [SourcedExtraction(asks[index].subject, each) for index, each in result.replies.items()]
@@ -178,7 +178,7 @@ class GraphLayer(MappedLayer[tuple[PassageId, ...], PassageIn, Extraction]):
                 "build it without them, or a graph of passages with them"
             )
 
-    def foresee(self, change: Change) -> list[Ask[tuple[PassageId, ...], PassageIn]]:
+    def foresee(self, change: Change) -> list[_Ask]:
         """The texts to read; one that does not exist yet counts as long as its passage."""
         asks = self._load_asks(change.added)
         if self.source != PASSAGES:
@@ -200,7 +200,7 @@ class GraphLayer(MappedLayer[tuple[PassageId, ...], PassageIn, Extraction]):
         tokens, replies = sum(tokens for tokens, _ in costs), [reply for _, reply in costs]
         return len(costs) * len(groups), tokens + sum(replies[:-1]), sum(replies)  # a second call reads the first reply
 
-    def _load_asks(self, keys: Sequence[int]) -> list[Ask[tuple[PassageId, ...], PassageIn]]:
+    def _load_asks(self, keys: Sequence[int]) -> list[_Ask]:
         if self.source == PASSAGES:
             passages = self._store.passages(keys)
             leads = find_leads(self._store, passages.values())
@@ -272,7 +272,7 @@ def _widen(role: Role[Any, Any], text: PassageIn) -> PassageIn:
     return text if type(text) is role.input else role.input(**text.model_dump())
 
 
-def _make_ask(key: int, role_input: PassageIn, below: Sequence[Passage]) -> Ask[tuple[PassageId, ...], PassageIn]:
+def _make_ask(key: int, role_input: PassageIn, below: Sequence[Passage]) -> _Ask:
     """Ask about a text that was made from these passages; the first says which texts are its neighbours."""
     first = below[0]
     passages = tuple(passage.id for passage in below)

@@ -66,7 +66,7 @@ def draw_graph(
         nodes=_make_nodes(store, names, nodes, inner, texts, groups, uses or Uses()),
         links=tuple(
             PictureLink(source=nodes[head].id, target=nodes[tail].id, label=str(texts[fact].data.get("relation", "")))
-            for fact, head, tail in zip(inner.keys.tolist(), inner.heads.tolist(), inner.tails.tolist(), strict=True)
+            for fact, head, tail in inner.list_rows()
         ),
         groups=_list_groups(groups.values()),
         shown=len(chosen),
@@ -137,7 +137,7 @@ def _make_nodes(
     uses: Uses,
 ) -> tuple[PictureNode, ...]:
     notes: dict[int, dict[int, None]] = {}
-    for fact, head, tail in zip(facts.keys.tolist(), facts.heads.tolist(), facts.tails.tolist(), strict=True):
+    for fact, head, tail in facts.list_rows():
         notes.setdefault(head, {})[fact] = None
         notes.setdefault(tail, {})[fact] = None
     seen = read_sources(store, nodes, names.entities) | read_sources(store, texts, names.facts)

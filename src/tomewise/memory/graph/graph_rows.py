@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,15 +37,11 @@ class SourcedExtraction:
 
 
 class GraphRows:
-    """The rows of one update. Call `gather`, embed `list_texts()`, call `find_synonyms` with the vectors, then `write`.
-
-    `mentions` are the mention nodes by entity name; `gather` fills them.
-    """
+    """The rows of one update. `gather` comes first, then `list_texts`, `find_synonyms` with their vectors, `write`."""
 
     def __init__(self, store: Readable, names: GraphNames) -> None:
         self._store = store
         self._names = names
-        self.mentions: dict[str, list[Node]] = {}
         self._entities: dict[NodeId, Node] = {}
         self._facts: dict[NodeId, Node] = {}
         self._ends: dict[NodeId, tuple[NodeId, NodeId]] = {}
@@ -54,33 +51,28 @@ class GraphRows:
     def gather(self, extractions: Sequence[SourcedExtraction]) -> None:
         """Gather equal entities and facts with all their passages, and find the new ones."""
         seen: dict[NodeId, dict[PassageId, None]] = {}
+        mentions: dict[str, list[Node]] = {}  # by entity
         for sourced in extractions:
             nodes = [self._add_entity(name) for name in sourced.extraction.entities]
             nodes += [self._add_fact(fact) for fact in sourced.extraction.facts]
             for node in nodes:
                 seen.setdefault(node.id, {}).update(dict.fromkeys(sourced.passages))
             for mention in sourced.extraction.mentions:
-                self.mentions.setdefault(mention.entity, []).append(self._make_mention(mention, sourced.passages))
+                mentions.setdefault(mention.entity, []).append(self._make_mention(mention, sourced.passages))
         for nodes_by_id in (self._entities, self._facts):
             for name, node in nodes_by_id.items():
                 nodes_by_id[name] = replace(node, sources=tuple(seen[name]))
-        mentions = [node for nodes in self.mentions.values() for node in nodes]
-        groups = (self._entities.values(), self._facts.values(), mentions)
-        known = find_keys(self._store, (node.id for nodes in groups for node in nodes))
+        groups = (self._entities.values(), self._facts.values(), list(chain.from_iterable(mentions.values())))
+        known = find_keys(self._store, (node.id for node in chain.from_iterable(groups)))
         self._fresh = tuple([node for node in nodes if node.id not in known] for nodes in groups)
 
     def list_texts(self) -> list[list[str]]:
         """List the texts to embed: those of new entities, of new facts, of new mentions."""
-        entities, facts, mentions = self._fresh
-        return [
-            [node.text for node in entities],
-            [format_fact(fact) for fact in facts],
-            [node.text for node in mentions],
-        ]
+        return [[format_fact(node) for node in nodes] for nodes in self._fresh]
 
     def find_synonyms(self, vectors: Vectors) -> None:
         """Find the synonyms of the new entities among each other and among the stored ones; `vectors` are theirs."""
-        chosen = [row for row, node in enumerate(self._fresh[0]) if count_alphanumerics(node.text) > _SHORT_NAME]
+        chosen = [row for row, node in enumerate(self._fresh[0]) if _is_telling(node)]
         if not chosen:
             return
         rows = vectors[chosen]
@@ -88,7 +80,7 @@ class GraphRows:
         self._add_synonyms(find_close_pairs(rows, _SYNONYM), fresh, fresh)
         pairs = self._store.alike(self._names.entities, rows, _SYNONYM)
         nodes = self._store.nodes_at(np.unique(pairs.neighbours).tolist())
-        others = {key: node.id for key, node in nodes.items() if count_alphanumerics(node.text) > _SHORT_NAME}
+        others = {key: node.id for key, node in nodes.items() if _is_telling(node)}
         self._add_synonyms(pairs, fresh, others)
 
     def write(self, change: Write, vectors: Sequence[Vectors]) -> int:
@@ -104,12 +96,8 @@ class GraphRows:
         _put_edges(change, self._names.ends, keys, [(fact, b, 1.0) for fact, (a, b) in ends if a != b])
         ground = {**keys, **find_keys(self._store, {end for a, b, _ in self._synonyms for end in (a, b)})}
         _put_edges(change, self._names.synonyms, ground, self._synonyms)
-        new_mentions = {node.id for node in self._fresh[2]}
-        mentioned = [
-            (node.id, name) for name, nodes in self.mentions.items() for node in nodes if node.id in new_mentions
-        ]
-        edges = [(mention, self._names.entity(name), 1.0) for mention, name in mentioned]
-        _put_edges(change, self._names.mentioned, keys, edges)
+        mentioned = [(node.id, self._names.entity(node.data["entity"]), 1.0) for node in self._fresh[2]]
+        _put_edges(change, self._names.mentioned, keys, mentioned)
         return sum(len(nodes) for nodes in self._fresh)
 
     def _add_entity(self, name: str) -> Node:
@@ -117,10 +105,9 @@ class GraphRows:
         return self._entities.setdefault(node.id, node)
 
     def _add_fact(self, fact: Fact) -> Node:
-        key = self._names.fact(fact.key)
-        node = Node(id=key, layer=self._names.facts, text=fact.text, sources=(), data=fact.data)
-        self._ends[key] = (self._names.entity(fact.head), self._names.entity(fact.tail))
-        return self._facts.setdefault(key, node)
+        node = Node(id=self._names.fact(fact.key), layer=self._names.facts, text=fact.text, sources=(), data=fact.data)
+        self._ends[node.id] = (self._names.entity(fact.head), self._names.entity(fact.tail))
+        return self._facts.setdefault(node.id, node)
 
     def _make_mention(self, mention: Mention, passages: tuple[PassageId, ...]) -> Node:
         data = {"entity": mention.entity, "name": mention.name}
@@ -142,15 +129,20 @@ def find_synonyms(nodes: Mapping[int, Node], rows: Vectors) -> list[tuple[int, i
 
     `rows` are the vectors of `nodes`, in their order.
     """
-    chosen = [(row, key) for row, key in enumerate(nodes) if count_alphanumerics(nodes[key].text) > _SHORT_NAME]
+    chosen = [(row, key) for row, key in enumerate(nodes) if _is_telling(nodes[key])]
     pairs = find_close_pairs(rows[[row for row, _ in chosen]], _SYNONYM)
     keys = [key for _, key in chosen]
     found = zip(pairs.new.tolist(), pairs.neighbours.tolist(), pairs.cosines.tolist(), strict=True)
     return [(*sorted((keys[a], keys[b]), key=lambda key: nodes[key].id), cosine) for a, b, cosine in found]
 
 
+def _is_telling(entity: Node) -> bool:
+    """Whether its name is long enough to have synonyms."""
+    return count_alphanumerics(entity.text) > _SHORT_NAME
+
+
 def format_fact(fact: Node) -> str:
-    """Format a fact for embedding.
+    """Format a fact for embedding; other nodes have their text.
 
     A triple is formatted as a tuple of its three parts, as in HippoRAG 2: on MuSiQue recall@5 rose from 67.5 to 70.6.
     """

@@ -19,7 +19,7 @@ from tomewise.memory.build_records import read_build, record_build
 from tomewise.memory.growing_tree.memtree_names import USUAL, MemTreeNames, MemTreeRules
 from tomewise.memory.growing_tree.placement import ROOT, GrowingTree
 from tomewise.memory.step_reports import sum_tokens
-from tomewise.store.lookups import read_edges
+from tomewise.store.lookups import read_edges, read_pairs
 from tomewise.store.records import PASSAGES
 from tomewise.types import Change, Embedder, Estimate, LanguageModel, LayerReport, Node, NodeId, Report, content_id
 
@@ -36,20 +36,12 @@ _WAITS = "its text waits for the next build, since an earlier call failed"
 _REPLY_SHARE = 0.8  # of the bound that a text reaches on average; for estimates
 
 
-@dataclass(frozen=True, slots=True)
-class _Text:
-    """The text of a node as it is stored. One that is `due` does not tell of all passages below."""
-
-    key: int
-    due: bool
-
-
 @dataclass(slots=True)
 class _Step:
     """One commit: the tree after it, and the nodes to write.
 
     `fresh` are the passages that came, `late` those that some text misses since a call failed. `former` has the parents
-    before the step, `known` the texts of nodes that the store has. `ranks` is the place of each passage in the order of
+    before the step, `known` the keys of the texts that nodes have. `ranks` is the place of each passage in the order of
     the documents. `due` are the nodes to be made anew from their children. `texts` are those of passages and nodes, by
     key, as far as they are needed; new ones join them. `failed` has the reason for each node that is not written.
     """
@@ -58,7 +50,7 @@ class _Step:
     fresh: Sequence[int]
     late: Sequence[int]
     former: Mapping[int, int]
-    known: Mapping[int, _Text]
+    known: Mapping[int, int]
     ranks: Mapping[int, int]
     pruned: Sequence[int]
     due: frozenset[int]
@@ -196,10 +188,10 @@ class MemTreeLayer:
         store, names = self._store, self.names
         intake = store.intake(self.name)
         order = store.passage_order()[0].tolist()
-        known = {
-            int(place): _Text(int(text), bool(due)) for place, text, due in read_edges(store, names.texts).rows.tolist()
-        }
-        parents = {int(child): int(place) for place, child, _ in read_edges(store, names.links).rows.tolist()}
+        texts = read_edges(store, names.texts).rows.astype(np.int64).tolist()
+        known = {place: text for place, text, _ in texts}
+        late = {place for place, _, is_late in texts if is_late}
+        parents = {child: place for place, child in read_pairs(store, names.links).tolist()}
         places = store.node_keys(names.places)
         tree = GrowingTree(
             nodes=places,
@@ -213,7 +205,7 @@ class MemTreeLayer:
         pruned = [] if fresh else tree.prune()
         for key, row in zip(fresh, self._load_rows(known, fresh), strict=True):
             tree.add(key, row)
-        stale = {node for node in places if node in tree.children and (node not in known or known[node].due)}
+        stale = {node for node in places if node in tree.children and (node not in known or node in late)}
         step = _Step(
             tree=tree,
             fresh=fresh,
@@ -235,13 +227,13 @@ class MemTreeLayer:
         wanted |= {tree.firsts[node] for node in touched & tree.firsts.keys()}
         passages = self._store.passages(sorted(key for key in wanted if key not in tree.children))
         step.texts |= {key: passage.content for key, passage in passages.items()}
-        places = {step.known[key].key: key for key in wanted if key in step.known}
+        places = {step.known[key]: key for key in wanted if key in step.known}
         step.texts |= {places[key]: node.text for key, node in self._store.nodes_at(places).items()}
 
-    def _load_rows(self, known: Mapping[int, _Text], keys: Sequence[int]) -> NDArray[np.float32]:
+    def _load_rows(self, known: Mapping[int, int], keys: Sequence[int]) -> NDArray[np.float32]:
         """The vectors (n, d) of passages, and of nodes with a text."""
         rows = np.empty((len(keys), self._embedder.dimensions), np.float32)
-        texts = {at: known[key].key for at, key in enumerate(keys) if key in known}
+        texts = {at: known[key] for at, key in enumerate(keys) if key in known}
         passages = {at: key for at, key in enumerate(keys) if key not in known}
         for space, wanted in ((self.name, texts), (PASSAGES, passages)):
             if wanted:
@@ -304,7 +296,7 @@ class MemTreeLayer:
             at_places, at_texts = ends.reshape(-1, 2).T
             writing.put_edges(self.names.texts, at_places, at_texts, np.zeros(len(ends)))
             old_places = np.array(list(old), np.int64)
-            old_texts = np.array([step.known[node].key for node in old], np.int64)
+            old_texts = np.array([step.known[node] for node in old], np.int64)
             flags = np.array([node in step.failed for node in old], np.float64)
             writing.put_edges(self.names.texts, old_places, old_texts, flags, replace=True)
             writing.record_intake(self.name, {*step.fresh, *step.late} - missed.keys(), missed)
@@ -330,10 +322,10 @@ class MemTreeLayer:
         tellers = known.keys() | set(written)  # nodes with a text
         sources = {node: tree.list_tops(node, tellers) for node in kept}
         wanted = {key for keys in sources.values() for key in keys} | set(kept)
-        stored = self._store.nodes_at(sorted(known[key].key if key in known else key for key in wanted if key >= 0))
+        stored = self._store.nodes_at(sorted(known.get(key, key) for key in wanted if key >= 0))
         ids = {}
         for key in wanted:
-            at = known[key].key if key in known else key
+            at = known.get(key, key)
             id = stored[at].id if at >= 0 else new_ids[key]
             ids[key] = content_id("b", id) if key in tree.children and key not in known else id
         heights = tree.find_heights()
@@ -342,7 +334,7 @@ class MemTreeLayer:
             node: Node(
                 id=ids[node],
                 layer=self.name,
-                text=step.texts[node] if node in written else stored[known[node].key].text,
+                text=step.texts[node] if node in written else stored[known[node]].text,
                 sources=tuple(ids[key] for key in sorted(sources[node], key=step.find_rank)),
                 level=heights[node],
                 position=positions[step.find_rank(node)],

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
+from tomewise.memory.rule_names import name_layer
 from tomewise.store.lifetimes import name_source_space
 
 MEMTREE = "memtree"
@@ -53,12 +54,7 @@ class MemTreeNames:
     @classmethod
     def from_rules(cls, rules: MemTreeRules) -> MemTreeNames:
         """The names for these rules."""
-        changed = {
-            field.name: value
-            for field in fields(rules)
-            if (value := getattr(rules, field.name)) != getattr(USUAL, field.name)
-        }
-        return cls(":".join([MEMTREE, ",".join(f"{name}={value:g}" for name, value in changed.items())]).rstrip(":"))
+        return cls(name_layer(MEMTREE, rules, USUAL))
 
     @property
     def places(self) -> str:

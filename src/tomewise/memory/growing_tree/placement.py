@@ -12,6 +12,8 @@ from tomewise.memory.growing_tree.memtree_names import MemTreeRules
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    Floats = NDArray[np.float64]
+
 ROOT = -1
 _DECIMALS = 6
 LoadRows = Callable[[Sequence[int]], "NDArray[np.float32]"]
@@ -49,8 +51,8 @@ class GrowingTree:
         self._rules = rules
         self._load_rows = load_rows
         self._find_ids = find_ids
-        self._sums: dict[int, NDArray[np.float64]] = {}  # of the vectors below a bare node
-        self._families: dict[int, tuple[list[int], NDArray[np.float64]]] = {}  # the children of a node, their vectors
+        self._sums: dict[int, Floats] = {}  # of the vectors below a bare node
+        self._families: dict[int, tuple[list[int], Floats]] = {}  # the children of a node, their vectors
 
     def prune(self) -> list[int]:
         """Replace each node of one child by it, and remove those without any. Returns their keys."""
@@ -123,7 +125,7 @@ class GrowingTree:
             node, depth = self.parents[node], depth + 1
         return depth
 
-    def _choose(self, node: int, vector: NDArray[np.float64], threshold: float) -> int | None:
+    def _choose(self, node: int, vector: Floats, threshold: float) -> int | None:
         """The child of a node that is nearest to a vector, ties by id; None if its cosine is below the threshold."""
         keys, rows = self._load_family(node)
         if not keys:
@@ -154,7 +156,7 @@ class GrowingTree:
         self._families[node] = ([passage], rows[at : at + 1].copy())
         return node
 
-    def _load_family(self, node: int) -> tuple[list[int], NDArray[np.float64]]:
+    def _load_family(self, node: int) -> tuple[list[int], Floats]:
         if node not in self._families:
             members = self.children[node]
             bare = [key for key in members if key in self._bare]
@@ -163,17 +165,17 @@ class GrowingTree:
             self._families[node] = ([*keys, *bare], np.vstack(rows))
         return self._families[node]
 
-    def _find_mean(self, node: int) -> NDArray[np.float64]:
+    def _find_mean(self, node: int) -> Floats:
         if node not in self._sums:
             self._sums[node] = self._load_rows(self.list_passages(node)).astype(np.float64).sum(axis=0)
         return _scale(self._sums[node])
 
-    def _move_mean(self, node: int, vector: NDArray[np.float64]) -> None:
+    def _move_mean(self, node: int, vector: Floats) -> None:
         """Add a vector to the mean of a bare node."""
         self._sums[node] += vector
         keys, rows = self._families[self.parents[node]]
         rows[keys.index(node)] = _scale(self._sums[node])
 
 
-def _scale(vector: NDArray[np.float64]) -> NDArray[np.float64]:
+def _scale(vector: Floats) -> Floats:
     return vector / max(float(np.linalg.norm(vector)), 1e-12)

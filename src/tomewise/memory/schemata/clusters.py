@@ -6,14 +6,9 @@ each pair within (the constant Potts model, Traag et al. 2011), in clusters of `
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from tomewise.memory.schemata.network import Network
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from tomewise.memory.schemata.network import Ints, Network
 
 LEAST, MOST = 3, 16
 _GAMMA = 0.15
@@ -21,9 +16,7 @@ _PASSES = 3  # in which whole labels join
 _TIE = 0.001  # of its weight that a link counts for more: only where labels tie
 
 
-def find_clusters(
-    network: Network, nearest: NDArray[np.int64] | None = None, *, split: bool = True
-) -> NDArray[np.int64]:
+def find_clusters(network: Network, nearest: Ints | None = None, *, split: bool = True) -> Ints:
     """The clusters (n, MOST) in the order of their members: vertices, ascending, then -1.
 
     `nearest` (vertices, k) are the best partners of each vertex, then -1; with it, nearly every vertex is in a cluster.
@@ -49,7 +42,7 @@ def find_clusters(
     return sort_rows(members)
 
 
-def _split_vertices(network: Network, *, split: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _split_vertices(network: Network, *, split: bool) -> tuple[Ints, Ints]:
     """The replica of each slot, -1 for none, and the vertex of each replica.
 
     A replica is a component of two vertices or more of the ego network, or, of a vertex in no triangle, all of it.
@@ -70,9 +63,7 @@ def _split_vertices(network: Network, *, split: bool) -> tuple[NDArray[np.int64]
     return numbers - has_none, network.owners[firsts[has_none:]]
 
 
-def _keep_clusters(
-    labels: NDArray[np.int64], owners: NDArray[np.int64], vertices: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _keep_clusters(labels: Ints, owners: Ints, vertices: int) -> tuple[Ints, Ints]:
     """The clusters of `LEAST` vertices or more that are not inside another, and their sizes; see `sort_rows`."""
     from scipy.sparse import csr_array
 
@@ -90,9 +81,7 @@ def _keep_clusters(
     return fill_clusters(clusters, members, len(sizes))[is_kept], sizes[is_kept]
 
 
-def _join_leftovers(
-    network: Network, members: NDArray[np.int64], sizes: NDArray[np.int64], homes: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _join_leftovers(network: Network, members: Ints, sizes: Ints, homes: Ints) -> tuple[Ints, Ints]:
     """Add the clusters of vertices without a home that are linked among each other, if these are not too many."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
@@ -111,9 +100,7 @@ def _join_leftovers(
     return np.concatenate((members, fill_clusters(groups, left, len(counts)))), np.concatenate((sizes, counts))
 
 
-def fill_clusters(
-    owners: NDArray[np.int64], values: NDArray[np.int64], count: int, room: int | None = MOST
-) -> NDArray[np.int64]:
+def fill_clusters(owners: Ints, values: Ints, count: int, room: int | None = MOST) -> Ints:
     """Rows (count, room) of the values of each owner, ascending, then -1; without `room`, as wide as they must be."""
     order = np.lexsort((values, owners))
     counts = np.bincount(owners, minlength=count)
@@ -122,7 +109,7 @@ def fill_clusters(
     return rows
 
 
-def sort_rows(members: NDArray[np.int64]) -> NDArray[np.int64]:
+def sort_rows(members: Ints) -> Ints:
     """Rows of numbers and -1 with the numbers ascending, -1 last, and the rows in the order of their numbers."""
     most = np.iinfo(np.int64).max
     rows = np.sort(np.where(members < 0, most, members), axis=1)

@@ -5,26 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tomewise.memory.schemata.clusters import LEAST, MOST, find_clusters, sort_rows
-from tomewise.memory.schemata.network import Links, Network
+from tomewise.memory.schemata.network import Floats, Ints, Links, Network
 from tomewise.memory.schemata.schemata_names import MOST_LEVELS, SchemataRules
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Level:
     """The network of one level. Vertices have `names` (n,): passages by their index, cluster i as `passages + i`."""
 
-    names: NDArray[np.int64]
+    names: Ints
     links: Links
 
-    def find_ends(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    def find_ends(self, keys: Ints) -> tuple[Ints, Ints, Floats]:
         """Both ends of each link, by their `keys`, and its weight, without links of vertices that have no key."""
         a, b = keys[self.names[self.links.a]], keys[self.names[self.links.b]]
         is_whole = (a >= 0) & (b >= 0)
@@ -39,7 +36,7 @@ class Hierarchy:
     """
 
     passages: int
-    children: NDArray[np.int64]
+    children: Ints
 
     def list_children(self, clusters: Sequence[int]) -> list[int]:
         """The names of the members of these clusters, cluster by cluster, in document order."""
@@ -48,7 +45,7 @@ class Hierarchy:
         return names
 
     @cached_property
-    def heights(self) -> NDArray[np.int64]:
+    def heights(self) -> Ints:
         """How many levels of clusters each cluster is made of, itself included."""
         heights = np.zeros(self.passages + len(self.children) + 1, np.int64)  # the last one is that of no child
         for _ in range(MOST_LEVELS):
@@ -66,7 +63,7 @@ class Hierarchy:
         return csr_array((np.ones(len(leaves)), leaves, starts), shape=(len(self.children), self.passages))
 
 
-def grow_hierarchy(links: Links, nearest: NDArray[np.int64], rules: SchemataRules) -> tuple[Hierarchy, list[Level]]:
+def grow_hierarchy(links: Links, nearest: Ints, rules: SchemataRules) -> tuple[Hierarchy, list[Level]]:
     """Cluster passages, then the clusters, level by level; a vertex in no cluster is one of the next level too.
 
     `nearest` (passages, k) are the best partners of each passage. Growth ends below 3 vertices, with the last of the
@@ -95,7 +92,7 @@ def grow_hierarchy(links: Links, nearest: NDArray[np.int64], rules: SchemataRule
     return Hierarchy(passages, children), levels
 
 
-def _link_clusters(links: Links, rows: NDArray[np.int64], vertices: int, k: int) -> Links:
+def _link_clusters(links: Links, rows: Ints, vertices: int, k: int) -> Links:
     """The links between clusters that are each among the k strongest of the other.
 
     The weight is the sum of the weights between the members, and 1 for each shared member, divided by the product of

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -15,7 +15,9 @@ from tomewise.memory.schemata.schemata_names import SchemataRules
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_BLOCK = 4096  # vertices on each side of one matrix product: 64 MB of cosines
+Ints: TypeAlias = "NDArray[np.int64]"
+Floats: TypeAlias = "NDArray[np.float64]"
+BLOCK = 4096  # 64 MB of cosines
 _NO_SCORE = -4.0  # below every score
 
 
@@ -27,23 +29,23 @@ class Passages:
     """
 
     vectors: NDArray[np.float32]
-    rows: NDArray[np.int64]
-    documents: NDArray[np.int64]
-    positions: NDArray[np.int64]
+    rows: Ints
+    documents: Ints
+    positions: Ints
 
-    def select(self, vertices: NDArray[np.int64]) -> NDArray[np.float32]:
+    def select(self, vertices: Ints) -> NDArray[np.float32]:
         """The vectors of these vertices; no copy if they are stored in one run."""
         rows = self.rows[vertices]
         if (rows[1:] - rows[:-1] == 1).all():
             return self.vectors[rows[0] : rows[0] + len(rows)]
         return self.vectors[rows]
 
-    def score(self, a: NDArray[np.int64], b: NDArray[np.int64], rules: SchemataRules) -> NDArray[np.float64]:
+    def score(self, a: Ints, b: Ints, rules: SchemataRules) -> Floats:
         """The scores of these pairs."""
         from tomewise.memory.schemata.kernels import score_pairs
 
         shape = self.vectors, self.rows, self.documents, self.positions
-        scores: NDArray[np.float64] = score_pairs(a, b, *shape, rules.alpha, rules.sigma)
+        scores: Floats = score_pairs(a, b, *shape, rules.alpha, rules.sigma)
         return scores
 
 
@@ -51,12 +53,12 @@ class Passages:
 class Links:
     """Undirected links, each once with a < b, sorted by a, then b: `a` and `b` int64, `weights` float64."""
 
-    a: NDArray[np.int64]
-    b: NDArray[np.int64]
-    weights: NDArray[np.float64]
+    a: Ints
+    b: Ints
+    weights: Floats
 
     @classmethod
-    def from_pairs(cls, a: NDArray[np.int64], b: NDArray[np.int64], weights: NDArray[np.float64]) -> Links:
+    def from_pairs(cls, a: Ints, b: Ints, weights: Floats) -> Links:
         """Links of pairs in any order and direction. Of equal pairs the first one counts."""
         codes = np.minimum(a, b) * (1 << 32) + np.maximum(a, b)
         codes, firsts = np.unique(codes, return_index=True)
@@ -75,10 +77,10 @@ class Network:
     A position in `neighbours` is called a slot. `reverse` is, for the slot of u at v, the slot of v at u.
     """
 
-    starts: NDArray[np.int64]
-    neighbours: NDArray[np.int64]
-    reverse: NDArray[np.int64]
-    weights: NDArray[np.float64]
+    starts: Ints
+    neighbours: Ints
+    reverse: Ints
+    weights: Floats
 
     @classmethod
     def from_links(cls, vertices: int, links: Links) -> Network:
@@ -94,7 +96,7 @@ class Network:
         return cls(starts, neighbours, reverse, weights)
 
     @cached_property
-    def owners(self) -> NDArray[np.int64]:
+    def owners(self) -> Ints:
         """The vertex of each slot."""
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
@@ -103,13 +105,11 @@ class Network:
 class Lists:
     """The k best partners of each passage (n, k), best first, then -1; of equal scores the first passage is better."""
 
-    partners: NDArray[np.int64]
-    scores: NDArray[np.float64]
+    partners: Ints
+    scores: Floats
 
     @classmethod
-    def from_entries(
-        cls, count: int, k: int, owners: NDArray[np.int64], partners: NDArray[np.int64], scores: NDArray[np.float64]
-    ) -> Lists:
+    def from_entries(cls, count: int, k: int, owners: Ints, partners: Ints, scores: Floats) -> Lists:
         """The lists of `count` passages that have these entries."""
         from tomewise.memory.schemata.kernels import fill_lists
 
@@ -117,7 +117,7 @@ class Lists:
         fill_lists(owners, partners, scores, lists.scores, lists.partners)
         return lists
 
-    def list_entries(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    def list_entries(self) -> tuple[Ints, Ints, Floats]:
         """All entries: owners, partners, scores."""
         owners, places = np.nonzero(self.partners >= 0)
         return owners, self.partners[owners, places], self.scores[owners, places]
@@ -132,11 +132,14 @@ class Lists:
         return Links.from_pairs(owners[is_link], partners[is_link], scores[is_link])
 
 
-def complete_lists(passages: Passages, lists: Lists, is_new: NDArray[np.bool_], rules: SchemataRules) -> int:
+def complete_lists(
+    passages: Passages, lists: Lists, is_new: NDArray[np.bool_], rules: SchemataRules, block: int = BLOCK
+) -> int:
     """Bring lists, in place, to what they are among all passages; returns how many lists were made.
 
     The lists of passages that are not new are exact among these, save for entries that left with their passages. A list
-    that misses such an entry is made anew, as those of the new passages are; new passages enter the others.
+    that misses such an entry is made anew, as those of the new passages are; new passages enter the others. A matrix
+    product has at most `block` vertices on each side; the lists do not depend on it.
     """
     from tomewise.memory.schemata.kernels import offer_scores
 
@@ -145,12 +148,12 @@ def complete_lists(passages: Passages, lists: Lists, is_new: NDArray[np.bool_], 
     lists.partners[is_open], lists.scores[is_open] = -1, _NO_SCORE
     opened, others = np.flatnonzero(is_open), np.flatnonzero(~is_open)
     shape = is_open, is_new, passages.vectors, passages.rows, passages.documents, passages.positions
-    for start in range(0, len(opened), _BLOCK):
-        rows = opened[start : start + _BLOCK]
+    for start in range(0, len(opened), block):
+        rows = opened[start : start + block]
         vectors = passages.select(rows)
         for source, first in ((opened, start), (others, 0)):
-            for at in range(first, len(source), _BLOCK):
-                columns = source[at : at + _BLOCK]
+            for at in range(first, len(source), block):
+                columns = source[at : at + block]
                 on_diagonal = source is opened and at == start
                 cosines = vectors @ passages.select(columns).T
                 offer_scores(

@@ -18,16 +18,14 @@ from tomewise.language.roles import SUMMARISE, SummaryIn
 from tomewise.memory.ask_each import run_each
 from tomewise.memory.build_records import read_build, record_build
 from tomewise.memory.schemata.hierarchy import Hierarchy, Level, grow_hierarchy
-from tomewise.memory.schemata.network import complete_lists
+from tomewise.memory.schemata.network import Ints, complete_lists
 from tomewise.memory.schemata.schemata_names import USUAL, SchemataNames, SchemataRules
 from tomewise.memory.schemata.schemata_state import Base, load_base, load_shared, load_stored, write_edges
 from tomewise.memory.step_reports import sum_tokens
 from tomewise.types import Change, Embedder, Estimate, LanguageModel, LayerReport, Node, NodeId, Report, content_id
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from tomewise.store.contract import Store
+    from tomewise.store.contract import Store, Vectors
 
 _SUMMARY_TOKENS = 150
 _REPLY_SHARE = 0.8  # of the bound that a summary reaches on average; for estimates
@@ -45,7 +43,7 @@ class _Plan:
     base: Base
     hierarchy: Hierarchy
     levels: Sequence[Level]
-    keys: NDArray[np.int64]
+    keys: Ints
     carried: Mapping[int, tuple[int, float]]
     asked: Sequence[int]
     older: int
@@ -150,9 +148,8 @@ class SchemataLayer:
         return {name: texts[key] for name, key in keys.items()}
 
     def _commit(
-        self, plan: _Plan, change: Change, texts: Mapping[int, str], vectors: NDArray[np.float32],
-        failed: Mapping[int, str],
-    ) -> LayerReport:  # fmt: skip
+        self, plan: _Plan, change: Change, texts: Mapping[int, str], vectors: Vectors, failed: Mapping[int, str]
+    ) -> LayerReport:
         """Write what changed. `vectors` are those of the new summaries, in their order; `texts` see `_load_texts`."""
         store, passages = self._store, plan.hierarchy.passages
         made = [cluster for cluster in plan.asked if cluster not in failed]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
+
+from tomewise.memory.rule_names import name_layer
 
 SCHEMATA = "schemata"
 MOST_LEVELS = 10
@@ -54,13 +56,7 @@ class SchemataNames:
     @classmethod
     def from_rules(cls, rules: SchemataRules) -> SchemataNames:
         """The names for these rules."""
-        changed = {
-            field.name: value
-            for field in fields(rules)
-            if (value := getattr(rules, field.name)) != getattr(USUAL, field.name)
-        }
-        parts = [value if isinstance(value, str) else f"{name}={value:g}" for name, value in changed.items()]
-        return cls(":".join([SCHEMATA, ",".join(parts)] if parts else [SCHEMATA]))
+        return cls(name_layer(SCHEMATA, rules, USUAL))
 
     @property
     def lists(self) -> str:

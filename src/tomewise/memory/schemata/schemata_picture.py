@@ -9,19 +9,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tomewise.memory.summary_picture import LEAVES, make_leaf
 from tomewise.pictures import LIMIT, Group, Picture, PictureLink, PictureNode, Use, Uses, shorten_label
 from tomewise.store.lookups import find_keys, read_edges, read_sources
 from tomewise.store.records import PASSAGES
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from tomewise.memory.schemata.network import Floats, Ints
     from tomewise.memory.schemata.schemata_names import SchemataNames
     from tomewise.store.contract import Readable
     from tomewise.types import Node, NodeId, Passage
 
 _NO_SUMMARY = "not summarised yet"
-_LEAVES = Group(id=PASSAGES, label="Passages", shape="diamond")
 
 
 def draw_schemata(store: Readable, names: SchemataNames, *, limit: int = LIMIT, uses: Uses | None = None) -> Picture:
@@ -89,7 +88,7 @@ def _draw_hierarchy(hierarchy: _Hierarchy, names: SchemataNames, limit: int, use
             for child in hierarchy.children.get(key, ())
             if child in first
         ),
-        groups=(*(Group(id=f"level {level}", label=f"Level {level}") for level in levels), _LEAVES),
+        groups=(*(Group(id=f"level {level}", label=f"Level {level}") for level in levels), LEAVES),
         shown=len(chosen),
         total=len(keys),
         missing=(f"{lost:,} passages are not drawn: choose a cluster to read those in it.",) if lost else (),
@@ -103,7 +102,7 @@ def _find_use(id: NodeId, key: int, cited: Collection[int], uses: Uses) -> Use:
 def _make_node(hierarchy: _Hierarchy, key: int, use: Use) -> PictureNode:
     parents = hierarchy.parents.get(key, 0)
     if key in hierarchy.leaves:
-        return _make_leaf(hierarchy.leaves[key], {"clusters it is in": parents}, use)
+        return make_leaf(hierarchy.leaves[key], {"clusters it is in": parents}, use)
     node, children = hierarchy.nodes[key], hierarchy.children.get(key, [])
     return PictureNode(
         id=node.id,
@@ -114,17 +113,6 @@ def _make_node(hierarchy: _Hierarchy, key: int, use: Use) -> PictureNode:
         level=node.level,
         use=use,
         passages=tuple(hierarchy.leaves[child].id for child in children if child in hierarchy.leaves),
-    )
-
-
-def _make_leaf(passage: Passage, facts: Mapping[str, int], use: Use) -> PictureNode:
-    return PictureNode(
-        id=passage.id,
-        label=shorten_label(passage.text),
-        group=PASSAGES,
-        facts={"document": passage.title or passage.document, "part": passage.position + 1, **facts},
-        use=use,
-        passages=(passage.id,),
     )
 
 
@@ -142,21 +130,21 @@ def _draw_links(store: Readable, names: SchemataNames, limit: int, uses: Uses) -
         title="Links between passages",
         about=f"Layer {names.layer}",
         nodes=tuple(
-            _make_leaf(passage, {"links": degrees[key]}, uses.find([passage.id])) for key, passage in passages.items()
+            make_leaf(passage, {"links": degrees[key]}, uses.find([passage.id])) for key, passage in passages.items()
         ),
         links=tuple(_make_links(links, passages)),
-        groups=(_LEAVES,),
+        groups=(LEAVES,),
         shown=len(chosen),
         total=len(keys),
     )
 
 
-def _select_among(table: NDArray[np.float64], keys: NDArray[np.int64]) -> NDArray[np.float64]:
+def _select_among(table: Floats, keys: Ints) -> Floats:
     """The links of which both ends are among these."""
     return table[np.isin(table[:, :2].astype(np.int64), keys).all(axis=1)]
 
 
-def _make_links(table: NDArray[np.float64], passages: Mapping[int, Passage]) -> Iterable[PictureLink]:
+def _make_links(table: Floats, passages: Mapping[int, Passage]) -> Iterable[PictureLink]:
     ends = table[:, :2].astype(np.int64).tolist()
     for (a, b), score in zip(ends, table[:, 2].tolist(), strict=True):
         yield PictureLink(source=passages[a].id, target=passages[b].id, label=f"{score:.2f}")

@@ -10,7 +10,7 @@ import numpy as np
 
 from tomewise.memory.schemata.clusters import fill_clusters
 from tomewise.memory.schemata.hierarchy import Hierarchy
-from tomewise.memory.schemata.network import Links, Lists, Passages
+from tomewise.memory.schemata.network import Floats, Ints, Links, Lists, Passages
 from tomewise.store.lookups import read_edges, read_vectors
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _UNKNOWN = -2  # the key of a cluster without a node; -1 is that of no member
 class Base:
     """The passages in document order: their keys (n,), which are new to the layer, and the lists of the others."""
 
-    keys: NDArray[np.int64]
+    keys: Ints
     is_new: NDArray[np.bool_]
     passages: Passages
     lists: Lists
@@ -42,10 +42,10 @@ class Stored:
     """
 
     hierarchy: Hierarchy
-    keys: NDArray[np.int64]
+    keys: Ints
     usable: NDArray[np.bool_]
 
-    def match_clusters(self, hierarchy: Hierarchy) -> NDArray[np.int64]:
+    def match_clusters(self, hierarchy: Hierarchy) -> Ints:
         """The keys of passages and of the nodes with the members of these clusters, by name, else -1."""
         stored = _find_member_keys(self.hierarchy.children, self.keys)
         stored_keys = self.keys[self.hierarchy.passages :].tolist()
@@ -60,7 +60,7 @@ class Stored:
         keys[keys == _UNKNOWN] = -1
         return keys
 
-    def find_heirs(self, hierarchy: Hierarchy, clusters: NDArray[np.int64]) -> Iterator[tuple[int, int, float]]:
+    def find_heirs(self, hierarchy: Hierarchy, clusters: Ints) -> Iterator[tuple[int, int, float]]:
         """For clusters, the key of the node with the most similar passages below it, and the share that differs."""
         leaves, stored = hierarchy.leaves[clusters], self.hierarchy.leaves
         shared = (leaves @ stored.T).tocoo()
@@ -74,7 +74,7 @@ class Stored:
         yield from zip(clusters[firsts].tolist(), keys.tolist(), distances[best].tolist(), strict=True)
 
 
-def _find_member_keys(children: NDArray[np.int64], keys: NDArray[np.int64]) -> NDArray[np.int64]:
+def _find_member_keys(children: Ints, keys: Ints) -> Ints:
     """Rows of the keys of members, ascending, -1 for none."""
     return np.sort(np.where(children < 0, -1, keys[children]), axis=1)
 
@@ -95,7 +95,7 @@ def load_base(store: Store, names: SchemataNames, k: int) -> Base:
     return Base(keys, is_new, passages, lists)
 
 
-def load_stored(store: Store, names: SchemataNames, passages: NDArray[np.int64], without: Collection[int]) -> Stored:
+def load_stored(store: Store, names: SchemataNames, passages: Ints, without: Collection[int]) -> Stored:
     """The clusters of the last build; summaries `without` may not go on. `passages` are the keys of all passages."""
     table = read_edges(store, names.sources).rows[:, :2].astype(np.int64)
     nodes, owners = np.unique(table[:, 0], return_inverse=True)  # a node is older than those made from it
@@ -113,9 +113,7 @@ def load_shared(store: Store, base: Base, rules: SchemataRules) -> Links:
     return Links.from_pairs(a, b, base.passages.score(a, b, rules))
 
 
-def pair_passages(
-    entities: NDArray[np.int64], passages: NDArray[np.int64], most: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def pair_passages(entities: Ints, passages: Ints, most: int) -> tuple[Ints, Ints]:
     """All pairs of passages that see the same entity, for entities that 2 to `most` passages see.
 
     `entities` and `passages` (n,) say which passage sees which entity; no pair of these comes twice. An entity of more
@@ -134,7 +132,7 @@ def pair_passages(
     return np.concatenate(firsts), np.concatenate(seconds)
 
 
-def find_indices(keys: NDArray[np.int64], wanted: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.int64]:
+def find_indices(keys: Ints, wanted: Floats | Ints) -> Ints:
     """The index in `keys` (n,), which are distinct and in any order, of each key wanted; -1 for other keys."""
     wanted = wanted.astype(np.int64)
     table = np.full(1 + max(int(keys.max(initial=0)), int(wanted.max(initial=0))), -1, np.int64)
@@ -142,9 +140,7 @@ def find_indices(keys: NDArray[np.int64], wanted: NDArray[np.float64] | NDArray[
     return table[wanted]
 
 
-def write_edges(
-    change: Write, store: Store, space: str, a: NDArray[np.int64], b: NDArray[np.int64], weights: NDArray[np.float64]
-) -> None:
+def write_edges(change: Write, store: Store, space: str, a: Ints, b: Ints, weights: Floats) -> None:
     """Make the edges of a space equal to these; only what differs is written."""
     old = read_edges(store, space).rows
     old_a, old_b = old[:, 0].astype(np.int64), old[:, 1].astype(np.int64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -23,9 +23,7 @@ from tomewise.store.records import PASSAGES
 from tomewise.types import Change, Embedder, Estimate, LanguageModel, LayerReport, Node, NodeId, Report, content_id
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from tomewise.store.contract import Store
+    from tomewise.store.contract import Store, Vectors
 
 NAME = "tree"
 _CLUSTER_TOKENS = 3500  # of the texts in one cluster
@@ -33,17 +31,6 @@ _SUMMARY_TOKENS = 200
 _LEVELS = 5
 _CHARACTERS_PER_TOKEN = 4
 _SHARE = 0.95  # of its token limit that a summary usually takes
-
-
-@dataclass(frozen=True, slots=True)
-class _Level:
-    """The nodes of one level in document order. `below` has the indices of the passages under each node."""
-
-    ids: Sequence[NodeId]
-    texts: Sequence[str]
-    positions: Sequence[int]
-    below: Sequence[frozenset[int]]
-    vectors: NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,27 +44,34 @@ class _Parent:
 
 
 @dataclass(frozen=True, slots=True)
-class _Summary:
-    """The summary of a cluster with its vector."""
+class _Level:
+    """The nodes of one level in document order. `below` has the indices of the passages under each node."""
 
-    text: str
-    vector: NDArray[np.float32]
+    ids: Sequence[NodeId]
+    texts: Sequence[str]
+    positions: Sequence[int]
+    below: Sequence[frozenset[int]]
+    vectors: Vectors
+
+    def find_passages(self, parent: _Parent) -> frozenset[int]:
+        """The indices of the passages under a cluster of these nodes."""
+        return frozenset[int]().union(*(self.below[member] for member in parent.members))
 
 
 @dataclass(frozen=True, slots=True)
 class _Tree:
-    """A whole tree: nodes of all levels with their vectors, and failures by the index of the passage below.
+    """A whole tree: the nodes of all levels, each with its vector, and failures by the index of the passage below.
 
     `sizes` counts the nodes of each level.
     """
 
-    nodes: list[Node] = field(default_factory=list)
-    vectors: list[NDArray[np.float32]] = field(default_factory=list)
+    nodes: list[tuple[Node, Vectors]] = field(default_factory=list)
     failed: dict[int, str] = field(default_factory=dict)
     sizes: list[int] = field(default_factory=list)
 
 
-_Summarise = Callable[[_Level, Sequence[_Parent]], Awaitable[tuple[Mapping[NodeId, _Summary], Mapping[NodeId, str]]]]
+_Summaries: TypeAlias = "dict[NodeId, tuple[str, Vectors]]"  # the text and the vector of each
+_Summarise: TypeAlias = Callable[[_Level, list[_Parent]], Awaitable[tuple[_Summaries, Mapping[NodeId, str]]]]
 
 
 class TreeLayer:
@@ -118,22 +112,16 @@ class TreeLayer:
         """Cluster all passages again and summarise the new clusters, one level at a time."""
         reduction, keys, ground, existing = await run_in_thread(self._load)
 
-        async def summarise(
-            level_below: _Level, parents: Sequence[_Parent]
-        ) -> tuple[dict[NodeId, _Summary], Mapping[NodeId, str]]:
-            fresh = {parent.id: parent.summary_input for parent in parents if parent.id not in existing}
-            label = f"summaries, level {parents[0].level}"
-            replies = await ask_each(self._model, SUMMARISE, fresh, report, label)
+        async def summarise(_: _Level, parents: list[_Parent]) -> tuple[_Summaries, Mapping[NodeId, str]]:
+            inputs = {parent.id: parent.summary_input for parent in parents}
+            label = f"summaries, level {parents[0].level}" if parents else ""
+            replies = await ask_each(self._model, SUMMARISE, inputs, report, label)
             texts = [reply.summary for reply in replies.values()]
             vectors = await run_in_thread(self._embedder.embed, texts)
-            made = {node: _Summary(text, row) for node, text, row in zip(replies, texts, vectors, strict=True)}
-            return {**existing, **made}, replies.failed
+            return dict(zip(replies, zip(texts, vectors, strict=True), strict=True)), replies.failed
 
-        tree = await self._grow_tree(ground, reduction, summarise)
-        added, removed = await run_in_thread(self._commit, keys, tree, existing, reduction)
-        failed = {keys[position]: reason for position, reason in tree.failed.items()}
-        notes = (reduction.note,) if reduction.note and tree.sizes else ()
-        return LayerReport(layer=NAME, added=added, removed=removed, failed=failed, notes=notes)
+        tree = await self._grow_tree(ground, existing, reduction, summarise)
+        return await run_in_thread(self._commit, keys, tree, existing, reduction)
 
     async def estimate(self, change: Change) -> Estimate:
         """The calls of level 1, clustered as in `update`, and an approximation of the levels above.
@@ -143,14 +131,11 @@ class TreeLayer:
         reduction, _, ground, existing = await run_in_thread(self._load)
         inputs: list[SummaryIn] = []
 
-        async def summarise(
-            level_below: _Level, parents: Sequence[_Parent]
-        ) -> tuple[dict[NodeId, _Summary], Mapping[NodeId, str]]:
-            fresh = [parent for parent in parents if parent.id not in existing]
-            inputs.extend(parent.summary_input for parent in fresh)
-            return {**existing, **{parent.id: _make_stand_in(level_below, parent) for parent in fresh}}, {}
+        async def summarise(level_below: _Level, parents: list[_Parent]) -> tuple[_Summaries, Mapping[NodeId, str]]:
+            inputs.extend(parent.summary_input for parent in parents)
+            return {parent.id: _make_stand_in(level_below, parent) for parent in parents}, {}
 
-        await self._grow_tree(ground, reduction, summarise)
+        await self._grow_tree(ground, existing, reduction, summarise)
         return Estimate(
             layer=NAME,
             model=find_name(self._model, SUMMARISE),
@@ -159,9 +144,9 @@ class TreeLayer:
             output_tokens=sum(_estimate_characters(summary_input) // _CHARACTERS_PER_TOKEN for summary_input in inputs),
         )
 
-    def _load(self) -> tuple[Reduction, list[int], _Level, dict[NodeId, _Summary]]:
+    def _load(self) -> tuple[Reduction, list[int], _Level, _Summaries]:
         """Load the reduction, the keys of the passages in document order, the passages, and the existing summaries."""
-        passages = self._store.passages()
+        passages, nodes = self._store.passages(), self._store.nodes(NAME)
         keys = list(passages)
         ground = _Level(
             ids=[passage.id for passage in passages.values()],
@@ -170,13 +155,13 @@ class TreeLayer:
             below=[frozenset([index]) for index in range(len(keys))],
             vectors=self._store.rows(PASSAGES, keys),
         )
-        nodes = self._store.nodes(NAME)
         rows = self._store.rows(NAME, nodes)
-        existing = {node.id: _Summary(node.text, row) for node, row in zip(nodes.values(), rows, strict=True)}
-        reduction = self._reduction or choose_reduction()
-        return reduction, keys, ground, existing
+        existing = {node.id: (node.text, row) for node, row in zip(nodes.values(), rows, strict=True)}
+        return self._reduction or choose_reduction(), keys, ground, existing
 
-    async def _grow_tree(self, level_below: _Level, reduction: Reduction, summarise: _Summarise) -> _Tree:
+    async def _grow_tree(
+        self, level_below: _Level, existing: _Summaries, reduction: Reduction, summarise: _Summarise
+    ) -> _Tree:
         tree = _Tree()
         for level in range(1, _LEVELS + 1):
             if len(level_below.ids) <= SMALL:
@@ -185,15 +170,24 @@ class TreeLayer:
             if len(found) >= len(level_below.ids):
                 break
             parents = [self._make_parent(level_below, level, members) for members in found]
-            summaries, failed = await summarise(level_below, parents)
+            fresh, failed = await summarise(level_below, [each for each in parents if each.id not in existing])
             for parent in parents:
                 if parent.id in failed:
-                    tree.failed.update(dict.fromkeys(_find_passages_below(level_below, parent), failed[parent.id]))
-            parents = [parent for parent in parents if parent.id not in failed]
-            tree.nodes.extend(_make_node(level_below, parent, summaries[parent.id].text) for parent in parents)
-            tree.vectors.extend(summaries[parent.id].vector for parent in parents)
+                    tree.failed.update(dict.fromkeys(level_below.find_passages(parent), failed[parent.id]))
+            summaries = existing | fresh
+            parents = [parent for parent in parents if parent.id in summaries]
+            made = [summaries[parent.id] for parent in parents]
+            nodes = [_make_node(level_below, parent, text) for parent, (text, _) in zip(parents, made, strict=True)]
+            tree.nodes.extend(zip(nodes, (row for _, row in made), strict=True))
             tree.sizes.append(len(parents))
-            level_below = _make_next_level(level_below, parents, summaries)
+            # Parents are sorted by members, and therefore in document order.
+            level_below = _Level(
+                ids=[node.id for node in nodes],
+                texts=[node.text for node in nodes],
+                positions=[node.position for node in nodes],
+                below=[level_below.find_passages(parent) for parent in parents],
+                vectors=np.stack([row for _, row in made]) if made else level_below.vectors[:0],
+            )
         return tree
 
     def _find_clusters(self, level_below: _Level, reduction: Reduction) -> list[tuple[int, ...]]:
@@ -203,36 +197,18 @@ class TreeLayer:
         )
 
     def _make_parent(self, level_below: _Level, level: int, members: tuple[int, ...]) -> _Parent:
-        summary_input = SummaryIn(
-            texts=[level_below.texts[member] for member in members], max_tokens=self._summary_tokens
-        )
-        return _Parent(
-            content_id("t", level, *(level_below.ids[member] for member in members)), level, members, summary_input
-        )
+        texts = [level_below.texts[member] for member in members]
+        name = content_id("t", level, *(level_below.ids[member] for member in members))
+        return _Parent(name, level, members, SummaryIn(texts=texts, max_tokens=self._summary_tokens))
 
-    def _commit(
-        self, keys: Sequence[int], tree: _Tree, existing: Mapping[NodeId, _Summary], reduction: Reduction
-    ) -> tuple[int, int]:
-        """Write the new nodes and remove the obsolete ones; returns how many of each."""
-        wanted = {node.id for node in tree.nodes}
-        obsolete = find_keys(self._store, (node for node in existing if node not in wanted))
-        fresh = [(node, row) for node, row in zip(tree.nodes, tree.vectors, strict=True) if node.id not in existing]
+    def _commit(self, keys: Sequence[int], tree: _Tree, existing: _Summaries, reduction: Reduction) -> LayerReport:
+        """Write the new nodes and remove the obsolete ones."""
+        obsolete = find_keys(self._store, existing.keys() - {node.id for node, _ in tree.nodes})
+        fresh = [(node, row) for node, row in tree.nodes if node.id not in existing]
         failed = {keys[index]: reason for index, reason in tree.failed.items()}
         taken_keys = [key for key in keys if key not in failed]
-        with self._store.write() as writing:
-            writing.remove_nodes(obsolete.values())
-            node_keys = writing.put_nodes([node for node, _ in fresh])
-            if fresh:
-                writing.put_vectors(
-                    NAME, [node_keys[node.id] for node, _ in fresh], np.stack([row for _, row in fresh])
-                )
-            writing.record_intake(NAME, taken_keys, failed)
-            record_build(writing, NAME, self._make_record(len(taken_keys), tree, reduction))
-        return len(fresh), len(obsolete)
-
-    def _make_record(self, taken: int, tree: _Tree, reduction: Reduction) -> dict[str, Any]:
-        return {
-            "taken": taken,
+        record = {
+            "taken": len(taken_keys),
             "model": find_name(self._model, SUMMARISE),
             "reduction": reduction.name,
             "levels": len(tree.sizes),
@@ -240,10 +216,16 @@ class TreeLayer:
             "cluster_tokens": self._cluster_tokens,
             "summary_tokens": self._summary_tokens,
         }
-
-
-def _find_passages_below(level_below: _Level, parent: _Parent) -> frozenset[int]:
-    return frozenset[int]().union(*(level_below.below[member] for member in parent.members))
+        with self._store.write() as writing:
+            writing.remove_nodes(obsolete.values())
+            node_keys = writing.put_nodes([node for node, _ in fresh])
+            if fresh:
+                rows = np.stack([row for _, row in fresh])
+                writing.put_vectors(NAME, [node_keys[node.id] for node, _ in fresh], rows)
+            writing.record_intake(NAME, taken_keys, failed)
+            record_build(writing, NAME, record)
+        notes = (reduction.note,) if reduction.note and tree.sizes else ()
+        return LayerReport(layer=NAME, added=len(fresh), removed=len(obsolete), failed=failed, notes=notes)
 
 
 def _make_node(level_below: _Level, parent: _Parent, text: str) -> Node:
@@ -258,22 +240,10 @@ def _make_node(level_below: _Level, parent: _Parent, text: str) -> Node:
     )
 
 
-def _make_next_level(level_below: _Level, parents: Sequence[_Parent], summaries: Mapping[NodeId, _Summary]) -> _Level:
-    """Make the level of these parents; they are sorted by members, and therefore in document order."""
-    vectors = [summaries[parent.id].vector for parent in parents]
-    return _Level(
-        ids=[parent.id for parent in parents],
-        texts=[summaries[parent.id].text for parent in parents],
-        positions=[level_below.positions[parent.members[0]] for parent in parents],
-        below=[_find_passages_below(level_below, parent) for parent in parents],
-        vectors=np.stack(vectors) if vectors else level_below.vectors[:0],
-    )
-
-
-def _make_stand_in(level_below: _Level, parent: _Parent) -> _Summary:
+def _make_stand_in(level_below: _Level, parent: _Parent) -> tuple[str, Vectors]:
     middle = level_below.vectors[list(parent.members)].mean(axis=0)
     text = " ".join(parent.summary_input.texts)[: _estimate_characters(parent.summary_input)]
-    return _Summary(text, middle / max(float(np.linalg.norm(middle)), 1e-12))
+    return text, middle / max(float(np.linalg.norm(middle)), 1e-12)
 
 
 def _estimate_characters(summary_input: SummaryIn) -> int:

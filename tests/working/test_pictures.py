@@ -1,0 +1,91 @@
+"""Pictures of working memories: hypergraphs and ledgers, and what rests on what."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tomewise.pictures import PicturePassage, Uses
+from tomewise.working.hypergraph import Hypergraph
+from tomewise.working.hypergraph_picture import draw_memory
+from tomewise.working.ledger import Fact, Ledger, add_facts, add_inferences, infer_from
+from tomewise.working.ledger_picture import draw_entries
+from tomewise.working.point import Vertex
+
+XODAR, ISSUS, CARTER = Vertex("e-1", "Xodar"), Vertex("e-2", "Issus"), Vertex("o-3", "Carter", in_graph=False)
+
+
+def make_memory() -> Hypergraph:
+    memory = Hypergraph()
+    memory.insert("Carter defeated Xodar.", [CARTER, XODAR], ["p1"])
+    memory.insert("Issus degraded Xodar.", [ISSUS, XODAR], ["p2"])
+    memory.update("M2", "Issus made Xodar a slave.", ["p3"])
+    memory.insert("Issus is a goddess.", [ISSUS], ["p4"])
+    memory.merge(["M1", "M2"], "Xodar became a slave because Carter defeated him.")
+    return memory
+
+
+def test_points_vertices_evidence_and_history_are_joined():
+    picture = draw_memory(make_memory(), {"p1": PicturePassage(id="p1", text="He fell.")}, about="Why?")
+    assert {node.id: node.group for node in picture.nodes} == {
+        **dict.fromkeys(["M3", "M4"], "point"),
+        **dict.fromkeys(["e-1", "e-2"], "entity"),
+        "o-3": "overlay",
+        **dict.fromkeys(["p1", "p2", "p3", "p4"], "evidence"),
+    }
+    links = {(link.source, link.target) for link in picture.links}
+    assert {end for start, end in links if start == "M4"} == {"e-1", "e-2", "o-3", "p1", "p2", "p3"}
+    assert {end for start, end in links if start == "M3"} == {"e-2", "p4"}
+    nodes = {node.id: node for node in picture.nodes}
+    assert [nodes[id].label for id in ("p1", "p2", "o-3")] == ["He fell.", "p2", "Carter"]
+    assert [(note.title, note.passages) for note in nodes["M4"].notes] == [
+        ("M4 merged from M1, M2", ()),
+        ("M1 inserted", ("p1",)),
+        ("M2 updated", ("p3",)),
+        ("M2 inserted", ("p2",)),
+    ]
+    assert picture.shown == picture.total == 9
+
+
+def count(texts):
+    return [len(text.split()) for text in texts]
+
+
+def make_ledger() -> Ledger:
+    facts = [
+        Fact(label="", text="Pip fought.", passage="p1", quote="Pip fought.", in_text=True),
+        Fact(label="", text="Herbert was pale.", passage="p2", quote="pale", in_text=True),
+        Fact(label="", text="He flew.", quote="flew"),
+    ]
+    ledger = add_facts(Ledger(questions=("Who was it?",)), facts, count)
+    ledger = add_inferences(ledger, [infer_from(ledger, "They had met.", ["F1", "F2"])], count)
+    return replace(ledger, facts=ledger.facts[1:])
+
+
+def test_inferences_facts_and_passages_are_joined():
+    picture = draw_entries(make_ledger(), ["Who fought?", "Who was it?"], about="Had they met?", outcome="Yes")
+    groups = {"question": "question", "Q1": "settled", "Q2": "open", "I4": "inference", "F1": "forgotten", "F2": "fact"}
+    assert {node.id: node.group for node in picture.nodes} == groups | {"F3": "fact", "p1": "passage", "p2": "passage"}
+    links = {("question", "Q1"), ("question", "Q2"), ("I4", "F1"), ("I4", "F2"), ("F1", "p1"), ("F2", "p2")}
+    assert {(link.source, link.target) for link in picture.links} == links
+    nodes = {node.id: node for node in picture.nodes}
+    assert nodes["question"].text == "Yes"
+    assert nodes["F3"].facts == {"quotation": "not found"}
+    assert [(note.title, note.text, note.passages) for note in nodes["I4"].notes] == [
+        ("rests on F1", "Pip fought.", ("p1",)),
+        ("rests on F2", "Herbert was pale.", ("p2",)),
+    ]
+    assert (picture.kind, picture.shown, picture.total) == ("graph", 9, 9)
+
+
+def test_what_the_answer_cites_is_marked():
+    uses = Uses(frozenset({"p3", "p4"}), frozenset({"p3"}))
+    marks = {node.id: node.use for node in draw_memory(make_memory(), {}, uses).nodes if node.use}
+    assert marks == {**dict.fromkeys(["M4", "p3", "e-1", "e-2", "o-3"], "cited"), "p4": "shown"}
+    uses = Uses(shown=frozenset({"p1", "p2"}), cited=frozenset({"p2"}))
+    marks = {node.id: node.use for node in draw_entries(make_ledger(), (), uses).nodes if node.use}
+    assert marks == {"I4": "cited", "F2": "cited", "p2": "cited", "p1": "shown"}
+
+
+def test_an_empty_memory_is_an_empty_picture_and_an_empty_ledger_shows_the_question_alone():
+    assert draw_memory(Hypergraph(), {}).nodes == ()
+    assert [node.id for node in draw_entries(Ledger(), about="Who?").nodes] == ["question"]
