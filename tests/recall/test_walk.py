@@ -61,11 +61,9 @@ def cases(draw: st.DrawFn) -> tuple[int, list[Edge], NDArray[np.float64], float]
     return nodes, edges, np.array(weights), draw(st.sampled_from([0.15, 0.5, 0.9]))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=100)
 @given(cases())
-def test_push_and_power_iteration_solve_the_definition(
-    case: tuple[int, list[Edge], NDArray[np.float64], float],
-) -> None:
+def test_push_and_power_iteration_solve_the_definition(case) -> None:
     nodes, edges, seeds, restart = case
     exact, graph = solve(nodes, edges, seeds, restart), build_graph(nodes, edges)
     iterated = power_iteration(graph, seeds, restart=restart)
@@ -76,7 +74,7 @@ def test_push_and_power_iteration_solve_the_definition(
     assert visited.values.sum() == pytest.approx(1, abs=1e-5)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_agrees_with_igraph(seed: int) -> None:
     igraph = pytest.importorskip("igraph")
     graph = power_law(400, 1500, seed)
@@ -134,15 +132,6 @@ def test_a_walk_stays_in_its_component_and_near_its_seeds() -> None:
     np.testing.assert_allclose(spread(visited, 10_002), exact, atol=5e-6)
 
 
-def test_isolated_seeds_send_their_mass_back() -> None:
-    # Nodes 0 - 1, and 2 alone. With seeds half at 0 and half at 2: d = x2, x0 + x1 + x2 = 1, x2 = (1 + d) / 4.
-    visited = Walk(build_graph(3, [(0, 1, 1.0)])).push([0, 2], [1.0, 1.0])
-    assert spread(visited, 3) == pytest.approx([4 / 9, 2 / 9, 1 / 3], abs=1e-5)
-    only = Walk(build_graph(3, [(0, 1, 1.0)])).push([2], [7.0])
-    assert spread(only, 3) == pytest.approx([0, 0, 1])
-    assert spread(Walk(build_graph(2, [])).push([1], [1.0]), 2) == pytest.approx([0, 1])
-
-
 def test_weights_count_by_their_ratio_alone() -> None:
     edges = [(0, 1, 1.0), (0, 2, 3.0), (2, 3, 0.5)]
     plain = spread(Walk(build_graph(4, edges)).push([0], [1.0]), 4)
@@ -189,46 +178,36 @@ def test_best_orders_by_value_then_node() -> None:
     assert visited.best(0).nodes.tolist() == []
 
 
+PAIR = [(0, 1, 1.0)]
+
+
 @pytest.mark.parametrize(
-    ("nodes", "weights", "says"),
+    ("make", "says"),
     [
-        ([0, 1], [0.0, 0.0], "every seed weight is 0"),
-        ([], [], "every seed weight is 0"),
-        ([0], [-1.0], ">= 0"),
-        ([0], [float("nan")], "finite"),
-        ([3], [1.0], "graph has 3"),
-        ([-1], [1.0], "graph has 3"),
-        ([0, 1], [1.0], "one weight for each node"),
+        (lambda: Walk(build_graph(3, PAIR)).push([0, 1], [0.0, 0.0]), "every seed weight is 0"),
+        (lambda: Walk(build_graph(3, PAIR)).push([], []), "every seed weight is 0"),
+        (lambda: Walk(build_graph(3, PAIR)).push([0], [-1.0]), ">= 0"),
+        (lambda: Walk(build_graph(3, PAIR)).push([0], [float("nan")]), "finite"),
+        (lambda: Walk(build_graph(3, PAIR)).push([3], [1.0]), "graph has 3"),
+        (lambda: Walk(build_graph(3, PAIR)).push([-1], [1.0]), "graph has 3"),
+        (lambda: Walk(build_graph(3, PAIR)).push([0, 1], [1.0]), "one weight for each node"),
+        (lambda: Walk(build_graph(2, PAIR)).push([0], [1.0], among=np.ones(3, np.bool_)), "flag"),
+        (lambda: Walk(build_graph(2, PAIR), restart=0.0), "restart"),
+        (lambda: Walk(build_graph(2, PAIR), restart=1.0), "restart"),
+        (lambda: Walk(build_graph(2, PAIR), precision=0.0), "precision"),
+        (lambda: build_graph(3, [(0, 3, 1.0)]), "there are 3"),
+        (lambda: build_graph(3, [(-1, 0, 1.0)]), "there are 3"),
+        (lambda: build_graph(3, [(0, 1, 0.0)]), "0.0"),
+        (lambda: build_graph(3, [(0, 1, float("inf"))]), "inf"),
+        (lambda: CsrGraph.from_edges(3, [0], [1, 2], [1.0]), "shapes"),
     ],
 )
-def test_impossible_seeds_are_refused(nodes: list[int], weights: list[float], says: str) -> None:
+def test_impossible_seeds_settings_and_edges_are_refused(make, says) -> None:
     with pytest.raises(UsageError, match=says):
-        Walk(build_graph(3, [(0, 1, 1.0)])).push(nodes, weights)
+        make()
 
 
-def test_impossible_settings_are_refused() -> None:
-    graph = build_graph(2, [(0, 1, 1.0)])
-    for wrong in ({"restart": 0.0}, {"restart": 1.0}, {"precision": 0.0}):
-        with pytest.raises(UsageError):
-            Walk(graph, **wrong)
-    with pytest.raises(UsageError, match="flag"):
-        Walk(graph).push([0], [1.0], among=np.ones(3, np.bool_))
-    with pytest.raises(UsageError, match="every seed"):
-        Walk(graph).push([0], [0.0])
-
-
-@pytest.mark.parametrize(
-    ("edge", "says"),
-    [((0, 3, 1.0), "there are 3"), ((-1, 0, 1.0), "there are 3"), ((0, 1, 0.0), "0.0"), ((0, 1, float("inf")), "inf")],
-)
-def test_impossible_edges_are_refused(edge: Edge, says: str) -> None:
-    with pytest.raises(UsageError, match=says):
-        build_graph(3, [edge])
-    with pytest.raises(UsageError, match="shapes"):
-        CsrGraph.from_edges(3, [0], [1, 2], [1.0])
-
-
-@settings(deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7), st.integers(1, 9)), max_size=40))
 def test_edges_make_a_symmetric_graph_and_come_back(drawn: list[tuple[int, int, int]]) -> None:
     graph = build_graph(8, [(a, b, float(w)) for a, b, w in drawn])
@@ -240,9 +219,8 @@ def test_edges_make_a_symmetric_graph_and_come_back(drawn: list[tuple[int, int, 
     assert dict(zip(zip(rows.tolist(), cols.tolist(), strict=True), weights.tolist(), strict=True)) == sums
     assert graph.degrees().tolist() == [sum(w for pair, w in sums.items() if u in pair) for u in range(8)]
     again = CsrGraph.from_edges(8, rows, cols, weights)
-    for mine, theirs in zip(
-        (graph.indptr, graph.indices, graph.weights), (again.indptr, again.indices, again.weights), strict=True
-    ):
+    for name in ("indptr", "indices", "weights"):
+        mine, theirs = getattr(graph, name), getattr(again, name)
         np.testing.assert_array_equal(mine, theirs)
         assert mine.dtype == theirs.dtype
     assert graph.nodes == 8
