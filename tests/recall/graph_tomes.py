@@ -30,7 +30,11 @@ def list_facts(given: Any) -> dict[str, object]:
 
 async def build_store(folder: Path, *texts: str) -> SqlStore:
     """A tome of one document `d<number>` and one passage for each text."""
-    store = SqlStore.open(folder / "a.tome")
+    return await build_graph(SqlStore.open(folder / "a.tome"), *texts)
+
+
+async def build_graph(store: SqlStore, *texts: str) -> SqlStore:
+    """The store, with one document `d<number>` and one passage for each text."""
     for number, text in enumerate(texts):
         put_document(store, EMBEDDER, document_of(f"d{number}", text))
     await rebuild(store)

@@ -81,7 +81,8 @@ class GraphIndex:
 class GraphIndexes:
     """The index of one graph. It is built again when the graph has changed: about 0.2 s for 500,000 edges.
 
-    The first one that a process builds is kept beside the tome if it is large, so that the next process reads it.
+    The first one that a process builds is kept beside the tome if its graph has `least_kept` entries, so that the next
+    process reads it.
 
     `graph` is the instance, such as "passages-triples". `links` chooses the entities that are linked to a passage:
     those in its facts, as in HippoRAG 2, or all that were extracted from it. A fact's edge weighs the number of
@@ -101,6 +102,7 @@ class GraphIndexes:
         restart: float = 0.5,
         weigh: Weigh | None = None,
         rule: str = "",
+        least_kept: int = _LEAST_KEPT,
     ) -> None:
         self._store = store
         edges = (f"ends:{graph}", f"seen-in:facts:{graph}", f"seen-in:entities:{graph}", f"synonyms:{graph}")
@@ -111,6 +113,7 @@ class GraphIndexes:
         self._weigh = weigh
         self._kept_name = f"walk:{graph}:{links}:{between}:{rule}" if rule else f"walk:{graph}:{links}:{between}"
         self._is_first = weigh is None or bool(rule)
+        self._least_kept = least_kept
         self._guard = threading.Lock()
         self._cache: tuple[Mapping[str, int], GraphIndex] | None = None
 
@@ -137,7 +140,7 @@ class GraphIndexes:
                 return versions, kept
         spaces = self._store.arrays(self._names)
         versions, index = {name: space.version for name, space in spaces.items()}, self._make(spaces)
-        if is_first and len(index.walk.graph.indices) >= _LEAST_KEPT:
+        if is_first and len(index.walk.graph.indices) >= self._least_kept:
             self._store.keep(self._kept_name, versions, index.encode())
         return versions, index
 
