@@ -22,28 +22,28 @@ _PROMPT_BYTES = 16_000  # what the prompt around the evidence takes at most
 _COUNTS_KEPT = 16_384  # texts, whose counts take 3 MB
 
 
-def make_token_counter(embedder: Embedder) -> Count:
+def make_token_counter(embedder: Embedder, *, kept: int = _COUNTS_KEPT) -> Count:
     """Counts tokens with the embedder's tokenizer; a chat model's own differs by some percent.
 
-    The counts of the last texts are remembered: the same passages are found again and again.
+    The counts of the last texts, `kept` of them, are remembered: the same passages are found again and again.
     """
-    kept: OrderedDict[bytes, int] = OrderedDict()  # by the digest of a text, which may be of any length
+    counts: OrderedDict[bytes, int] = OrderedDict()  # by the digest of a text, which may be of any length
     lock = Lock()
 
     def count(texts: Sequence[str]) -> list[int]:
         digests = [blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
         with lock:
-            known = {digest: kept[digest] for digest in digests if digest in kept}
+            known = {digest: counts[digest] for digest in digests if digest in counts}
         missing = {digest: text for digest, text in zip(digests, texts, strict=True) if digest not in known}
         if missing:
             found = embedder.tokenizer.encode_batch_fast(list(missing.values()), add_special_tokens=False)
             known |= {digest: len(tokens.ids) for digest, tokens in zip(missing, found, strict=True)}
         with lock:
             for digest, tokens in known.items():  # the oldest come first
-                kept[digest] = tokens
-                kept.move_to_end(digest)
-            while len(kept) > _COUNTS_KEPT:
-                kept.popitem(last=False)
+                counts[digest] = tokens
+                counts.move_to_end(digest)
+            while len(counts) > kept:
+                counts.popitem(last=False)
         return [known[digest] for digest in digests]
 
     return count
