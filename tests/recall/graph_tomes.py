@@ -41,8 +41,8 @@ async def build_graph(store: SqlStore, *texts: str) -> SqlStore:
     return store
 
 
-async def rebuild(store: SqlStore) -> None:
-    layer = GraphLayer(store, ScriptedModel({"extract_facts": list_facts}), EMBEDDER)
+async def rebuild(store: SqlStore, embedder: HashEmbedder = EMBEDDER) -> None:
+    layer = GraphLayer(store, ScriptedModel({"extract_facts": list_facts}), embedder)
     await build([layer], store, quiet)
 
 
