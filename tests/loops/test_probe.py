@@ -168,67 +168,63 @@ def leave_s_empty(given: Any) -> object:
     return {"cue": ""} if given.layer == "s" else name_cue(given)
 
 
+def force(probes: Sequence[object], reason: str = NO_PROBE, **changed: Any) -> Case:
+    """The first attempt fails, the probes bring nothing, and the model is made to answer."""
+    plain = {"answers": [DECLINED, ANSWERED], "calls": [*START, FORCED], "ending": "at nine, forced"}
+    return Case(**{**plain, "probes": probes, "reason": reason, **changed})
+
+
+def go_on(*calls: str | list[str], **changed: Any) -> Case:
+    """The first attempt fails, the probe "a" finds more, and the second attempt answers; `calls` follow the probe."""
+    plain = {"answers": [DECLINED, ANSWERED], "probes": [["a"]], "found": {"a": "v1"}}
+    return Case(**{**plain, "calls": [*START, *calls], **changed})
+
+
+BOTH, ONE = ["encode a v: v1", "encode a s: s1", FUSE], ["encode a v: v1", FUSE]
 CASES = {
     "answered at step 0": Case([ANSWERED], [], [FIRST]),
-    "answered in the second cycle": Case(
-        [DECLINED, DECLINED, ANSWERED],
-        [["a", "b"], ["c"]],
-        [
-            *START,
-            ["encode a v: v1", "encode b s: s1", FUSE],
-            "answer v0 v1 s0 s1 <fused A> <a v> <b s>",
-            "probe When?, a, b | <a v> <b s>",
-            ["encode c v: v2", "encode c s: s2", "fuse <When? v> <When? s> <a v> <b s>"],
-            "answer v0 v1 v2 s0 s1 s2 <fused B> <c v> <c s>",
-        ],
-        {"a": "v1", "b": "v0 v1 s1", "c": "v2 s2"},
+    "answered in the second cycle": go_on(
+        ["encode a v: v1", "encode b s: s1", FUSE],
+        "answer v0 v1 s0 s1 <fused A> <a v> <b s>",
+        "probe When?, a, b | <a v> <b s>",
+        ["encode c v: v2", "encode c s: s2", "fuse <When? v> <When? s> <a v> <b s>"],
+        "answer v0 v1 v2 s0 s1 s2 <fused B> <c v> <c s>",
+        answers=[DECLINED, DECLINED, ANSWERED],
+        probes=[["a", "b"], ["c"]],
+        found={"a": "v1", "b": "v0 v1 s1", "c": "v2 s2"},
     ),
-    "no probe": Case([DECLINED, ANSWERED], [[]], [*START, FORCED], ending="at nine, forced", reason=NO_PROBE),
-    "the question again": Case(
-        [DECLINED, ANSWERED],
-        [["when", " WHEN? "]],
-        [*START, FORCED],
-        ending="at nine, forced",
-        reason=NO_PROBE,
+    "no probe": force([[]]),
+    "the question again": force([["when", " WHEN? "]]),
+    "a probe that finds what was read": force([["a"]], NO_EVIDENCE, found={"a": "v0 s0"}),
+    "a probe that finds nothing": force([["a"]], NO_EVIDENCE),
+    "nothing found at all": force(
+        [["a"]], NO_EVIDENCE, calls=["answer", "probe When? | ", "answer!"], found={STEM: ""}
     ),
-    "a probe that finds what was read": Case(
-        [DECLINED, ANSWERED],
-        [["a"]],
-        [*START, FORCED],
-        {"a": "v0 s0"},
-        ending="at nine, forced",
-        reason=NO_EVIDENCE,
+    "a malformed reply of the prober": force([BadReply("no JSON")], skipped=[(1, "no JSON")]),
+    "a malformed attempt, then forced": force([[]], answers=[Refused("once"), ANSWERED], skipped=[(0, "once")]),
+    "forced, and declined all the same": force([[]], answers=[DECLINED, DECLINED], ending="declined, forced"),
+    "none of the options": force(
+        [[]],
+        answers=[{"answer": "eleven"}, {"answer": "nine"}],
+        calls=["answer nine ten v0", CUES[0], "probe When? | <When? v>", "answer! nine ten v0 <When? v>"],
+        found={STEM: "v0"},
+        ending="A: nine, forced",
+        settings={"options": OPTIONS},
     ),
-    "a probe that finds nothing": Case(
-        [DECLINED, ANSWERED], [["a"]], [*START, FORCED], ending="at nine, forced", reason=NO_EVIDENCE
-    ),
-    "nothing found at all": Case(
-        [DECLINED, ANSWERED],
-        [["a"]],
-        ["answer", "probe When? | ", "answer!"],
-        {STEM: ""},
-        ending="at nine, forced",
-        reason=NO_EVIDENCE,
-    ),
-    "exhausted and forced": Case(
-        [DECLINED, DECLINED, ANSWERED],
-        [["a"]],
-        [
-            *START,
-            ["encode a v: v1", "encode a s: s1", FUSE],
-            "answer v0 v1 s0 s1 <fused A> <a v> <a s>",
-            "answer! v0 v1 s0 s1 <When? v> <When? s> <a v> <a s>",
-        ],
-        {"a": "v1 s1"},
+    "exhausted and forced": go_on(
+        BOTH,
+        "answer v0 v1 s0 s1 <fused A> <a v> <a s>",
+        "answer! v0 v1 s0 s1 <When? v> <When? s> <a v> <a s>",
+        answers=[DECLINED, DECLINED, ANSWERED],
+        found={"a": "v1 s1"},
         ending="at nine, forced",
         reason=LAST,
         settings={"cycles": 1},
     ),
-    "exhausted and failing": Case(
-        [DECLINED, DECLINED],
-        [["a"]],
-        [*START, ["encode a v: v1", FUSE], "answer v0 v1 s0 <fused A> <a v>"],
-        {"a": "v1"},
+    "exhausted and failing": go_on(
+        ONE,
+        "answer v0 v1 s0 <fused A> <a v>",
+        answers=[DECLINED, DECLINED],
         ending="declined",
         reason=LAST,
         settings={"cycles": 1, "on_exhaustion": "decline"},
@@ -241,95 +237,36 @@ CASES = {
         reason="no cycle is left (allowed: 0)",
         settings={"cycles": 0, "on_exhaustion": "decline"},
     ),
-    "a forced answer that declines all the same": Case(
-        [DECLINED, DECLINED], [[]], [*START, FORCED], ending="declined, forced", reason=NO_PROBE
-    ),
     "multiple choice": Case(
         [DECLINED, {"answer": "ten", "choice": "B"}],
         [["a"]],
-        [
-            "answer nine ten v0 s0",
-            *START[1:],
-            ["encode a v: v1", FUSE],
-            "answer nine ten v0 v1 s0 <fused A> <a v>",
-        ],
+        ["answer nine ten v0 s0", CUES, PROBE, ONE, "answer nine ten v0 v1 s0 <fused A> <a v>"],
         {"a": "v1"},
         ending="B: ten",
         settings={"options": OPTIONS},
     ),
-    "none of the options": Case(
-        [{"answer": "eleven"}, {"answer": "nine"}],
-        [[]],
-        ["answer nine ten v0", CUES[0], "probe When? | <When? v>", "answer! nine ten v0 <When? v>"],
-        {STEM: "v0"},
-        ending="A: nine, forced",
-        reason=NO_PROBE,
-        settings={"options": OPTIONS},
+    "a malformed attempt": go_on(
+        ONE, "answer v0 v1 s0 <fused A> <a v>", answers=[Refused("not this"), ANSWERED], skipped=[(0, "not this")]
     ),
-    "a malformed reply of the prober": Case(
-        [DECLINED, ANSWERED],
-        [BadReply("no JSON")],
-        [*START, FORCED],
-        ending="at nine, forced",
-        reason=NO_PROBE,
-        skipped=[(1, "no JSON")],
-    ),
-    "a malformed cue": Case(
-        [DECLINED, ANSWERED],
-        [["a"]],
-        [
-            *WITHOUT_S,
-            "answer v0 v1 s0 s1 <fused A> <a v>",
-        ],
-        {"a": "v1 s1"},
-        skipped=[(1, "no cue"), (1, "no cue")],
+    "a malformed cue": go_on(
+        calls=[*WITHOUT_S, "answer v0 v1 s0 s1 <fused A> <a v>"],
+        found={"a": "v1 s1"},
+        skipped=[(1, "no cue")] * 2,
         settings={"cue": refuse_s},
     ),
-    "an empty cue": Case(
-        [DECLINED, ANSWERED],
-        [["a"]],
-        [
-            *WITHOUT_S,
-            "answer v0 v1 s0 s1 <fused A> <a v>",
-        ],
-        {"a": "v1 s1"},
+    "an empty cue": go_on(
+        calls=[*WITHOUT_S, "answer v0 v1 s0 s1 <fused A> <a v>"],
+        found={"a": "v1 s1"},
         settings={"cue": leave_s_empty},
     ),
-    "empty cues alone": Case(
-        [DECLINED, ANSWERED],
-        [["a"]],
-        [FIRST, CUES, "probe When? | ", ["encode a v: v1", "encode a s: s1"], "answer v0 v1 s0 s1"],
-        {"a": "v1 s1"},
+    "empty cues alone": go_on(
+        calls=[FIRST, CUES, "probe When? | ", BOTH[:2], "answer v0 v1 s0 s1"],
+        found={"a": "v1 s1"},
         settings={"cue": lambda _: {"cue": ""}},
     ),
-    "a malformed attempt": Case(
-        [Refused("not this"), ANSWERED],
-        [["a"]],
-        [*START, ["encode a v: v1", FUSE], "answer v0 v1 s0 <fused A> <a v>"],
-        {"a": "v1"},
-        skipped=[(0, "not this")],
-    ),
-    "a malformed attempt leaves the forced answer its chance": Case(
-        [Refused("once"), ANSWERED],
-        [[]],
-        [*START, FORCED],
-        ending="at nine, forced",
-        reason=NO_PROBE,
-        skipped=[(0, "once")],
-    ),
-    "no room for what is fused": Case(
-        [DECLINED, ANSWERED],
-        [["a"]],
-        [*START, "encode a v: v1", "answer v0 v1 s0 <a v>"],
-        {"a": "v1"},
-        settings={"fuse": 0.0},
-    ),
-    "without metacognition": Case(
-        [DECLINED, ANSWERED],
-        [["a"]],
-        [FIRST, "probe When? | <v0> <s0>", "answer v0 v1 s0"],
-        {"a": "v1"},
-        settings={"metacognition": False},
+    "no room for what is fused": go_on(ONE[0], "answer v0 v1 s0 <a v>", settings={"fuse": 0.0}),
+    "without metacognition": go_on(
+        calls=[FIRST, "probe When? | <v0> <s0>", "answer v0 v1 s0"], settings={"metacognition": False}
     ),
     "without regulation": Case(
         [DECLINED, ANSWERED],

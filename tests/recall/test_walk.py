@@ -74,27 +74,6 @@ def test_push_and_power_iteration_solve_the_definition(case) -> None:
     assert visited.values.sum() == pytest.approx(1, abs=1e-5)
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_agrees_with_igraph(seed: int) -> None:
-    igraph = pytest.importorskip("igraph")
-    graph = power_law(400, 1500, seed)
-    seeds = np.zeros(400)
-    seeds[np.random.default_rng(seed).choice(400, 6, replace=False)] = [1, 2, 3, 4, 5, 6]
-    rows, cols, weights = graph.edges()
-    peer = igraph.Graph(n=400, edges=list(zip(rows.tolist(), cols.tolist(), strict=True)))
-    theirs = peer.personalized_pagerank(
-        damping=0.5,
-        directed=False,
-        weights=weights.astype(float).tolist(),
-        reset=seeds.tolist(),
-        implementation="prpack",
-    )
-    np.testing.assert_allclose(power_iteration(graph, seeds), theirs, atol=1e-9)
-    where = np.flatnonzero(seeds)
-    ours = spread(Walk(graph, precision=FINE).push(where, seeds[where]), 400)
-    np.testing.assert_allclose(ours, theirs, atol=1e-5)
-
-
 @pytest.mark.parametrize("precision", [1e-3, 1e-5, 1e-6])
 def test_error_is_bounded_by_the_degree(precision: float) -> None:
     graph = power_law(3000, 20_000, 1)
