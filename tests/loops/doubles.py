@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from tests.recall.shelves import Shelves
 
@@ -10,7 +10,7 @@ from tomewise.calls import NO_CALLS
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import make_token_counter
-from tomewise.types import Answer, Document, Event, Evidence, Loop, Passage, Question, content_id
+from tomewise.types import Answer, Document, Event, Loop, Passage, Question, content_id
 
 EMBEDDER = HashEmbedder(32)
 

@@ -10,12 +10,20 @@ import pytest
 from tests.loops.doubles import EMBEDDER, Shelves, converse, list_inputs, list_roles, make_desk
 
 from tomewise.errors import BadReply, BudgetExceeded, ModelUnavailable, Refused, UsageError
-from tomewise.loops.consolidation import Consolidation, NoConsolidation, WithoutKnown
 from tomewise.loops.context import HISTORY
 from tomewise.loops.evidence import make_token_counter
-from tomewise.loops.probe import Bounds, Probe, Workspace
-from tomewise.loops.probing import SameQuestion, SelfProbe, WithoutMissing
-from tomewise.loops.selection import BestSoFar, NewestFirst
+from tomewise.loops.probe import Bounds, Probe
+from tomewise.loops.workspace import (
+    BestSoFar,
+    Consolidation,
+    NewestFirst,
+    NoConsolidation,
+    SameQuestion,
+    SelfProbe,
+    WithoutKnown,
+    WithoutMissing,
+    Workspace,
+)
 from tomewise.recall.layered import LayeredRecall
 from tomewise.run import meter
 from tomewise.store.sql.sql_store import SqlStore

@@ -17,7 +17,7 @@ from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.prompts import Prompts
 from tomewise.loops.chunking import Chunking
 from tomewise.loops.ledger_parts import Cycle, LedgerParts
-from tomewise.loops.single_note import NoteReading
+from tomewise.loops.notes import NoteReading
 from tomewise.recall.flat import Lexical
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.systems.answer import answer_question

@@ -12,6 +12,7 @@ from tomewise.calls import CallCount
 from tomewise.errors import BadReply, ModelUnavailable, UsageError
 from tomewise.loops.interleave import Interleave
 from tomewise.loops.look_up import LookUp
+from tomewise.loops.once import Once
 from tomewise.loops.stepwise import Stepwise
 from tomewise.recall.ranking import as_evidence
 from tomewise.store.sql.sql_store import SqlStore
@@ -207,6 +208,7 @@ async def test_it_ends_after_so_many_steps_and_states_its_calls(step, store):
     [
         (partial(Stepwise, limit=2, steps=2), FreeShelves, CallCount("2 a step + 1, at most 5 in 2 steps", 5)),
         (partial(Interleave, limit=2, thoughts=3), Shelves, CallCount("1 a thought, at most 3 + 4 × (not stated) + 1")),
+        (partial(Once, limit=2), FreeShelves, CallCount("1", 1)),
         (LookUp, FreeShelves, CallCount("1 + 1", 2)),
         (partial(LookUp, order="sequential"), FreeShelves, CallCount("1 a look-up, at most 5 + 1", 6)),
     ],

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from tests.recall.exact_walk import power_iteration
+from tests.recall.exact_walk import list_edges, power_iteration
 from tests.recall.graph_tomes import EMBEDDER, GRAPH, NAMES, add_and_build, remove_and_build, vertices
 from tests.recall.shelves import Shelves, join_nodes, make_pieces
 from tests.texts import SHARED
@@ -119,7 +119,7 @@ async def test_one_step_is_what_seeds_hand_to_their_passages_and_what_passages_k
     where = np.array([names.index(name) for name in seeds])
     reached = walk_one_step(index, where, np.array(list(seeds.values())), index.is_passage)
     slow = {name: 0.5 * seeds[name] for name in ("d3", "d9")}
-    for a, b, weight in zip(*(array.tolist() for array in graph.edges()), strict=True):
+    for a, b, weight in list_edges(graph):
         for from_, to in ((a, b), (b, a)):
             if index.is_passage[to]:
                 share = 0.5 * seeds.get(names[from_], 0) * weight / graph.degrees()[from_]

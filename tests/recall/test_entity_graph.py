@@ -9,9 +9,8 @@ import pytest
 from tests.recall import graph_tomes
 from tests.recall.relation_tomes import EMBEDDER, NAMES
 
-from tomewise.recall.entity_graph import EntityGraph
+from tomewise.recall.entity_graph import EntityGraph, GraphInvestigation, RecallInvestigation, RecallWithoutGraph
 from tomewise.recall.flat import Dense
-from tomewise.recall.investigation import GraphInvestigation, RecallInvestigation, RecallWithoutGraph
 from tomewise.recall.local_relations import LocalGraph
 from tomewise.store.lookups import read_places
 from tomewise.testing import check_retriever
@@ -151,19 +150,6 @@ async def test_a_search_finds_entities_and_what_belongs_to_them(store, graph):
     found = await investigation.investigate("phaidor", 5, WHOLE)
     assert list_findings(found) == ({"phaidor"}, {"Phaidor serves Issus"}, {2})
     await check_retriever(investigation, "Xodar and Issus")
-
-
-async def test_local_and_global_search_differ_by_the_scope_alone(store, graph):
-    investigation = GraphInvestigation(graph, EMBEDDER, Dense(store, EMBEDDER))
-    around = await investigation.find_neighbours([NAMES.entity("issus")], 1)
-    entities, _, passages = list_findings(await investigation.investigate("slave", 5, Scope(entities=around)))
-    assert (entities, passages) == ({"xodar", "phaidor"}, {0, 1, 2})
-    known = frozenset((await investigation.find_named(["Issus", "xodar", "Phaidor", "Nobody"])).values())
-    found = await investigation.investigate("slave", 5, Scope(without_entities=known))
-    entities, relations, passages = list_findings(found)
-    assert entities == {"carter", "dejah thoris", "zat arras"}
-    assert relations == {"Carter defeated Xodar in the ship", "she married Carter"}
-    assert passages == {0, 3, 4}
 
 
 async def test_any_recall_is_investigated_within_the_same_scope(store, graph):

@@ -15,13 +15,12 @@ from tests.recall.shelves import Shelves, make_pieces
 from tests.texts import prose
 
 from tomewise.evaluate.replay import ReplayedStore, remember_question, replay
-from tomewise.recall.derived import DenseDerived, Grounds
+from tomewise.recall.derived import CollapsedTree, DenseDerived, Grounds, TreeTraversal
 from tomewise.recall.diffusion import Diffusion
 from tomewise.recall.flat import Dense, Everything, Fused, Lexical
 from tomewise.recall.graph_index import GraphIndexes
 from tomewise.recall.linking import NearestFacts
 from tomewise.recall.seeding import HippoSeeds, PassageSeeds, SumOfSeeds
-from tomewise.recall.tree_search import CollapsedTree, TreeTraversal
 from tomewise.store.lookups import find_keys, read_places
 from tomewise.store.nearest import find_top
 from tomewise.store.records import SETTINGS

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.recall.exact_walk import list_edges
 from tests.recall.graph_tomes import (
     GRAPH,
     NAMES,
@@ -26,9 +27,8 @@ from tests.recall.graph_tomes import (
     vertices,
 )
 
-from tomewise.recall.csr import CsrGraph
 from tomewise.recall.graph_index import GraphIndex, GraphIndexes
-from tomewise.recall.walk import Walk
+from tomewise.recall.walk import CsrGraph, Walk
 from tomewise.store.lookups import read_edges, read_sources
 from tomewise.store.sql.sql_store import SqlStore
 
@@ -64,10 +64,9 @@ def weigh_slowly(store: SqlStore, links: str, between: float) -> dict[tuple[str,
 def read_weights(store: SqlStore, index: GraphIndex) -> dict[tuple[str, str], float]:
     names = vertices(store, index)
     entities = len(index.entities)
-    edges = zip(*(array.tolist() for array in index.walk.graph.edges()), strict=True)
     return {
         ((names[a], names[b]) if b >= entities else tuple(sorted((names[a], names[b])))): weight
-        for a, b, weight in edges
+        for a, b, weight in list_edges(index.walk.graph)
     }
 
 

@@ -16,9 +16,19 @@ from tomewise.embedding.hash import HashEmbedder
 from tomewise.language.extractive.names import find_mentions
 from tomewise.memory.building import build
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.recall.coverage import Coverage, choose_covering, list_distinct_words, weigh_words
-from tomewise.recall.leads import GraphLeads, TitleLeads, list_names
-from tomewise.recall.rewriting import Lead, Lifts, Rewriter, Rewriting, put_first, take_stems, write_rewrites
+from tomewise.recall.rewriting import (
+    GraphLeads,
+    Lead,
+    Lifts,
+    Rewriter,
+    Rewriting,
+    TitleLeads,
+    list_names,
+    put_first,
+    take_stems,
+    write_rewrites,
+)
+from tomewise.recall.rewritten_walk import Coverage, choose_covering, list_distinct_words, weigh_words
 from tomewise.recall.title_links import TitleLinks, strip_title
 from tomewise.store.lookups import read_edges, read_vectors
 from tomewise.store.records import PASSAGES

@@ -20,8 +20,7 @@ from tomewise.memory.schemata.schemata_layer import SchemataLayer
 from tomewise.memory.schemata.schemata_names import SchemataNames, SchemataRules
 from tomewise.recall.flat import Dense
 from tomewise.recall.prune_and_grow import PruneAndGrow
-from tomewise.recall.schemata_nodes import SchemataNodes
-from tomewise.recall.schemata_search import GlobalSchemata, HierarchicalSchemata
+from tomewise.recall.schemata_nodes import GlobalSchemata, HierarchicalSchemata, SchemataNodes
 from tomewise.run import change_run
 from tomewise.store.lookups import find_keys, read_edges
 from tomewise.store.sql.sql_store import SqlStore

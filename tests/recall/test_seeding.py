@@ -64,18 +64,6 @@ async def test_the_nearest_facts_are_those_of_a_plain_ranking(build_graph):
     assert hits.scores == pytest.approx(scaled, abs=1e-5)  # over all facts, not over those hit
 
 
-async def test_facts_come_and_go_with_their_documents(build_graph):
-    store = await build_graph(*STATED)
-    nearest = NearestFacts(store, GRAPH, limit=2)
-    await add_and_build(store, "new", "Tom Hale > sold > the boat")
-    assert (await nearest.find_hits(QUERY, embed(QUERY))).texts[0] == "tom hale sold the boat"
-    await remove_and_build(store, "new")
-    await remove_and_build(store, "d1")
-    hits = await nearest.find_hits(QUERY, embed(QUERY))
-    assert list(hits.texts) == [text for _, _, text in rank_slowly(store, QUERY)[:2]]
-    assert "ida poe sold the boat" not in hits.texts
-
-
 async def test_without_facts_there_are_no_hits_and_no_model_is_asked_and_a_single_one_counts_in_full(build_graph):
     store = await build_graph("only a name")
     hits = await find_nearest(store)

@@ -21,9 +21,9 @@ from tomewise.loops.fusing import DEPTH, Searched, fuse
 from tomewise.loops.layout import Context, Layout, Note, join
 from tomewise.loops.origins import describe_origin, name_kind
 from tomewise.loops.quoting import Quoter, only_quotes
-from tomewise.loops.repeats import drop_near_repeats, drop_repeats
+from tomewise.loops.repeats import drop_near_repeats
 from tomewise.place import describe_place
-from tomewise.recall.ranking import as_evidence, take_turns
+from tomewise.recall.ranking import as_evidence, drop_repeats, take_turns
 from tomewise.store.lookups import find_keys, read_places
 from tomewise.store.records import PASSAGES
 from tomewise.types import Answer, Evidence, In, LanguageModel, NodeId, Out, Question, Retriever, Role, Scope

@@ -6,7 +6,7 @@
   side. Without a usable plan it searches with the question.
 - Rounds end when the memory suffices, when no usable subquery is left, when nothing new is found, or after the last
   round, which no planning follows. A declined answer uses the rounds that are left: what it misses is searched for.
-- Relations, then passages, fill a budget of tokens for each subquery. Nothing is shown twice (`loops.material`).
+- Relations, then passages, fill a budget of tokens for each subquery. Nothing is shown twice (`loops.exploring`).
 - Roles are shown the points that are most relevant to the question, up to a number of tokens.
 - What cannot be used of a reply is recorded and skipped: a point, label or entity that does not exist, an empty
   description, a point merged twice.
@@ -39,18 +39,17 @@ from tomewise.events import (
 from tomewise.language.roles import ANSWER, EVOLVE, MERGE_POINTS, PLAN
 from tomewise.loops.context import Contexts, make_attempt_event
 from tomewise.loops.desk import Attempt, Desk
-from tomewise.loops.exploring import Exploring, Search
+from tomewise.loops.exploring import Exploring, Material, Reading, Search
 from tomewise.loops.fusing import DEPTH, Searched, weigh_queries
 from tomewise.loops.layout import Context, Note
-from tomewise.loops.material import Material, Reading, Room
 from tomewise.loops.planning import Concern, Plan, Planning
 from tomewise.loops.point_editor import Changes, PointEditor
 from tomewise.loops.points import fit_points, list_rows, measure_points
-from tomewise.loops.repeats import drop_repeats, fold
+from tomewise.loops.repeats import fold
 from tomewise.loops.steps import LoopState
 from tomewise.loops.working_pictures import draw_hypergraph
 from tomewise.pictures import Picture
-from tomewise.recall.ranking import take_turns
+from tomewise.recall.ranking import drop_repeats, take_turns
 from tomewise.types import Answer, Embedder, Event, Evidence, In, NodeId, Out, Question, Retriever, Role
 from tomewise.working.hypergraph import Hypergraph
 from tomewise.working.nearness import Nearness
@@ -279,7 +278,7 @@ class Evolve:
         room = self._desk.measure_room(EVOLVE) * (_POINTS - 1) // _POINTS // max(1, len(state.searches))
         relations, passages = min(limits.relations, room // 4), min(limits.passages, room // 2)
         return state.reading.select(
-            state.searches, Room(relations=relations, passages=passages, description=limits.description)
+            state.searches, relations=relations, passages=passages, description=limits.description
         )
 
     def _fit_points(self, state: _EvolveState, role: Role[In, Out]) -> list[MemoryPoint]:

@@ -7,13 +7,15 @@ they would say it twice; the others have at most a sixth of the budget, and of a
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
+from tomewise.language.sentences import split_sentences
 from tomewise.loops.evidence import FENCE, Count, describe_source, join_texts
 from tomewise.loops.repeats import drop_near_repeats
-from tomewise.loops.shortening import Shortener
 from tomewise.store.lookups import find_keys
 from tomewise.store.records import PASSAGES
 from tomewise.types import Evidence, NodeId, Passage
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from tomewise.store.contract import Texts
 
 _NOTES, _MOST_NOTES = 6, 3  # notes take at most one part in so many of the budget: a sixth, of a small one a third
+_NEAR = 0.8  # a text is cut between words only if this share of it is left; else it has no spaces to cut at
+_LEAST = 100  # tokens: if there are too many texts, none is cut shorter than this
 _FEW = 400  # tokens: the notes of a model that infers do not fit into less
 
 
@@ -158,3 +162,50 @@ def _drop_repeats(rankings: Sequence[Sequence[Evidence]]) -> list[list[Evidence]
     """The evidence of each ranking without near-repeats, also of other rankings."""
     kept = {id(piece) for piece in drop_near_repeats([piece for pieces in rankings for piece in pieces])}
     return [[piece for piece in pieces if id(piece) in kept] for pieces in rankings]
+
+
+class Shortener:
+    """Shortens texts by their tokens: those that are too long for their room lose whole sentences, or others go."""
+
+    def __init__(self, count: Count) -> None:
+        self._count = count
+
+    def shorten(self, text: str, most: int) -> str:
+        """A text cut to `most` tokens: as many of its first sentences as fit, so that none loses what it follows from.
+
+        If not even one sentence fits, the text is cut between words.
+        """
+        text = text.strip()
+        if most <= 0 or self._count([text])[0] <= most:
+            return text if most > 0 else ""
+        sentences = split_sentences(text, limit=len(text), longest=len(text))
+        cuts = [f"{text[: sentence.end]} …" for sentence in sentences[:-1]]
+        fitting = bisect_right(cuts, most, key=lambda cut: self._count([cut])[0])
+        return cuts[fitting - 1] if fitting else self._cut_between_words(text, most)
+
+    def fit(self, texts: Sequence[str], room: int) -> list[str]:
+        """Texts that fit into `room` tokens: the longest are cut; if all would get too short, the last are left out."""
+        if not texts:
+            return []
+        sizes = self._count(texts)
+        needs = accumulate(min(size, _LEAST) + FENCE for size in sizes)
+        count = max(1, sum(need <= room for need in needs))
+        left, most = room - FENCE * count, 0
+        for index, size in enumerate(sorted(sizes[:count])):
+            most = left // (count - index)
+            if size > most:
+                break
+            left, most = left - size, size
+        return [short for text in texts[:count] if (short := self.shorten(text, most))]
+
+    def _cut_between_words(self, text: str, most: int) -> str:
+        """The beginning of a text, up to `most` tokens, between two words where one is near."""
+        beginning, length = text, len(text)
+        while (size := self._count([beginning])[0]) > most:
+            length = int(0.95 * length * most / size)  # a little less, so that few rounds do
+            begun = text[:length].strip()
+            if not begun:
+                return ""
+            words = begun.rsplit(maxsplit=1)[0]
+            beginning = f"{words if len(words) > _NEAR * len(begun) else begun} …"
+        return beginning

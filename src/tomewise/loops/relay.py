@@ -223,26 +223,15 @@ def _write_note(note: Note, pieces: Sequence[Evidence]) -> str:
     return f"{note.text} (follows from {', '.join(labels)})" if labels else note.text
 
 
-class LedgerRelay:
+class LedgerRelay(Relay):
     """A relay whose ledger outlives its question: each starts from the facts and inferences of earlier ones.
 
-    The ledger can be drawn. Its questions begin anew.
+    The ledger can be drawn. Its questions begin anew. Calls are counted for a question without earlier facts.
     """
 
     def __init__(self, desk: Desk, chunking: Chunking, reading: LedgerReading, filling: Filling) -> None:
-        self._desk = desk
-        self._chunking = chunking
-        self._reading = reading
-        self._filling = filling
-
-    @property
-    def calls(self) -> CallCount:
-        """Those of a relay, for a question without earlier facts."""
-        return self._start_from(LedgerMemory()).calls
-
-    async def estimate_calls(self, question: Question) -> int:
-        """Those of a relay, for a question without earlier facts."""
-        return await self._start_from(LedgerMemory()).estimate_calls(question)
+        super().__init__(desk, chunking, reading, filling=filling)
+        self._start_from = reading.start_from
 
     def open_memory(self, data: object = None) -> LedgerMemory:
         """A new memory, or the one of which `dump` made `data`."""
@@ -254,12 +243,9 @@ class LedgerRelay:
 
     async def run(self, question: Question, memory: LedgerMemory | None = None) -> AsyncIterator[Event | Answer]:
         """The events of the relay, then the answer. A `memory` that is given is used and changed."""
-        relay = self._start_from(self.open_memory() if memory is None else memory)
-        async for output in relay.run(question):
+        reading = self._start_from(self.open_memory() if memory is None else memory)
+        async for output in Relay(self._desk, self._chunking, reading, filling=self._filling).run(question):
             yield output
-
-    def _start_from(self, memory: LedgerMemory) -> Relay:
-        return Relay(self._desk, self._chunking, self._reading.start_from(memory), filling=self._filling)
 
 
 async def _merge(streams: Sequence[AsyncIterator[Event | Answer]]) -> AsyncIterator[Event | Answer]:

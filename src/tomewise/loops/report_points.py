@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_right
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Protocol
 
 from tomewise.calls import CallCount, sum_calls
@@ -120,45 +122,37 @@ class RatedChoice:
         return 0
 
 
-class Conclusion:
+async def conclude(
+    desk: Desk,
+    question: Question,
+    points: Sequence[Point],
+    find_passages: Callable[[Sequence[Point]], list[Evidence]],
+    *,
+    budget: int,
+) -> AsyncIterator[Event | Answer]:
     """The answer from points: the best as notes, as many as fit, then passages from which they come.
 
-    The paper shows points alone; passages let the answer quote. `budget` is in tokens.
+    `retrieved`, then the answer; declined without a call without a point, unless a guess is asked for. The paper shows
+    points alone; passages let the answer quote. `find_passages` ranks the passages under the points that are shown,
+    `budget` is in tokens.
     """
-
-    def __init__(self, desk: Desk, *, budget: int) -> None:
-        self._desk = desk
-        self._budget = budget
-
-    async def answer(
-        self, question: Question, points: Sequence[Point], find_passages: Callable[[Sequence[Point]], list[Evidence]]
-    ) -> AsyncIterator[Event | Answer]:
-        """`retrieved`, then the answer; declined without a call without a point, unless a guess is asked for.
-
-        `find_passages` ranks the passages under the points that are shown.
-        """
-        best = sorted((point for point in points if point.score > 0 and point.text), key=lambda point: -point.score)
-        if not best and not question.force:
-            yield Answer(text="", resolved=False, supported="none", missing=_NOTHING)
-            return
-        room = min(self._budget, await asyncio.to_thread(self._desk.measure_answer_room, question))
-        sizes = self._desk.count([point.text for point in best]) if best else []
-        shown: list[Point] = []
-        used = 0
-        for point, tokens in zip(best, sizes, strict=True):
-            if used + tokens + FENCE > _POINTS * room:
-                break
-            shown.append(point)
-            used += tokens + FENCE
-        most = round(_POINTS * room) - FENCE
-        if best and not shown and (text := self._desk.layout.shortener.shorten(best[0].text, most)):
-            shown = [replace(best[0], text=text)]
-            used = sum(self._desk.count([text])) + FENCE
-        found = await asyncio.to_thread(find_passages, shown)
-        passages = await asyncio.to_thread(self._desk.layout.pack, found, max(0, room - used))
-        prepared = await self._desk.prepare(question, passages, budget=None, notes=[point.text for point in shown])
-        yield Retrieved.of(prepared.evidence, found)
-        yield await self._desk.answer(question, prepared)
+    best = sorted((point for point in points if point.score > 0 and point.text), key=lambda point: -point.score)
+    if not best and not question.force:
+        yield Answer(text="", resolved=False, supported="none", missing=_NOTHING)
+        return
+    room = min(budget, await asyncio.to_thread(desk.measure_answer_room, question))
+    sizes = [tokens + FENCE for tokens in desk.count([point.text for point in best])] if best else []
+    shown = best[: bisect_right(list(accumulate(sizes)), _POINTS * room)]
+    used = sum(sizes[: len(shown)])
+    most = round(_POINTS * room) - FENCE
+    if best and not shown and (text := desk.layout.shortener.shorten(best[0].text, most)):
+        shown = [replace(best[0], text=text)]
+        used = sum(desk.count([text])) + FENCE
+    found = await asyncio.to_thread(find_passages, shown)
+    passages = await asyncio.to_thread(desk.layout.pack, found, max(0, room - used))
+    prepared = await desk.prepare(question, passages, budget=None, notes=[point.text for point in shown])
+    yield Retrieved.of(prepared.evidence, found)
+    yield await desk.answer(question, prepared)
 
 
 class ReportPoints:
@@ -174,7 +168,6 @@ class ReportPoints:
         self._chooser = chooser
         self._budget = budget
         self._words = words
-        self._conclusion = Conclusion(desk, budget=budget)
 
     @property
     def calls(self) -> CallCount:
@@ -208,7 +201,7 @@ class ReportPoints:
             keys = keys or dict.fromkeys(each.key for each in choice.reports or shelf.communities.values())
             return self._reports.rank_passages(question.text, keys, question.within, DEPTH)
 
-        async for output in self._conclusion.answer(question, points, find_passages):
+        async for output in conclude(self._desk, question, points, find_passages, budget=self._budget):
             yield output
 
     def _divide(

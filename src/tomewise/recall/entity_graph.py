@@ -1,19 +1,24 @@
-"""The entities of a graph: those near a query, those around others, and the relations between them (HGMem)."""
+"""The entities of a graph, near a query and around others, their relations, and what an investigation makes of them.
+
+HGMem, section 3.2.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.graph_names import FACT, GraphNames
+from tomewise.recall.ranking import pair_scores, rank_keys
 from tomewise.store.key_indices import find_known_indices
 from tomewise.store.lookups import find_keys, name_sources, read_pairs
-from tomewise.store.nearest import find_top
-from tomewise.types import Evidence, Node, NodeId, Scope
+from tomewise.store.nearest import DECIMALS, find_top
+from tomewise.types import Embedder, Evidence, Node, NodeId, PassageId, Retriever, Scope
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,7 +29,6 @@ if TYPE_CHECKING:
     Scores = NDArray[np.float32]
 
 _SHOWN_MENTIONS = 3  # what so many passages say of an entity is shown, the nearest to the query first
-_DECIMALS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +92,9 @@ class EntityGraph:
         kept = self._select(keys, within) if among is None else self._select(keys, within) & np.isin(keys, among)
         keys, scores = keys[kept], scores[kept]
         best = find_top(scores, limit)
-        nodes = self._store.nodes_at(keys[best].tolist())
-        nearest = dict(zip(keys[best].tolist(), scores[best].round(_DECIMALS).tolist(), strict=True))
-        ranked = sorted(nodes, key=lambda key: (-nearest[key], nodes[key].id))[:limit]
-        return self._make_found(ranked, nodes, nearest, mentions)
+        nearest = pair_scores(keys[best], scores[best].round(DECIMALS))
+        nodes = self._store.nodes_at(nearest)
+        return self._make_found(rank_keys(nearest, nodes, limit), nodes, nearest, mentions)
 
     def describe(self, entities: Sequence[NodeId], vector: NDArray[np.float32], within: Scope) -> list[FoundEntity]:
         """These entities in their order, with what is nearest to a query; those that do not exist are left out."""
@@ -124,22 +127,17 @@ class EntityGraph:
         facts = facts if among is None else facts[np.isin(facts, among)]
         facts, scores = self._store.scores(self._names.facts, vector, among=facts)
         best = find_top(scores, limit)
-        nearest = dict(zip(facts[best].tolist(), scores[best].round(_DECIMALS).tolist(), strict=True))
-        return self._make_evidence(nearest, limit, ground)
-
-    def _make_evidence(self, scores: dict[int, float], limit: int, ground: Scope) -> list[Evidence]:
-        nodes = self._store.nodes_at(scores)
-        ranked = sorted(nodes, key=lambda key: (-scores[key], nodes[key].id))[:limit]
+        nearest = pair_scores(facts[best], scores[best].round(DECIMALS))
+        nodes = self._store.nodes_at(nearest)
+        ranked = rank_keys(nearest, nodes, limit)
         sources = name_sources(self._store, ranked, self._names.facts, ground)
         return [
-            Evidence(
-                node=nodes[key].id,
-                layer="facts",
-                kind=FACT,
-                text=nodes[key].data.get("description") or nodes[key].text,
+            make_fact(
+                nodes[key].id,
+                nodes[key].data.get("description") or nodes[key].text,
+                sources[key],
                 title=_name_relation(nodes[key]),
-                score=scores[key],
-                sources=sources[key],
+                score=nearest[key],
             )
             for key in ranked
         ]
@@ -157,7 +155,7 @@ class EntityGraph:
     def _describe(self, entities: Sequence[int], mentions: _Mentions) -> dict[int, dict[int, Mapping[str, str]]]:
         """For each entity its nearest mentions by key, each with its name, type and description."""
         of_these = mentions.select(np.isin(mentions.entities, np.array(entities, np.int64)))
-        order = np.lexsort((of_these.keys, -of_these.scores.round(_DECIMALS)))
+        order = np.lexsort((of_these.keys, -of_these.scores.round(DECIMALS)))
         nodes = self._store.nodes_at(of_these.keys[order].tolist())
         found: dict[int, dict[int, Mapping[str, str]]] = {entity: {} for entity in entities}
         for key, entity in zip(of_these.keys[order].tolist(), of_these.entities[order].tolist(), strict=True):
@@ -173,6 +171,13 @@ class EntityGraph:
 
     def _find_keys(self, nodes: Collection[NodeId]) -> Keys:
         return np.array(sorted(find_keys(self._store, nodes).values()), np.int64)
+
+
+def make_fact(
+    node: NodeId, text: str, sources: tuple[PassageId, ...], *, title: str = "", score: float = 0.0
+) -> Evidence:
+    """A fact of a graph as evidence."""
+    return Evidence(node=node, layer="facts", kind=FACT, text=text, title=title, score=score, sources=sources)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -210,3 +215,103 @@ def _find_other_ends(edges: Keys, entities: Keys) -> Keys:
     is_one = np.isin(edges[:, 1], entities)
     counts = np.bincount(edges[is_one, 0], minlength=int(edges[:, 0].max()) + 1)
     return np.unique(edges[counts[edges[:, 0]] > is_one, 1])
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """The result of one search, each list best first."""
+
+    entities: tuple[FoundEntity, ...] = ()
+    relations: tuple[Evidence, ...] = ()
+    passages: tuple[Evidence, ...] = ()
+
+
+class Investigation(Protocol):
+    """Searches a part of the memory, which the scope narrows by entities, and finds one's way among entities."""
+
+    async def investigate(self, query: str, limit: int, within: Scope) -> Findings:
+        """What is found for a query, with at most `limit` passages."""
+        ...
+
+    async def find_named(self, names: Iterable[str]) -> dict[str, NodeId]:
+        """The entities that exist, by the name given."""
+        ...
+
+    async def find_neighbours(self, entities: Collection[NodeId], hops: int) -> frozenset[NodeId]:
+        """The entities within so many steps of these."""
+        ...
+
+
+class _OverGraph:
+    """What investigations over a graph share. `passages` is searched within a scope."""
+
+    def __init__(
+        self, graph: EntityGraph, embedder: Embedder, passages: Retriever, *, entities: int = 5, relations: int = 5
+    ) -> None:
+        self._graph = graph
+        self._embedder = embedder
+        self._passages = passages
+        self._entities = entities
+        self._relations = relations
+
+    async def find_named(self, names: Iterable[str]) -> dict[str, NodeId]:
+        """See `EntityGraph.find_named`."""
+        return await asyncio.to_thread(self._graph.find_named, list(names))
+
+    async def find_neighbours(self, entities: Collection[NodeId], hops: int) -> frozenset[NodeId]:
+        """See `EntityGraph.find_neighbours`."""
+        return await asyncio.to_thread(self._graph.find_neighbours, entities, hops)
+
+    def _find_in_graph(self, query: str, within: Scope) -> Findings:
+        vector = self._embedder.embed([query])[0]
+        entities = self._graph.find_nearest(vector, self._entities, within)
+        nearest = [entity.id for entity in entities]
+        return Findings(tuple(entities), tuple(self._graph.find_relations(vector, nearest, self._relations, within)))
+
+
+class GraphInvestigation(_OverGraph):
+    """The entities nearest to the query, their nearest relations, and their passages (equation 1).
+
+    It is a retriever too: of these passages. `passages` ranks the passages in which given entities are seen.
+    """
+
+    async def investigate(self, query: str, limit: int, within: Scope) -> Findings:
+        """At most `limit` passages in which one of the entities found is seen."""
+        found = await asyncio.to_thread(self._find_in_graph, query, within)
+        near = frozenset(entity.id for entity in found.entities)
+        beside = replace(within, entities=near, without_entities=frozenset())
+        return replace(found, passages=tuple(await self._passages.retrieve(query, limit, within=beside)))
+
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
+        """The passages alone."""
+        return list((await self.investigate(query, limit, within or Scope())).passages)
+
+
+class RecallInvestigation(_OverGraph):
+    """Passages from any recall that accepts a scope, beside the entities and relations that a graph has there."""
+
+    async def investigate(self, query: str, limit: int, within: Scope) -> Findings:
+        """At most `limit` passages that recall finds within the scope."""
+        found, passages = await asyncio.gather(
+            asyncio.to_thread(self._find_in_graph, query, within), self._passages.retrieve(query, limit, within=within)
+        )
+        return replace(found, passages=tuple(passages))
+
+
+class RecallWithoutGraph:
+    """Passages from a recall of a tome without a graph: no entity is known there, so none narrows a search."""
+
+    def __init__(self, recall: Retriever) -> None:
+        self._recall = recall
+
+    async def investigate(self, query: str, limit: int, within: Scope) -> Findings:
+        """At most `limit` passages that recall finds within the scope."""
+        return Findings(passages=tuple(await self._recall.retrieve(query, limit, within=within)))
+
+    async def find_named(self, names: Iterable[str]) -> dict[str, NodeId]:
+        """Nothing."""
+        return {}
+
+    async def find_neighbours(self, entities: Collection[NodeId], hops: int) -> frozenset[NodeId]:
+        """Nothing."""
+        return frozenset()

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from tomewise.extras import GRAPH, require_extra
-from tomewise.recall.csr import CsrGraph
-from tomewise.recall.walk import Walk
+from tomewise.recall.walk import CsrGraph, Walk
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,7 +12,7 @@ from tomewise.calls import NO_CALLS, CallCount, read_calls, sum_calls
 from tomewise.errors import BadReply, Refused
 from tomewise.fallbacks import NOT_RECOGNISED, record_fallback
 from tomewise.language.roles import FILTER_FACTS, FilterIn
-from tomewise.store.nearest import DECIMALS
+from tomewise.recall.ranking import pair_scores, rank_keys
 from tomewise.types import LanguageModel, Scope
 
 if TYPE_CHECKING:
@@ -61,14 +61,12 @@ class NearestFacts:
     def _find_nearest(self, vector: NDArray[np.float32], within: Scope | None) -> Hits:
         among = self._store.keys_within(within, self._space)
         found = self._store.nearest(self._space, vector, self._limit, among=among)
-        keys, cosines = found.keys.tolist(), found.cosines.tolist()
-        nodes = self._store.nodes_at(keys)
-        order = sorted(
-            (place for place, key in enumerate(keys) if key in nodes),
-            key=lambda place: (-round(cosines[place], DECIMALS), nodes[keys[place]].id),
-        )[: self._limit]
-        texts = tuple(nodes[keys[place]].text for place in order)
-        places = np.array(order, np.int64)
+        cosines = pair_scores(found.keys, found.cosines)
+        nodes = self._store.nodes_at(cosines)
+        ranked = rank_keys(cosines, nodes, self._limit)
+        all_keys = found.keys.tolist()
+        places = np.array([all_keys.index(key) for key in ranked], np.int64)
+        texts = tuple(nodes[key].text for key in ranked)
         return Hits(found.keys[places], texts, found.cosines[places].astype(np.float64), found.scale()[places])
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tomewise.memory.graph.fact_ends import FactEnds, read_fact_ends
-from tomewise.memory.graph.graph_names import FACT, GraphNames
-from tomewise.recall.entity_graph import EntityGraph, FoundEntity
+from tomewise.memory.graph.graph_names import GraphNames
+from tomewise.recall.entity_graph import EntityGraph, FoundEntity, make_fact
 from tomewise.recall.ranking import as_evidence
 from tomewise.store.lookups import find_keys, name_sources, read_sources, select_within
 from tomewise.types import Embedder, Evidence, Node, Scope
@@ -132,16 +132,11 @@ class LocalGraph:
             self._store, {key for keys in strongest_facts.values() for key in keys}, self._names.facts, within
         )
         return {
-            pair: Evidence(
-                node=nodes[keys[0]].id,
-                layer="facts",
-                kind=FACT,
-                text="\n".join(
-                    dict.fromkeys(str(nodes[key].data.get("description") or nodes[key].text) for key in keys)
-                ),
+            pair: make_fact(
+                nodes[keys[0]].id,
+                "\n".join(dict.fromkeys(str(nodes[key].data.get("description") or nodes[key].text) for key in keys)),
+                tuple(dict.fromkeys(source for key in keys for source in sources.get(key, ()))),
                 title=f"{nodes[keys[0]].data['head']}, {nodes[keys[0]].data['tail']}",
-                score=0.0,
-                sources=tuple(dict.fromkeys(source for key in keys for source in sources.get(key, ()))),
             )
             for pair, keys in strongest_facts.items()
             if keys

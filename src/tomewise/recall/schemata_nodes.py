@@ -1,4 +1,7 @@
-"""Passages and schemata as the nodes of one memory: their cosines with a query, their links, and what is below them."""
+"""Passages and schemata as the nodes of one memory: their cosines, links and children; and recall over them.
+
+Recall without a model ranks all levels at once, or goes from the top down (CAM, sections 4.2 and 5.4).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import numpy as np
 from tomewise.memory.build_records import read_build
 from tomewise.memory.schemata.schemata_names import SchemataNames
 from tomewise.recall.derived import Grounds
-from tomewise.recall.ranking import as_evidence
+from tomewise.recall.ranking import PlainSearch, pair_scores
 from tomewise.store.lookups import read_edges, read_sources
 from tomewise.store.nearest import find_top
 from tomewise.store.records import PASSAGES
@@ -21,8 +24,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tomewise.store.contract import SpaceRows, Store
-
-_DECIMALS = 6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +41,7 @@ class Scores:
     def find_best(self, limit: int) -> dict[int, float]:
         """The `limit` best nodes, and those that tie with the last of them."""
         best = find_top(self.values, limit)
-        return dict(zip(self.keys[best].tolist(), self.values[best].tolist(), strict=True))
+        return pair_scores(self.keys[best], self.values[best])
 
 
 class SchemataNodes:
@@ -96,20 +97,7 @@ class SchemataNodes:
 
     def load_evidence(self, scores: Mapping[int, float], limit: int | None = None) -> dict[int, Evidence]:
         """The `limit` best nodes as evidence by key, best first, ties by id."""
-        passages = self._store.passages(scores)
-        found = {key: as_evidence(passage, round(scores[key], _DECIMALS)) for key, passage in passages.items()}
-        schemata = [key for key in scores if key not in passages]
-        sources = self._grounds.find_passages_below(schemata)
-        for key, node in self._store.nodes_at(schemata).items():
-            score = round(scores[key], _DECIMALS)
-            found[key] = Evidence(
-                node=node.id,
-                layer=node.layer,
-                kind=self._names.kind,
-                text=node.text,
-                score=score,
-                sources=sources[key],
-            )
+        found = self._grounds.load_evidence(scores, self._names.kind)
         return dict(sorted(found.items(), key=lambda item: (-item[1].score, item[1].node))[:limit])
 
     def _find_within(self, scope: Scope, keys: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -122,6 +110,41 @@ class SchemataNodes:
         while (outside := np.unique(parents[np.isin(parents, known) & ~np.isin(children, known)])).size:
             known = np.setdiff1d(known, outside)
         return known
+
+
+class GlobalSchemata(PlainSearch):
+    """Global retrieval: passages and schemata of all levels, ranked together by cosine with the query."""
+
+    def __init__(self, nodes: SchemataNodes) -> None:
+        self._nodes = nodes
+
+    def _search(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
+        best = self._nodes.score(query, within).find_best(limit)
+        return list(self._nodes.load_evidence(best, limit).values())
+
+
+class HierarchicalSchemata(PlainSearch):
+    """Hierarchical traversal: from the top, keep the `top_k` nearest nodes, then of their children, and so on.
+
+    The top are the nodes below no schema, isolated passages among them. In a scope these are the nodes within that are
+    below no schema within.
+    """
+
+    def __init__(self, nodes: SchemataNodes, *, top_k: int = 5) -> None:
+        self._nodes = nodes
+        self._top_k = top_k
+
+    def _search(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
+        scores = self._nodes.score(query, within)
+        kept: dict[int, float] = {}
+        candidates = self._nodes.find_roots(scores.keys)
+        while candidates:
+            best = scores.take(candidates).find_best(self._top_k)
+            chosen = self._nodes.load_evidence(best, self._top_k)
+            kept |= {key: best[key] for key in chosen}
+            children = self._nodes.find_children(chosen).values()
+            candidates = {child for below in children for child in below} - kept.keys()
+        return list(self._nodes.load_evidence(kept, limit).values())
 
 
 def _read_ends(columns: SpaceRows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

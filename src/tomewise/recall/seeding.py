@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -103,12 +102,20 @@ class PassageSeeds:
 
     async def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
         """The nearest passages; calls no model."""
-        nearest = partial(_find_nearest_passages, self._store, keep=self._keep)
-        vertices, scores = await asyncio.to_thread(nearest, index, question.vector, question.within)
-        return vertices, self._weight * scores
+        return await asyncio.to_thread(self._find_nearest, question, index)
+
+    def _find_nearest(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
+        """The passages nearest to any of the vectors, and their ties; cosines are scaled to 0..1 over all within."""
+        among = self._store.keys_within(question.within)
+        nearest = self._store.nearest(PASSAGES, self._make_vectors(question, index), self._keep, among=among)
+        vertices, is_known = find_known_indices(nearest.keys, index.passages)
+        return vertices + len(index.entities), self._weight * nearest.scale()[is_known]
+
+    def _make_vectors(self, question: GraphQuestion, index: GraphIndex) -> NDArray[np.float32]:
+        return question.vector
 
 
-class ExpandedPassageSeeds:
+class ExpandedPassageSeeds(PassageSeeds):
     """Ours: like `PassageSeeds`, but with each passage's best cosine over the question and its expansions.
 
     There is one expansion for each of the `facts` best facts: the fact's entities that the question does not name,
@@ -118,22 +125,14 @@ class ExpandedPassageSeeds:
     def __init__(
         self, store: Readable, embedder: Embedder, *, weight: float = 0.05, keep: int = 200, facts: int = 3
     ) -> None:
-        self._store = store
+        super().__init__(store, weight=weight, keep=keep)
         self._embedder = embedder
-        self._weight = weight
-        self._keep = keep
         self._facts = facts
 
-    async def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
-        """The nearest passages; calls no model, and embeds all expansions together."""
-        return await asyncio.to_thread(self._find_seeds, question, index)
-
-    def _find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
-        vectors = question.vector
-        if expansions := self._write_expansions(question, index):
-            vectors = np.vstack((vectors, self._embedder.embed(expansions)))
-        vertices, scores = _find_nearest_passages(self._store, index, vectors, question.within, keep=self._keep)
-        return vertices, self._weight * scores
+    def _make_vectors(self, question: GraphQuestion, index: GraphIndex) -> NDArray[np.float32]:
+        """The question's vector and those of all expansions, which are embedded together."""
+        expansions = self._write_expansions(question, index)
+        return np.vstack((question.vector, self._embedder.embed(expansions))) if expansions else question.vector
 
     def _write_expansions(self, question: GraphQuestion, index: GraphIndex) -> list[str]:
         places = find_indices(question.hits.keys[: self._facts], index.facts)
@@ -165,12 +164,3 @@ def _find_ends(hits: Hits, index: GraphIndex) -> tuple[NDArray[np.int64], NDArra
     """Head and tail of each hit fact that the index has, (facts, 2), and a flag for each hit: whether it has it."""
     places, is_known = find_known_indices(hits.keys, index.facts)
     return np.stack((index.heads[places], index.tails[places]), axis=1), is_known
-
-
-def _find_nearest_passages(
-    store: Readable, index: GraphIndex, vectors: NDArray[np.float32], within: Scope | None, *, keep: int
-) -> Seeds:
-    """The `keep` passages nearest to any of the vectors, and their ties; cosines are scaled to 0..1 over all within."""
-    nearest = store.nearest(PASSAGES, vectors, keep, among=store.keys_within(within))
-    vertices, is_known = find_known_indices(nearest.keys, index.passages)
-    return vertices + len(index.entities), nearest.scale()[is_known]
