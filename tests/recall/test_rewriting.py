@@ -16,6 +16,7 @@ from tomewise.embedding.hash import HashEmbedder
 from tomewise.language.extractive.names import find_mentions
 from tomewise.memory.building import build
 from tomewise.memory.graph.graph_names import GraphNames
+from tomewise.recall.mentions import TitleLinks, strip_title
 from tomewise.recall.rewriting import (
     GraphLeads,
     Lead,
@@ -29,7 +30,6 @@ from tomewise.recall.rewriting import (
     write_rewrites,
 )
 from tomewise.recall.rewritten_walk import Coverage, choose_covering, list_distinct_words, weigh_words
-from tomewise.recall.title_links import TitleLinks, strip_title
 from tomewise.store.lookups import read_edges, read_vectors
 from tomewise.store.records import PASSAGES
 from tomewise.store.sql.sql_store import SqlStore

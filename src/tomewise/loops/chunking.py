@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import ceil
@@ -12,11 +12,10 @@ from typing import Any, Literal
 from tomewise.errors import UsageError
 from tomewise.language.per_role import find_name, find_window
 from tomewise.loops.desk import Desk
-from tomewise.loops.evidence import FENCE
+from tomewise.loops.evidence import FENCE, load_passages
 from tomewise.reading.chunks import Chunk, make_chunks
 from tomewise.recall.flat import Everything
-from tomewise.store.lookups import find_keys
-from tomewise.types import Evidence, In, Passage, PassageId, Question, Retriever, Role
+from tomewise.types import Evidence, In, PassageId, Question, Retriever, Role
 
 Order = Literal["document", "relevance"]
 _ALL = 10**9  # passages
@@ -54,16 +53,8 @@ class Chunking:
         """The chunks of these passages, in document order; with `most`, of the first that fit into so many tokens."""
         return await asyncio.to_thread(self._cut_chunks, passages, room, most)
 
-    def find_passages(self, wanted: Iterable[PassageId]) -> dict[PassageId, Passage]:
-        """The passages that exist, by id, in the order asked for."""
-        ids = list(wanted)
-        keys = find_keys(self._desk.store, ids)
-        return {
-            passage.id: passage for passage in self._desk.store.passages(keys[id] for id in ids if id in keys).values()
-        }
-
     def _cut_chunks(self, wanted: Sequence[PassageId], room: int, most: int | None) -> list[Chunk]:
-        passages = list(self.find_passages(wanted).values())
+        passages = list(load_passages(self._desk.store, wanted).values())
         sizes = [tokens + FENCE for tokens in self._desk.count([passage.content for passage in passages])]
         sized = list(zip(passages, sizes, strict=True))
         if most is not None:

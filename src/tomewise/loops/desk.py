@@ -263,7 +263,7 @@ def read_answer(reply: AnswerOut, question: Question, prepared: Prepared[AnswerI
     choice = None if refused else find_choice(reply, question)
     resolved = choice is not None or not (question.options or reply.is_declined(may_decline))
     if not resolved:
-        return Answer(text="", evidence=tuple(evidence), resolved=False, supported="none", missing=reply.missing)
+        return decline(reply.missing, evidence)
     cited = citer.cite(reply.quotes, evidence if prepared.labelled is None else prepared.labelled)
     return Answer(
         text=question.options[ord(choice) - ord("A")] if choice else reply.answer,
@@ -275,6 +275,11 @@ def read_answer(reply: AnswerOut, question: Question, prepared: Prepared[AnswerI
         dropped_quotes=cited.dropped,
         derived_quotes=cited.derived,
     )
+
+
+def decline(missing: str = "", evidence: Sequence[Evidence] = ()) -> Answer:
+    """No answer, with what is missing for one and the evidence that was shown."""
+    return Answer(text="", evidence=tuple(evidence), resolved=False, supported="none", missing=missing)
 
 
 def find_choice(reply: AnswerOut, question: Question) -> str | None:

@@ -8,12 +8,16 @@ from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 from itertools import pairwise
 from threading import Lock
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from tomewise.language.labels import find_number
 from tomewise.language.per_role import find_window
 from tomewise.place import describe_place
-from tomewise.types import Embedder, Evidence, In, LanguageModel, Out, Passage, Role
+from tomewise.store.lookups import find_keys
+from tomewise.types import Embedder, Evidence, In, LanguageModel, Out, Passage, PassageId, Role
+
+if TYPE_CHECKING:
+    from tomewise.store.contract import Texts
 
 Piece = TypeVar("Piece")
 Count = Callable[[Sequence[str]], list[int]]  # tokens of each text
@@ -78,6 +82,14 @@ def fit_to_window(
     if len(make_input(material).model_dump_json().encode()) + _PROMPT_BYTES <= room or fits(len(material)):
         return list(material)
     return list(material[: bisect_left(range(len(material)), True, key=lambda count: not fits(count + 1))])
+
+
+def load_passages(store: Texts, ids: Iterable[PassageId]) -> dict[PassageId, Passage]:
+    """The passages that exist, by id, in the order asked for."""
+    wanted = list(ids)
+    keys = find_keys(store, wanted)
+    passages = store.passages(keys[id] for id in wanted if id in keys)
+    return {passage.id: passage for passage in passages.values()}
 
 
 def describe_source(piece: Evidence) -> str:

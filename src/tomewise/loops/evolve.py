@@ -18,7 +18,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -39,12 +39,12 @@ from tomewise.events import (
 from tomewise.language.roles import ANSWER, EVOLVE, MERGE_POINTS, PLAN
 from tomewise.loops.context import Contexts, make_attempt_event
 from tomewise.loops.desk import Attempt, Desk
+from tomewise.loops.evidence import FENCE, Count
 from tomewise.loops.exploring import Exploring, Material, Reading, Search
 from tomewise.loops.fusing import DEPTH, Searched, weigh_queries
 from tomewise.loops.layout import Context, Note
 from tomewise.loops.planning import Concern, Plan, Planning
 from tomewise.loops.point_editor import Changes, PointEditor
-from tomewise.loops.points import fit_points, list_rows, measure_points
 from tomewise.loops.repeats import fold
 from tomewise.loops.steps import LoopState
 from tomewise.loops.working_pictures import draw_hypergraph
@@ -143,7 +143,7 @@ class Evolve:
                 break
             yield make_attempt_event(Tried, state.step, context, attempt)
             state.concerns, state.end = [Concern(missing, missing, "everywhere")], ""
-        sizes, rows = measure_points(memory.points), list_rows(memory, memory.points)
+        sizes, rows = _measure_points(memory.points), _list_rows(memory, memory.points)
         yield make_attempt_event(
             AnsweredFromPoints, state.step, context, attempt, **sizes, pool=rows, memory=memory.dump()
         )
@@ -218,8 +218,8 @@ class Evolve:
         changes = await state.skipped.try_call(call, Changes())
         return Evolved(
             step=state.step,
-            inserted=list_rows(state.memory, changes.inserted),
-            updated=list_rows(state.memory, changes.updated),
+            inserted=_list_rows(state.memory, changes.inserted),
+            updated=_list_rows(state.memory, changes.updated),
             overlay=sorted(_list_overlay(state.memory, changes.inserted + changes.updated)),
             shown=[piece.node for piece in material.evidence],
             notes=[point.description for point in (*changes.updated, *changes.inserted)],
@@ -233,7 +233,7 @@ class Evolve:
         parts = {point.id: list(point.history[-1].earlier) for point in merged}
         return Merged(
             step=state.step,
-            merged=list_rows(state.memory, merged),
+            merged=_list_rows(state.memory, merged),
             parts=parts,
             notes=[point.description for point in merged],
         )
@@ -285,7 +285,7 @@ class Evolve:
         """The points of this question and, with them, the most relevant of earlier ones, as many as have room."""
         _weigh_points(state)
         room = self._desk.measure_room(role) // _POINTS
-        return fit_points(state.memory, room, self._limits.past, self._desk.count)
+        return _fit_points(state.memory, room, self._limits.past, self._desk.count)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -348,3 +348,40 @@ def _make_search_event(step: int, search: Search) -> Event:
         evidence=as_pieces([*found.relations, *found.passages]),
         relations=len(found.relations),
     )
+
+
+def _fit_points(memory: Hypergraph, room: int, past: int, count: Count) -> list[MemoryPoint]:
+    """The points that fit into `room` tokens, the most relevant ones, in the order in which they came.
+
+    Those of earlier questions are added only while all together take at most `past` tokens.
+    """
+    points = sorted(memory.rank(), key=memory.is_past)
+    kept = set()
+    used = 0
+    texts = [" ".join([point.description, *memory.list_names(point)]) for point in points]
+    for point, tokens in zip(points, count(texts) if texts else [], strict=True):
+        if used + tokens + FENCE <= (min(room, past) if memory.is_past(point) else room):
+            kept.add(point.id)
+            used += tokens + FENCE
+    return [point for point in memory.points if point.id in kept]
+
+
+def _list_rows(memory: Hypergraph, points: Iterable[MemoryPoint]) -> list[dict[str, object]]:
+    """Points as rows of plain values, for events."""
+    return [
+        {
+            "point": point.id,
+            "description": point.description,
+            "entities": "; ".join(memory.list_names(point)),
+            "order": point.order,
+            "single": point.is_single,
+        }
+        for point in points
+    ]
+
+
+def _measure_points(points: Sequence[MemoryPoint]) -> dict[str, float]:
+    """How many points there are, and how many vertices a point has on average and at most (HGMem, table 3)."""
+    sizes = [len(point.vertices) for point in points]
+    mean = round(sum(sizes) / len(sizes), 2) if sizes else 0.0
+    return {"points": len(sizes), "vertices_per_point": mean, "most_vertices": max(sizes, default=0)}

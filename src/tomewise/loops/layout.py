@@ -14,9 +14,8 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from tomewise.language.sentences import split_sentences
-from tomewise.loops.evidence import FENCE, Count, describe_source, join_texts
+from tomewise.loops.evidence import FENCE, Count, describe_source, join_texts, load_passages
 from tomewise.loops.repeats import drop_near_repeats
-from tomewise.store.lookups import find_keys
 from tomewise.store.records import PASSAGES
 from tomewise.types import Evidence, NodeId, Passage
 
@@ -120,10 +119,8 @@ class Layout:
     def find_passages(self, evidence: Sequence[Evidence]) -> Mapping[NodeId, Passage]:
         """The passages among the evidence that may be joined: shown as they are, without a gist."""
         texts = {piece.node: piece.text for piece in evidence if self._joins and piece.layer == PASSAGES}
-        if not texts:
-            return {}
-        passages = self._store.passages(find_keys(self._store, texts).values())
-        return {passage.id: passage for passage in passages.values() if passage.text == texts[passage.id]}
+        passages = load_passages(self._store, texts) if texts else {}
+        return {id: passage for id, passage in passages.items() if passage.text == texts[id]}
 
 
 def join(evidence: Sequence[Evidence], passages: Mapping[NodeId, Passage]) -> list[Evidence]:

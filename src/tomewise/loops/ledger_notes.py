@@ -41,7 +41,7 @@ from tomewise.language.roles import (
     Shown,
 )
 from tomewise.loops.citing import locate
-from tomewise.loops.evidence import find_labelled, fit_to_window
+from tomewise.loops.evidence import find_labelled, fit_to_window, load_passages
 from tomewise.loops.layout import Note
 from tomewise.loops.ledger_parts import NETS, LedgerParts, make_extract_role
 from tomewise.loops.notes import Findings, describe_chunk, list_passages
@@ -165,7 +165,7 @@ class LedgerNotes:
         for fact in facts.values():
             if fact.in_text and fact.quote:
                 quoted.setdefault(fact.passage, []).append(fact)
-        passages = self._parts.chunking.find_passages(quoted)
+        passages = load_passages(self._desk.store, quoted)
         notes = [Note(fact.note) for fact in reversed(facts.values()) if not (fact.in_text and fact.quote)]
         notes += [Note(each.text, tuple(dict.fromkeys(filter(None, each.passages)))) for each in ledger.inferences]
         questions = (*ledger.settled, *ledger.questions)

@@ -20,7 +20,7 @@ from tomewise.language.roles import (
 from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import find_labelled
 from tomewise.loops.exploring import Material
-from tomewise.loops.points import as_prompt_points
+from tomewise.loops.planning import as_prompt_points
 from tomewise.loops.steps import Skipped
 from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.recall.entity_graph import Investigation

@@ -32,7 +32,7 @@ from tomewise.errors import UsageError
 from tomewise.events import Encoded, Forced, Fused, PoolUpdated, Probed, Recalled, Stopped, Tried, as_pieces
 from tomewise.loops.answer_parts import show_only_full
 from tomewise.loops.context import HISTORY, Contexts, make_attempt_event
-from tomewise.loops.desk import Attempt, Desk
+from tomewise.loops.desk import Attempt, Desk, decline
 from tomewise.loops.fusing import DEPTH, Searched, weigh_queries
 from tomewise.loops.layout import Context, Note
 from tomewise.loops.steps import LoopState, Skipped
@@ -224,7 +224,7 @@ class Probe:
         if done or not self._bounds.cycles or not self._bounds.forces(state.question):
             if best is None and state.attempts.last:  # nobody is asked once more
                 raise state.attempts.last
-            yield best or Answer(text="", resolved=False, supported="none")
+            yield best or decline()
             return
         nearest_first = await asyncio.to_thread(state.pool.find_relevant, state.question.text, 1.0, 1)
         context = await self._make_context(state, (), nearest_first, "")

@@ -19,7 +19,7 @@ from tomewise.errors import UsageError
 from tomewise.events import AnsweredFromNotes, Divided, as_pieces
 from tomewise.language.roles import ANSWER, AnswerIn
 from tomewise.loops.chunking import Chunking
-from tomewise.loops.desk import Desk, Prepared, make_answer_input
+from tomewise.loops.desk import Desk, Prepared, decline, make_answer_input
 from tomewise.loops.evidence import FENCE, describe_source, fit_to_window
 from tomewise.loops.fusing import DEPTH, Searched, weigh_queries
 from tomewise.loops.layout import Note, join
@@ -95,7 +95,7 @@ class Relay:
         chunks = await self._find_chunks(question)
         yield Divided(chunks=len(chunks), tokens=sum(chunk.tokens for chunk in chunks))
         if not chunks:
-            yield Answer(text="", resolved=False, supported="none", missing=_NO_TEXT)
+            yield decline(_NO_TEXT)
             return
         answers: list[Answer] = []
         async for output in self._run_all(question, chunks):

@@ -14,7 +14,7 @@ from tomewise.concurrency import gather_calls
 from tomewise.events import PointsFound, ReportsChosen, Retrieved
 from tomewise.language.labels import find_number
 from tomewise.language.roles import MAP_REPORTS, RATE_REPORT, MapIn, MapOut, RateIn
-from tomewise.loops.desk import Desk
+from tomewise.loops.desk import Desk, decline
 from tomewise.loops.evidence import FENCE
 from tomewise.loops.fusing import DEPTH
 from tomewise.loops.steps import Skipped
@@ -138,7 +138,7 @@ async def conclude(
     """
     best = sorted((point for point in points if point.score > 0 and point.text), key=lambda point: -point.score)
     if not best and not question.force:
-        yield Answer(text="", resolved=False, supported="none", missing=_NOTHING)
+        yield decline(_NOTHING)
         return
     room = min(budget, await asyncio.to_thread(desk.measure_answer_room, question))
     sizes = [tokens + FENCE for tokens in desk.count([point.text for point in best])] if best else []

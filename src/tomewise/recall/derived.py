@@ -17,8 +17,7 @@ from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Evidence, Layer, PassageId, Scope
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from tomewise.recall.arrays import Vectors
     from tomewise.store.contract import Readable
 
 _TREE = TreeLayer.name
@@ -147,7 +146,7 @@ class TreeTraversal(PlainSearch):
             candidates = sorted({child for node_children in children for child in node_children})
         return rank_evidence(kept.values(), limit)
 
-    def _score_nodes(self, candidates: Sequence[int], vector: NDArray[np.float32]) -> dict[int, float]:
+    def _score_nodes(self, candidates: Sequence[int], vector: Vectors) -> dict[int, float]:
         """Cosines of the candidates, which may be passages or summaries."""
         found: dict[int, float] = {}
         for space in (PASSAGES, _TREE):

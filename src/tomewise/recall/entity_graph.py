@@ -21,12 +21,9 @@ from tomewise.store.nearest import DECIMALS, find_top
 from tomewise.types import Embedder, Evidence, Node, NodeId, PassageId, Retriever, Scope
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from tomewise.recall.arrays import Flags, Keys, Vectors
     from tomewise.store.contract import Readable
 
-    Keys = NDArray[np.int64]
-    Scores = NDArray[np.float32]
 
 _SHOWN_MENTIONS = 3  # what so many passages say of an entity is shown, the nearest to the query first
 
@@ -78,7 +75,7 @@ class EntityGraph:
             found = np.union1d(found, reached)
         return frozenset(node.id for node in self._store.nodes_at(found.tolist()).values())
 
-    def find_nearest(self, vector: NDArray[np.float32], limit: int, within: Scope) -> list[FoundEntity]:
+    def find_nearest(self, vector: Vectors, limit: int, within: Scope) -> list[FoundEntity]:
         """The `limit` entities nearest to a query, best first, ties by id.
 
         With `within.entities` only those are searched, and `within.without_entities` are left out. Documents and
@@ -96,7 +93,7 @@ class EntityGraph:
         nodes = self._store.nodes_at(nearest)
         return self._make_found(rank_keys(nearest, nodes, limit), nodes, nearest, mentions)
 
-    def describe(self, entities: Sequence[NodeId], vector: NDArray[np.float32], within: Scope) -> list[FoundEntity]:
+    def describe(self, entities: Sequence[NodeId], vector: Vectors, within: Scope) -> list[FoundEntity]:
         """These entities in their order, with what is nearest to a query; those that do not exist are left out."""
         known = find_keys(self._store, entities)
         nodes = self._store.nodes_at(known[node] for node in entities if node in known)
@@ -114,7 +111,7 @@ class EntityGraph:
         return found
 
     def find_relations(
-        self, vector: NDArray[np.float32], entities: Collection[NodeId], limit: int, within: Scope
+        self, vector: Vectors, entities: Collection[NodeId], limit: int, within: Scope
     ) -> list[Evidence]:
         """The `limit` facts of these entities nearest to a query, best first, ties by id.
 
@@ -142,7 +139,7 @@ class EntityGraph:
             for key in ranked
         ]
 
-    def _score_mentions(self, vector: NDArray[np.float32], ground: Scope) -> _Mentions:
+    def _score_mentions(self, vector: Vectors, ground: Scope) -> _Mentions:
         """The mentions of all entities with their cosines; those outside the ground are left out."""
         keys, scores = self._store.scores(self._names.mentions, vector)
         pairs = read_pairs(self._store, self._names.mentioned)
@@ -164,7 +161,7 @@ class EntityGraph:
                 found[entity][key] = nodes[key].data
         return found
 
-    def _select(self, keys: Keys, within: Scope) -> NDArray[np.bool_]:
+    def _select(self, keys: Keys, within: Scope) -> Flags:
         """A flag for each entity: whether the scope's entities let it be searched."""
         kept = ~np.isin(keys, self._find_keys(within.without_entities))
         return kept if within.entities is None else kept & np.isin(keys, self._find_keys(within.entities))
@@ -180,15 +177,23 @@ def make_fact(
     return Evidence(node=node, layer="facts", kind=FACT, text=text, title=title, score=score, sources=sources)
 
 
+def make_entity(found: FoundEntity, sources: tuple[PassageId, ...], *, title: str = "", score: float = 0.0) -> Evidence:
+    """An entity of a graph as evidence."""
+    text = found.text or found.name
+    return Evidence(
+        node=found.id, layer="entities", kind="entity", text=text, title=title, score=score, sources=sources
+    )
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Mentions:
     """Mentions by key, the entity of each, and its cosine with the query; all of shape (n,)."""
 
     keys: Keys
     entities: Keys
-    scores: Scores
+    scores: Vectors
 
-    def select(self, kept: NDArray[np.bool_]) -> _Mentions:
+    def select(self, kept: Flags) -> _Mentions:
         return _Mentions(self.keys[kept], self.entities[kept], self.scores[kept])
 
 
@@ -202,7 +207,7 @@ def _name_relation(fact: Node) -> str:
     return f"{fact.data['head']}, {fact.data['tail']}" if fact.data.get("description") else ""
 
 
-def _raise_scores(keys: Keys, scores: Scores, mentions: _Mentions) -> None:
+def _raise_scores(keys: Keys, scores: Vectors, mentions: _Mentions) -> None:
     """Raise the score of each entity, in place, to that of its nearest mention. `keys` are ascending."""
     places, is_known = find_known_indices(mentions.entities, keys)
     np.maximum.at(scores, places, mentions.scores[is_known])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tomewise.calls import CallCount, read_calls, sum_calls
-from tomewise.recall.ranking import PlainSearch, as_evidence, rank_passages
+from tomewise.recall.ranking import PlainSearch, as_evidence, rank_evidence, rank_passages
 from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Evidence, Retriever, Scope
 
@@ -74,8 +74,7 @@ class Fused:
             for rank, evidence in enumerate(ranking, start=1):
                 scores[evidence.node] += 1 / (self._k + rank)
                 found[evidence.node] = evidence
-        best = sorted(found, key=lambda node: (-scores[node], node))[:limit]
-        return [replace(found[node], score=scores[node]) for node in best]
+        return rank_evidence((replace(piece, score=scores[node]) for node, piece in found.items()), limit)
 
 
 class Everything(PlainSearch):

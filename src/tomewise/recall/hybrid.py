@@ -14,8 +14,7 @@ from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Evidence, Retriever, Scope
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from tomewise.recall.arrays import Floats, Keys, Vectors
     from tomewise.store.contract import Readable
 
 REWRITING = Rewriting(weight=0.8, passages=2)
@@ -59,9 +58,7 @@ class Summed(PlainSearch):
         brought = lifts.select_brought(ranked.tolist(), keys[:limit].tolist())
         return rank_passages(self._store, keys[:limit].tolist(), scores[:limit].tolist(), limit, brought)
 
-    def _score(
-        self, keys: NDArray[np.int64], vector: NDArray[np.float32], by_words: list[tuple[int, float]]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _score(self, keys: Keys, vector: Vectors, by_words: list[tuple[int, float]]) -> tuple[Keys, Floats]:
         """The passages among `keys` that exist, ascending, and their scores without lifts."""
         known, cosines = self._store.scores(PASSAGES, vector, among=keys)
         scores = cosines.astype(np.float64)

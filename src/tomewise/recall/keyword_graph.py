@@ -15,7 +15,7 @@ from tomewise.fallbacks import NO_KEYWORDS, record_fallback
 from tomewise.language.roles import KEYWORDS, KeywordsIn
 from tomewise.memory.graph.fact_ends import read_fact_ends
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.recall.entity_graph import EntityGraph, FoundEntity, make_fact
+from tomewise.recall.entity_graph import EntityGraph, FoundEntity, make_entity, make_fact
 from tomewise.recall.ranking import as_evidence, pair_scores, rank_keys, score_by_place, take_turns
 from tomewise.store.key_indices import find_known_indices
 from tomewise.store.lifetimes import name_source_space
@@ -25,18 +25,14 @@ from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Evidence, LanguageModel, NodeId, Passage, Scope
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from tomewise.recall.arrays import Floats, Keys, Vectors
     from tomewise.store.contract import Readable
 
-    Keys = NDArray[np.int64]
-    Vector = NDArray[np.float32]
 
 Mode: TypeAlias = Literal["mix", "hybrid", "local", "global"]
 Measure: TypeAlias = Callable[[Sequence[Evidence]], list[int]]  # the tokens that each piece takes in a prompt
 _LEVELS = {"mix": ("local", "global"), "hybrid": ("local", "global"), "local": ("local",), "global": ("global",)}
 T = TypeVar("T")
-ENTITY = "entity"  # the kind of evidence that entities are
 _NEAREST = 40  # entities of the details, relations of the themes
 _PASSAGES = 20  # passages of a context
 _SHORTEST = 15  # tokens that a relation takes at least
@@ -135,7 +131,7 @@ class KeywordGraph:
         return [piece for piece, has_room in zip(pieces, fits, strict=True) if has_room]
 
     def _choose_passages(
-        self, question: Vector, entities: Sequence[Evidence], relations: Sequence[Evidence], within: Scope
+        self, question: Vectors, entities: Sequence[Evidence], relations: Sequence[Evidence], within: Scope
     ) -> list[Evidence]:
         """The first 20 of the passages that the question finds, and of those below the entities and the relations."""
         of_question = self._rank_passages(question, self._store.keys_within(within), _PASSAGES)
@@ -146,13 +142,13 @@ class KeywordGraph:
         order = merge([list(ranking) for ranking in lists])[:_PASSAGES]
         return [as_evidence(passage, scores[key]) for key, passage in self._store.passages(order).items()]
 
-    def _rank_below(self, question: Vector, items: Sequence[Evidence], without: Iterable[int]) -> dict[int, float]:
+    def _rank_below(self, question: Vectors, items: Sequence[Evidence], without: Iterable[int]) -> dict[int, float]:
         """The passages below these items that are nearest to the question: 5 for each two items."""
         below = find_keys(self._store, {source for item in items for source in item.sources}).values()
         among = np.array(sorted(set(below).difference(without)), np.int64)
         return self._rank_passages(question, among, int(_PER_ITEM * len(items)))
 
-    def _rank_passages(self, question: Vector, among: Keys | None, limit: int) -> dict[int, float]:
+    def _rank_passages(self, question: Vectors, among: Keys | None, limit: int) -> dict[int, float]:
         """The passages nearest to the question with their cosines, best first, ties by id."""
         keys, scores = self._store.scores(PASSAGES, question, among=among)
         best = find_top(scores, limit)
@@ -163,20 +159,12 @@ class KeywordGraph:
         keys = find_keys(self._store, (entity.id for entity in found))
         sources = name_sources(self._store, keys.values(), self._names.entities, within)
         return [
-            Evidence(
-                node=entity.id,
-                layer="entities",
-                kind=ENTITY,
-                title=_name_entity(entity) if entity.text else "",
-                text=entity.text or entity.name,
-                score=0.0,
-                sources=below,
-            )
+            make_entity(entity, below, title=_name_entity(entity) if entity.text else "")
             for entity in found
             if (below := sources.get(keys.get(entity.id, -1)))
         ]
 
-    def _make_relations(self, pairs: _Pairs, order: Sequence[int], question: Vector) -> list[Evidence]:
+    def _make_relations(self, pairs: _Pairs, order: Sequence[int], question: Vectors) -> list[Evidence]:
         """Relations as evidence: what is nearest to the question of what passages say, with all of these passages."""
         facts, passages = pairs.list_facts(order), pairs.list_passages(order)
         among = np.array(sorted(fact for of_pair in facts.values() for fact in of_pair), np.int64)
@@ -254,7 +242,7 @@ class _Pairs:
         weights = np.bincount(self.grounds[:, 0], minlength=len(self.heads))
         return self._rank(chosen, degrees * (1.0 + weights.max(initial=0)) + weights[chosen], limit)
 
-    def rank_near(self, vector: NDArray[np.float32], limit: int) -> list[int]:
+    def rank_near(self, vector: Vectors, limit: int) -> list[int]:
         """The `limit` pairs of which a fact is nearest to a vector."""
         keys, scores = self.store.scores(self.names.facts, vector, among=self.facts)
         at, _ = find_known_indices(keys, self.facts)
@@ -276,7 +264,7 @@ class _Pairs:
         """The passages that say something of each of these pairs."""
         return _group(order, self.grounds)
 
-    def _rank(self, chosen: Keys, scores: NDArray[np.float64], limit: int) -> list[int]:
+    def _rank(self, chosen: Keys, scores: Floats, limit: int) -> list[int]:
         """The pairs `chosen` by their scores, ties by the ids of their ends."""
         best = find_top(scores, limit)
         found = dict(zip(chosen[best].tolist(), scores[best].tolist(), strict=True))

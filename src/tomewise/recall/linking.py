@@ -16,8 +16,7 @@ from tomewise.recall.ranking import pair_scores, rank_keys
 from tomewise.types import LanguageModel, Scope
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from tomewise.recall.arrays import Floats, Keys, Vectors
     from tomewise.store.contract import Readable
 
 
@@ -26,10 +25,10 @@ class Hits:
     """Facts that a question hits, best first: keys, texts, cosines, and scores scaled to 0..1 over all facts
     (of the scope)."""
 
-    keys: NDArray[np.int64]
+    keys: Keys
     texts: tuple[str, ...]
-    cosines: NDArray[np.float64]
-    scores: NDArray[np.float64]
+    cosines: Floats
+    scores: Floats
 
     def select(self, places: list[int]) -> Hits:
         """The hits at these places, in the order given."""
@@ -41,7 +40,7 @@ class Hits:
 class Linking(Protocol):
     """Finds the facts that a question hits; in a scope, among the facts that a passage within states."""
 
-    async def find_hits(self, query: str, vector: NDArray[np.float32], within: Scope | None = None) -> Hits: ...
+    async def find_hits(self, query: str, vector: Vectors, within: Scope | None = None) -> Hits: ...
 
 
 class NearestFacts:
@@ -54,11 +53,11 @@ class NearestFacts:
         self._space = f"facts:{graph}"
         self._limit = limit
 
-    async def find_hits(self, query: str, vector: NDArray[np.float32], within: Scope | None = None) -> Hits:
+    async def find_hits(self, query: str, vector: Vectors, within: Scope | None = None) -> Hits:
         """Facts ranked by cosine, ties by id."""
         return await asyncio.to_thread(self._find_nearest, vector, within)
 
-    def _find_nearest(self, vector: NDArray[np.float32], within: Scope | None) -> Hits:
+    def _find_nearest(self, vector: Vectors, within: Scope | None) -> Hits:
         among = self._store.keys_within(within, self._space)
         found = self._store.nearest(self._space, vector, self._limit, among=among)
         cosines = pair_scores(found.keys, found.cosines)
@@ -85,7 +84,7 @@ class RecognisedFacts:
     def calls(self) -> CallCount:
         return sum_calls([CallCount("1", 1), read_calls(self._linking)])
 
-    async def find_hits(self, query: str, vector: NDArray[np.float32], within: Scope | None = None) -> Hits:
+    async def find_hits(self, query: str, vector: Vectors, within: Scope | None = None) -> Hits:
         """The facts that the model keeps, the most useful first."""
         found = await self._linking.find_hits(query, vector, within)
         if not found.texts:

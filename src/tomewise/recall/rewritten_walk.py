@@ -14,15 +14,14 @@ from tomewise.language.extractive.words import stem
 from tomewise.language.stop_words import STOP
 from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.recall.diffusion import Diffusion, ReachedPassages, complete_evidence
-from tomewise.recall.rewriting import Leads, Ranking, Rewriter, put_first, sort_ranking
+from tomewise.recall.rewriting import Leads, Rewriter, put_first, sort_ranking
 from tomewise.store.lookups import read_vectors
 from tomewise.store.nearest import find_top
 from tomewise.store.records import PASSAGES
 from tomewise.types import Evidence, Scope
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from tomewise.recall.arrays import Flags, Floats, Keys, Ranking
     from tomewise.store.contract import Readable
 
 _LEAST = np.finfo(np.float64).tiny  # in place of a score of 0, which has no logarithm
@@ -100,7 +99,7 @@ class Coverage:
             for ranking in rankings
         ]
 
-    def _choose(self, ranking: Ranking, holds: NDArray[np.bool_], weights: NDArray[np.float64]) -> Ranking:
+    def _choose(self, ranking: Ranking, holds: Flags, weights: Floats) -> Ranking:
         keys, scores = ranking
         scores = np.maximum(scores / scores[0], _LEAST)
         order, values = choose_covering(np.log(scores[: self._reach]), holds, weights)
@@ -108,15 +107,13 @@ class Coverage:
         return np.concatenate((keys[order], keys[self._reach :])), values / values[0]
 
 
-def weigh_words(counts: Sequence[int], passages: int) -> NDArray[np.float64]:
+def weigh_words(counts: Sequence[int], passages: int) -> Floats:
     """The idf of words that so many of the `passages` hold, scaled to sum 1."""
     idf = np.log(1 + passages / (1 + np.array(counts, np.float64)))
     return np.asarray(idf / idf.sum()) if len(idf) else idf
 
 
-def choose_covering(
-    scores: NDArray[np.float64], holds: NDArray[np.bool_], weights: NDArray[np.float64]
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def choose_covering(scores: Floats, holds: Flags, weights: Floats) -> tuple[Keys, Floats]:
     """The order in which passages are chosen, and the value of each at that moment, which never rises.
 
     `scores` (n,) are logarithms, `holds` (w, n) says which passage holds which word, `weights` (w,) is of words.

@@ -21,8 +21,7 @@ from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Evidence, Scope
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from tomewise.recall.arrays import Floats, Keys, Vectors
     from tomewise.store.contract import SpaceRows, Store
 
 
@@ -30,8 +29,8 @@ if TYPE_CHECKING:
 class Scores:
     """Cosines with one query, `values` (n,), of nodes that have a vector, by `keys` (n,), ascending."""
 
-    keys: NDArray[np.int64]
-    values: NDArray[np.float32]
+    keys: Keys
+    values: Vectors
 
     def take(self, wanted: Collection[int]) -> Scores:
         """The scores of those of these nodes that have one."""
@@ -90,7 +89,7 @@ class SchemataNodes:
         """For each of these nodes, the nodes that it was made from."""
         return read_sources(self._store, keys, self._names.layer)
 
-    def find_roots(self, keys: NDArray[np.int64]) -> set[int]:
+    def find_roots(self, keys: Keys) -> set[int]:
         """Those of these nodes that are below none of these schemata."""
         parents, children = _read_ends(read_edges(self._store, self._names.sources))
         return set(np.setdiff1d(keys, children[np.isin(parents, keys)].astype(np.int64)).tolist())
@@ -100,7 +99,7 @@ class SchemataNodes:
         found = self._grounds.load_evidence(scores, self._names.kind)
         return dict(sorted(found.items(), key=lambda item: (-item[1].score, item[1].node))[:limit])
 
-    def _find_within(self, scope: Scope, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _find_within(self, scope: Scope, keys: Keys) -> Keys:
         passages = self._store.keys_within(scope)
         if passages is None:
             return keys
@@ -147,7 +146,7 @@ class HierarchicalSchemata(PlainSearch):
         return list(self._nodes.load_evidence(kept, limit).values())
 
 
-def _read_ends(columns: SpaceRows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _read_ends(columns: SpaceRows) -> tuple[Floats, Floats]:
     """Both ends of the edges of a space."""
     table = columns.rows.reshape(-1, 3)
     return table[:, 0], table[:, 1]

@@ -11,7 +11,7 @@ import numpy as np
 
 from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.recall.cognirank import weigh_cogito_seeds, weigh_hippo_seeds
+from tomewise.recall.cognirank import Seeds, weigh_cogito_seeds, weigh_hippo_seeds
 from tomewise.recall.graph_index import GraphIndex
 from tomewise.recall.linking import Hits
 from tomewise.recall.mentions import find_named_entities
@@ -20,11 +20,8 @@ from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Scope
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from tomewise.recall.arrays import Flags, Keys, Vectors
     from tomewise.store.contract import Readable, Texts
-
-Seeds = tuple["NDArray[np.int64]", "NDArray[np.float64]"]  # vertices, weights
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,7 +29,7 @@ class GraphQuestion:
     """A question with its vector and the facts that it hits. Seeds come from what is within its scope."""
 
     text: str
-    vector: NDArray[np.float32]
+    vector: Vectors
     hits: Hits
     within: Scope | None = None
 
@@ -111,7 +108,7 @@ class PassageSeeds:
         vertices, is_known = find_known_indices(nearest.keys, index.passages)
         return vertices + len(index.entities), self._weight * nearest.scale()[is_known]
 
-    def _make_vectors(self, question: GraphQuestion, index: GraphIndex) -> NDArray[np.float32]:
+    def _make_vectors(self, question: GraphQuestion, index: GraphIndex) -> Vectors:
         return question.vector
 
 
@@ -129,7 +126,7 @@ class ExpandedPassageSeeds(PassageSeeds):
         self._embedder = embedder
         self._facts = facts
 
-    def _make_vectors(self, question: GraphQuestion, index: GraphIndex) -> NDArray[np.float32]:
+    def _make_vectors(self, question: GraphQuestion, index: GraphIndex) -> Vectors:
         """The question's vector and those of all expansions, which are embedded together."""
         expansions = self._write_expansions(question, index)
         return np.vstack((question.vector, self._embedder.embed(expansions))) if expansions else question.vector
@@ -160,7 +157,7 @@ class SumOfSeeds:
         return np.concatenate([vertices for vertices, _ in found]), np.concatenate([weights for _, weights in found])
 
 
-def _find_ends(hits: Hits, index: GraphIndex) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _find_ends(hits: Hits, index: GraphIndex) -> tuple[Keys, Flags]:
     """Head and tail of each hit fact that the index has, (facts, 2), and a flag for each hit: whether it has it."""
     places, is_known = find_known_indices(hits.keys, index.facts)
     return np.stack((index.heads[places], index.tails[places]), axis=1), is_known

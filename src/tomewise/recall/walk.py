@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tomewise.errors import UsageError
+from tomewise.recall.arrays import Flags, Floats, Keys, Vectors, Vertices
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,9 +26,9 @@ class CsrGraph:
     node u are `indices[indptr[u]:indptr[u + 1]]`, ascending. Treat the arrays as read-only.
     """
 
-    indptr: NDArray[np.int64]
-    indices: NDArray[np.int32]
-    weights: NDArray[np.float32]
+    indptr: Keys
+    indices: Vertices
+    weights: Vectors
 
     @classmethod
     def from_edges(cls, nodes: int, rows: ArrayLike, cols: ArrayLike, weights: ArrayLike) -> CsrGraph:
@@ -80,7 +81,7 @@ class CsrGraph:
         ascends[begins[begins < len(self.indices)]] = True
         return bool(ascends.all())
 
-    def degrees(self) -> NDArray[np.float64]:
+    def degrees(self) -> Floats:
         """The sum of the weights at each node, shape (nodes,); 0 for an isolated node."""
         has_edges = np.diff(self.indptr) > 0
         sums = np.zeros(self.nodes)
@@ -92,8 +93,8 @@ class CsrGraph:
 class VisitedNodes:
     """The nodes that a walk reached: `nodes` int32 in no order, each once, and `values` float32, their mass."""
 
-    nodes: NDArray[np.int32]
-    values: NDArray[np.float32]
+    nodes: Vertices
+    values: Vectors
 
 
 class Walk:
@@ -122,7 +123,7 @@ class Walk:
         self.precision = precision
         self._idle: list[_Workspace] = []
 
-    def push(self, nodes: ArrayLike, weights: ArrayLike, *, among: NDArray[np.bool_] | None = None) -> VisitedNodes:
+    def push(self, nodes: ArrayLike, weights: ArrayLike, *, among: Flags | None = None) -> VisitedNodes:
         """Walk from the seeds `nodes` with `weights`; returns the nodes reached and estimates of their mass.
 
         `weights` are >= 0 and may have any sum; weights of repeated nodes add up. `among`, shape (graph.nodes,), limits
@@ -147,8 +148,8 @@ class Walk:
         return visited
 
     def _run(
-        self, work: _Workspace, seeds: NDArray[np.int64], shares: NDArray[np.float64], moving: float,
-        among: NDArray[np.bool_] | None,
+        self, work: _Workspace, seeds: Keys, shares: Floats, moving: float,
+        among: Flags | None,
     ) -> VisitedNodes:  # fmt: skip
         from tomewise.recall import push
 
@@ -165,7 +166,7 @@ class Walk:
         return VisitedNodes(work.touched[:kept].copy(), work.values[:kept].copy())
 
     @cached_property
-    def _degrees(self) -> NDArray[np.float32]:
+    def _degrees(self) -> Vectors:
         return self.graph.degrees().astype(np.float32)
 
     @cached_property
@@ -187,13 +188,13 @@ class _Workspace:
     row because they are read together.
     """
 
-    state: NDArray[np.float32]
-    queue: NDArray[np.int32]
-    touched: NDArray[np.int32]
-    values: NDArray[np.float32]
+    state: Vectors
+    queue: Vertices
+    touched: Vertices
+    values: Vectors
 
     @classmethod
-    def of(cls, degrees: NDArray[np.float32]) -> _Workspace:
+    def of(cls, degrees: Vectors) -> _Workspace:
         nodes = degrees.size
         state = np.zeros((nodes, 4), np.float32)
         state[:, 1] = degrees
@@ -203,7 +204,7 @@ class _Workspace:
         return cls(state, np.empty(ring, np.int32), np.empty(spare, np.int32), np.empty(spare, np.float32))
 
 
-def _scale_weights(size: int, nodes: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def _scale_weights(size: int, nodes: Keys, weights: Floats) -> Floats:
     """The weights of the seeds scaled to sum 1, checked."""
     if nodes.shape != weights.shape:
         raise UsageError(f"seeds have {nodes.shape} nodes and {weights.shape} weights: give one weight for each node")
@@ -217,7 +218,7 @@ def _scale_weights(size: int, nodes: NDArray[np.int64], weights: NDArray[np.floa
     return np.asarray(weights / total)
 
 
-def _check(nodes: int, a: NDArray[Any], b: NDArray[Any], w: NDArray[np.float64]) -> None:
+def _check(nodes: int, a: NDArray[Any], b: NDArray[Any], w: Floats) -> None:
     if not a.shape == b.shape == w.shape or a.ndim != 1:
         raise UsageError(f"rows, cols and weights have shapes {a.shape}, {b.shape}, {w.shape}: give three equal lists")
     if not a.size:

@@ -16,6 +16,7 @@ from tomewise.recall.diffusion import CogniRank, DecomposedRecall, Diffusion, wa
 from tomewise.recall.evidence_forms import SelectedFacts, WithGists
 from tomewise.recall.graph_index import GraphIndexes, Weigh
 from tomewise.recall.linking import Linking, NearestFacts, RecognisedFacts
+from tomewise.recall.mentions import TitleLinks
 from tomewise.recall.rewriting import GraphLeads, is_slow
 from tomewise.recall.rewritten_walk import Coverage, RewrittenWalk
 from tomewise.recall.seeding import (
@@ -26,7 +27,6 @@ from tomewise.recall.seeding import (
     PassageSeeds,
     SumOfSeeds,
 )
-from tomewise.recall.title_links import TitleLinks
 from tomewise.systems.declaration import OURS, SystemDeclaration
 from tomewise.systems.from_passages import (
     Comparing,
