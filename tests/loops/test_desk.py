@@ -96,7 +96,7 @@ GUESS, CHOSEN = {"answer": "the widow", "supported": "none"}, {"answer": "x", "c
         (CHOSEN, {"options": OPTIONS}, "", None, "none", ""),
         ({"answer": ""}, {}, "", None, "none", ""),
         ({"answer": ' "*". '}, {}, "", None, "none", ""),
-        # What is none of the options is no answer.
+        # Words outside of the options do not answer.
         ({"answer": "*"}, {"options": OPTIONS}, "", None, "none", ""),
         ({"answer": "the widow"}, {"options": OPTIONS}, "", None, "none", ""),
         ({"answer": "", "choice": "Z"}, {"options": OPTIONS}, "", None, "none", ""),

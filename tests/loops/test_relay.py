@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import partial
 
 import pytest
 from tests.loops.doubles import Shelves, list_inputs, list_roles, make_desk
@@ -468,10 +467,10 @@ async def test_a_ledger_that_exceeds_the_window_shows_what_fits(store):
 
 async def test_waves_of_8_read_32_chunks_in_a_fifth_of_the_depth_with_fewer_calls(store):
     put_texts(store, EMBEDDER, "story", *(f"On day {n} it rained." for n in range(32)))
-    one, eight = [(await read(store, script(latency=0.005), wave=wave)).usage for wave in (1, 8)]
-    assert (one.depth, one.total.calls) == (1 + 3 * 32, 1 + 3 * 32)
-    assert eight.depth <= 0.2 * one.depth
-    assert eight.total.calls == 1 + 32 + 2 * 4
+    alone, together = [(await read(store, script(latency=0.005), wave=wave)).usage for wave in (1, 8)]
+    assert (alone.depth, alone.total.calls) == (1 + 3 * 32, 1 + 3 * 32)
+    assert together.depth <= 0.2 * alone.depth
+    assert together.total.calls == 1 + 32 + 2 * 4
 
 
 async def test_recovery_finds_what_was_missed_and_reads_little_again(store):
@@ -658,32 +657,34 @@ async def test_both_ways_are_read_side_by_side_and_answered_together(store):
     assert answer.usage.depth < 5, "one after the other there would be 5"
 
 
+def script_runs(*texts):
+    return script(answer=[text if isinstance(text, Exception) else {"answer": text} for text in texts])
+
+
 @pytest.mark.parametrize(
     ("replies", "text", "skipped"),
     [
         (["*", "Tom.", "Ada", "ada", "Sam"], "Ada", 0),
         ([BAD, "Tom", "Ada", "Ada", BAD], "Ada", 2),  # a run that fails has no vote
         (["*", "*"], "", 0),
-        ([BAD, BAD], BAD, 0),
-        (["Ada", ModelUnavailable("away")], ModelUnavailable("away"), 0),
-        ([], UsageError("0 runs"), 0),
     ],
-    ids=["most", "failures", "declined", "failures alone", "away", "none"],
 )
 async def test_the_answer_of_most_runs_is_taken(store, replies, text, skipped):
-    model = script(answer=[reply if isinstance(reply, Exception) else {"answer": reply} for reply in replies])
-    reading = partial(hand_on, store, model, "One.", question=Question(text="Who?"))
-    if isinstance(text, UsageError):
-        with pytest.raises(UsageError, match="0 runs"):
-            chain_of_agents(Kit(store, model, EMBEDDER), runs=0)
-    elif isinstance(text, Exception):
-        with pytest.raises(type(text), match=str(text)):
-            await reading(runs=len(replies))
-    else:
-        answer = await reading(runs=len(replies))
-        assert answer.text.lower() == text.lower()
-        assert answer.resolved is bool(text)
-        assert list_reasons(answer) == ["no JSON"] * skipped
+    answer = await hand_on(store, script_runs(*replies), "One.", question=Question(text="Who?"), runs=len(replies))
+    assert answer.text.lower() == text.lower()
+    assert answer.resolved is bool(text)
+    assert list_reasons(answer) == ["no JSON"] * skipped
+
+
+@pytest.mark.parametrize("replies", [[BAD, BAD], ["Ada", ModelUnavailable("away")]], ids=["all fail", "away"])
+async def test_runs_without_a_usable_reply_or_a_model_are_an_error(store, replies):
+    with pytest.raises(type(replies[-1]), match=str(replies[-1])):
+        await hand_on(store, script_runs(*replies), "One.", runs=2)
+
+
+def test_no_run_at_all_is_refused(store):
+    with pytest.raises(UsageError, match="0 runs"):
+        chain_of_agents(Kit(store, script(), EMBEDDER), runs=0)
 
 
 async def test_runs_are_side_by_side(store):

@@ -181,7 +181,7 @@ class NotingStore(SqlStore):
 
 
 @pytest.fixture
-async def noting_store(open_store):
+async def store_with_notes(open_store):
     made = await build_graph(open_store(), "Ada Marsh > met > Tom Hale")
     noting = NotingStore.open(made.path)
     noting.kept = []
@@ -206,34 +206,34 @@ def forge(store: NotingStore, index: GraphIndex) -> GraphIndex:
     return index
 
 
-async def test_a_large_index_is_kept_until_the_graph_changes(noting_store):
-    made = make_index(noting_store)
-    forged = forge(noting_store, replace(made, spread=made.spread + 7))  # so that it is seen that this one is read
-    read = GraphIndexes(noting_store, GRAPH, least_kept=1)
+async def test_a_large_index_is_kept_until_the_graph_changes(store_with_notes):
+    made = make_index(store_with_notes)
+    forged = forge(store_with_notes, replace(made, spread=made.spread + 7))  # so that it is seen that this one is read
+    read = GraphIndexes(store_with_notes, GRAPH, least_kept=1)
     assert_equal(read.current(), forged)
     assert read.current().walk.push([0], [1.0]).nodes.size
-    await add_and_build(noting_store, "b", "Ada Marsh > sold > Skerry")
-    assert len(make_index(noting_store).facts) == len(read.current().facts) == 2
+    await add_and_build(store_with_notes, "b", "Ada Marsh > sold > Skerry")
+    assert len(make_index(store_with_notes).facts) == len(read.current().facts) == 2
 
 
-async def test_a_kept_index_of_other_passages_is_made_again(noting_store):
-    made = make_index(noting_store)
-    forge(noting_store, replace(made, passages=made.passages + 1000))
-    assert_equal(make_index(noting_store), made)
+async def test_a_kept_index_of_other_passages_is_made_again(store_with_notes):
+    made = make_index(store_with_notes)
+    forge(store_with_notes, replace(made, passages=made.passages + 1000))
+    assert_equal(make_index(store_with_notes), made)
 
 
-async def test_an_index_is_kept_if_it_is_large_and_follows_from_the_graph_alone(noting_store):
+async def test_an_index_is_kept_if_it_is_large_and_follows_from_the_graph_alone(store_with_notes):
     def weigh(entities, passages):
         return np.full(len(entities), 3.0)
 
-    GraphIndexes(noting_store, GRAPH, least_kept=1000).current()
-    make_index(noting_store, weigh=weigh)
-    assert not noting_store.kept, "a small one, and one whose weights have no name"
-    assert not list(noting_store.cache_folder.glob("kept*"))
-    made = make_index(noting_store, weigh=weigh, rule="threes")
-    forged = forge(noting_store, replace(made, spread=made.spread + 7))
-    make_index(noting_store)
-    assert_equal(make_index(noting_store, weigh=weigh, rule="threes"), forged)
+    GraphIndexes(store_with_notes, GRAPH, least_kept=1000).current()
+    make_index(store_with_notes, weigh=weigh)
+    assert not store_with_notes.kept, "a small one, and one whose weights have no name"
+    assert not list(store_with_notes.cache_folder.glob("kept*"))
+    made = make_index(store_with_notes, weigh=weigh, rule="threes")
+    forged = forge(store_with_notes, replace(made, spread=made.spread + 7))
+    make_index(store_with_notes)
+    assert_equal(make_index(store_with_notes, weigh=weigh, rule="threes"), forged)
 
 
 SMALL_GRAPH = CsrGraph.from_edges(4, [0, 0, 1], [1, 2, 3], [1.0, 2.0, 0.5])

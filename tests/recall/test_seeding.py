@@ -196,9 +196,9 @@ york"""
 
 
 @pytest.fixture(scope="module")
-def named(tmp_path_factory):
+def names_tome(tmp_path_factory):
     """A tome with these names, and its index."""
-    made = asyncio.run(build_store(tmp_path_factory.mktemp("named"), NAMED))
+    made = asyncio.run(build_store(tmp_path_factory.mktemp("names"), NAMED))
     yield made, GraphIndexes(made, GRAPH, links="extracted").current()
     made.close()
 
@@ -232,8 +232,8 @@ def named(tmp_path_factory):
         ("???", []),
     ],
 )
-async def test_mentions(named, question, names):
-    store, index = named
+async def test_mentions(names_tome, question, names):
+    store, index = names_tome
     found = await find_seeds(MentionSeeds(store, NAMES), make_question(store, question), store, index)
     assert found == dict.fromkeys(names, 1.0)
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from tomewise.errors import UsageError
 from tomewise.language.per_role import find_name, find_window
 from tomewise.loops.desk import Desk
-from tomewise.loops.evidence import FENCE, load_passages
+from tomewise.loops.evidence import load_passages, measure_texts
 from tomewise.reading.chunks import Chunk, make_chunks
 from tomewise.recall.flat import Everything
 from tomewise.types import Evidence, In, PassageId, Question, Retriever, Role
@@ -55,7 +55,7 @@ class Chunking:
 
     def _cut_chunks(self, wanted: Sequence[PassageId], room: int, most: int | None) -> list[Chunk]:
         passages = list(load_passages(self._desk.store, wanted).values())
-        sizes = [tokens + FENCE for tokens in self._desk.count([passage.content for passage in passages])]
+        sizes = measure_texts([passage.content for passage in passages], self._desk.count)
         sized = list(zip(passages, sizes, strict=True))
         if most is not None:
             totals = accumulate(sizes)

@@ -65,8 +65,12 @@ def fit_to_budget(evidence: Sequence[Evidence], budget: int, count: Count) -> li
 
 def measure_pieces(evidence: Sequence[Evidence], count: Count) -> list[int]:
     """The tokens that each piece takes in a prompt."""
-    texts = [f"{describe_source(piece)}\n{piece.text}" for piece in evidence]
-    return [tokens + FENCE for tokens in count(texts)]
+    return measure_texts([f"{describe_source(piece)}\n{piece.text}" for piece in evidence], count)
+
+
+def measure_texts(texts: Sequence[str], count: Count) -> list[int]:
+    """The tokens that each text takes in a prompt, its label and fence included."""
+    return [tokens + FENCE for tokens in count(texts)] if texts else []
 
 
 def fit_to_window(

@@ -39,7 +39,7 @@ from tomewise.events import (
 from tomewise.language.roles import ANSWER, EVOLVE, MERGE_POINTS, PLAN
 from tomewise.loops.context import Contexts, make_attempt_event
 from tomewise.loops.desk import Attempt, Desk
-from tomewise.loops.evidence import FENCE, Count
+from tomewise.loops.evidence import Count, measure_texts
 from tomewise.loops.exploring import Exploring, Material, Reading, Search
 from tomewise.loops.fusing import DEPTH, Searched, weigh_queries
 from tomewise.loops.layout import Context, Note
@@ -359,10 +359,10 @@ def _fit_points(memory: Hypergraph, room: int, past: int, count: Count) -> list[
     kept = set()
     used = 0
     texts = [" ".join([point.description, *memory.list_names(point)]) for point in points]
-    for point, tokens in zip(points, count(texts) if texts else [], strict=True):
-        if used + tokens + FENCE <= (min(room, past) if memory.is_past(point) else room):
+    for point, tokens in zip(points, measure_texts(texts, count), strict=True):
+        if used + tokens <= (min(room, past) if memory.is_past(point) else room):
             kept.add(point.id)
-            used += tokens + FENCE
+            used += tokens
     return [point for point in memory.points if point.id in kept]
 
 

@@ -114,7 +114,7 @@ class Reading:
     def select(self, searches: Sequence[Search], *, relations: int, passages: int, description: int) -> Material:
         """What is new and fits; it counts as read from now on. Relations that quote a passage are left out.
 
-        The room is in tokens: of the relations and of the passages of each search, and of what is said of each entity.
+        The room is in tokens: of the relations and of the passages of each search, and of what is written of each entity.
         """
         read = self.desk.put_in_order(self._fit([search.found.passages for search in searches], passages))
         found_relations = self._fit([search.found.relations for search in searches], relations)

@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from tomewise.language.sentences import split_sentences
-from tomewise.loops.evidence import FENCE, Count, describe_source, join_texts, load_passages
+from tomewise.loops.evidence import FENCE, Count, describe_source, join_texts, load_passages, measure_texts
 from tomewise.loops.repeats import drop_near_repeats
 from tomewise.store.records import PASSAGES
 from tomewise.types import Evidence, NodeId, Passage
@@ -98,7 +98,7 @@ class Layout:
         telling = shown if self._joins else ()
         texts = [note.text for note in notes if not (note.grounds and set(note.grounds).issubset(telling))]
         fitting = self.shortener.fit(list(dict.fromkeys(filter(None, map(str.strip, texts)))), for_notes)
-        left = budget - sum(size + FENCE for size in self._count(fitting)) if fitting else budget
+        left = budget - sum(measure_texts(fitting, self._count))
         evidence = _pack([*surely, *everything], left, sizes)
         return Context(tuple(evidence), passages, tuple(fitting), len(everything) - len(evidence))
 

@@ -20,7 +20,7 @@ from tomewise.events import AnsweredFromNotes, Divided, as_pieces
 from tomewise.language.roles import ANSWER, AnswerIn
 from tomewise.loops.chunking import Chunking
 from tomewise.loops.desk import Desk, Prepared, decline, make_answer_input
-from tomewise.loops.evidence import FENCE, describe_source, fit_to_window
+from tomewise.loops.evidence import fit_to_window, measure_pieces, measure_texts
 from tomewise.loops.fusing import DEPTH, Searched, weigh_queries
 from tomewise.loops.layout import Note, join
 from tomewise.loops.ledger_notes import LedgerReading
@@ -211,8 +211,8 @@ class Relay:
             return []
         cited = {source for piece in extracts for source in piece.sources}
         new = [piece for piece in ranked if cited.isdisjoint(piece.sources)]
-        texts = [*(f"{describe_source(piece)}\n{piece.text}" for piece in extracts), *(note.text for note in notes)]
-        used = sum(self._desk.count(texts)) + FENCE * len(texts) if texts else 0
+        count = self._desk.count
+        used = sum((*measure_pieces(extracts, count), *measure_texts([note.text for note in notes], count)))
         room = min(self._filling.tokens, self._desk.measure_answer_room(question))
         return self._desk.layout.pack(drop_near_repeats(new), max(0, room - used))
 

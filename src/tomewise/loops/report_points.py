@@ -15,7 +15,7 @@ from tomewise.events import PointsFound, ReportsChosen, Retrieved
 from tomewise.language.labels import find_number
 from tomewise.language.roles import MAP_REPORTS, RATE_REPORT, MapIn, MapOut, RateIn
 from tomewise.loops.desk import Desk, decline
-from tomewise.loops.evidence import FENCE
+from tomewise.loops.evidence import FENCE, measure_texts
 from tomewise.loops.fusing import DEPTH
 from tomewise.loops.steps import Skipped
 from tomewise.recall.community_reports import CommunityReports, ReportedCommunity, ReportShelf
@@ -141,13 +141,13 @@ async def conclude(
         yield decline(_NOTHING)
         return
     room = min(budget, await asyncio.to_thread(desk.measure_answer_room, question))
-    sizes = [tokens + FENCE for tokens in desk.count([point.text for point in best])] if best else []
+    sizes = measure_texts([point.text for point in best], desk.count)
     shown = best[: bisect_right(list(accumulate(sizes)), _POINTS * room)]
     used = sum(sizes[: len(shown)])
     most = round(_POINTS * room) - FENCE
     if best and not shown and (text := desk.layout.shortener.shorten(best[0].text, most)):
         shown = [replace(best[0], text=text)]
-        used = sum(desk.count([text])) + FENCE
+        used = sum(measure_texts([text], desk.count))
     found = await asyncio.to_thread(find_passages, shown)
     passages = await asyncio.to_thread(desk.layout.pack, found, max(0, room - used))
     prepared = await desk.prepare(question, passages, budget=None, notes=[point.text for point in shown])
@@ -211,15 +211,15 @@ class ReportPoints:
         used = sum(self._desk.count([question.text]))
         room = min(self._budget, self._desk.measure_room(MAP_REPORTS, used))
         chosen = fit_reports(self._desk, chosen, room)
-        sizes = self._desk.count([each.report.text for each in chosen])
+        sizes = measure_texts([each.report.text for each in chosen], self._desk.count)
         batches: list[list[ReportedCommunity]] = []
         left = 0
         for community, tokens in zip(chosen, sizes, strict=True):
-            if tokens + FENCE > left or not batches:
+            if tokens > left or not batches:
                 batches.append([])
                 left = room
             batches[-1].append(community)
-            left -= tokens + FENCE
+            left -= tokens
         return [shelf.sort_by_weight(batch) for batch in batches]
 
     async def _map(self, question: Question, batch: Sequence[ReportedCommunity]) -> MapOut:
@@ -234,8 +234,8 @@ def fit_reports(desk: Desk, reports: Sequence[ReportedCommunity], room: int) -> 
         text = desk.layout.shortener.shorten(community.short_text, room - FENCE)
         return replace(community, report=replace(community.report, text=text))
 
-    sizes = desk.count([each.report.text for each in reports])
-    return [each if size + FENCE <= room else shorten(each) for each, size in zip(reports, sizes, strict=True)]
+    sizes = measure_texts([each.report.text for each in reports], desk.count)
+    return [each if size <= room else shorten(each) for each, size in zip(reports, sizes, strict=True)]
 
 
 def read_points(reply: MapOut, reports: Sequence[int]) -> list[Point]:

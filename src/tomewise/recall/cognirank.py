@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tomewise.recall.arrays import Floats, Keys
+from tomewise.recall.array_types import Floats, Keys
 
 Id = TypeVar("Id", int, str)
 Seeds = tuple[Keys, Floats]  # entities and their weights, highest weight first, ties by entity

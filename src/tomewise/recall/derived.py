@@ -17,7 +17,7 @@ from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Evidence, Layer, PassageId, Scope
 
 if TYPE_CHECKING:
-    from tomewise.recall.arrays import Vectors
+    from tomewise.recall.array_types import Vectors
     from tomewise.store.contract import Readable
 
 _TREE = TreeLayer.name

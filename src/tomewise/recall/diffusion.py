@@ -27,7 +27,7 @@ from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Evidence, LanguageModel, Retriever, Rewrite, Scope
 
 if TYPE_CHECKING:
-    from tomewise.recall.arrays import Flags, Floats, Keys, Vectors
+    from tomewise.recall.array_types import Flags, Floats, Keys, Vectors
     from tomewise.store.contract import Readable
 
 

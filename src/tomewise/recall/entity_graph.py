@@ -21,7 +21,7 @@ from tomewise.store.nearest import DECIMALS, find_top
 from tomewise.types import Embedder, Evidence, Node, NodeId, PassageId, Retriever, Scope
 
 if TYPE_CHECKING:
-    from tomewise.recall.arrays import Flags, Keys, Vectors
+    from tomewise.recall.array_types import Flags, Keys, Vectors
     from tomewise.store.contract import Readable
 
 

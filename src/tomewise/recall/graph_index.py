@@ -17,7 +17,7 @@ from tomewise.recall.walk import CsrGraph, Walk
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tomewise.recall.arrays import Flags, Floats, Keys, Vertices
+    from tomewise.recall.array_types import Flags, Floats, Keys, Vertices
     from tomewise.store.contract import SpaceRows, Spaces
 
 Links = Literal["facts", "extracted"]

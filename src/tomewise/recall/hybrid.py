@@ -14,7 +14,7 @@ from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Evidence, Retriever, Scope
 
 if TYPE_CHECKING:
-    from tomewise.recall.arrays import Floats, Keys, Vectors
+    from tomewise.recall.array_types import Floats, Keys, Vectors
     from tomewise.store.contract import Readable
 
 REWRITING = Rewriting(weight=0.8, passages=2)

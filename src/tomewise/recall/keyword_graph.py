@@ -25,7 +25,7 @@ from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Evidence, LanguageModel, NodeId, Passage, Scope
 
 if TYPE_CHECKING:
-    from tomewise.recall.arrays import Floats, Keys, Vectors
+    from tomewise.recall.array_types import Floats, Keys, Vectors
     from tomewise.store.contract import Readable
 
 

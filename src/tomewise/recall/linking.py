@@ -16,7 +16,7 @@ from tomewise.recall.ranking import pair_scores, rank_keys
 from tomewise.types import LanguageModel, Scope
 
 if TYPE_CHECKING:
-    from tomewise.recall.arrays import Floats, Keys, Vectors
+    from tomewise.recall.array_types import Floats, Keys, Vectors
     from tomewise.store.contract import Readable
 
 

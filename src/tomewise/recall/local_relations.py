@@ -17,7 +17,7 @@ from tomewise.store.lookups import find_keys, name_sources, read_sources, select
 from tomewise.types import Embedder, Evidence, Node, Scope
 
 if TYPE_CHECKING:
-    from tomewise.recall.arrays import Keys
+    from tomewise.recall.array_types import Keys
     from tomewise.store.contract import Readable
 
 Pair = tuple[int, int]

@@ -15,7 +15,7 @@ from tomewise.store.key_indices import find_known_indices
 from tomewise.store.lookups import find_keys
 
 if TYPE_CHECKING:
-    from tomewise.recall.arrays import Floats, Keys
+    from tomewise.recall.array_types import Floats, Keys
     from tomewise.store.contract import Readable, Texts
 
 _LONGEST = 10  # words of the longest entity names that are looked for

@@ -27,7 +27,7 @@ from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Passage, PassageId, Rewrite
 
 if TYPE_CHECKING:
-    from tomewise.recall.arrays import Floats, Keys, Ranking, Vectors
+    from tomewise.recall.array_types import Floats, Keys, Ranking, Vectors
     from tomewise.store.contract import Readable, Spaces
 
 _FAMILIAR = 0.5  # from this share of its words on, a name is in the question

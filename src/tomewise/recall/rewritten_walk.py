@@ -21,7 +21,7 @@ from tomewise.store.records import PASSAGES
 from tomewise.types import Evidence, Scope
 
 if TYPE_CHECKING:
-    from tomewise.recall.arrays import Flags, Floats, Keys, Ranking
+    from tomewise.recall.array_types import Flags, Floats, Keys, Ranking
     from tomewise.store.contract import Readable
 
 _LEAST = np.finfo(np.float64).tiny  # in place of a score of 0, which has no logarithm

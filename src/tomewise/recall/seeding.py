@@ -20,7 +20,7 @@ from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Scope
 
 if TYPE_CHECKING:
-    from tomewise.recall.arrays import Flags, Keys, Vectors
+    from tomewise.recall.array_types import Flags, Keys, Vectors
     from tomewise.store.contract import Readable, Texts
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tomewise.errors import UsageError
-from tomewise.recall.arrays import Flags, Floats, Keys, Vectors, Vertices
+from tomewise.recall.array_types import Flags, Floats, Keys, Vectors, Vertices
 
 
 @dataclass(frozen=True, slots=True, eq=False)
