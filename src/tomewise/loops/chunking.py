@@ -64,19 +64,6 @@ class Chunking:
         return make_chunks([passage for passage, _ in sized], [size for _, size in sized], min(self.size, room))
 
 
-def _sort_by_relevance(chunks: Sequence[Chunk], ranked: Sequence[Evidence]) -> list[Chunk]:
-    """Chunks by the rank of their best passage; those without a ranked passage come last, in document order."""
-    ranks: dict[PassageId, int] = {}
-    for rank, piece in enumerate(ranked):
-        for source in piece.sources:
-            ranks.setdefault(source, rank)
-
-    def find_rank(chunk: Chunk) -> int:
-        return min(ranks.get(passage.id, len(ranked)) for passage in chunk.passages)
-
-    return sorted(chunks, key=find_rank)
-
-
 @dataclass(frozen=True, slots=True)
 class Room:
     """The tokens that a call of `role` has for what grows while a text is read, and how many it needs at least."""
@@ -102,6 +89,19 @@ def check_rooms(desk: Desk, rooms: Sequence[Room]) -> None:
             f"{needed:,}: let its server accept more (Ollama: OLLAMA_CONTEXT_LENGTH), set `window` if it does already, "
             "or name another model"
         )
+
+
+def _sort_by_relevance(chunks: Sequence[Chunk], ranked: Sequence[Evidence]) -> list[Chunk]:
+    """Chunks by the rank of their best passage; those without a ranked passage come last, in document order."""
+    ranks: dict[PassageId, int] = {}
+    for rank, piece in enumerate(ranked):
+        for source in piece.sources:
+            ranks.setdefault(source, rank)
+
+    def find_rank(chunk: Chunk) -> int:
+        return min(ranks.get(passage.id, len(ranked)) for passage in chunk.passages)
+
+    return sorted(chunks, key=find_rank)
 
 
 def _find_needed_window(room: Room, desk: Desk) -> int:

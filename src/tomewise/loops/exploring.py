@@ -78,22 +78,6 @@ class Exploring:
         return frozenset(near) | await self._investigation.find_neighbours(known, self._hops)
 
 
-def find_in_graph(memory: Hypergraph, points: Collection[str]) -> frozenset[NodeId]:
-    """The vertices of these points that are entities of the graph."""
-    vertices = {vertex for point in map(memory.find, points) for vertex in point.vertices}
-    return frozenset(vertex for vertex in vertices if memory.vertices[vertex].in_graph)
-
-
-def narrow_scope(within: Scope | None, around: frozenset[NodeId] | None, beyond: frozenset[NodeId]) -> Scope:
-    """The scope of a question, narrowed to the entities `around` and without the entities that it goes `beyond`.
-
-    Both together leave no more than either: where the question names entities too, only those of both are searched.
-    """
-    within = within or Scope()
-    both = around if within.entities is None else within.entities if around is None else within.entities & around
-    return replace(within, entities=both, without_entities=within.without_entities | beyond)
-
-
 @dataclass(frozen=True, slots=True)
 class Material:
     """What a round found, as the model sees it. `evidence` are relations and passages."""
@@ -114,7 +98,7 @@ class Reading:
     def select(self, searches: Sequence[Search], *, relations: int, passages: int, description: int) -> Material:
         """What is new and fits; it counts as read from now on. Relations that quote a passage are left out.
 
-        The room is in tokens: of the relations and of the passages of each search, and of what is written of each entity.
+        The room is in tokens: of the relations and of the passages of each search, and of what each entity is.
         """
         read = self.desk.put_in_order(self._fit([search.found.passages for search in searches], passages))
         found_relations = self._fit([search.found.relations for search in searches], relations)
@@ -158,6 +142,22 @@ class Reading:
             if sentences or (not entity.text and entity.id not in self.nodes):
                 yield replace(entity, text=" ".join(sentences))
             self.nodes.add(entity.id)
+
+
+def find_in_graph(memory: Hypergraph, points: Collection[str]) -> frozenset[NodeId]:
+    """The vertices of these points that are entities of the graph."""
+    vertices = {vertex for point in map(memory.find, points) for vertex in point.vertices}
+    return frozenset(vertex for vertex in vertices if memory.vertices[vertex].in_graph)
+
+
+def narrow_scope(within: Scope | None, around: frozenset[NodeId] | None, beyond: frozenset[NodeId]) -> Scope:
+    """The scope of a question, narrowed to the entities `around` and without the entities that it goes `beyond`.
+
+    Both together leave no more than either: where the question names entities too, only those of both are searched.
+    """
+    within = within or Scope()
+    both = around if within.entities is None else within.entities if around is None else within.entities & around
+    return replace(within, entities=both, without_entities=within.without_entities | beyond)
 
 
 def _spell(names: str, texts: str) -> str:

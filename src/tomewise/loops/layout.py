@@ -123,44 +123,6 @@ class Layout:
         return {id: passage for id, passage in passages.items() if passage.text == texts[id]}
 
 
-def join(evidence: Sequence[Evidence], passages: Mapping[NodeId, Passage]) -> list[Evidence]:
-    """The evidence with each run of these passages that follow one another as one piece, which rests on all of them."""
-    runs: list[list[Evidence]] = []
-    for piece in evidence:
-        passage, last = passages.get(piece.node), passages.get(runs[-1][-1].node) if runs else None
-        if passage and last and (passage.document, passage.position) == (last.document, last.position + 1):
-            runs[-1].append(piece)
-        else:
-            runs.append([piece])
-    return [_join_run([passages[piece.node] for piece in run], run[0]) if run[1:] else run[0] for run in runs]
-
-
-def _pack(ranked: Sequence[Evidence], budget: int, sizes: Mapping[NodeId, _Size]) -> list[Evidence]:
-    """See `Layout.pack`. A piece that comes twice counts once, where it comes first."""
-    chosen: list[Evidence] = []
-    positions: set[tuple[str, int]] = set()
-    for piece in {piece.node: piece for piece in ranked}.values():
-        tokens, header, place = sizes[piece.node]
-        joined = sum((place[0], beside) in positions for beside in (place[1] - 1, place[1] + 1)) if place else 0
-        size = tokens + (header + FENCE) * (1 - joined)
-        if size <= budget:
-            chosen.append(piece)
-            budget -= size
-            if place:
-                positions.add(place)
-    return chosen
-
-
-def _join_run(run: Sequence[Passage], first: Evidence) -> Evidence:
-    return replace(first, text=join_texts(run)[0], sources=tuple(passage.id for passage in run))
-
-
-def _drop_repeats(rankings: Sequence[Sequence[Evidence]]) -> list[list[Evidence]]:
-    """The evidence of each ranking without near-repeats, also of other rankings."""
-    kept = {id(piece) for piece in drop_near_repeats([piece for pieces in rankings for piece in pieces])}
-    return [[piece for piece in pieces if id(piece) in kept] for pieces in rankings]
-
-
 class Shortener:
     """Shortens texts by their tokens: those that are too long for their room lose whole sentences, or others go."""
 
@@ -206,3 +168,41 @@ class Shortener:
             words = begun.rsplit(maxsplit=1)[0]
             beginning = f"{words if len(words) > _NEAR * len(begun) else begun} …"
         return beginning
+
+
+def join(evidence: Sequence[Evidence], passages: Mapping[NodeId, Passage]) -> list[Evidence]:
+    """The evidence with each run of these passages that follow one another as one piece, which rests on all of them."""
+    runs: list[list[Evidence]] = []
+    for piece in evidence:
+        passage, last = passages.get(piece.node), passages.get(runs[-1][-1].node) if runs else None
+        if passage and last and (passage.document, passage.position) == (last.document, last.position + 1):
+            runs[-1].append(piece)
+        else:
+            runs.append([piece])
+    return [_join_run([passages[piece.node] for piece in run], run[0]) if run[1:] else run[0] for run in runs]
+
+
+def _pack(ranked: Sequence[Evidence], budget: int, sizes: Mapping[NodeId, _Size]) -> list[Evidence]:
+    """See `Layout.pack`. A piece that comes twice counts once, where it comes first."""
+    chosen: list[Evidence] = []
+    positions: set[tuple[str, int]] = set()
+    for piece in {piece.node: piece for piece in ranked}.values():
+        tokens, header, place = sizes[piece.node]
+        joined = sum((place[0], beside) in positions for beside in (place[1] - 1, place[1] + 1)) if place else 0
+        size = tokens + (header + FENCE) * (1 - joined)
+        if size <= budget:
+            chosen.append(piece)
+            budget -= size
+            if place:
+                positions.add(place)
+    return chosen
+
+
+def _join_run(run: Sequence[Passage], first: Evidence) -> Evidence:
+    return replace(first, text=join_texts(run)[0], sources=tuple(passage.id for passage in run))
+
+
+def _drop_repeats(rankings: Sequence[Sequence[Evidence]]) -> list[list[Evidence]]:
+    """The evidence of each ranking without near-repeats, also of other rankings."""
+    kept = {id(piece) for piece in drop_near_repeats([piece for pieces in rankings for piece in pieces])}
+    return [[piece for piece in pieces if id(piece) in kept] for pieces in rankings]

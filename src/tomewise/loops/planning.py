@@ -108,6 +108,19 @@ class Planning:
         return Concern(concern.concern or query, query, region, points)
 
 
+def as_prompt_points(memory: Hypergraph, points: Iterable[MemoryPoint]) -> list[PointShown]:
+    """Points as a prompt shows them: under their ids, with the names of their entities."""
+    return [
+        PointShown(
+            id=point.id,
+            description=point.description,
+            entities=memory.list_names(point),
+            parts=max(len(step.earlier) for step in point.history),
+        )
+        for point in points
+    ]
+
+
 def _choose_query(concern: ConcernOut, skipped: Skipped) -> str:
     """The subquery of a concern; a concern without one is searched for in its own words."""
     queries = [query for query in concern.subqueries if query]
@@ -122,16 +135,3 @@ def _find_points(ids: Sequence[str], memory: Hypergraph, skipped: Skipped) -> It
             yield memory.find(point).id
         except UsageError as error:
             skipped.drop(str(error))
-
-
-def as_prompt_points(memory: Hypergraph, points: Iterable[MemoryPoint]) -> list[PointShown]:
-    """Points as a prompt shows them: under their ids, with the names of their entities."""
-    return [
-        PointShown(
-            id=point.id,
-            description=point.description,
-            entities=memory.list_names(point),
-            parts=max(len(step.earlier) for step in point.history),
-        )
-        for point in points
-    ]

@@ -170,58 +170,6 @@ class EntityGraph:
         return np.array(sorted(find_keys(self._store, nodes).values()), np.int64)
 
 
-def make_fact(
-    node: NodeId, text: str, sources: tuple[PassageId, ...], *, title: str = "", score: float = 0.0
-) -> Evidence:
-    """A fact of a graph as evidence."""
-    return Evidence(node=node, layer="facts", kind=FACT, text=text, title=title, score=score, sources=sources)
-
-
-def make_entity(found: FoundEntity, sources: tuple[PassageId, ...], *, title: str = "", score: float = 0.0) -> Evidence:
-    """An entity of a graph as evidence."""
-    text = found.text or found.name
-    return Evidence(
-        node=found.id, layer="entities", kind="entity", text=text, title=title, score=score, sources=sources
-    )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Mentions:
-    """Mentions by key, the entity of each, and its cosine with the query; all of shape (n,)."""
-
-    keys: Keys
-    entities: Keys
-    scores: Vectors
-
-    def select(self, kept: Flags) -> _Mentions:
-        return _Mentions(self.keys[kept], self.entities[kept], self.scores[kept])
-
-
-def _keep_ground(within: Scope) -> Scope:
-    """The scope without its entities: what passages may be read at all."""
-    return replace(within, entities=None, without_entities=frozenset())
-
-
-def _name_relation(fact: Node) -> str:
-    """The two ends of a relation, whose description may not name them; empty for a triple, which does."""
-    return f"{fact.data['head']}, {fact.data['tail']}" if fact.data.get("description") else ""
-
-
-def _raise_scores(keys: Keys, scores: Vectors, mentions: _Mentions) -> None:
-    """Raise the score of each entity, in place, to that of its nearest mention. `keys` are ascending."""
-    places, is_known = find_known_indices(mentions.entities, keys)
-    np.maximum.at(scores, places, mentions.scores[is_known])
-
-
-def _find_other_ends(edges: Keys, entities: Keys) -> Keys:
-    """The entities that a fact joins with one of `entities`; `edges` (n, 2) are pairs of fact and entity."""
-    if not len(edges) or not len(entities):
-        return np.empty(0, np.int64)
-    is_one = np.isin(edges[:, 1], entities)
-    counts = np.bincount(edges[is_one, 0], minlength=int(edges[:, 0].max()) + 1)
-    return np.unique(edges[counts[edges[:, 0]] > is_one, 1])
-
-
 @dataclass(frozen=True, slots=True)
 class Findings:
     """The result of one search, each list best first."""
@@ -320,3 +268,55 @@ class RecallWithoutGraph:
     async def find_neighbours(self, entities: Collection[NodeId], hops: int) -> frozenset[NodeId]:
         """Nothing."""
         return frozenset()
+
+
+def make_fact(
+    node: NodeId, text: str, sources: tuple[PassageId, ...], *, title: str = "", score: float = 0.0
+) -> Evidence:
+    """A fact of a graph as evidence."""
+    return Evidence(node=node, layer="facts", kind=FACT, text=text, title=title, score=score, sources=sources)
+
+
+def make_entity(found: FoundEntity, sources: tuple[PassageId, ...], *, title: str = "", score: float = 0.0) -> Evidence:
+    """An entity of a graph as evidence."""
+    text = found.text or found.name
+    return Evidence(
+        node=found.id, layer="entities", kind="entity", text=text, title=title, score=score, sources=sources
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Mentions:
+    """Mentions by key, the entity of each, and its cosine with the query; all of shape (n,)."""
+
+    keys: Keys
+    entities: Keys
+    scores: Vectors
+
+    def select(self, kept: Flags) -> _Mentions:
+        return _Mentions(self.keys[kept], self.entities[kept], self.scores[kept])
+
+
+def _keep_ground(within: Scope) -> Scope:
+    """The scope without its entities: what passages may be read at all."""
+    return replace(within, entities=None, without_entities=frozenset())
+
+
+def _name_relation(fact: Node) -> str:
+    """The two ends of a relation, whose description may not name them; empty for a triple, which does."""
+    return f"{fact.data['head']}, {fact.data['tail']}" if fact.data.get("description") else ""
+
+
+def _raise_scores(keys: Keys, scores: Vectors, mentions: _Mentions) -> None:
+    """Raise the score of each entity, in place, to that of its nearest mention. `keys` are ascending."""
+    places, is_known = find_known_indices(mentions.entities, keys)
+    np.maximum.at(scores, places, mentions.scores[is_known])
+
+
+def _find_other_ends(edges: Keys, entities: Keys) -> Keys:
+    """The entities that a fact joins with one of `entities`; `edges` (n, 2) are pairs of fact and entity."""
+    if not len(edges) or not len(entities):
+        return np.empty(0, np.int64)
+    is_one = np.isin(edges[:, 1], entities)
+    counts = np.bincount(edges[is_one, 0], minlength=int(edges[:, 0].max()) + 1)
+    return np.unique(edges[counts[edges[:, 0]] > is_one, 1])

@@ -44,45 +44,6 @@ def select_named(question: str, names: Collection[str]) -> list[str]:
     return [runs[run] for run in _select_longest(list(runs))]
 
 
-def _list_runs(question: str) -> dict[_Run, str]:
-    """The runs of words that may be names, normalised."""
-    words = _split_words(question)
-    normal = [normalise_name(word) for word in words]
-    name_words = [place for place, word in enumerate(words) if place and _looks_like_name(word)]
-    return {
-        (start, end): " ".join(normal[start:end])
-        for start in range(len(words))
-        for end in range(start + 1, min(len(words), start + _LONGEST) + 1)
-        if any(start <= place < end for place in name_words) or (not name_words and end - start > 1)
-    }
-
-
-def _select_longest(runs: Sequence[_Run]) -> list[_Run]:
-    """The runs that no other contains."""
-    return [run for run in runs if not any(_is_inside(run, longer) for longer in runs)]
-
-
-def _split_words(question: str) -> list[str]:
-    """The question split where `normalise_name` puts a space, with its capitals kept: `Wesson's` is two words."""
-    signs = (
-        sign
-        if sign.isalnum() or unicodedata.category(sign)[0] == "M"
-        else ""
-        if unicodedata.category(sign) == "Cf"
-        else " "
-        for sign in unicodedata.normalize("NFKC", question)
-    )
-    return "".join(signs).split()
-
-
-def _looks_like_name(word: str) -> bool:
-    return word[0].isupper() or any(sign.isdigit() for sign in word)
-
-
-def _is_inside(run: _Run, longer: _Run) -> bool:
-    return run != longer and longer[0] <= run[0] and run[1] <= longer[1]
-
-
 class TitleLinks:
     """Ours: a link weighs 3 if the entity is the title of the passage, 2 if the title contains it, otherwise 1.
 
@@ -155,6 +116,45 @@ class TitleLinks:
 def strip_title(title: str) -> str:
     """The title without the parenthesis at its end that tells it from others."""
     return _NOTE.sub("", title).rstrip() or title
+
+
+def _list_runs(question: str) -> dict[_Run, str]:
+    """The runs of words that may be names, normalised."""
+    words = _split_words(question)
+    normal = [normalise_name(word) for word in words]
+    name_words = [place for place, word in enumerate(words) if place and _looks_like_name(word)]
+    return {
+        (start, end): " ".join(normal[start:end])
+        for start in range(len(words))
+        for end in range(start + 1, min(len(words), start + _LONGEST) + 1)
+        if any(start <= place < end for place in name_words) or (not name_words and end - start > 1)
+    }
+
+
+def _select_longest(runs: Sequence[_Run]) -> list[_Run]:
+    """The runs that no other contains."""
+    return [run for run in runs if not any(_is_inside(run, longer) for longer in runs)]
+
+
+def _split_words(question: str) -> list[str]:
+    """The question split where `normalise_name` puts a space, with its capitals kept: `Wesson's` is two words."""
+    signs = (
+        sign
+        if sign.isalnum() or unicodedata.category(sign)[0] == "M"
+        else ""
+        if unicodedata.category(sign) == "Cf"
+        else " "
+        for sign in unicodedata.normalize("NFKC", question)
+    )
+    return "".join(signs).split()
+
+
+def _looks_like_name(word: str) -> bool:
+    return word[0].isupper() or any(sign.isdigit() for sign in word)
+
+
+def _is_inside(run: _Run, longer: _Run) -> bool:
+    return run != longer and longer[0] <= run[0] and run[1] <= longer[1]
 
 
 def _join_keys(first: Keys, second: Keys) -> Keys:

@@ -147,6 +147,67 @@ class Rewriter:
         return np.stack([known[text] for text in texts])
 
 
+class Leads(Protocol):
+    """Finds the leads among the first passages of a ranking, by key, in their order."""
+
+    def find_leads(self, question: str, vector: Vectors, first: Mapping[int, Passage]) -> list[Lead]: ...
+
+
+class TitleLeads:
+    """Passages that are known by their title: the question has at least half of its words.
+
+    Their names are those in the text, found by their form (`language.extractive.names`), which the question does not
+    name, not even by half of their words: "Ellis, Kansas" leads nowhere in a question about Kansas.
+    """
+
+    def find_leads(self, question: str, vector: Vectors, first: Mapping[int, Passage]) -> list[Lead]:
+        """See `Leads`."""
+        stems = take_stems(question)
+        titles = {passage.id: strip_title(passage.title) for passage in first.values()}
+        return [
+            Lead(
+                passage.id,
+                [name for name in list_names(passage.text) if not is_familiar(name, stems)],
+                take_stems(titles[passage.id]),
+            )
+            for passage in first.values()
+            if is_familiar(titles[passage.id], stems)
+        ]
+
+
+class GraphLeads:
+    """All passages; their names are the entities extracted from them.
+
+    A passage is known by those that the question names, or, if there are none, by its title as in `TitleLeads`. Names
+    are in the order of the store; with `nearest_first`, those nearest to the question come first.
+    """
+
+    def __init__(self, store: Readable, names: GraphNames, *, nearest_first: bool = False) -> None:
+        self._store = store
+        self._names = names
+        self._nearest_first = nearest_first
+
+    def find_leads(self, question: str, vector: Vectors, first: Mapping[int, Passage]) -> list[Lead]:
+        """See `Leads`."""
+        linked = find_derived(self._store, first, f"seen-in:{self._names.entities}")
+        keys = sorted({entity for group in linked.values() for entity in group})
+        if self._nearest_first:
+            found, cosines = self._store.scores(self._names.entities, vector, among=np.array(keys, np.int64))
+            keys = found[np.argsort(-cosines, kind="stable")].tolist()
+        entities = self._store.nodes_at(keys)
+        stems = take_stems(question)
+        leads = []
+        for key, passage in first.items():
+            own = set(linked[key])
+            names = [entity.text for entity_key, entity in entities.items() if entity_key in own]
+            known = {each for name in select_named(question, names) for each in take_stems(name)}
+            title = strip_title(passage.title)
+            if not known and is_familiar(title, stems):
+                known.update(take_stems(title))
+            leads.append(Lead(passage.id, names, known))
+        return leads
+
+
 def is_slow(embedder: Embedder) -> bool:
     """Whether an embedder takes long for each text on a processor: those with long vectors do."""
     return embedder.dimensions > _LARGE
@@ -208,67 +269,6 @@ def measure_share(name: str, stems: Collection[str]) -> float:
 def is_familiar(title: str, stems: Collection[str]) -> bool:
     """Whether a question with these stems names the title, at least half of its content words."""
     return measure_share(title, stems) >= _FAMILIAR
-
-
-class Leads(Protocol):
-    """Finds the leads among the first passages of a ranking, by key, in their order."""
-
-    def find_leads(self, question: str, vector: Vectors, first: Mapping[int, Passage]) -> list[Lead]: ...
-
-
-class TitleLeads:
-    """Passages that are known by their title: the question has at least half of its words.
-
-    Their names are those in the text, found by their form (`language.extractive.names`), which the question does not
-    name, not even by half of their words: "Ellis, Kansas" leads nowhere in a question about Kansas.
-    """
-
-    def find_leads(self, question: str, vector: Vectors, first: Mapping[int, Passage]) -> list[Lead]:
-        """See `Leads`."""
-        stems = take_stems(question)
-        titles = {passage.id: strip_title(passage.title) for passage in first.values()}
-        return [
-            Lead(
-                passage.id,
-                [name for name in list_names(passage.text) if not is_familiar(name, stems)],
-                take_stems(titles[passage.id]),
-            )
-            for passage in first.values()
-            if is_familiar(titles[passage.id], stems)
-        ]
-
-
-class GraphLeads:
-    """All passages; their names are the entities extracted from them.
-
-    A passage is known by those that the question names, or, if there are none, by its title as in `TitleLeads`. Names
-    are in the order of the store; with `nearest_first`, those nearest to the question come first.
-    """
-
-    def __init__(self, store: Readable, names: GraphNames, *, nearest_first: bool = False) -> None:
-        self._store = store
-        self._names = names
-        self._nearest_first = nearest_first
-
-    def find_leads(self, question: str, vector: Vectors, first: Mapping[int, Passage]) -> list[Lead]:
-        """See `Leads`."""
-        linked = find_derived(self._store, first, f"seen-in:{self._names.entities}")
-        keys = sorted({entity for group in linked.values() for entity in group})
-        if self._nearest_first:
-            found, cosines = self._store.scores(self._names.entities, vector, among=np.array(keys, np.int64))
-            keys = found[np.argsort(-cosines, kind="stable")].tolist()
-        entities = self._store.nodes_at(keys)
-        stems = take_stems(question)
-        leads = []
-        for key, passage in first.items():
-            own = set(linked[key])
-            names = [entity.text for entity_key, entity in entities.items() if entity_key in own]
-            known = {each for name in select_named(question, names) for each in take_stems(name)}
-            title = strip_title(passage.title)
-            if not known and is_familiar(title, stems):
-                known.update(take_stems(title))
-            leads.append(Lead(passage.id, names, known))
-        return leads
 
 
 def list_names(text: str) -> list[str]:
