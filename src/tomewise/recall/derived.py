@@ -122,7 +122,7 @@ class TreeTraversal(PlainSearch):
     """From the highest level down: at each level, keep the `top_k` nearest of the children of the nodes kept above.
 
     The search begins at the highest level that exists; without summaries these are the passages. Evidence comes from
-    all levels, by its cosine. As in the paper, this has no budget of tokens; the loop applies its own. If the call that
+    all levels, best first. As in the paper, this has no budget of tokens; the loop applies its own. If the call that
     should make a parent failed, its children cannot be reached until the next build. In a scope, the search begins at
     all nodes within that have no parent within.
     """
