@@ -330,6 +330,14 @@ async def test_a_report_that_does_not_fit_is_shown_by_its_summary(store):
     assert texts == [f"{node.data['title']}\n{node.data['summary']}"]
 
 
+async def test_a_report_rests_on_facts_and_on_what_is_written_of_its_entities(tmp_path):
+    store = await build_tome(tmp_path, ["Ann ~ Bob ~ They met once", "Ann = A keeper of the tower"])
+    reports = CommunityReports(store, EMBEDDER, NAMES)
+    (report,) = reports.make_evidence(list(reports.load(None).communities.values()), None)
+    assert {document for document, _ in read_places(store, report.sources).values()} == {"d0", "d1"}
+    store.close()
+
+
 def test_reports_stand_by_found_entities_then_importance(store):
     shelf = load_shelf(store)
     homes = shelf.find_homes(2)

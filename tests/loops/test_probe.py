@@ -34,7 +34,7 @@ from tomewise.types import Answer, Event, Evidence, Question, Scope
 STEM = "When?"
 QUESTION = Question(text=STEM, force=True)
 OPTIONS = ("nine", "ten")
-DECLINED, ANSWERED = {"answer": "*"}, {"answer": "at nine"}
+DECLINED, ANSWERED = {"answer": "*", "missing": "the hour"}, {"answer": "at nine"}
 GUESS = {"answer": "at ten", "supported": "partly", "missing": "who saw the tide"}
 Found = Mapping[str, str]
 
@@ -310,6 +310,8 @@ async def test_as_published(store, case):
     assert (text or "declined") + (", forced" if answer.forced else "") == case.ending
     assert answer.resolved is bool(answer.text)
     assert (played.reason, played.skipped) == (case.reason, list(case.skipped))
+    assert not any(given.missing for given in list_inputs(played.model, "probe")), "equation 1 does not have it"
+    assert not any(given.known for given in list_inputs(played.model, "encode")), "nor are earlier cues known"
 
 
 @pytest.mark.parametrize(
