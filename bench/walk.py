@@ -23,12 +23,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tomewise.recall.csr import CsrGraph
-from tomewise.recall.walk import Walk
+from tomewise.recall.walk import CsrGraph, Walk
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for the exact walk
 
-from tests.recall.exact_walk import power_iteration
+from tests.recall.exact_walk import power_iteration, take_best
 
 RESTART, BEST = 0.5, 200
 
@@ -147,7 +146,7 @@ def measure_overlaps(walk: Walk, questions: list[Seeds], passages: NDArray[np.bo
     for seeds in questions:
         exact = np.where(passages, power_iteration(walk.graph, seeds.make_dense(walk.graph.nodes)), -1)
         true = np.argsort(-exact, kind="stable")[:BEST]
-        got = walk.push(seeds.nodes, seeds.weights, among=passages).best(BEST).nodes
+        got = take_best(walk.push(seeds.nodes, seeds.weights, among=passages), BEST)
         found.append(np.intersect1d(true, got).size / BEST)
     return np.array(found)
 
@@ -169,7 +168,9 @@ def measure(shape: Shape, peers: bool, precision: float) -> None:
     exact, rounds = (20, 2) if shape.nodes < 1_000_000 else (5, 1)
     for with_passages in (False, True):
         asked = draw_questions(passages, 20, random, with_passages=with_passages)
-        mine = time_median(lambda seeds: walk.push(seeds.nodes, seeds.weights, among=passages).best(BEST), asked, 7)
+        mine = time_median(
+            lambda seeds: take_best(walk.push(seeds.nodes, seeds.weights, among=passages), BEST), asked, 7
+        )
         found = measure_overlaps(walk, asked[:exact], passages)
         line = f"  {'entities + 200 passages' if with_passages else 'entities':24} push {mine:.2f} ms"
         line += f", overlap {found.mean():.4f} (least {found.min():.3f})"

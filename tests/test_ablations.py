@@ -19,7 +19,7 @@ from tests import bridges
 from tests.stories import put_texts
 
 from tomewise.embedding.hash import HashEmbedder
-from tomewise.loops.extracts import EXTRACTS
+from tomewise.loops.origins import EXTRACTS
 from tomewise.memory.building import build
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.systems.answer import answer_question

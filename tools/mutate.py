@@ -60,7 +60,7 @@ MUTATIONS = (
         "loops/desk.py",
         '(reply.refused or reply.supported == "none")',
         "reply.refused",
-        ("tests/loops/test_once.py",),
+        ("tests/loops/test_desk.py",),
     ),
     Mutation(
         "declining: a guess that is asked for may not be declined",
@@ -116,7 +116,7 @@ MUTATIONS = (
         "loops/evidence.py",
         "        if tokens <= budget:",
         "        if tokens <= 2 * budget:",
-        ("tests/loops/test_once.py", "tests/loops/test_evidence.py"),
+        ("tests/loops/test_desk.py",),
     ),
     Mutation(
         "budgets: questions side by side give their places back when they fail",
@@ -144,14 +144,14 @@ MUTATIONS = (
         "loops/repeats.py",
         "if any(map(wording.repeats, known)):",
         "if False:",
-        ("tests/loops/test_origins.py",),
+        ("tests/loops/test_desk.py",),
     ),
     Mutation(
         "selecting: neighbours gain",
         "loops/fusing.py",
         "                scores[nodes[key]] += beside[nodes[hit]]\n",
         "                pass\n",
-        ("tests/loops/test_fusing.py",),
+        ("tests/loops/test_layout.py",),
     ),
     Mutation(
         "selecting: notes whose grounds are shown take no room",

@@ -30,9 +30,8 @@ from tomewise.memory.mapped import Ask, DocumentLayer, MappedLayer, Plan, PlanRe
 from tomewise.memory.reply_lengths import Typical
 from tomewise.memory.summaries import SummariesLayer
 from tomewise.memory.tree.tree_layer import TreeLayer
-from tomewise.recall.derived import DenseDerived
+from tomewise.recall.derived import CollapsedTree, DenseDerived, TreeTraversal
 from tomewise.recall.flat import Dense, Everything, Fused, Lexical
-from tomewise.recall.tree_search import CollapsedTree, TreeTraversal
 from tomewise.systems.comorag import probe
 from tomewise.systems.declaration import SystemDeclaration
 from tomewise.systems.kit import (

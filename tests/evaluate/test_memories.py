@@ -6,7 +6,7 @@ from tests.stories import put_texts
 
 from tomewise.evaluate.items import RankedPassage
 from tomewise.evaluate.memories import Memory
-from tomewise.loops.extracts import EXTRACTS
+from tomewise.loops.origins import EXTRACTS
 from tomewise.types import Evidence
 
 

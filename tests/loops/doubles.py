@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+from tests.recall.shelves import Shelves
+
+from tomewise.calls import NO_CALLS
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import make_token_counter
-from tomewise.types import Answer, Document, Event, Evidence, Loop, Passage, Question, Scope, content_id
+from tomewise.types import Answer, Document, Event, Loop, Passage, Question, content_id
 
 EMBEDDER = HashEmbedder(32)
 
 
-class Shelves:
-    """A retriever that gives what stands under a query, else `ground`, and remembers what it was asked."""
+class FreeShelves(Shelves):
+    """Shelves that say that a search calls no model."""
 
-    def __init__(self, found: Mapping[str, Sequence[Evidence]], ground: Sequence[Evidence] = ()) -> None:
-        self.asked: list[str] = []
-        self.scopes: list[Scope | None] = []
-        self._found = found
-        self._ground = ground
-
-    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
-        self.asked.append(query)
-        self.scopes.append(within)
-        return list(self._found.get(query, self._ground))[:limit]
+    calls = NO_CALLS
 
 
 def make_desk(store, model=None, count=None, plain=None):
     """A desk; without a model for what asks none. `count` is the embedder's by default. With `plain` it fuses."""
     return Desk(store, model, count or make_token_counter(EMBEDDER), plain)
+
+
+def count_words(texts):
+    return [len(text.split()) for text in texts]
 
 
 def put_passages(store, document: Document, passages: Sequence[Passage]) -> None:
@@ -47,3 +45,7 @@ async def converse(loop: Loop, question: Question) -> tuple[list[Event], Answer]
 
 def list_roles(model) -> list[str]:
     return [call.role for call in model.calls]
+
+
+def list_inputs(model, role: str):
+    return [call.given for call in model.calls if call.role == role]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import nullcontext
 from itertools import pairwise
 from typing import Any
 
@@ -12,10 +13,9 @@ from tests.loops.doubles import converse, make_desk
 
 from tomewise.errors import BadReply
 from tomewise.loops.answer_parts import answer_whole, ask_answer, show_only_full
-from tomewise.loops.desk import make_answer_input
+from tomewise.loops.desk import Prepared, make_answer_input
 from tomewise.loops.escalate import Escalate, Way
 from tomewise.run import change_run, current_run
-from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Event, Question
 
@@ -25,6 +25,10 @@ FULL = {
     "answer": 'The clerk "Ada" 😀 forged it.',
     "quotes": [],
 }
+
+
+BAD = BadReply("no")
+DOCTOR = '{"supported": "full", "answer": "The doctor", "quotes": 3}'
 
 
 class StreamingModel(ScriptedModel):
@@ -51,17 +55,6 @@ class StreamingModel(ScriptedModel):
         return reply
 
 
-async def show(
-    reply: dict[str, Any], *, may_decline: bool = True, options: Sequence[str] = (), **model: Any
-) -> list[Event]:
-    """The parts of one reply."""
-    events: list[Event] = []
-    given = make_answer_input(Question(text="Who?", options=tuple(options)), [], may_decline=may_decline)
-    with change_run(on_part=events.append):
-        await ask_answer(StreamingModel({"answer": [reply]}, **model), given)
-    return events
-
-
 def read(events: Sequence[Event]) -> list[str]:
     """What a reader sees after each event."""
     seen = [""]
@@ -71,18 +64,24 @@ def read(events: Sequence[Event]) -> list[str]:
     return seen[1:]
 
 
-async def test_the_answer_grows() -> None:
-    seen = read(await show(FULL))
-    assert seen[0] == "T"
-    assert seen[-1] == FULL["answer"]
+async def show(reply: Any, *, may_decline: bool = True, options: Sequence[str] = (), **model: Any) -> list[str]:
+    """What a reader sees after each part of one reply, also of one that cannot be used."""
+    events: list[Event] = []
+    given = make_answer_input(Question(text="Who?", options=tuple(options)), [], may_decline=may_decline)
+    asking = ask_answer(StreamingModel({"answer": [reply]}, **model), given)
+    with change_run(on_part=events.append), pytest.raises(BadReply) if reply is BAD else nullcontext():
+        await asking
+    return read(events)
+
+
+async def test_the_answer_grows_from_its_first_letter_and_escapes_are_shown_whole() -> None:
+    seen = await show(FULL)
+    assert (seen[0], seen[-1]) == ("T", FULL["answer"])
     assert len(seen) > 10
     assert all(later.startswith(earlier) for earlier, later in pairwise(seen))
-
-
-async def test_escapes_are_shown_whole() -> None:
-    events = await show(FULL, texts=[json.dumps(FULL)])
-    assert read(events)[-1] == FULL["answer"]
-    assert not any("\\" in event.detail["text"] for event in events)
+    escaped = await show(FULL, texts=[json.dumps(FULL)])
+    assert escaped[-1] == FULL["answer"]
+    assert not any("\\" in text for text in escaped)
 
 
 @pytest.mark.parametrize(
@@ -101,55 +100,35 @@ async def test_nothing_of_a_declined_answer_is_shown(declined: dict[str, str], o
     assert await show(declined, texts=[json.dumps({name: declined[name] for name in order})]) == []
 
 
-async def test_a_forced_guess_is_shown_at_once() -> None:
-    text = '{"answer": "The widow.", "supported": "none"}'
-    assert read(await show(json.loads(text), may_decline=False, texts=[text]))[0] == "T"
-    assert await show({"answer": "*"}, may_decline=False) == []
-
-
-async def test_an_emphasised_answer_is_shown_once_it_cannot_be_the_signal() -> None:
-    seen = read(await show({"supported": "full", "answer": "*Dracula* is the title."}))
-    assert seen[0] == "*Dracula*"
-    assert seen[-1] == "*Dracula* is the title."
-
-
-async def test_a_support_that_comes_late_shows_the_answer_late() -> None:
-    seen = read(await show(FULL, texts=['{"answer": "The clerk.", "quotes": [], "supported": "full"}']))
-    assert seen[0] == "The clerk."
-
-
-async def test_a_repaired_reply_replaces_what_was_shown() -> None:
-    events = await show(FULL, drafts=['{"supported": "full", "answer": "The doctor", "quotes": 3}'])
-    seen = read(events)
-    assert "The doctor" in seen
-    assert seen[seen.index("The doctor") + 1] == ""
-    assert seen[-1] == FULL["answer"]
-    assert [event.detail["replace"] for event in events].count(True) == 1
-
-
-async def test_what_was_shown_of_a_reply_that_is_then_declined_or_unusable_is_taken_back() -> None:
-    draft = '{"supported": "full", "answer": "The doctor", "quotes": 3}'
-    assert read(await show({"answer": "*", "supported": "none"}, drafts=[draft]))[-1] == ""
-    events: list[Event] = []
-    with change_run(on_part=events.append), pytest.raises(BadReply):
-        await ask_answer(
-            StreamingModel({"answer": [BadReply("no")]}, texts=[draft]), make_answer_input(Question(text="?"), [])
-        )
-    assert read(events)[-1] == ""
-
-
 @pytest.mark.parametrize(
-    ("text", "first"),
+    ("text", "answer", "settings", "first"),
     [
-        ('Sure! Here it is:\n```json\n{"supported": "full", "answer": "Ada"}\n```', "A"),
-        ('<think>{"supported": "full", "answer": "Bo"}</think>{"supported": "full", "answer": "Ada"}', "A"),
-        ('{"reply": {"supported": "full", "answer": "Ada"}}', "A"),
-        ('{"supported": "full", "reasoning": "two\nlines", "answer": "Ada"}', "A"),
+        # The JSON is found where a whole reply would have it.
+        ('Sure! Here it is:\n```json\n{"supported": "full", "answer": "Ada"}\n```', "Ada", {}, "A"),
+        (
+            '<think>{"supported": "full", "answer": "Bo"}</think>{"supported": "full", "answer": "Ada"}',
+            "Ada",
+            {},
+            "A",
+        ),
+        ('{"reply": {"supported": "full", "answer": "Ada"}}', "Ada", {}, "A"),
+        ('{"supported": "full", "reasoning": "two\nlines", "answer": "Ada"}', "Ada", {}, "A"),
+        # A support that comes late shows the answer late; a forced guess is shown at once.
+        ('{"answer": "The clerk.", "quotes": [], "supported": "full"}', "The clerk.", {}, "The clerk."),
+        ('{"answer": "The widow.", "supported": "none"}', "The widow.", {"may_decline": False}, "T"),
+        # An emphasised answer is shown once it cannot be the signal.
+        (
+            '{"supported": "full", "answer": "*Dracula* is the title."}',
+            "*Dracula* is the title.",
+            {},
+            "*Dracula*",
+        ),
     ],
 )
-async def test_the_json_is_found_where_a_whole_reply_would_have_it(text: str, first: str) -> None:
-    seen = read(await show({"answer": "Ada", "supported": "full"}, texts=[text]))
-    assert (seen[0], seen[-1]) == (first, "Ada")
+async def test_an_answer_is_shown_from_where_it_counts(text, answer, settings, first) -> None:
+    supported = "none" if settings else "full"
+    seen = await show({"answer": answer, "supported": supported}, texts=[text], **settings)
+    assert (seen[0], seen[-1]) == (first, answer)
 
 
 @pytest.mark.parametrize(
@@ -159,51 +138,55 @@ async def test_what_is_not_the_answer_is_not_shown(text: str) -> None:
     assert await show(FULL, texts=[text]) == []
 
 
-async def test_a_long_reply_is_read_in_linear_time() -> None:
-    events = await show(FULL, texts=['{"supported": "full", "answer": "' + "x" * 150_000])
-    assert 10 < len(events) < 3000
-    assert read(events)[-1] == FULL["answer"], "the answer that counts takes the place of what was written"
-
-
-async def test_options_and_callers_who_want_it_whole_get_no_parts() -> None:
+async def test_no_parts_of_the_signal_of_a_choice_or_for_callers_who_want_it_whole() -> None:
+    assert await show({"answer": "*"}, may_decline=False) == []
     assert await show({**FULL, "choice": "A"}, options=["the clerk", "the widow"]) == []
     with answer_whole():
         assert await show(FULL) == []
 
 
+@pytest.mark.parametrize(
+    ("reply", "last"),
+    [(FULL, FULL["answer"]), ({"answer": "*", "supported": "none"}, ""), (BAD, "")],
+    ids=["repaired", "declined", "unusable"],
+)
+async def test_what_was_shown_of_a_draft_is_taken_back(reply, last) -> None:
+    seen = await show(reply, **({"texts": [DOCTOR]} if reply is BAD else {"drafts": [DOCTOR]}))
+    assert seen.count("The doctor") == seen.count("") == 1
+    assert seen[seen.index("The doctor") + 1] == ""
+    assert seen[-1] == last
+
+
+async def test_a_long_reply_is_read_in_linear_time() -> None:
+    seen = await show(FULL, texts=['{"supported": "full", "answer": "' + "x" * 150_000])
+    assert 10 < len(seen) < 3000
+    assert seen[-1] == FULL["answer"], "the answer that counts takes the place of what was written"
+
+
 async def test_what_need_not_be_the_last_answer_is_shown_only_if_it_is() -> None:
     partly = {**FULL, "supported": "partly"}
-    assert read(await show(partly))[-1] == FULL["answer"]
+    assert (await show(partly))[-1] == FULL["answer"]
     with show_only_full():
         assert await show(partly) == []
-        assert read(await show(FULL))[-1] == FULL["answer"]
+        assert (await show(FULL))[-1] == FULL["answer"]
 
 
 class Asking:
     """A loop that asks once."""
 
-    def __init__(self, model: Any, store: Any) -> None:
-        self._model = model
-        self._desk = make_desk(store, model)
+    def __init__(self, reply: Any) -> None:
+        self._desk = make_desk(None, StreamingModel({"answer": [reply]}))
 
     async def run(self, question: Question) -> Any:
-        prepared = await self._desk.prepare(question, [], budget=6000)
-        yield await self._desk.answer(question, prepared)
+        yield await self._desk.answer(question, Prepared(make_answer_input(question, [], may_decline=True), [], []))
 
 
-async def test_a_first_answer_after_which_another_way_goes_on_is_not_shown(here: Any) -> None:
-
-    store = SqlStore.open(here / "a.tome")
-    partly, full = (
-        {"answer": "Perhaps the doctor.", "supported": "partly"},
-        {"answer": "The clerk.", "supported": "full"},
-    )
-    first, second = (Asking(StreamingModel({"answer": [reply]}), store) for reply in (partly, full))
+async def test_a_first_answer_after_which_another_way_goes_on_is_not_shown() -> None:
+    partly = {"answer": "Perhaps the doctor.", "supported": "partly"}
+    full = {"answer": "The clerk.", "supported": "full"}
+    loop = Escalate(Way("one", Asking(partly)), [Way("two", Asking(full))], [], find_whole=lambda _: "")
     events: list[Event] = []
     with change_run(on_part=events.append):
-        loop = Escalate(Way("one", first), [Way("two", second)], [], find_whole=lambda _: "")
         _, answer = await converse(loop, Question(text="Who?"))
-    assert answer.text == "The clerk."
-    assert read(events)[-1] == "The clerk."
+    assert answer.text == read(events)[-1] == "The clerk."
     assert not any("Perhaps" in seen for seen in read(events))
-    store.close()

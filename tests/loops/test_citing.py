@@ -1,22 +1,30 @@
-"""A quotation counts only where it stands."""
+"""A quotation counts only where it stands, and a model that only quotes is given what it may quote."""
+
+from __future__ import annotations
 
 import time
+from dataclasses import replace
+from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.loops.doubles import EMBEDDER, make_desk, put_passages
 
-from tomewise.embedding.hash import HashEmbedder
-from tomewise.language.roles import Quote
+from tomewise.language.extractive import ExtractiveModel
+from tomewise.language.roles import AnswerIn, AnswerOut, Quote
 from tomewise.loops.citing import Citer, locate
-from tomewise.store.sql.sql_store import SqlStore
+from tomewise.loops.desk import make_answer_input
+from tomewise.loops.quoting import Quoter, only_quotes
+from tomewise.recall.ranking import as_evidence
 from tomewise.testing import document_of, put_document
-from tomewise.types import Evidence, Passage
+from tomewise.testing.scripted import ScriptedModel
+from tomewise.types import Document, Evidence, Passage, Place, Question, Rewrite
 
 TEXT = 'He said: “It’s half-past nine -- no\n  later,” and\tleft…  «Never»\nwas "all" she (a. b*c?) wrote.'
 
 
-def passage(text=TEXT, start=100):
+def make_passage(text=TEXT, start=100):
     return Passage(id="p", document="d", position=3, start=start, end=start + len(text), text=text, title="T")
 
 
@@ -38,29 +46,22 @@ def passage(text=TEXT, start=100):
         ("[...] half-past nine [...]", "half-past nine"),
         ("and left… «Never»", "and\tleft…  «Never»"),
         ('"all" she (a. b*c?) wrote.', '"all" she (a. b*c?) wrote.'),
-        ("half past nine", None),
-        ("Half-past nine", None),
-        ("b.c", None),
-        ("he", None),
-        ("", None),
-        ("---", None),
-        ('"""', None),
-        ("...", None),
-        (".*", None),
+        *((quote, None) for quote in ("half past nine", "Half-past nine", "b.c", "he", "", "---", '"""', "...", ".*")),
         ("he said it is", None),
     ],
 )
-def test_folding(quote, found):
-    citation = locate(quote, passage())
+def test_white_space_marks_and_dashes_are_folded(quote, found):
+    citation = locate(quote, make_passage())
     assert (citation and citation.quote) == found
     if citation:
         assert TEXT[citation.start - 100 : citation.end - 100] == citation.quote
         assert (citation.document, citation.passage, citation.position, citation.title) == ("d", "p", 3, "T")
 
 
+@settings(max_examples=60)
 @given(st.text(), st.text(), st.text())
 def test_whatever_is_found_stands_there(before, quote, after):
-    where = passage(before + quote + after)
+    where = make_passage(before + quote + after)
     citation = locate(quote, where)
     if citation:
         assert where.text[citation.start - 100 : citation.end - 100] == citation.quote
@@ -69,12 +70,13 @@ def test_whatever_is_found_stands_there(before, quote, after):
         assert len(quote.strip()) < 3
 
 
+@settings(max_examples=60)
 @given(st.data())
 def test_a_piece_is_found_however_it_is_wrapped(data):
     words = data.draw(st.lists(st.text("ab’“-", min_size=1).filter(lambda word: word.strip("-’“")), min_size=3))
     text = data.draw(st.sampled_from([" ", "\n", "  \t"])).join(words)
     quote = " ".join(words).translate(str.maketrans({"’": "'", "“": '"', "-": "—"}))
-    assert locate(quote, passage(text)) is not None
+    assert locate(quote, make_passage(text)) is not None
 
 
 @pytest.mark.parametrize(
@@ -92,50 +94,141 @@ def test_a_piece_is_found_however_it_is_wrapped(data):
 )
 def test_hostile_quotations_cost_little(quote, text):
     begun = time.thread_time()
-    assert locate(quote, passage(text)) is None or locate(quote, passage(text)).quote in text
+    found = locate(quote, make_passage(text))
+    assert found is None or found.quote in text
     assert time.thread_time() - begun < 3
 
 
+# ---------------------------------------------------------------- which passage is cited
+
+NOWHERE = ("E1", "never said")
+
+
 @pytest.fixture
-def shelf(here):
-    store = SqlStore.open(here / "a.tome")
-    texts = {"a": "The tide turned at nine. The keeper slept.", "b": "The tide turned at nine, some say."}
+def cite(open_store):
+    """Cites quotations, given with their labels, from two passages: documents and quotes, and how many are dropped."""
+    store = open_store()
     evidence = []
+    texts = {"a": "The tide turned at nine. The keeper slept.", "b": "The tide turned at nine, some say."}
     for name, text in texts.items():
-        key = put_document(store, HashEmbedder(16), document_of(name, text))[0]
-        found = store.passages([key])[key]
-        evidence.append(Evidence(node=found.id, layer="passages", text=text, score=1.0, sources=(found.id,)))
-    yield Citer(store), evidence
-    store.close()
+        (key,) = put_document(store, EMBEDDER, document_of(name, text))
+        evidence.append(as_evidence(store.passages([key])[key], 1.0))
+
+    def cite_of(*quotes, given=evidence):
+        found = Citer(store).cite([Quote(label=label, quote=quote) for label, quote in quotes], given)
+        return [(citation.document, citation.quote) for citation in found.citations], found.dropped
+
+    return cite_of
 
 
-def cite(shelf, *quotes):
-    citer, evidence = shelf
-    return citer.cite([Quote(label=label, quote=quote) for label, quote in quotes], evidence)
+@pytest.mark.parametrize(
+    ("quotes", "cited", "dropped"),
+    [
+        ([("E2", "The tide turned")], [("b", "The tide turned")], 0),  # what is named comes first, any other then
+        ([("[E2]", "The keeper slept")], [("a", "The keeper slept")], 0),
+        ([("E1", "tide turned"), ("E1", "tide  turned"), NOWHERE, ("E2", "")], [("a", "tide turned")], 2),
+        # Parts around an ellipsis are cited each if all stand in one passage.
+        ([("E1", "The tide turned … The keeper slept.")], [("a", "The tide turned"), ("a", "The keeper slept.")], 0),
+        ([("E1", "The tide turned [...] never said")], [], 1),
+        ([("E1", "The keeper slept ... some say")], [], 1),
+        *(
+            ([(label, "The keeper slept")], [("a", "The keeper slept")], 0)  # any label will do
+            for label in ("", "E0", "E99", "e1", "nobody", "E-1", "E" + "9" * 5000, "²", "E1, E2")
+        ),
+    ],
+)
+def test_quotations_are_cited_once_from_where_they_stand_or_dropped_and_counted(cite, quotes, cited, dropped):
+    assert cite(*quotes) == (cited, dropped)
+    assert cite(*quotes, given=[]) == ([], len(quotes)), "no evidence, no citation"
 
 
-def test_the_evidence_that_is_named_comes_first_and_any_other_then(shelf):
-    assert [c.document for c in cite(shelf, ("E2", "The tide turned")).citations] == ["b"]
-    assert [c.document for c in cite(shelf, ("[E2]", "The keeper slept")).citations] == ["a"]
+# ---------------------------------------------------------------- a model that only quotes
+
+LIGHT = "# Light\nEleven keepers served. The last was Josiah.\n# Goat\nHe kept a goat. It climbed the stairs."
+JOSIAH, GOAT = {"label": "E2", "quote": "The last was Josiah."}, {"label": "E3", "quote": "He kept a goat."}
 
 
-@pytest.mark.parametrize("label", ["", "E0", "E99", "e1", "nobody", "E-1", "E" + "9" * 5000, "²", "E1, E2"])
-def test_any_label_will_do(shelf, label):
-    assert [c.quote for c in cite(shelf, (label, "The keeper slept")).citations] == ["The keeper slept"]
+@pytest.fixture
+def store(open_store):
+    made = open_store()
+    passages = [
+        Passage(
+            id=f"p-{number}",
+            document="light.md",
+            position=number,
+            start=start,
+            end=end,
+            text=LIGHT[start:end],
+            place=Place(chapter=("Light",) if end <= 52 else ("Goat",)),
+        )
+        for number, (start, end) in enumerate(pairwise((0, 31, 52, len(LIGHT))))
+    ]
+    put_passages(made, Document(id="light.md", text=LIGHT), passages)
+    return made
 
 
-def test_what_stands_nowhere_is_dropped_and_counted_and_nothing_is_shown_twice(shelf):
-    found = cite(shelf, ("E1", "tide turned"), ("E1", "tide  turned"), ("E1", "never said"), ("E2", ""))
-    assert [c.quote for c in found.citations] == ["tide turned"]
-    assert found.dropped == 2
+@pytest.fixture
+def passages(store):
+    return list(store.passages().values())
 
 
-def test_parts_around_an_ellipsis_are_cited_each_if_all_stand_in_one_passage(shelf):
-    found = cite(shelf, ("E1", "The tide turned … The keeper slept."))
-    assert [c.quote for c in found.citations] == ["The tide turned", "The keeper slept."]
-    assert cite(shelf, ("E1", "The tide turned [...] never said")).dropped == 1
-    assert cite(shelf, ("E1", "The keeper slept ... some say")).dropped == 1
+def test_a_sentence_has_its_neighbours_also_from_other_passages_but_not_across_a_heading(store, passages):
+    josiah, goat = Quoter(store).quote(AnswerOut(answer="", choice="B", quotes=[JOSIAH, GOAT]), passages)
+    assert (josiah.before, josiah.after) == ("Eleven keepers served.", "")
+    assert (goat.before, goat.after) == ("", "It climbed the stairs.")
+    assert [each.citation.place.chapter for each in (josiah, goat)] == [("Light",), ("Goat",)]
+    assert (josiah.option, goat.option) == ("B", None), "the option belongs to the first sentence alone"
+    moon = AnswerOut(answer="", quotes=[{"label": "E1", "quote": "The moon is made of cheese."}])
+    assert Quoter(store).quote(moon, passages) == ()
 
 
-def test_no_evidence_no_citation(shelf):
-    assert shelf[0].cite([Quote(label="E1", quote="The tide turned")], []).dropped == 1
+def test_passages_come_before_what_was_made_of_several_and_bring_their_headings(store, passages):
+    first, second, third = passages
+    summary = Evidence(node="s-1", layer="tree", text="Of keepers.", score=9, sources=(first.id, second.id))
+    prepared = Quoter(store).prepare(AnswerIn(question="Who?"), [summary, as_evidence(third, 1.0)])
+    assert list(prepared.passages) == [third, first, second]
+    assert [each.text for each in prepared.input.passages] == [third.text, first.text, second.text]
+    assert prepared.input.passages[0].headings == [(0, ("Goat",))]
+
+
+def test_rewrites_lose_worth_by_the_rank_of_the_passage_that_gave_their_name(store, passages):
+    first, second, third = (as_evidence(passage, 1.0) for passage in passages)
+    rewrite = Rewrite(text="the goat of Josiah", name="Josiah", source=second.node)
+    found = [first, second, replace(third, rewrite=rewrite)]
+    prepared = Quoter(store).prepare(AnswerIn(question="Who?"), found)
+    assert prepared.input.rewrites == [("the goat of Josiah", 0.02)]
+
+
+@pytest.fixture
+def ask(store, passages):
+    async def ask_of(model, question):
+        desk = make_desk(store, model)
+        found = [as_evidence(passage, 1.0) for passage in passages]
+        return await desk.answer(question, await desk.prepare(question, found, budget=None))
+
+    return ask_of
+
+
+async def test_the_desk_gives_quotations_where_no_model_is_set_and_no_more_than_partly(ask):
+    model = ExtractiveModel(EMBEDDER)
+    answer = await ask(model, Question(text="Who was the last keeper?", force=True))
+    assert only_quotes(model)
+    assert answer.supported != "full"
+    assert answer.text.splitlines() == [each.citation.quote for each in answer.quotations]
+    assert [each.citation for each in answer.quotations] == list(answer.citations)
+    assert all(LIGHT[each.start : each.end] == each.quote for each in answer.citations)
+
+
+async def test_a_declined_question_keeps_its_quotations_and_has_no_answer(ask):
+    answer = await ask(ExtractiveModel(EMBEDDER), Question(text="Who was the last keeper of Skagen?"))
+    assert (answer.resolved, answer.text, answer.choice, answer.citations) == (False, "", None, ())
+    assert len(answer.quotations) == 3
+    assert answer.missing == "nothing here names Skagen"
+
+
+async def test_a_real_model_is_asked_as_ever(ask):
+    model = ScriptedModel({"answer": [{"answer": "Josiah", "quotes": [JOSIAH]}]})
+    question = Question(text="Who was the last keeper?")
+    answer = await ask(model, question)
+    assert (answer.text, answer.quotations) == ("Josiah", ())
+    assert type(model.calls[0].given) is type(make_answer_input(question, []))

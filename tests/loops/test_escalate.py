@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
 from tests.loops.doubles import converse
 
 from tomewise.calls import CallCount
+from tomewise.embedding.choose_embedder import choose_embedder
+from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import UsageError
-from tomewise.loops import escalate
-from tomewise.loops.escalate import Way
+from tomewise.loops.escalate import Escalate, Way
+from tomewise.loops.whole_form import WholeForm, find_forms, list_forms, load_weights
 from tomewise.testing import check_loop
 from tomewise.types import Answer, Event, Lagging, Question
 
@@ -23,9 +26,9 @@ ASKED, WHOLE = Question(text="When did the tide turn?"), Question(text="List all
 class Fixed:
     """A loop with a fixed answer that remembers what it was asked."""
 
-    def __init__(self, answer: Answer, most: float | None = 1) -> None:
+    def __init__(self, answer, most):
         self.answer = answer
-        self.asked: list[Question] = []
+        self.asked = []
         self.calls = CallCount("some" if most is None else f"{most:g}", most)
 
     async def run(self, question):
@@ -37,7 +40,7 @@ class Fixed:
 class Reader(Fixed):
     """A loop that estimates its calls; None: it cannot be asked."""
 
-    def __init__(self, calls: int | None) -> None:
+    def __init__(self, calls):
         super().__init__(FULL, None)
         self.estimated = calls
 
@@ -47,8 +50,16 @@ class Reader(Fixed):
         return self.estimated
 
 
-def Escalate(*ways, **limits):  # noqa: N802 - the class, with a rule that is plain to see
-    return escalate.Escalate(*ways, find_whole=lambda text: "list" if text == WHOLE.text else "", **limits)
+def make_loop(first, deeper=(), whole=(), **limits):
+    """The loop, with a rule that is plain to see. `first` is the first way, or its answer."""
+    first = first if isinstance(first, Way) else way("hybrid", first, 1)
+    return Escalate(first, deeper, whole, find_whole=lambda text: "list" if text == WHOLE.text else "", **limits)
+
+
+async def play(*ways, question=ASKED, **limits):
+    """The events, the names of what was chosen, and the answer."""
+    events, answer = await converse(make_loop(*ways, **limits), question)
+    return events, [event.detail["chosen"] for event in events if event.name == "chosen"], answer
 
 
 class FixedLag:
@@ -68,14 +79,10 @@ def way(name, answer=FULL, most=33, lag=(), behind=()):
     return Way(name, Fixed(answer, most), FixedLag(lag, behind))
 
 
-def names(events):
-    return [event.detail["chosen"] for event in events if event.name == "chosen"]
-
-
 async def test_a_full_answer_is_the_answer():
-    first, deeper = way("hybrid", FULL, 1), way("comorag")
-    events, answer = await converse(Escalate(first, [deeper], []), ASKED)
-    assert (answer, names(events), deeper.loop.asked) == (FULL, ["hybrid"], [])
+    deeper = way("comorag")
+    events, chosen, answer = await play(FULL, [deeper])
+    assert (answer, chosen, deeper.loop.asked) == (FULL, ["hybrid"], [])
     assert events[-1].summary == "reason: hybrid: answered, and the evidence holds all of it"
 
 
@@ -84,102 +91,94 @@ async def test_a_full_answer_is_the_answer():
 )
 async def test_what_is_declined_or_in_doubt_goes_to_the_first_loop_that_is_built(first, because):
     ladder = [way("comorag", lag=("tree", "episodes")), way("hipporag2+probe"), way("hybrid+probe")]
-    loop = Escalate(way("hybrid", first, 1), ladder, [])
-    events, answer = await converse(loop, ASKED)
-    assert (answer.text, names(events)) == ("at nine", ["hybrid", "hipporag2+probe"])
-    chosen = [event for event in events if event.name == "chosen"][-1]
-    assert because in chosen.detail["because"]
-    assert chosen.detail["passed over"] == {"comorag": "needs tree, episodes"}
-    assert chosen.detail["build would help"] == ["comorag"]
-    assert "comorag (needs tree, episodes), build would help: comorag" in chosen.summary
+    events, chosen, answer = await play(first, ladder)
+    assert (answer.text, chosen) == ("at nine", ["hybrid", "hipporag2+probe"])
+    event = [event for event in events if event.name == "chosen"][-1]
+    assert because in event.detail["because"]
+    assert event.detail["passed over"] == {"comorag": "needs tree, episodes"}
+    assert event.detail["build would help"] == ["comorag"]
+    assert "comorag (needs tree, episodes), build would help: comorag" in event.summary
     assert ladder[0].loop.asked == ladder[2].loop.asked == []
     assert [event.name for event in events] == ["chosen", "worked", "stopped", "chosen", "worked"]
-    assert (await check_loop(loop, ASKED)).resolved
+    assert (await check_loop(make_loop(first, ladder), ASKED)).resolved
 
 
-async def test_memory_that_lags_answers_and_says_so_but_not_a_strict_question():
-    first, ladder = way("hybrid", DECLINED, 1), [way("comorag", behind=("tree",)), way("hybrid+probe")]
-    events, answer = await converse(Escalate(first, ladder, []), ASKED)
-    assert (names(events)[-1], answer.lagging) == ("comorag", Lagging(layers=("tree",)))
-    events, answer = await converse(Escalate(first, ladder, []), replace(ASKED, strict=True))
-    assert (names(events)[-1], answer.lagging) == ("hybrid+probe", None)
-    assert events[-2].detail["passed over"] == {"comorag": "needs tree"}
+@pytest.mark.parametrize(
+    ("strict", "wanted", "lagging"),
+    [(False, "comorag", Lagging(layers=("tree",))), (True, "hybrid+probe", None)],
+)
+async def test_memory_that_lags_answers_and_says_so_but_not_a_strict_question(strict, wanted, lagging):
+    ladder = [way("comorag", behind=("tree",)), way("hybrid+probe")]
+    events, chosen, answer = await play(DECLINED, ladder, question=replace(ASKED, strict=strict))
+    assert (chosen[-1], answer.lagging) == (wanted, lagging)
+    assert events[-2].detail["passed over"] == ({"comorag": "needs tree"} if strict else {})
 
 
-async def test_an_answer_in_doubt_stands_where_the_longer_loop_declines():
-    for first, text in ((PARTLY, PARTLY.text), (DECLINED, "")):
-        _, answer = await converse(Escalate(way("hybrid", first, 1), [way("hybrid+probe", DECLINED)], []), ASKED)
-        assert answer.text == text
+@pytest.mark.parametrize(("first", "text"), [(PARTLY, PARTLY.text), (DECLINED, "")])
+async def test_an_answer_in_doubt_stands_where_the_longer_loop_declines(first, text):
+    assert (await play(first, [way("hybrid+probe", DECLINED)]))[-1].text == text
 
 
 async def test_nothing_built_leaves_the_first_answer_and_says_which_build_would_help():
     ladder = [way("comorag", lag=("tree",)), way("raptor+probe", lag=("tree",))]
-    events, answer = await converse(Escalate(way("hybrid", DECLINED, 1), ladder, []), ASKED)
-    assert (answer, names(events)) == (DECLINED, ["hybrid", "none"])
+    events, chosen, answer = await play(DECLINED, ladder)
+    assert (answer, chosen) == (DECLINED, ["hybrid", "none"])
     assert events[-1].detail["build would help"] == ["comorag", "raptor+probe"]
 
 
-async def test_a_guess_is_asked_of_the_last_loop_alone():
-    first, deeper = way("hybrid", DECLINED, 1), way("hybrid+probe", DECLINED)
-    force = Question(text=ASKED.text, force=True)
-    _, answer = await converse(Escalate(first, [deeper], []), force)
-    assert ([q.force for q in first.loop.asked], [q.force for q in deeper.loop.asked]) == ([False], [True])
+@pytest.mark.parametrize(("lag", "of_first", "of_deeper"), [((), [False], [True]), (("tree",), [True], [])])
+async def test_a_guess_is_asked_of_the_last_loop_alone(lag, of_first, of_deeper):
+    first, deeper = way("hybrid", DECLINED, 1), way("comorag", DECLINED, lag=lag)
+    _, _, answer = await play(first, [deeper], question=replace(ASKED, force=True))
+    assert [[q.force for q in each.loop.asked] for each in (first, deeper)] == [of_first, of_deeper]
     assert answer.text == "a guess"
-    first = way("hybrid", DECLINED, 1)
-    _, answer = await converse(Escalate(first, [way("comorag", lag=("tree",))], []), force)
-    assert ([q.force for q in first.loop.asked], answer.text) == ([True], "a guess")
 
 
-async def test_a_question_for_the_whole_text_goes_to_the_loop_that_reads_it():
-    first, whole = way("hybrid", FULL, 1), way("cosmir", most=None)
-    events, answer = await converse(Escalate(first, [way("comorag")], [whole]), WHOLE)
-    assert (answer, names(events), first.loop.asked) == (FULL, ["cosmir"], [])
-    assert events[0].detail["because"] == "the question needs the whole text (list)"
+READING = "would take 21 calls, 20 are allowed for reading the whole text"
 
 
 @pytest.mark.parametrize(
-    ("calls", "chosen"), [(20, ["cosmir"]), (21, ["none", "comorag"]), (None, ["none", "comorag"])]
+    ("whole", "reading", "chosen", "passed_over"),
+    [
+        (way("cosmir", most=None), 0, ["cosmir"], {}),
+        (Way("cosmir", Reader(20)), 20, ["cosmir"], {}),
+        (Way("cosmir", Reader(21)), 20, ["none", "comorag"], {"cosmir": READING}),
+        (Way("cosmir", Reader(None)), 20, ["none", "comorag"], {"cosmir": "the window is too small"}),
+        (Way("cosmir", None), 0, ["none", "comorag"], {"cosmir": "not a system here"}),
+    ],
+    ids=["no limit", "within the limit", "beyond the limit", "cannot be asked", "not known"],
 )
-async def test_a_whole_text_is_read_if_its_estimate_is_within_the_limit(calls, chosen):
-    first, deeper, reader = way("hybrid", FULL, 1), way("comorag", PARTLY), Reader(calls)
-    loop = Escalate(first, [deeper], [Way("cosmir", reader)], reading=20)
-    events, answer = await converse(loop, WHOLE)
-    assert (names(events), first.loop.asked) == (chosen, [])
+async def test_a_question_for_the_whole_text_goes_to_the_loop_that_may_read_it(whole, reading, chosen, passed_over):
+    first = way("hybrid", FULL, 1)
+    ways = [first, [way("comorag", PARTLY)], [whole]]
+    events, names, answer = await play(*ways, question=WHOLE, reading=reading)
+    assert (names, first.loop.asked) == (chosen, [])
     assert answer == (FULL if chosen == ["cosmir"] else PARTLY)
-    reasons = {21: "would take 21 calls, 20 are allowed for reading the whole text", None: "the window is too small"}
-    assert events[0].detail["passed over"] == ({"cosmir": reasons[calls]} if calls in reasons else {})
+    assert events[0].detail["passed over"] == passed_over
+    if chosen == ["cosmir"]:
+        assert events[0].detail["because"] == "the question needs the whole text (list)"
 
 
 async def test_a_reader_that_states_no_calls_is_passed_over_and_nothing_built_leaves_one_shot():
-    first, deeper = way("hybrid", FULL, 1), way("comorag", lag=("tree",))
-    loop = Escalate(first, [deeper], [way("cosmir", most=None)], reading=20)
-    events, answer = await converse(loop, WHOLE)
-    assert (names(events), answer) == (["none", "none", "hybrid"], FULL)
+    ways = [FULL, [way("comorag", lag=("tree",))], [way("cosmir", most=None)]]
+    events, chosen, answer = await play(*ways, question=WHOLE, reading=20)
+    assert (chosen, answer) == (["none", "none", "hybrid"], FULL)
     assert "does not say how many calls" in events[0].detail["passed over"]["cosmir"]
     assert events[1].detail["build would help"] == ["comorag"]
 
 
-async def test_without_a_loop_that_reads_the_whole_text_it_says_so_and_goes_on():
-    loop = Escalate(way("hybrid", DECLINED, 1), [way("hybrid+probe")], [Way("cosmir", None)])
-    events, answer = await converse(loop, WHOLE)
-    assert names(events) == ["none", "hybrid+probe"]
-    assert events[0].detail["passed over"] == {"cosmir": "not a system here"}
-    assert answer == FULL
-
-
 async def test_the_limit_on_calls_holds():
     ladder = [way("comorag", most=33), way("own", most=None), way("short", most=5)]
-    loop = Escalate(way("hybrid", DECLINED, 1), ladder, [way("cosmir", most=None)], budget=20)
-    events, _ = await converse(loop, ASKED)
-    assert names(events) == ["hybrid", "short"]
+    whole = [way("cosmir", most=None)]
+    events, chosen, _ = await play(DECLINED, ladder, whole, budget=20)
+    assert chosen == ["hybrid", "short"]
     reasons = {"comorag": "may take 33 calls, 19 are left", "own": "states no upper limit of its calls"}
     assert events[-2].detail["passed over"] == reasons
-    events, _ = await converse(loop, WHOLE)
-    assert names(events)[0] == "none"
-    events, answer = await converse(Escalate(way("hybrid", DECLINED, 1), ladder, [], budget=3), ASKED)
-    assert (names(events), answer) == (["hybrid", "none"], DECLINED)
+    assert (await play(DECLINED, ladder, whole, question=WHOLE, budget=20))[1][0] == "none"
+    _, chosen, answer = await play(DECLINED, ladder, budget=3)
+    assert (chosen, answer) == (["hybrid", "none"], DECLINED)
     with pytest.raises(UsageError, match="hybrid alone may take 2"):
-        Escalate(way("hybrid", FULL, 2), [], [], budget=1)
+        make_loop(way("hybrid", FULL, 2), budget=1)
 
 
 @pytest.mark.parametrize(
@@ -188,6 +187,65 @@ async def test_the_limit_on_calls_holds():
 )
 def test_the_calls_are_those_of_the_first_way_and_of_one_other(mosts, budget, most):
     ways = [way(f"w{number}", most=each) for number, each in enumerate(mosts)]
-    calls = Escalate(way("hybrid", FULL, 1), ways, [Way("cosmir", None)], budget=budget).calls
+    calls = make_loop(FULL, ways, [Way("cosmir", None)], budget=budget).calls
     assert calls.most == most
     assert calls.formula.startswith("1, then those of the system that is chosen")
+
+
+# ---------------------------------------------------------------- which questions need the whole text
+
+
+@pytest.fixture(scope="module")
+def rule() -> WholeForm:
+    return WholeForm(choose_embedder("bundled"))
+
+
+WHOLE_TEXT = """Summarise the meeting.
+Could you please summarize what the team decided?
+Give me a short overview of the report.
+How many times was the clock stopped?
+List all people who own a boat.
+List the characters.
+What themes recur?
+Who are all the suspects?
+What is the main theme?
+How does her view of him change throughout the novel?
+What is the story about?"""
+OF_A_PART = """Who put out the light?
+Why did all the sailors leave?
+How many boats did Tom Hale own?
+When did the meeting begin?
+How often does the ferry run on Sundays?
+How frequently should I change the oil?
+What is the main topic of chapter 2?
+Which entire document was lost?"""
+
+
+@pytest.mark.parametrize("question", WHOLE_TEXT.splitlines())
+def test_what_needs_the_whole_text(rule: WholeForm, question: str) -> None:
+    assert rule.find_reason(question)
+
+
+@pytest.mark.parametrize("question", [*OF_A_PART.splitlines(), "", " ", "?"])
+def test_what_does_not(rule: WholeForm, question: str) -> None:
+    assert rule.find_reason(question) == ""
+
+
+def test_the_reason_names_the_forms(rule: WholeForm) -> None:
+    assert rule.find_reason("How many times did she call?") == "count"
+    assert rule.find_reason("What is this all about?") == "its meaning"
+
+
+def test_the_weights_are_of_the_forms_and_of_the_bundled_embedder() -> None:
+    weights = load_weights()
+    assert [*weights["forms"]] == list_forms()
+    assert weights["meaning"].shape == (choose_embedder("bundled").dimensions,)
+    assert weights["forms"]["one part"] < 0 < weights["forms"]["count"]
+
+
+def test_a_long_question_is_read_in_bounded_time() -> None:
+    start = time.process_time()
+    for text in ("how many " * 50_000, "from " * 90_000, "which " * 80_000, "list " * 80_000):
+        find_forms(text)
+    WholeForm(HashEmbedder(384)).find_reason("how many " * 50_000)
+    assert time.process_time() - start < 2

@@ -1,501 +1,536 @@
-"""Scripted conversations walk every branch of ComoRAG's algorithm 1."""
+"""The probing loop: every branch of ComoRAG's algorithm 1 as published, call by call, and what ours does otherwise."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from tests.loops.doubles import make_desk
+from tests.loops.doubles import EMBEDDER, Shelves, converse, list_inputs, list_roles, make_desk
 
-from tomewise.embedding.hash import HashEmbedder
-from tomewise.errors import BadReply
-from tomewise.loops.consolidation import Consolidation, NoConsolidation
+from tomewise.errors import BadReply, BudgetExceeded, ModelUnavailable, Refused, UsageError
 from tomewise.loops.context import HISTORY
 from tomewise.loops.evidence import make_token_counter
-from tomewise.loops.probe import Bounds, Probe, Workspace
-from tomewise.loops.probing import SameQuestion, SelfProbe
-from tomewise.loops.selection import BestSoFar
+from tomewise.loops.probe import Bounds, Probe
+from tomewise.loops.workspace import (
+    BestSoFar,
+    Consolidation,
+    NewestFirst,
+    NoConsolidation,
+    SameQuestion,
+    SelfProbe,
+    WithoutKnown,
+    WithoutMissing,
+    Workspace,
+)
 from tomewise.recall.layered import LayeredRecall
 from tomewise.run import meter
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import check_loop, document_of, put_document
-from tomewise.testing.scripted import ScriptedModel
+from tomewise.testing.scripted import Call, ScriptedModel
 from tomewise.types import Answer, Event, Evidence, Question, Scope
 
-ANSWERED = {"answer": "at nine", "quotes": [{"label": "E1", "quote": "the tide turned"}]}
-DECLINED = {"answer": "*"}
-QUESTION = Question(text="When did the tide turn?", force=True)
-LAYERS = ("veridical", "semantic", "episodic")
-SHARES = {"veridical": 8, "semantic": 2, "episodic": 2, HISTORY: 1}
+STEM = "When?"
+QUESTION = Question(text=STEM, force=True)
+OPTIONS = ("nine", "ten")
+DECLINED, ANSWERED = {"answer": "*", "missing": "the hour"}, {"answer": "at nine"}
+GUESS = {"answer": "at ten", "supported": "partly", "missing": "who saw the tide"}
+Found = Mapping[str, str]
 
 
-class Shelves:
-    """A retriever that gives what stands under a query, and remembers what it was asked."""
-
-    def __init__(self, layer: str, found: dict[str, Sequence[Evidence]], ground: Sequence[Evidence] = ()) -> None:
-        self.asked: list[tuple[str, int]] = []
-        self.scopes: set[Scope | None] = set()
-        self._layer = layer
-        self._found = found
-        self._ground = ground
-
-    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
-        self.asked.append((query, limit))
-        self.scopes.add(within)
-        return list(self._found.get(query, self._ground))[:limit]
-
-
-def piece(node: str, text: str, passage: str, layer: str = "passages", score: float = 1.0) -> Evidence:
-    return Evidence(node=node, layer=layer, text=text, score=score, sources=(passage,))
-
-
-@pytest.fixture
-def store(tmp_path):
-    made = SqlStore.open(tmp_path / "a.tome")
-    embedder = HashEmbedder(32)
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    made = SqlStore.open(tmp_path_factory.mktemp("probe") / "a.tome")
     for number in range(8):
-        put_document(made, embedder, document_of(f"d{number}", f"Number {number}: the tide turned, said Ada {number}."))
+        put_document(made, EMBEDDER, document_of(f"d{number}", f"Number {number}: the tide turned, said Ada {number}."))
     yield made
     made.close()
 
 
-@pytest.fixture
-def passages(store):
-    return list(store.passages().values())
+def make_recall(store, found: Found) -> dict[str, Shelves]:
+    """Two layers, v and s: "v0 s1" under a query is a piece of passage 0 in the one, of 1 in the other."""
+    passages = list(store.passages().values())
 
+    def list_pieces(layer: str, nodes: str) -> list[Evidence]:
+        numbers = [int(node[1:]) for node in nodes.split() if node[0] == layer]
+        return [
+            Evidence(node=f"{layer}{n}", layer=layer, text=f"{layer}{n}", score=1.0, sources=(passages[n].id,))
+            for n in numbers
+        ]
 
-def build(store, model, recall, *, probing=None, consolidating=None, plain=None, **bounds: Any) -> Probe:
-    desk = make_desk(store, model, plain=plain)
-    return Probe(
-        LayeredRecall(recall),
-        desk,
-        Workspace(probing or SelfProbe(model), consolidating or Consolidation(desk), BestSoFar(), HashEmbedder(32)),
-        Bounds(shares={name: SHARES[name] for name in (*recall, HISTORY)}, **bounds),
-    )
-
-
-def three(passages, **by_query: Sequence[int]) -> dict[str, Shelves]:
-    """Three layers; each query finds the passages numbered, as other nodes in each layer."""
-
-    def shelf(layer: str) -> dict[str, Sequence[Evidence]]:
-        return {
-            query.replace("_", " "): [piece(f"{layer}-{n}", passages[n].text, passages[n].id, layer) for n in numbers]
-            for query, numbers in by_query.items()
-        }
-
-    return {layer: Shelves(layer, {QUESTION.text: shelf(layer)["first"], **shelf(layer)}) for layer in LAYERS}
-
-
-async def conversation(loop: Probe, question: Question = QUESTION) -> tuple[list[Event], Answer]:
-    seen = [what async for what in loop.run(question)]
-    assert isinstance(seen[-1], Answer)
-    return [what for what in seen if isinstance(what, Event)], seen[-1]
-
-
-def roles(model: ScriptedModel) -> list[str]:
-    return [call.role for call in model.calls]
-
-
-async def test_answers_at_once_without_encoding(store, passages):
-    model = ScriptedModel({"answer": [ANSWERED]})
-    events, answer = await conversation(build(store, model, three(passages, first=[0, 1])))
-    assert roles(model) == ["answer"]
-    assert answer.text == "at nine"
-    assert answer.resolved
-    assert not answer.forced
-    assert answer.citations[0].quote == "the tide turned"
-    assert [event.name for event in events] == ["recalled", "recalled", "recalled", "tried", "stopped"]
-    assert events[0].summary.startswith("probe: ")
-    assert events[-2].summary.startswith("answer: ")
-    assert events[-1].summary == f"reason: {events[-1].detail['reason']}"
-
-
-async def test_every_search_stays_within_the_scope_of_the_question(store, passages):
-    scope = Scope(documents=frozenset({"d0"}))
-    replies = {
-        "answer": [DECLINED, ANSWERED],
-        "encode": lambda _: {"cue": "cue"},
-        "probe": [{"probes": ["where is the keeper"]}],
+    return {
+        layer: Shelves({query: list_pieces(layer, nodes) for query, nodes in found.items()}) for layer in ("v", "s")
     }
-    recall = three(passages, first=[0, 1], where_is_the_keeper=[2])
-    model = ScriptedModel(replies)
-    await conversation(build(store, model, recall), replace(QUESTION, within=scope))
-    assert [len(shelves.asked) for shelves in recall.values()] == [2, 2, 2]
-    assert [shelves.scopes for shelves in recall.values()] == [{scope}] * 3
 
 
-async def test_the_first_failure_is_encoded_then_probed_then_consolidated(store, passages):
-    model = ScriptedModel(
+def name_cue(given: Any) -> object:
+    return {"cue": f"{given.probe} {given.layer}"}
+
+
+def make_model(answers: Sequence[Any], probes: Sequence[Any] = (), cue: Any = name_cue, *, more="", **settings: Any):
+    fusions = iter("ABCDEF")
+    return ScriptedModel(
         {
-            "answer": [DECLINED, ANSWERED],
-            "encode": lambda given: {"cue": f"cue of {given.probe} in {given.layer}"},
-            "probe": [{"probes": ["where is the keeper"]}],
-        }
+            "answer": answers,
+            "probe": [reply if isinstance(reply, Exception) else {"probes": reply} for reply in probes],
+            "encode": cue,
+            "fuse": lambda _: {"cue": f"fused {next(fusions)}{more}"},
+        },
+        **settings,
     )
-    recall = three(passages, first=[0, 1], where_is_the_keeper=[2])
-    events, answer = await conversation(build(store, model, recall))
-    assert roles(model) == ["answer", "encode", "probe", "encode", "answer"], "one cue is not fused"
-    probe, last = model.calls[2].given, model.calls[-1].given
-    assert probe.past_probes == [QUESTION.text]
-    assert probe.cues == [f"cue of {QUESTION.text} in {', '.join(LAYERS)}"]
-    assert last.notes == [*probe.cues, f"cue of where is the keeper in {', '.join(LAYERS)}"]
-    assert {item.text for item in last.evidence} == {passages[number].text for number in (0, 1, 2)}
+
+
+def build(store, model, recall, *, published=False, regulation=True, metacognition=True, plain=None, **bounds: Any):
+    """Our loop, or the loop as published, which makes the model answer in the end."""
+    desk = make_desk(store, model, plain=plain)
+    probing = SelfProbe(model) if regulation else SameQuestion()
+    consolidating = Consolidation(desk) if metacognition else NoConsolidation()
+    if published:
+        probing, consolidating = WithoutMissing(probing), WithoutKnown(consolidating)
+        bounds = {"on_exhaustion": "force", "fuse": 1.0, **bounds}
+    workspace = Workspace(probing, consolidating, NewestFirst() if published else BestSoFar(), EMBEDDER)
+    shares = {"v": 8, "s": 2, HISTORY: 1}
+    return Probe(LayeredRecall(recall), desk, workspace, Bounds(shares=shares, **bounds))
+
+
+@dataclass
+class Played:
+    """A conversation: the model with its calls, the shelves, the events and the answer."""
+
+    model: ScriptedModel
+    recall: dict[str, Shelves]
+    events: list[Event]
+    answer: Answer
+
+    def list_details(self, name: str, step: int | None = None) -> list[Any]:
+        return [event.detail for event in self.events if event.name == name and step in (None, event.step)]
+
+    @property
+    def reason(self) -> str:
+        return self.list_details("stopped")[0]["reason"]
+
+    @property
+    def skipped(self) -> list[tuple[int, object]]:
+        return [(event.step, event.detail["reason"]) for event in self.events if event.name == "skipped"]
+
+
+async def play(
+    store, found: Found, answers, probes=(), *, question=QUESTION, cue: Any = name_cue, **settings
+) -> Played:
+    model, recall = make_model(answers, probes, cue), make_recall(store, {STEM: "v0 s0", **found})
+    events, answer = await converse(build(store, model, recall, **settings), question)
+    return Played(model, recall, events, answer)
+
+
+# ---------------------------------------------------------------- as published
+
+
+def write_line(call: Call) -> str:
+    """The answering role is given its options, evidence and notes, and "!" where it may not decline; the encoding role
+    a probe, a layer and evidence; the prober what was tried and the cues; the fusing role cues."""
+    given: Any = call.given
+    match call.role:
+        case "answer":
+            texts = [*(piece.text for piece in given.evidence), *(f"<{note}>" for note in given.notes)]
+            return " ".join(["answer" if given.may_decline else "answer!", *given.options, *texts])
+        case "encode":
+            return f"encode {given.probe} {given.layer}: {' '.join(piece.text for piece in given.evidence)}"
+        case "probe":
+            return f"probe {', '.join(given.past_probes)} | {' '.join(f'<{cue}>' for cue in given.cues)}"
+        case "fuse":
+            return f"fuse {' '.join(f'<{cue}>' for cue in given.cues)}"
+    raise AssertionError(f"nobody should ask {call.role}")
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is played, and what comes of it. Calls of one list run side by side, so that their order does not count."""
+
+    answers: Sequence[object]
+    probes: Sequence[object]
+    calls: Sequence[str | list[str]]
+    found: Found = field(default_factory=dict)
+    ending: str = "at nine"
+    reason: str = "it was answered"
+    skipped: Sequence[tuple[int, str]] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+FIRST = "answer v0 s0"
+CUES = ["encode When? v: v0", "encode When? s: s0"]
+PROBE = "probe When? | <When? v> <When? s>"
+START = [FIRST, CUES, PROBE]
+WITHOUT_S = [FIRST, CUES, "probe When? | <When? v>", ["encode a v: v1", "encode a s: s1", "fuse <When? v>"]]
+FUSE = "fuse <When? v> <When? s>"
+FORCED = "answer! v0 s0 <When? v> <When? s>"
+NO_PROBE, NO_EVIDENCE = "no new probe was thought of", "no new evidence was found"
+LAST = "no cycle is left (allowed: 1)"
+
+
+def refuse_s(given: Any) -> object:
+    return BadReply("no cue") if given.layer == "s" else name_cue(given)
+
+
+def leave_s_empty(given: Any) -> object:
+    return {"cue": ""} if given.layer == "s" else name_cue(given)
+
+
+def force(probes: Sequence[object], reason: str = NO_PROBE, **changed: Any) -> Case:
+    """The first attempt fails, the probes bring nothing, and the model is made to answer."""
+    plain = {"answers": [DECLINED, ANSWERED], "calls": [*START, FORCED], "ending": "at nine, forced"}
+    return Case(**{**plain, "probes": probes, "reason": reason, **changed})
+
+
+def go_on(*calls: str | list[str], **changed: Any) -> Case:
+    """The first attempt fails, the probe "a" finds more, and the second attempt answers; `calls` follow the probe."""
+    plain = {"answers": [DECLINED, ANSWERED], "probes": [["a"]], "found": {"a": "v1"}}
+    return Case(**{**plain, "calls": [*START, *calls], **changed})
+
+
+BOTH, ONE = ["encode a v: v1", "encode a s: s1", FUSE], ["encode a v: v1", FUSE]
+CASES = {
+    "answered at step 0": Case([ANSWERED], [], [FIRST]),
+    "answered in the second cycle": go_on(
+        ["encode a v: v1", "encode b s: s1", FUSE],
+        "answer v0 v1 s0 s1 <fused A> <a v> <b s>",
+        "probe When?, a, b | <a v> <b s>",
+        ["encode c v: v2", "encode c s: s2", "fuse <When? v> <When? s> <a v> <b s>"],
+        "answer v0 v1 v2 s0 s1 s2 <fused B> <c v> <c s>",
+        answers=[DECLINED, DECLINED, ANSWERED],
+        probes=[["a", "b"], ["c"]],
+        found={"a": "v1", "b": "v0 v1 s1", "c": "v2 s2"},
+    ),
+    "no probe": force([[]]),
+    "the question again": force([["when", " WHEN? "]]),
+    "a probe that finds what was read": force([["a"]], NO_EVIDENCE, found={"a": "v0 s0"}),
+    "a probe that finds nothing": force([["a"]], NO_EVIDENCE),
+    "nothing found at all": force(
+        [["a"]], NO_EVIDENCE, calls=["answer", "probe When? | ", "answer!"], found={STEM: ""}
+    ),
+    "a malformed reply of the prober": force([BadReply("no JSON")], skipped=[(1, "no JSON")]),
+    "a malformed attempt, then forced": force([[]], answers=[Refused("once"), ANSWERED], skipped=[(0, "once")]),
+    "forced, and declined all the same": force([[]], answers=[DECLINED, DECLINED], ending="declined, forced"),
+    "none of the options": force(
+        [[]],
+        answers=[{"answer": "eleven"}, {"answer": "nine"}],
+        calls=["answer nine ten v0", CUES[0], "probe When? | <When? v>", "answer! nine ten v0 <When? v>"],
+        found={STEM: "v0"},
+        ending="A: nine, forced",
+        settings={"options": OPTIONS},
+    ),
+    "exhausted and forced": go_on(
+        BOTH,
+        "answer v0 v1 s0 s1 <fused A> <a v> <a s>",
+        "answer! v0 v1 s0 s1 <When? v> <When? s> <a v> <a s>",
+        answers=[DECLINED, DECLINED, ANSWERED],
+        found={"a": "v1 s1"},
+        ending="at nine, forced",
+        reason=LAST,
+        settings={"cycles": 1},
+    ),
+    "exhausted and failing": go_on(
+        ONE,
+        "answer v0 v1 s0 <fused A> <a v>",
+        answers=[DECLINED, DECLINED],
+        ending="declined",
+        reason=LAST,
+        settings={"cycles": 1, "on_exhaustion": "decline"},
+    ),
+    "declined where no cycle is allowed": Case(
+        [DECLINED],
+        [],
+        [FIRST],
+        ending="declined",
+        reason="no cycle is left (allowed: 0)",
+        settings={"cycles": 0, "on_exhaustion": "decline"},
+    ),
+    "multiple choice": Case(
+        [DECLINED, {"answer": "ten", "choice": "B"}],
+        [["a"]],
+        ["answer nine ten v0 s0", CUES, PROBE, ONE, "answer nine ten v0 v1 s0 <fused A> <a v>"],
+        {"a": "v1"},
+        ending="B: ten",
+        settings={"options": OPTIONS},
+    ),
+    "a malformed attempt": go_on(
+        ONE, "answer v0 v1 s0 <fused A> <a v>", answers=[Refused("not this"), ANSWERED], skipped=[(0, "not this")]
+    ),
+    "a malformed cue": go_on(
+        calls=[*WITHOUT_S, "answer v0 v1 s0 s1 <fused A> <a v>"],
+        found={"a": "v1 s1"},
+        skipped=[(1, "no cue")] * 2,
+        settings={"cue": refuse_s},
+    ),
+    "an empty cue": go_on(
+        calls=[*WITHOUT_S, "answer v0 v1 s0 s1 <fused A> <a v>"],
+        found={"a": "v1 s1"},
+        settings={"cue": leave_s_empty},
+    ),
+    "empty cues alone": go_on(
+        calls=[FIRST, CUES, "probe When? | ", BOTH[:2], "answer v0 v1 s0 s1"],
+        found={"a": "v1 s1"},
+        settings={"cue": lambda _: {"cue": ""}},
+    ),
+    "no room for what is fused": go_on(ONE[0], "answer v0 v1 s0 <a v>", settings={"fuse": 0.0}),
+    "without metacognition": go_on(
+        calls=[FIRST, "probe When? | <v0> <s0>", "answer v0 v1 s0"], settings={"metacognition": False}
+    ),
+    "without regulation": Case(
+        [DECLINED, ANSWERED],
+        [],
+        [FIRST, CUES, ["encode When? v: v1", FUSE], "answer v0 v1 s0 <fused A> <When? v>"],
+        {STEM: "v0 v1 s0"},
+        settings={"regulation": False, "limit": 1},
+    ),
+    "without both": Case(
+        [DECLINED],
+        [],
+        ["answer! v0 s0"],
+        ending="declined",
+        reason="no cycle is left (allowed: 0)",
+        settings={"regulation": False, "metacognition": False, "cycles": 0},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+async def test_as_published(store, case):
+    settings = dict(case.settings)
+    question = Question(text=STEM, options=settings.pop("options", ()))
+    played = await play(store, case.found, case.answers, case.probes, question=question, published=True, **settings)
+    left = [write_line(call) for call in played.model.calls]
+    for group in case.calls:
+        wanted = [group] if isinstance(group, str) else group
+        assert sorted(left[: len(wanted)]) == sorted(wanted), f"of {left}"
+        left = left[len(wanted) :]
+    assert left == []
+    answer = played.answer
+    text = f"{answer.choice}: {answer.text}" if answer.choice else answer.text
+    assert (text or "declined") + (", forced" if answer.forced else "") == case.ending
+    assert answer.resolved is bool(answer.text)
+    assert (played.reason, played.skipped) == (case.reason, list(case.skipped))
+    assert not any(given.missing for given in list_inputs(played.model, "probe")), "equation 1 does not have it"
+    assert not any(given.known for given in list_inputs(played.model, "encode")), "nor are earlier cues known"
+
+
+@pytest.mark.parametrize(
+    ("answers", "probes", "settings", "error"),
+    [
+        ([DECLINED, BadReply("nothing at all")], [[]], {}, BadReply("nothing at all")),
+        ([Refused("not at all")] * 9, [[]], {}, Refused("not at all")),
+        ([Refused("not at all")] * 9, [[]], {"on_exhaustion": "decline"}, Refused("not at all")),
+        ([Refused("not at all")] * 9, [[]], {"cycles": 0}, Refused("not at all")),
+        (
+            [Refused("the attempt")],
+            [[]],
+            {"on_exhaustion": "decline", "cue": lambda _: BadReply("a cue")},
+            Refused("the attempt"),
+        ),
+        ([DECLINED], [ModelUnavailable("gone")], {}, ModelUnavailable("gone")),
+        ([DECLINED], [BudgetExceeded("used up")], {}, BudgetExceeded("used up")),
+    ],
+    ids=["forced", "attempts", "attempts, no force", "one attempt", "an attempt and a cue", "gone", "used up"],
+)
+async def test_what_leaves_no_usable_reply_is_an_error_and_no_failure_to_answer(
+    store, answers, probes, settings, error
+):
+    with pytest.raises(type(error), match=str(error)):
+        await play(store, {}, answers, probes, question=Question(text=STEM), published=True, **settings)
+
+
+async def test_settings_that_mean_nothing_are_refused(store):
+    with pytest.raises(UsageError, match="from 0 to 1, not 7"):
+        await play(store, {}, [], fuse=7)
+    with pytest.raises(UsageError, match="give 1 or more"):
+        SelfProbe(ScriptedModel({}), limit=0)
+
+
+async def test_roles_are_shown_no_more_than_the_window_holds(store):
+    long = "word " * 3000
+    model = make_model(
+        [DECLINED, DECLINED, ANSWERED], [["a"], ["b"]], lambda _: {"cue": long}, more=f" {long}", window=2048
+    )
+    recall = make_recall(store, {STEM: "v0 s0", "a": "v1 s1", "b": "v2 s2"})
+    await converse(build(store, model, recall, published=True), Question(text=STEM))
+    asked = [call.given for call in model.calls]
+    assert set(list_roles(model)) == {"answer", "probe", "encode", "fuse"}
+    assert all(len(given.model_dump_json()) / 4 < model.window for given in asked)
+    (fused,) = [note for note in asked[-1].notes if note.startswith("fused")]
+    assert fused.endswith("word …"), "what is too long is cut short and not left out"
+
+
+# ---------------------------------------------------------------- ours
+
+
+async def test_the_contract_of_loops_holds_and_an_answer_at_once_takes_one_call(store):
+    cited = {**ANSWERED, "quotes": [{"label": "E1", "quote": "the tide turned"}]}
+    model = make_model([cited])
+    answer = await check_loop(build(store, model, make_recall(store, {STEM: "v0 v1 s0"})), QUESTION)
+    assert (answer.text, answer.resolved, answer.forced) == ("at nine", True, False)
+    assert answer.citations[0].quote == "the tide turned"
+    played = await play(store, {}, [cited])
+    assert [event.name for event in played.events] == ["recalled", "recalled", "tried", "stopped"]
+    assert [event.summary.split(":")[0] for event in played.events[1:]] == ["probe", "answer", "reason"]
+
+
+async def test_every_search_stays_within_the_scope_of_the_question(store):
+    scope = Scope(documents=frozenset({"d0"}))
+    played = await play(
+        store, {"where": "v2"}, [DECLINED, ANSWERED], [["where"]], question=replace(QUESTION, within=scope)
+    )
+    assert [shelves.scopes for shelves in played.recall.values()] == [[scope, scope]] * 2
+
+
+async def test_the_first_failure_is_encoded_then_probed_then_consolidated(store):
+    played = await play(store, {"where": "v2 s2"}, [DECLINED, ANSWERED], [["where"]])
+    assert list_roles(played.model) == ["answer", "encode", "probe", "encode", "answer"], "one cue is not fused"
+    probe, last = played.model.calls[2].given, played.model.calls[-1].given
+    assert (probe.past_probes, probe.cues) == ([STEM], ["When? v, s"])
+    assert last.notes == ["When? v, s", "where v, s"]
+    assert {item.text for item in last.evidence} == {"v0", "s0", "v2", "s2"}
     assert last.may_decline
-    assert answer.resolved
-    names = [event.name for event in events]
+    names = [event.name for event in played.events]
     assert names.index("probed") < names.index("fused") < len(names) - 1
 
 
-async def test_a_cycle_is_three_rounds_of_calls_deep(store, passages):
-    model = ScriptedModel(
-        {
-            "answer": [DECLINED, ANSWERED],
-            "encode": lambda given: {"cue": given.layer},
-            "probe": [{"probes": ["a", "b", "c"]}],
-            "fuse": [{"cue": "so"}],
-        },
-        latency=0.1,
-    )
-    loop = build(store, model, three(passages, first=[0], a=[1], b=[2], c=[3]))
+async def test_a_cycle_is_three_rounds_of_calls_deep(store):
+    model = make_model([DECLINED, ANSWERED], [["a", "b", "c"]], latency=0.1)
+    recall = make_recall(store, {STEM: "v0", "a": "v1", "b": "v2", "c": "v3"})
     with meter() as used:
-        await conversation(loop)
+        await converse(build(store, model, recall), QUESTION)
     assert used.usage().depth == 2 + 3  # try and encode, then probe, encode beside fuse, try
 
 
-async def test_gives_up_after_the_last_cycle_and_is_forced(store, passages):
-    model = ScriptedModel(
-        {
-            "answer": [DECLINED, DECLINED, DECLINED, ANSWERED],
-            "encode": lambda given: {"cue": f"{given.probe}/{given.layer}"},
-            "probe": [{"probes": ["one"]}, {"probes": ["two"]}],
-            "fuse": lambda given: {"cue": "fused"},
-        }
-    )
-    events, answer = await conversation(build(store, model, three(passages, first=[0], one=[1], two=[2]), cycles=2))
-    assert answer.forced
-    assert answer.resolved
-    assert events[-2].detail["reason"] == "no cycle is left (allowed: 2)"
-    assert [call.given.may_decline for call in model.calls if call.role == "answer"] == [True, True, True, False]
-    assert roles(model).count("probe") == 2  # nothing is probed or fused after the last failure
-    assert roles(model).count("fuse") == 1  # in the first cycle there is one cue
-    probes = [call.given for call in model.calls if call.role == "probe"]
-    assert probes[1].past_probes == [QUESTION.text, "one"]
-    assert all(cue.startswith("one/") for cue in probes[1].cues), "only the cues of the previous step"
-
-
-async def test_without_force_the_question_is_declined_in_the_end(store, passages):
+async def test_without_force_the_question_is_declined_in_the_end_with_what_is_missing(store):
     declined = {"answer": "*", "missing": "the hour of the tide"}
-    model = ScriptedModel({"answer": [declined], "encode": lambda given: {"cue": ""}, "probe": [{"probes": []}]})
-    loop = build(store, model, three(passages, first=[0]))
-    events, answer = await conversation(loop, replace(QUESTION, force=False))
+    played = await play(store, {}, [declined], [[]], question=Question(text=STEM))
+    answer = played.answer
     assert (answer.text, answer.resolved, answer.forced) == ("", False, False)
     assert (answer.missing, answer.supported) == ("the hour of the tide", "none")
-    assert [piece.text for piece in answer.evidence] == [passages[0].text] * 3, "what was read stays to be shown"
-    assert events[-1].detail["reason"] == "no new probe was thought of"
+    assert {piece.text for piece in answer.evidence} == {"v0", "s0"}, "what was read stays to be shown"
+    assert played.reason == NO_PROBE
 
 
-async def test_a_loop_can_force_every_question(store, passages):
-    model = ScriptedModel(
-        {"answer": [DECLINED, ANSWERED], "encode": lambda given: {"cue": ""}, "probe": [{"probes": []}]}
-    )
-    loop = build(store, model, three(passages, first=[0]), on_exhaustion="force")
-    _, answer = await conversation(loop, replace(QUESTION, force=False))
-    assert (answer.resolved, answer.forced) == (True, True)
+@pytest.mark.parametrize("force", [True, False])
+async def test_without_cycles_the_question_is_asked_once(store, force):
+    played = await play(store, {}, [ANSWERED], question=replace(QUESTION, force=force), cycles=0)
+    assert [call.given.may_decline for call in played.model.calls] == [not force]
+    assert (played.answer.resolved, played.answer.forced) == (True, False)
 
 
-async def test_without_cycles_the_question_is_asked_once(store, passages):
-    for force in (True, False):
-        model = ScriptedModel({"answer": [ANSWERED]})
-        loop = build(store, model, three(passages, first=[0]), cycles=0)
-        _, answer = await conversation(loop, replace(QUESTION, force=force))
-        assert [call.given.may_decline for call in model.calls] == [not force]
-        assert (answer.resolved, answer.forced) == (True, False)
-
-
-async def test_the_prober_reads_what_was_missing(store, passages):
-    model = ScriptedModel(
-        {
-            "answer": [{"answer": "*", "missing": "who kept the light"}, ANSWERED],
-            "encode": lambda given: {"cue": ""},
-            "probe": [{"probes": ["more"]}],
-        }
-    )
-    await conversation(build(store, model, three(passages, first=[0], more=[1])))
-    (probe,) = [call.given for call in model.calls if call.role == "probe"]
+async def test_the_prober_reads_what_was_missing(store):
+    declined = {"answer": "*", "missing": "who kept the light"}
+    played = await play(store, {"more": "v1"}, [declined, ANSWERED], [["more"]], cue=lambda _: {"cue": ""})
+    (probe,) = list_inputs(played.model, "probe")
     assert probe.missing == "who kept the light"
     assert probe.cues == [], "an empty cue means that nothing was found, and no evidence takes its place"
 
 
-async def test_probes_of_one_cycle_do_not_starve_each_other(store, passages):
-    model = ScriptedModel(
-        {
-            "answer": [DECLINED, ANSWERED],
-            "encode": lambda given: {"cue": f"cue of {given.probe}"},
-            "probe": [{"probes": ["a", "b"]}],
-        }
+async def test_probes_of_one_cycle_do_not_starve_each_other(store):
+    found = {STEM: "v0", "a": "v1 v2", "b": "v2 v3"}
+    played = await play(store, found, [DECLINED, ANSWERED], [["a", "b"]], limit=2)
+    units = [[piece["node"] for piece in unit["evidence"]] for unit in played.list_details("recalled", 1)]
+    assert units == [["v1", "v2"], [], ["v2", "v3"], []], "each keeps its own best hits"
+    shown = [piece.text for piece in played.model.calls[-1].given.evidence]
+    assert sorted(shown) == ["v0", "v1", "v2", "v3"], "each piece once"
+
+
+async def test_a_search_that_repeats_another_of_its_cycle_is_encoded_once(store):
+    played = await play(store, {"a": "v1 v2", "b": "v2 v1"}, [DECLINED, ANSWERED], [["a", "b"]])
+    assert [given.probe for given in list_inputs(played.model, "encode")] == [STEM, "a / b"]
+
+
+async def test_the_encoder_sees_the_earlier_cues_nearest_first(store):
+    found = {"boat": "v1", "lamp": "v2"}
+    played = await play(
+        store, found, [DECLINED] * 2 + [ANSWERED], [["boat"], ["lamp"]], cue=lambda given: {"cue": f"cue {given.probe}"}
     )
-    found = three(passages, first=[0], a=[1, 2], b=[2, 3])
-    events, _ = await conversation(build(store, model, {"veridical": found["veridical"]}, limit=2))
-    units = [event.detail for event in events if event.name == "recalled" and event.step == 1]
-    assert [[piece["node"] for piece in unit["evidence"]] for unit in units] == [
-        ["veridical-1", "veridical-2"],
-        ["veridical-2", "veridical-3"],
-    ], "each keeps its own best hits"
-    shown = [piece.text for piece in model.calls[-1].given.evidence]
-    assert sorted(shown) == sorted(passages[number].text for number in range(4)), "each piece once"
+    known = [given.known for given in list_inputs(played.model, "encode")]
+    assert known == [[], [f"cue {STEM}"], [f"cue {STEM}", "cue boat"]]
 
 
-async def test_a_search_that_repeats_another_of_its_cycle_is_encoded_once(store, passages):
-    model = ScriptedModel(
-        {
-            "answer": [DECLINED, ANSWERED],
-            "encode": lambda given: {"cue": f"cue of {given.probe}"},
-            "probe": [{"probes": ["a", "b"]}],
-        }
-    )
-    await conversation(build(store, model, three(passages, first=[0], a=[1, 2], b=[2, 1])))
-    assert [call.given.probe for call in model.calls if call.role == "encode"] == [QUESTION.text, "a / b"]
-
-
-async def test_the_encoder_sees_the_earlier_cues_nearest_first(store, passages):
-    model = ScriptedModel(
-        {
-            "answer": [DECLINED, DECLINED, ANSWERED],
-            "encode": lambda given: {"cue": f"cue {given.probe}"},
-            "probe": [{"probes": ["boat"]}, {"probes": ["lamp"]}],
-            "fuse": [{"cue": "so"}],
-        }
-    )
-    await conversation(build(store, model, three(passages, first=[0], boat=[1], lamp=[2])))
-    known = [call.given.known for call in model.calls if call.role == "encode"]
-    assert known == [[], [f"cue {QUESTION.text}"], [f"cue {QUESTION.text}", "cue boat"]]
-
-
-async def test_a_later_attempt_shows_what_searches_agree_on(store, passages):
+async def test_a_later_attempt_shows_what_searches_agree_on(store):
     """With room for two pieces: the question's best hit, and what two probes find; no cue names it."""
-    model = ScriptedModel(
-        {"answer": [DECLINED, ANSWERED], "encode": lambda given: {"cue": ""}, "probe": [{"probes": ["a", "b"]}]}
+    size = make_token_counter(EMBEDDER)(["v0"])[0] + 12
+    played = await play(
+        store,
+        {STEM: "v0 v1 v2 v3", "a": "v5 v7", "b": "v6 v5"},
+        [DECLINED, ANSWERED],
+        [["a", "b"]],
+        cue=lambda _: {"cue": ""},
+        cycles=1,
+        budget=2 * size + 1,
+        plain=Shelves({}),
     )
-    size = make_token_counter(HashEmbedder(32))([passages[0].text])[0] + 12
-    found = three(passages, first=[0, 1, 2, 3], a=[5, 7], b=[6, 5])
-    loop = build(store, model, {"veridical": found["veridical"]}, cycles=1, budget=2 * size + 9, plain=Shelves("", {}))
-    await conversation(loop)
-    last = [call.given for call in model.calls if call.role == "answer"][1]
-    assert {piece.text for piece in last.evidence} == {passages[0].text, passages[5].text}
+    assert {piece.text for piece in list_inputs(played.model, "answer")[1].evidence} == {"v0", "v5"}
 
 
-GUESS = {"answer": "at ten", "supported": "partly", "missing": "who saw the tide"}
+async def test_evidence_seen_before_gives_its_place_to_what_lies_deeper(store):
+    played = await play(store, {STEM: "v0 v1", "deeper": "v0 v1 v2 v3"}, [DECLINED, ANSWERED], [["deeper"]], limit=2)
+    first, *_ = played.list_details("recalled", 1)
+    assert [piece["node"] for piece in first["evidence"]] == ["v2", "v3"]
+    assert played.recall["v"].limits[-1] > 2, "what is seen can be dropped first"
 
 
-async def test_a_first_answer_that_is_supported_only_partly_does_not_end_the_loop(store, passages):
-    model = ScriptedModel(
-        {"answer": [GUESS, ANSWERED], "encode": lambda given: {"cue": "c"}, "probe": [{"probes": ["more"]}]}
-    )
-    events, answer = await conversation(build(store, model, three(passages, first=[0], more=[1])))
-    (probe,) = [call.given for call in model.calls if call.role == "probe"]
-    assert probe.missing == "who saw the tide"
-    assert (answer.text, answer.forced, answer.missing) == ("at nine", False, "")
-    tried = [event.detail for event in events if event.name == "tried"]
-    assert [(attempt["failed"], attempt["kept"]) for attempt in tried] == [
-        (False, "supported only partly, so the loop goes on"),
+async def test_a_first_answer_that_is_supported_only_partly_does_not_end_the_loop(store):
+    played = await play(store, {"more": "v1"}, [GUESS, ANSWERED], [["more"]])
+    assert list_inputs(played.model, "probe")[0].missing == "who saw the tide"
+    assert (played.answer.text, played.answer.forced, played.answer.missing) == ("at nine", False, "")
+    goes_on = "supported only partly, so the loop goes on"
+    assert [(tried["failed"], tried["kept"]) for tried in played.list_details("tried")] == [
+        (False, goes_on),
         (False, ""),
     ]
-    assert events[-1].detail["reason"] == "it was answered"
+    assert played.reason == "it was answered"
 
 
 @pytest.mark.parametrize("later", [DECLINED, BadReply("no JSON")])
-async def test_an_answer_that_was_kept_stands_before_any_guess(store, passages, later):
-    model = ScriptedModel(
-        {"answer": [GUESS, later], "encode": lambda given: {"cue": "c"}, "probe": [{"probes": ["more"]}]}
-    )
-    events, answer = await conversation(build(store, model, three(passages, first=[0], more=[1]), cycles=1))
-    assert roles(model).count("answer") == 2, "nobody is made to answer"
+async def test_an_answer_that_was_kept_stands_before_any_guess(store, later):
+    played = await play(store, {"more": "v1"}, [GUESS, later], [["more"]], cycles=1)
+    answer = played.answer
+    assert len(list_inputs(played.model, "answer")) == 2, "nobody is made to answer"
     assert (answer.text, answer.resolved, answer.forced) == ("at ten", True, False)
     assert (answer.supported, answer.missing) == ("partly", "who saw the tide")
-    assert events[-1].detail["reason"] == "no cycle is left (allowed: 1); the answer that was kept stands"
+    assert played.reason == f"{LAST}; the answer that was kept stands"
 
 
-async def test_from_the_first_cycle_on_an_answer_that_is_supported_partly_ends_the_loop(store, passages):
-    model = ScriptedModel(
-        {"answer": [DECLINED, GUESS], "encode": lambda given: {"cue": "c"}, "probe": [{"probes": ["more"]}]}
-    )
-    events, answer = await conversation(build(store, model, three(passages, first=[0], more=[1])))
-    assert (answer.text, answer.supported) == ("at ten", "partly")
-    assert events[-1].detail["reason"] == "it was answered"
-
-
-@pytest.mark.parametrize("bounds", [{"cycles": 0}, {"accept_partly": True}])
-async def test_a_first_answer_that_is_supported_partly_may_end_the_loop(store, passages, bounds):
-    model = ScriptedModel({"answer": [GUESS]})
-    events, answer = await conversation(build(store, model, three(passages, first=[0]), **bounds))
-    assert (roles(model), answer.text) == (["answer"], "at ten")
-    assert "kept" not in str(events[-1].detail["reason"])
+@pytest.mark.parametrize(
+    ("answers", "bounds"),
+    [([DECLINED, GUESS], {}), ([GUESS], {"cycles": 0}), ([GUESS], {"accept_partly": True})],
+    ids=["from the first cycle on", "without cycles", "where that is accepted"],
+)
+async def test_an_answer_that_is_supported_partly_may_end_the_loop(store, answers, bounds):
+    played = await play(store, {"more": "v1"}, answers, [["more"]], **bounds)
+    assert len(list_inputs(played.model, "answer")) == len(answers)
+    assert (played.answer.text, played.answer.supported) == ("at ten", "partly")
+    assert "kept" not in played.reason
 
 
 @pytest.mark.parametrize(
     "reply",
     [
-        {"answer": "*", "choice": "null"},
-        {"answer": "*", "choice": "None"},
-        {"answer": "*", "choice": "N/A"},
-        {"answer": "*", "choice": "A"},
-        {"answer": "* (not stated)"},
-        {"answer": "*not stated"},
+        *({"answer": text} for text in ("*", " * ", "*.", "**", '"*"', "", "* (not stated)", "*not stated")),
+        *({"answer": "*", "choice": choice} for choice in ("null", "None", "N/A", "A")),
         {"answer": "At nine, perhaps.", "supported": "none"},
     ],
+    ids=str,
 )
-async def test_a_refusal_in_any_spelling_goes_on(store, passages, reply):
-    model = ScriptedModel({"answer": [reply, ANSWERED], "encode": lambda given: {"cue": ""}, "probe": [{"probes": []}]})
-    _, answer = await conversation(build(store, model, three(passages, first=[0])))
-    assert (answer.text, answer.forced) == ("at nine", True)
+async def test_a_refusal_in_any_spelling_starts_the_loop(store, reply):
+    played = await play(store, {}, [reply, ANSWERED], [[]])
+    assert (played.answer.text, played.answer.forced) == ("at nine", True)
 
 
 @pytest.mark.parametrize("choice", ["B", "(b)", "null"])
-async def test_a_star_beside_a_letter_is_a_refusal_while_declining_is_allowed(store, passages, choice):
-    question = replace(QUESTION, options=("at nine", "at ten"))
+async def test_a_star_beside_a_letter_is_a_refusal_while_declining_is_allowed(store, choice):
     replies = [{"answer": "* unclear", "choice": choice}, {"answer": "* unclear", "choice": "B"}]
-    model = ScriptedModel({"answer": replies, "encode": lambda given: {"cue": ""}, "probe": [{"probes": []}]})
-    _, answer = await conversation(build(store, model, three(passages, first=[0])), question)
-    assert (answer.choice, answer.forced) == ("B", True), "made to answer, its letter counts"
+    played = await play(store, {}, replies, [[]], question=replace(QUESTION, options=OPTIONS))
+    assert (played.answer.choice, played.answer.forced) == ("B", True), "made to answer, its letter counts"
 
 
-@pytest.mark.parametrize("wording", ["*", " * ", "*.", "**", '"*"', ""])
-async def test_the_failure_signal_in_any_dress(store, passages, wording):
-    model = ScriptedModel(
-        {"answer": [{"answer": wording}, ANSWERED], "encode": lambda given: {"cue": ""}, "probe": [{"probes": []}]}
-    )
-    _, answer = await conversation(build(store, model, three(passages, first=[0])))
-    assert answer.forced, "a failure must start the loop"
-
-
-async def test_probes_already_tried_are_not_new(store, passages):
-    model = ScriptedModel(
-        {
-            "answer": [DECLINED, ANSWERED],
-            "encode": lambda given: {"cue": "c"},
-            "probe": [{"probes": ["when did the TIDE turn", " When did the tide turn? "]}],
-        }
-    )
-    events, answer = await conversation(build(store, model, three(passages, first=[0])))
-    assert next(event for event in events if event.name == "probed").detail["probes"] == []
-    assert answer.forced
-
-
-async def test_at_most_three_probes_each_once(store, passages):
-    probe = SelfProbe(ScriptedModel({"probe": [{"probes": ["a", "A ", "b", "", "c", "d"]}]}))
-    assert await probe.find_probes("q", ["q"], [], "") == ["a", "b", "c"]
-    again = SelfProbe(ScriptedModel({"probe": [{"probes": ["a", "b", "", "c", "d"]}]}), limit=2)
-    assert await again.find_probes("q", ["q"], [], "") == ["a", "b"]
-
-
-async def test_stops_when_nothing_new_is_found(store, passages):
-    model = ScriptedModel(
-        {
-            "answer": [DECLINED, ANSWERED],
-            "encode": lambda given: {"cue": "c"},
-            "probe": [{"probes": ["again"]}],
-        }
-    )
-    events, answer = await conversation(build(store, model, three(passages, first=[0, 1], again=[1, 0])))
-    assert events[-2].detail["reason"] == "no new evidence was found"
-    assert answer.forced
-
-
-async def test_evidence_seen_before_gives_its_place_to_what_lies_deeper(store, passages):
-    model = ScriptedModel(
-        {
-            "answer": [DECLINED, ANSWERED],
-            "encode": lambda given: {"cue": "c"},
-            "probe": [{"probes": ["deeper"]}],
-            "fuse": [{"cue": "f"}],
-        }
-    )
-    recall = three(passages, first=[0, 1], deeper=[0, 1, 2, 3])
-    events, _ = await conversation(build(store, model, recall, limit=2))
-    found = [event.detail for event in events if event.name == "recalled" and event.step == 1]
-    assert [[piece["node"] for piece in unit["evidence"]] for unit in found] == [
-        [f"{layer}-2", f"{layer}-3"] for layer in LAYERS
-    ]
-    assert recall["veridical"].asked[-1][1] > 2, (
-        "asked for more than the cut, so that what is seen can be dropped first"
-    )
-
-
-async def test_options_reach_the_answering_role_alone(store, passages):
-    question = replace(QUESTION, options=("at nine", "at ten"), instructions="Be brief.")
-    model = ScriptedModel(
-        {
-            "answer": [DECLINED, {"answer": "at ten", "choice": "B"}],
-            "encode": lambda given: {"cue": "c"},
-            "probe": [{"probes": ["more"]}],
-            "fuse": [{"cue": "f"}],
-        }
-    )
-    recall = three(passages, first=[0], more=[1])
-    _, answer = await conversation(build(store, model, recall), question)
-    assert answer.choice == "B"
-    assert answer.text == "at ten"
-    for call in model.calls:
-        prompt = call.given.model_dump_json()
-        assert ("at ten" in prompt) == (call.role == "answer")
-    assert all("at ten" not in query for shelf in recall.values() for query, _ in shelf.asked)
-
-
-async def test_a_choice_is_an_answer_even_where_the_text_is_empty(store, passages):
-    question = replace(QUESTION, options=("at nine", "at ten"))
-    model = ScriptedModel({"answer": [{"answer": "", "choice": "a"}]})
-    _, answer = await conversation(build(store, model, three(passages, first=[0])), question)
-    assert (answer.choice, answer.text, answer.resolved) == ("A", "at nine", True)
-
-
-async def test_without_regulation_the_question_itself_goes_deeper(store, passages):
-    model = ScriptedModel(
-        {"answer": [DECLINED, ANSWERED], "encode": lambda given: {"cue": "c"}, "fuse": lambda given: {"cue": "f"}}
-    )
-    recall = three(passages, first=[0, 1, 2, 3])
-    events, answer = await conversation(build(store, model, recall, probing=SameQuestion(), limit=2))
-    assert "probe" not in roles(model)
-    assert answer.resolved
-    second = next(event for event in events if event.name == "recalled" and event.step == 1)
-    assert [piece["node"] for piece in second.detail["evidence"]] == ["veridical-2", "veridical-3"]
-
-
-async def test_without_metacognition_the_prober_reads_the_evidence(store, passages):
-    model = ScriptedModel({"answer": [DECLINED, ANSWERED], "probe": [{"probes": ["more"]}]})
-    recall = three(passages, first=[0], more=[1])
-    await conversation(build(store, model, recall, consolidating=NoConsolidation()))
-    assert roles(model) == ["answer", "probe", "answer"]
-    assert model.calls[1].given.cues == [passages[0].text] * 3
-    assert model.calls[2].given.notes == []
-
-
-async def test_without_both_it_is_one_shot(store, passages):
-    model = ScriptedModel({"answer": [ANSWERED]})
-    loop = build(
-        store, model, three(passages, first=[0]), probing=SameQuestion(), consolidating=NoConsolidation(), cycles=0
-    )
-    _, answer = await conversation(loop)
-    assert not model.calls[0].given.may_decline
-    assert not answer.forced
-
-
-async def test_nothing_found_at_all(store, passages):
-    model = ScriptedModel({"answer": [DECLINED, {"answer": "unknown"}], "probe": [{"probes": ["x"]}]})
-    _, answer = await conversation(build(store, model, three(passages, first=[])))
-    assert answer.forced
-    assert roles(model) == ["answer", "probe", "answer"], "no evidence, no cue"
-
-
-async def test_keeps_the_contract_of_loops(store, passages):
-    model = ScriptedModel({"answer": [ANSWERED]})
-    await check_loop(build(store, model, three(passages, first=[0, 1])), QUESTION)
-
-
-async def test_an_error_of_the_model_reaches_the_caller(store, passages):
-    from tomewise.errors import ModelUnavailable
-
-    model = ScriptedModel({"answer": [ModelUnavailable("gone")]})
-    with pytest.raises(ModelUnavailable, match="gone"):
-        await conversation(build(store, model, three(passages, first=[0])))
+@pytest.mark.parametrize(
+    ("replies", "limit", "probes"), [(["a", "A ", "b", "", "c", "d"], 3, ["a", "b", "c"]), (["q", "a", "b"], 1, ["a"])]
+)
+async def test_probes_are_new_and_at_most_so_many(replies, limit, probes):
+    probing = SelfProbe(ScriptedModel({"probe": [{"probes": replies}]}), limit=limit)
+    assert await probing.find_probes("q", ["q"], [], "") == probes

@@ -30,15 +30,19 @@ def list_facts(given: Any) -> dict[str, object]:
 
 async def build_store(folder: Path, *texts: str) -> SqlStore:
     """A tome of one document `d<number>` and one passage for each text."""
-    store = SqlStore.open(folder / "a.tome")
+    return await build_graph(SqlStore.open(folder / "a.tome"), *texts)
+
+
+async def build_graph(store: SqlStore, *texts: str) -> SqlStore:
+    """The store, with one document `d<number>` and one passage for each text."""
     for number, text in enumerate(texts):
         put_document(store, EMBEDDER, document_of(f"d{number}", text))
     await rebuild(store)
     return store
 
 
-async def rebuild(store: SqlStore) -> None:
-    layer = GraphLayer(store, ScriptedModel({"extract_facts": list_facts}), EMBEDDER)
+async def rebuild(store: SqlStore, embedder: HashEmbedder = EMBEDDER) -> None:
+    layer = GraphLayer(store, ScriptedModel({"extract_facts": list_facts}), embedder)
     await build([layer], store, quiet)
 
 

@@ -30,7 +30,11 @@ def list_relations(given: Any) -> dict[str, object]:
 
 async def build_store(folder: Path, *texts: str) -> SqlStore:
     """A tome of one document `d<number>`, with its number as metadata, and one passage for each text."""
-    store = SqlStore.open(folder / "a.tome")
+    return await build_relations(SqlStore.open(folder / "a.tome"), *texts)
+
+
+async def build_relations(store: SqlStore, *texts: str) -> SqlStore:
+    """The store, with one document `d<number>`, with its number as metadata, and one passage for each text."""
     for number, text in enumerate(texts):
         put_document(store, EMBEDDER, Document(id=f"d{number}", text=text, metadata={"number": number}))
     layer = GraphLayer(store, ScriptedModel({"extract_relations": list_relations}), EMBEDDER, style="relations")

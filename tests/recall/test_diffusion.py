@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from tests.recall.exact_walk import power_iteration
-from tests.recall.graph_tomes import EMBEDDER, GRAPH, NAMES, add_and_build, build_store, remove_and_build, vertices
+from tests.recall.exact_walk import list_edges, power_iteration
+from tests.recall.graph_tomes import EMBEDDER, GRAPH, NAMES, add_and_build, remove_and_build, vertices
+from tests.recall.shelves import Shelves, join_nodes, make_pieces
+from tests.texts import SHARED
 
 from tomewise.errors import BadReply, ModelUnavailable, Refused
-from tomewise.recall.cognirank import merge_rankings, scale_scores
-from tomewise.recall.diffusion import CogniRank, DecomposedRecall, Diffusion, walk_one_step, walk_to_end
+from tomewise.language.extractive.steering import decompose
+from tomewise.language.roles import DecomposeIn
+from tomewise.recall.cognirank import scale_scores
+from tomewise.recall.diffusion import (
+    CogniRank,
+    DecomposedRecall,
+    Diffusion,
+    has_one_clause,
+    walk_one_step,
+    walk_to_end,
+)
 from tomewise.recall.flat import Dense
 from tomewise.recall.graph_index import GraphIndexes
 from tomewise.recall.linking import Hits, NearestFacts, RecognisedFacts
@@ -25,9 +37,9 @@ from tomewise.recall.seeding import (
     PassageSeeds,
     SumOfSeeds,
 )
+from tomewise.sample import read_questions
 from tomewise.store.records import SETTINGS
 from tomewise.testing import ScriptedModel, check_retriever
-from tomewise.types import Evidence
 
 QUERY = "Who sold Tom Hale the boat?"
 PEOPLE = ["Ada Marsh", "Tom Hale", "Ida Poe", "Sam Reed", "Uma Voss"]
@@ -41,41 +53,42 @@ ALONE = {"d9", "d10"}  # passages without facts
 
 
 @pytest.fixture
-async def store(tmp_path):
-    made = await build_store(tmp_path, *TEXTS)
-    yield made
-    made.close()
+async def store(build_graph):
+    return await build_graph(*TEXTS)
 
 
-def hippo(store):
+def seed_as_hippo(store):
     return SumOfSeeds([HippoSeeds(), PassageSeeds(store)])
 
 
-def diffusion(store, *, seeding=None, linking=None, links="facts", spreading=walk_to_end):
+def make_diffusion(store, *, seeding=None, linking=None, links="facts", spreading=walk_to_end):
     facts = linking or NearestFacts(store, GRAPH)
     indexes = GraphIndexes(store, GRAPH, links=links)
-    return Diffusion(store, EMBEDDER, indexes, facts, seeding or hippo(store), spreading=spreading)
+    return Diffusion(store, EMBEDDER, indexes, facts, seeding or seed_as_hippo(store), spreading=spreading)
 
 
-def ours(store):
+def make_ours(store):
     seeding = SumOfSeeds([HippoSeeds(), MentionSeeds(store, NAMES), ExpandedPassageSeeds(store, EMBEDDER)])
-    return diffusion(store, seeding=seeding, links="extracted")
+    return make_diffusion(store, seeding=seeding, links="extracted")
 
 
-def homes(store, found):
+def rank_cognitively(store, **settings):
+    return CogniRank(store, make_diffusion(store), **settings)
+
+
+def list_homes(store, found):
     passages = {passage.id: passage.document for passage in store.passages().values()}
     return [passages[piece.node] for piece in found]
 
 
-def cosines(store, query=QUERY):
-    passages = list(store.passages().values())
+def list_cosines(store):
+    passages = store.passages().values()
     rows = EMBEDDER.embed([passage.content for passage in passages])
-    return dict(
-        zip([passage.document for passage in passages], (rows @ EMBEDDER.embed([query])[0]).tolist(), strict=True)
-    )
+    cosines = (rows @ EMBEDDER.embed([QUERY])[0]).tolist()
+    return dict(zip([passage.document for passage in passages], cosines, strict=True))
 
 
-async def exact(store, seeding, query=QUERY):
+async def walk_exactly(store, seeding, query=QUERY):
     """The mass of each passage by power iteration, divided by the greatest; without passages of mass 0."""
     index = GraphIndexes(store, GRAPH).current()
     vector = EMBEDDER.embed([query])[0]
@@ -89,12 +102,11 @@ async def exact(store, seeding, query=QUERY):
 
 
 @pytest.mark.parametrize("query", [QUERY, "Did Ida Poe meet Ada Marsh?", "What of the map?"])
-@pytest.mark.parametrize("seeds", ["hippo", "cogito"])
-async def test_scores_are_masses_of_the_exact_walk(store, query, seeds):
-    seeding = {"hippo": hippo(store), "cogito": CogitoSeeds()}[seeds]
-    found = await diffusion(store, seeding=seeding).retrieve(query, 9)
-    expected = await exact(store, seeding, query)
-    scores = dict(zip(homes(store, found), [piece.score for piece in found], strict=True))
+@pytest.mark.parametrize("seed", [seed_as_hippo, lambda _: CogitoSeeds()], ids=["hippo", "cogito"])
+async def test_scores_are_masses_of_the_exact_walk(store, query, seed):
+    found = await make_diffusion(store, seeding=seed(store)).retrieve(query, 9)
+    expected = await walk_exactly(store, seed(store), query)
+    scores = dict(zip(list_homes(store, found), [piece.score for piece in found], strict=True))
     assert scores == pytest.approx({name: expected[name] for name in scores}, abs=1e-4)
     assert min(scores.values()) > max([0, *(mass for name, mass in expected.items() if name not in scores)]) - 1e-4
     assert found[0].score == 1
@@ -102,39 +114,32 @@ async def test_scores_are_masses_of_the_exact_walk(store, query, seeds):
 
 async def test_one_step_is_what_seeds_hand_to_their_passages_and_what_passages_keep(store):
     index = GraphIndexes(store, GRAPH).current()
-    names = vertices(store, index)
+    names, graph = vertices(store, index), index.walk.graph
     seeds = {"ada marsh": 0.5, "boat": 0.25, "d3": 1.0, "d9": 2.0, "nothing of note": 2.0}
     where = np.array([names.index(name) for name in seeds])
-    weights = np.array(list(seeds.values()))
-    reached = walk_one_step(index, where, weights, index.is_passage)
-    graph = index.walk.graph
-    slow = {}
-    for a, b, weight in zip(*(array.tolist() for array in graph.edges()), strict=True):
+    reached = walk_one_step(index, where, np.array(list(seeds.values())), index.is_passage)
+    slow = {name: 0.5 * seeds[name] for name in ("d3", "d9")}
+    for a, b, weight in list_edges(graph):
         for from_, to in ((a, b), (b, a)):
             if index.is_passage[to]:
                 share = 0.5 * seeds.get(names[from_], 0) * weight / graph.degrees()[from_]
                 slow[names[to]] = slow.get(names[to], 0) + share
-    for name in ("d3", "d9"):
-        slow[name] = slow.get(name, 0) + 0.5 * seeds[name]
-    assert {names[n]: v for n, v in zip(reached.nodes, reached.values, strict=True)} == pytest.approx(
-        {name: mass for name, mass in slow.items() if mass}
-    )
+    found = {names[node]: value for node, value in zip(reached.nodes, reached.values, strict=True)}
+    assert found == pytest.approx({name: mass for name, mass in slow.items() if mass})
 
 
 async def test_passages_that_no_walk_reaches_follow_by_cosine(store):
-    found = await diffusion(store, seeding=CogitoSeeds()).retrieve(QUERY, 20)
-    ranking = homes(store, found)
-    near = cosines(store)
+    diffusion, near = make_diffusion(store, seeding=CogitoSeeds()), list_cosines(store)
+    found = await diffusion.retrieve(QUERY, 20)
+    ranking = list_homes(store, found)
     assert sorted(ranking) == sorted(f"d{n}" for n in range(len(TEXTS)))
-    reached = [piece.score for piece in found if piece.score > 0]
-    rest = ranking[len(reached) :]
+    reached = sum(piece.score > 0 for piece in found)
+    rest = ranking[reached:]
     assert set(rest) >= ALONE
     assert rest == sorted(rest, key=lambda name: -near[name])
-    assert [piece.score for piece in found[len(reached) :]] == pytest.approx(
-        [near[name] - 1 for name in rest], abs=1e-5
-    )
+    assert [piece.score for piece in found[reached:]] == pytest.approx([near[name] - 1 for name in rest], abs=1e-5)
     for limit in range(len(found)):
-        assert await diffusion(store, seeding=CogitoSeeds()).retrieve(QUERY, limit) == found[:limit]
+        assert await diffusion.retrieve(QUERY, limit) == found[:limit]
 
 
 class Nowhere:
@@ -151,126 +156,54 @@ class UnknownFact:
         return Hits(np.array([10**6]), ("x",), np.ones(1), np.ones(1))
 
 
-async def test_without_seeds_passages_rank_by_cosine(tmp_path, store):
+async def test_without_seeds_passages_rank_by_cosine(build_graph, store):
     dense = await Dense(store, EMBEDDER).retrieve(QUERY, 7)
     none = ScriptedModel({"filter_facts": lambda _: {"keep": []}})
     without = {
-        "zero seeds": diffusion(store, seeding=Nowhere()),
-        "no fact kept": diffusion(store, linking=RecognisedFacts(NearestFacts(store, GRAPH), none)),
-        "an unknown fact": diffusion(store, seeding=CogitoSeeds(), linking=UnknownFact()),
+        "zero seeds": make_diffusion(store, seeding=Nowhere()),
+        "no fact kept": make_diffusion(store, linking=RecognisedFacts(NearestFacts(store, GRAPH), none)),
+        "an unknown fact": make_diffusion(store, seeding=CogitoSeeds(), linking=UnknownFact()),
     }
     for name, retriever in without.items():
         assert await retriever.retrieve(QUERY, 7) == dense, name
         assert await CogniRank(store, retriever).retrieve(QUERY, 7) == dense, name
-    (tmp_path / "b").mkdir()
-    bare = await build_store(tmp_path / "b", "boat", "a boat for Tom Hale", "light")
-    assert await diffusion(bare).retrieve(QUERY, 5) == await Dense(bare, EMBEDDER).retrieve(QUERY, 5)
-    bare.close()
+    bare = await build_graph("boat", "a boat for Tom Hale", "light")
+    assert await make_diffusion(bare).retrieve(QUERY, 5) == await Dense(bare, EMBEDDER).retrieve(QUERY, 5)
 
 
-async def test_an_empty_tome_has_nothing(tmp_path):
-    empty = await build_store(tmp_path)
+@pytest.mark.parametrize("make", [make_diffusion, make_ours, rank_cognitively])
+async def test_an_empty_tome_has_nothing(build_graph, make):
+    empty = await build_graph()
     with empty.write() as change:
         change.put_note(SETTINGS, "dimensions", str(EMBEDDER.dimensions))
-    for retriever in (diffusion(empty), ours(empty), CogniRank(empty, diffusion(empty))):
-        assert await retriever.retrieve(QUERY, 5) == []
-    empty.close()
+    assert await make(empty).retrieve(QUERY, 5) == []
 
 
-async def test_cognirank_by_its_formula(store):
-    for candidates, limit in ((4, 3), (200, 9), (1, 2)):
-        retriever = CogniRank(store, diffusion(store), blend=0.7, candidates=candidates)
-        masses = await exact(store, hippo(store))
-        names = sorted(masses, key=lambda name: -masses[name])[: max(candidates, limit)]
-        near = cosines(store)
-        scores = 0.7 * scale_scores([masses[name] for name in names]) + 0.3 * scale_scores(
-            [near[name] for name in names]
-        )
-        expected = dict(sorted(zip(names, scores.tolist(), strict=True), key=lambda pair: -pair[1])[:limit])
-        found = await retriever.retrieve(QUERY, limit)
-        assert homes(store, found) == list(expected)
-        assert [piece.score for piece in found] == pytest.approx(list(expected.values()), abs=1e-3)
-
-
-def piece(node, score=0.0):
-    return Evidence(node=node, layer="passages", text=node, score=score, sources=(node,))
-
-
-class FixedLists:
-    """A retriever with a fixed list of nodes for each query."""
-
-    def __init__(self, **lists):
-        self.lists = lists
-        self.asked = []
-
-    async def retrieve(self, query, limit, *, within=None):
-        self.asked.append(query)
-        return [piece(node, 1 - rank / 10 - (query != "p") / 100) for rank, node in enumerate(self.lists[query])][
-            :limit
-        ]
-
-
-def parts(*names):
-    return ScriptedModel({"decompose": lambda given: {"subqueries": list(names)}})
-
-
-async def test_each_part_gives_two_passages_and_the_best_of_the_rest_follows():
-    found = await DecomposedRecall(FixedLists(p="abcdef", r="axyz"), parts("p", "r")).retrieve("whole", 5)
-    # p gives a and b, r gives x and y (a is taken), and c scores highest of the rest.
-    assert [piece.node for piece in found] == ["a", "b", "x", "c", "y"]
-    assert [piece.score for piece in found] == pytest.approx([1, 0.9, 0.89, 0.8, 0.79])
-
-
-async def test_a_short_part_leaves_its_places_to_the_others():
-    found = await DecomposedRecall(FixedLists(p="a", r="axyz"), parts("p", "r")).retrieve("whole", 5)
-    assert [piece.node for piece in found] == ["a", "x", "y", "z"]
-    lists = [[("a", 1.0)], [("a", 0.99), ("x", 0.89), ("y", 0.79), ("z", 0.69)]]
-    assert [(piece.node, pytest.approx(piece.score)) for piece in found] == merge_rankings(lists, 5)
+@pytest.mark.parametrize(("candidates", "limit"), [(4, 3), (200, 9), (1, 2)])
+async def test_cognirank_by_its_formula(store, candidates, limit):
+    masses, near = await walk_exactly(store, seed_as_hippo(store)), list_cosines(store)
+    names = sorted(masses, key=lambda name: -masses[name])[: max(candidates, limit)]
+    scores = 0.7 * scale_scores([masses[name] for name in names]) + 0.3 * scale_scores([near[name] for name in names])
+    expected = dict(sorted(zip(names, scores.tolist(), strict=True), key=lambda pair: -pair[1])[:limit])
+    found = await rank_cognitively(store, blend=0.7, candidates=candidates).retrieve(QUERY, limit)
+    assert list_homes(store, found) == list(expected)
+    assert [piece.score for piece in found] == pytest.approx(list(expected.values()), abs=1e-3)
 
 
 @pytest.mark.parametrize(
-    "model",
+    "make",
     [
-        parts(),
-        parts("only one"),
-        parts("twice", "twice"),
-        parts("", "one"),
-        ScriptedModel({"decompose": [BadReply("no JSON")]}),
-        ScriptedModel({"decompose": [Refused("no")]}),
+        make_diffusion,
+        lambda store: make_diffusion(store, seeding=CogitoSeeds()),
+        make_ours,
+        lambda store: make_diffusion(store, spreading=walk_one_step),
+        rank_cognitively,
+        lambda store: DecomposedRecall(rank_cognitively(store), split_into("Who sold?", "What boat?")),
     ],
+    ids=["hippo", "cogito", "ours", "one step", "cognirank", "decomposed"],
 )
-async def test_a_question_that_is_not_taken_apart_is_asked_whole(model):
-    inner = FixedLists(whole="abc")
-    found = await DecomposedRecall(inner, model).retrieve("whole", 2)
-    assert inner.asked == ["whole"]
-    assert [piece.node for piece in found] == ["a", "b"]
-
-
-async def test_no_more_parts_than_asked_for():
-    inner = FixedLists(p="a", r="b", s="c")
-    await DecomposedRecall(inner, parts("p", "r", "s")).retrieve("whole", 5)
-    assert inner.asked == ["p", "r"]
-    inner.asked.clear()
-    await DecomposedRecall(inner, parts("p", "r", "s"), parts=3).retrieve("whole", 5)
-    assert inner.asked == ["p", "r", "s"]
-
-
-async def test_an_unavailable_model_is_an_error():
-    model = ScriptedModel({"decompose": [ModelUnavailable("down")]})
-    with pytest.raises(ModelUnavailable):
-        await DecomposedRecall(FixedLists(whole="a"), model).retrieve("whole", 2)
-
-
-@pytest.mark.parametrize("kind", ["hippo", "cogito", "ours", "one step", "cognirank", "decomposed"])
-async def test_contract(store, kind):
-    retriever = {
-        "hippo": lambda: diffusion(store),
-        "cogito": lambda: diffusion(store, seeding=CogitoSeeds()),
-        "ours": lambda: ours(store),
-        "one step": lambda: diffusion(store, spreading=walk_one_step),
-        "cognirank": lambda: CogniRank(store, diffusion(store)),
-        "decomposed": lambda: DecomposedRecall(CogniRank(store, diffusion(store)), parts("Who sold?", "What boat?")),
-    }[kind]()
+async def test_the_contract_of_retrievers_holds(store, make):
+    retriever = make(store)
     await check_retriever(retriever, QUERY, store)
     everything = await retriever.retrieve(QUERY, 50)
     assert len(everything) == len(TEXTS)
@@ -278,23 +211,22 @@ async def test_contract(store, kind):
     assert order == sorted(order)
 
 
-NEW = "Zoe Quill > forged > the Vellum Codex\nZoe Quill > fled to > Ghent"
+# ---------------------------------------------------------------- a memory that changes
 
 
-@pytest.mark.parametrize("make", [diffusion, ours, lambda store: CogniRank(store, diffusion(store))])
+@pytest.mark.parametrize("make", [make_diffusion, make_ours, rank_cognitively])
 async def test_a_retriever_in_use_finds_new_documents_and_forgets_removed_ones(store, make):
-    retriever = make(store)
-    question = "Who forged the Vellum Codex?"
+    retriever, question = make(store), "Who forged the Vellum Codex?"
     before = await retriever.retrieve(question, 20)
-    await add_and_build(store, "new", NEW)
-    assert homes(store, await retriever.retrieve(question, 3))[0] == "new"
+    await add_and_build(store, "new", "Zoe Quill > forged > the Vellum Codex\nZoe Quill > fled to > Ghent")
+    assert list_homes(store, await retriever.retrieve(question, 3))[0] == "new"
     assert await retriever.retrieve(question, 20) == await make(store).retrieve(question, 20)
     await remove_and_build(store, "new")
     assert await retriever.retrieve(question, 20) == before
 
 
 async def test_retrievers_in_threads_while_documents_come_and_go(store):
-    retriever = ours(store)
+    retriever = make_ours(store)
     expected = await retriever.retrieve(QUERY, 4)
 
     def ask():
@@ -309,3 +241,95 @@ async def test_retrievers_in_threads_while_documents_come_and_go(store):
     assert {len(evidence) for evidence in found} == {4}
     assert [piece.node for piece in found[-1]] == [piece.node for piece in expected]
     assert await retriever.retrieve(QUERY, 4) == expected
+
+
+# ---------------------------------------------------------------- questions taken apart
+
+
+def split_into(*names):
+    return ScriptedModel({"decompose": lambda _: {"subqueries": list(names)}})
+
+
+@pytest.mark.parametrize(
+    ("lists", "nodes", "scores"),
+    [
+        # p gives a and b, r gives x and y (a is taken), and c scores highest of the rest.
+        ({"p": "abcdef", "r": "axyz"}, "abxcy", [1, 0.9, 0.89, 0.8, 0.79]),
+        ({"p": "a", "r": "axyz"}, "axyz", [1, 0.89, 0.79, 0.69]),  # a short part leaves its places to the others
+    ],
+)
+async def test_each_part_gives_two_passages_and_the_best_of_the_rest_follow(lists, nodes, scores):
+    shelves = Shelves({query: make_pieces(each, 1.0 if query == "p" else 0.99) for query, each in lists.items()})
+    found = await DecomposedRecall(shelves, split_into("p", "r")).retrieve("What and whole", 5)
+    assert join_nodes(found) == nodes
+    assert [piece.score for piece in found] == pytest.approx(scores)
+
+
+@pytest.mark.parametrize(
+    ("replies", "settings", "asked"),
+    [
+        (["p", "r", "s"], {}, ["p", "r"]),
+        (["p", "r", "s"], {"parts": 3}, ["p", "r", "s"]),
+        ([], {}, ["whole"]),
+        (["only one"], {}, ["whole"]),
+        (["twice", "twice"], {}, ["whole"]),
+        (["", "one"], {}, ["whole"]),
+        (BadReply("no JSON"), {}, ["whole"]),
+        (Refused("no"), {}, ["whole"]),
+    ],
+    ids=str,
+)
+async def test_a_question_is_asked_in_as_many_parts_as_allowed_or_whole(replies, settings, asked):
+    model = ScriptedModel({"decompose": [replies]}) if isinstance(replies, Exception) else split_into(*replies)
+    inner = Shelves({}, make_pieces("abc"))
+    assert join_nodes(await DecomposedRecall(inner, model, **settings).retrieve("whole", 2)) == "ab"
+    assert inner.asked == asked
+
+
+async def test_an_unavailable_model_is_an_error():
+    model = ScriptedModel({"decompose": [ModelUnavailable("down")]})
+    with pytest.raises(ModelUnavailable):
+        await DecomposedRecall(Shelves({}), model).retrieve("whole", 2)
+
+
+@pytest.mark.parametrize(
+    ("question", "is_one"),
+    [
+        ("Who sold the boat?", True),
+        ("Where was the author of the book that Ada read at Sker born?", True),
+        ("What was his name, in the film where he goes to Rome?", True),
+        ("Did Ada meet Tom", True),
+        ("Who sold the boat and why?", False),
+        ("Which is older, Sker or Orrin?", False),
+        ("Which lamp was lit later than the one at Sker?", False),
+        ("Why did the clerks of Marsh & Sons differ?", False),
+        ("Who came? Who left?", False),
+        ("In what order came these: the tide, the brig, the letter?", False),
+        ("Who wrote: nothing", False),
+        ("Tell me of Ada", False),
+        ("Was haben Ada und Tom gemeinsam?", False),
+        ("谁卖了船？", False),
+        ("", False),
+    ],
+)
+async def test_a_call_to_split_is_spent_unless_the_words_show_one_clause(question, is_one):
+    assert has_one_clause(question) == is_one
+    model = split_into("Who came?", "Who left?")
+    await DecomposedRecall(Shelves({}), model).retrieve(question, 5)
+    assert len(model.calls) == (not is_one)
+
+
+def test_what_the_extractive_model_splits_is_asked():
+    for question in [each.question for each in read_questions()]:
+        assert not (has_one_clause(question) and decompose(DecomposeIn(question=question)).subqueries)
+
+
+STORY = SHARED / "story" / "conversations.jsonl"
+
+
+@pytest.mark.skipif(not STORY.exists(), reason="needs ../shared")
+def test_what_a_strong_model_split_is_asked():
+    rows = [json.loads(line) for line in STORY.read_text(encoding="utf-8").splitlines()]
+    split = [row for row in rows if row["role"] == "decompose" and row["reply"]["subqueries"]]
+    assert len(split) == 2
+    assert not any(has_one_clause(row["given"]["question"]) for row in split)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from tests.recall.graph_tomes import EMBEDDER, GRAPH, NAMES, build_store, quiet, rebuild, remove_and_build
+from tests.recall.graph_tomes import EMBEDDER, GRAPH, NAMES, quiet, rebuild, remove_and_build
+from tests.recall.shelves import Shelves
 
 from tomewise.memory.building import build
 from tomewise.memory.gists import GistsLayer
@@ -17,34 +20,35 @@ QUERY = "Tom met whom, a name?"
 
 
 @pytest.fixture
-async def store(tmp_path):
-    made = await build_store(tmp_path, *TEXTS)
-    gist = ScriptedModel({"gist": lambda given: {"memory": f"{given.text} indeed"}})
-    await build([GistsLayer(made, gist)], made, quiet)
-    yield made
-    made.close()
+def build_gists(build_graph):
+    """Builds a graph and gists, which `write` makes of a text."""
+
+    async def build_of(write, *texts):
+        store = await build_graph(*texts)
+        gist = ScriptedModel({"gist": lambda given: {"memory": write(given.text)}})
+        await build([GistsLayer(store, gist)], store, quiet)
+        return store
+
+    return build_of
+
+
+@pytest.fixture
+async def store(build_gists):
+    return await build_gists(lambda text: f"{text} indeed", *TEXTS)
 
 
 async def test_a_passage_is_followed_by_its_gist_under_a_line_that_says_so(store):
     put_document(store, EMBEDDER, document_of("late", "Tom without a gist"))
     plain = await Dense(store, EMBEDDER).retrieve(QUERY, 10)
     found = await WithGists(Dense(store, EMBEDDER), store).retrieve(QUERY, 10)
-    assert [(piece.node, piece.score, piece.sources, piece.layer) for piece in found] == [
-        (piece.node, piece.score, piece.sources, piece.layer) for piece in plain
-    ]
-    late = "Tom without a gist"
-    assert [piece.text for piece in found] == [
-        piece.text if piece.text == late else f"{piece.text}\n\n{GIST_LINE}\n{piece.text} indeed" for piece in plain
-    ]
+    gists = [f"\n\n{GIST_LINE}\n{piece.text} indeed" if piece.text in TEXTS else "" for piece in plain]
+    assert found == [replace(piece, text=piece.text + gist) for piece, gist in zip(plain, gists, strict=True)]
 
 
-async def test_a_gist_equal_to_its_passage_is_not_shown_again(tmp_path):
-    store = await build_store(tmp_path, *TEXTS)
-    spaced = ScriptedModel({"gist": lambda given: {"memory": given.text.replace("\n", "  ")}})
-    await build([GistsLayer(store, spaced)], store, quiet)
-    found = await WithGists(Dense(store, EMBEDDER), store).retrieve(QUERY, 10)
-    assert [piece.text for piece in found] == [piece.text for piece in await Dense(store, EMBEDDER).retrieve(QUERY, 10)]
-    store.close()
+async def test_a_gist_equal_to_its_passage_is_not_shown_again(build_gists):
+    store = await build_gists(lambda text: text.replace("\n", "  "), *TEXTS)
+    plain = Dense(store, EMBEDDER)
+    assert await WithGists(plain, store).retrieve(QUERY, 10) == await plain.retrieve(QUERY, 10)
 
 
 PASSAGE = "Ada Marsh kept the lighthouse at Skerry. She was the daughter of Captain Marsh."
@@ -68,16 +72,13 @@ def test_what_a_gist_adds_is_what_no_sentence_of_its_passage_says(gist, adds):
     assert select_new_sentences(gist, PASSAGE) == adds
 
 
-async def test_only_what_gists_add_is_shown(tmp_path):
-    store = await build_store(tmp_path, PASSAGE, "Ida Poe lived in Ghent.")
-    resolved = ScriptedModel({"gist": lambda given: {"memory": given.text.replace("She", "Ada Marsh")}})
-    await build([GistsLayer(store, resolved)], store, quiet)
+async def test_only_what_gists_add_is_shown(build_gists):
+    store = await build_gists(lambda text: text.replace("She", "Ada Marsh"), PASSAGE, "Ida Poe lived in Ghent.")
     found = await WithGists(Dense(store, EMBEDDER), store, only_new_sentences=True).retrieve("Who was Ada Marsh?", 10)
     assert [piece.text for piece in found] == [
         f"{PASSAGE}\n\n{GIST_LINE}\nAda Marsh was the daughter of Captain Marsh.",
         "Ida Poe lived in Ghent.",
     ]
-    store.close()
 
 
 def select_facts(store, limit=10):
@@ -106,18 +107,13 @@ async def test_lines_are_in_one_order_whatever_was_added_first(store):
 
 async def test_evidence_that_is_not_a_passage_of_this_tome_stays_as_it_is(store):
     (piece,) = await Dense(store, EMBEDDER).retrieve(QUERY, 1)
-
-    class Gone:
-        async def retrieve(self, query, limit, *, within=None):
-            return [piece]
-
     home = next(passage.document for passage in store.passages().values() if passage.id == piece.node)
     await remove_and_build(store, home)
-    assert await WithGists(Gone(), store).retrieve(QUERY, 1) == [piece]
+    assert await WithGists(Shelves({}, [piece]), store).retrieve(QUERY, 1) == [piece]
 
 
-async def test_contract(store):
-    await check_retriever(WithGists(Dense(store, EMBEDDER), store), QUERY, store)
+@pytest.mark.parametrize("only_new_sentences", [True, False])
+async def test_the_contract_of_retrievers_holds(store, only_new_sentences):
+    with_gists = WithGists(Dense(store, EMBEDDER), store, only_new_sentences=only_new_sentences)
+    await check_retriever(with_gists, QUERY, store)
     await check_retriever(select_facts(store), QUERY, store)
-    await check_retriever(WithGists(Dense(store, EMBEDDER), store, only_new_sentences=True), QUERY)
-    await check_retriever(select_facts(store), "Tom met")

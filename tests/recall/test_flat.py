@@ -1,120 +1,389 @@
-"""Flat recall against slow reference rankings."""
+"""Recall over passages and over texts derived from them, against slow rankings, also within a scope."""
+
+from __future__ import annotations
+
+import tempfile
+from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.recall.graph_tomes import EMBEDDER, GRAPH
+from tests.recall.shelves import Shelves, make_pieces
 from tests.texts import prose
 
-from tomewise.embedding.hash import HashEmbedder
+from tomewise.evaluate.replay import ReplayedStore, remember_question, replay
+from tomewise.recall.derived import CollapsedTree, DenseDerived, Grounds, TreeTraversal
+from tomewise.recall.diffusion import Diffusion
 from tomewise.recall.flat import Dense, Everything, Fused, Lexical
+from tomewise.recall.graph_index import GraphIndexes
+from tomewise.recall.linking import NearestFacts
+from tomewise.recall.seeding import HippoSeeds, PassageSeeds, SumOfSeeds
+from tomewise.store.lookups import find_keys, read_places
 from tomewise.store.nearest import find_top
 from tomewise.store.records import SETTINGS
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import check_retriever, document_of, put_document
-from tomewise.types import Evidence
+from tomewise.types import Node, Scope
 
-EMBEDDER = HashEmbedder(64)
 QUERY = "the keeper burned a letter"
+NAMES = [f"d{number:02}" for number in range(24)]
+TREE = "tree"
 
 
-@pytest.fixture
-def store(here):
-    made = SqlStore.open(here / "a.tome")
-    for number in range(30):
-        put_document(made, EMBEDDER, document_of(f"d{number:02}", prose(number, 3)))
-    for twin in ("x", "y", "z"):  # ties
+def put_nodes(store, embedder, nodes):
+    """Put nodes, given as (id, text, ids of sources, level), into the layer."""
+    made = [Node(id=id, layer=TREE, text=text, sources=sources, level=level) for id, text, sources, level in nodes]
+    with store.write() as change:
+        keys = change.put_nodes(made)
+        change.put_vectors(TREE, [keys[node.id] for node in made], embedder.embed([node.text for node in made]))
+
+
+def find_homes(store):
+    """The passage of each document."""
+    return {passage.document: passage.id for passage in store.passages().values()}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """Documents of generated words, with ties, and a tree over them. Rows are dead, or not in the order of keys."""
+    made = SqlStore.open(tmp_path_factory.mktemp("recall") / "a.tome")
+    for name in (*NAMES, "gone"):
+        put_document(made, EMBEDDER, document_of(name, prose(int(name[1:]) if name[1:].isdigit() else 99, 2)))
+    for twin in ("x", "y", "z"):
         put_document(made, EMBEDDER, document_of(twin, "The keeper burned the letter."))
     with made.write() as change:
-        for number in range(0, 30, 7):
-            change.remove_document(f"d{number:02}")
+        change.remove_document("d03")
+        change.remove_document("gone")
+    put_document(made, EMBEDDER, document_of("d03", prose(3, 2)))
+    homes = find_homes(made)
+    pairs = [(NAMES[at], NAMES[at + 1]) for at in range(0, 24, 2)]
+    low = [(f"s{a}-{b}", prose(100 + int(a[1:]), 1), (homes[a], homes[b]), 1) for a, b in pairs]
+    put_nodes(made, EMBEDDER, low)
+    put_nodes(made, EMBEDDER, [("top", "The keeper.", tuple(node[0] for node in low), 2)])
     yield made
     made.close()
 
 
-def retrievers(store):
-    dense, lexical = Dense(store, EMBEDDER), Lexical(store)
-    return {"dense": dense, "lexical": lexical, "fused": Fused([dense, lexical]), "everything": Everything(store)}
+RETRIEVERS = {
+    "dense": lambda store: Dense(store, EMBEDDER),
+    "lexical": Lexical,
+    "fused": lambda store: Fused([Dense(store, EMBEDDER), Lexical(store)]),
+    "everything": Everything,
+    "derived": lambda store: DenseDerived(store, EMBEDDER, TREE),
+    "collapsed": lambda store: CollapsedTree(store, EMBEDDER),
+    "traversal": lambda store: TreeTraversal(store, EMBEDDER),
+}
 
 
-@pytest.mark.parametrize("name", ["dense", "lexical", "fused", "everything"])
-async def test_contract(store, name):
-    await check_retriever(retrievers(store)[name], QUERY, store)
+@pytest.mark.parametrize("name", RETRIEVERS)
+async def test_the_contract_of_retrievers_holds(store, name):
+    await check_retriever(RETRIEVERS[name](store), QUERY, store)
 
 
-async def test_dense_is_the_exact_ranking_by_cosine(store):
-    query = EMBEDDER.embed([QUERY])[0]
-    passages = store.passages().values()
-    slow = sorted((-round(float(EMBEDDER.embed([p.content])[0] @ query), 6), p.id) for p in passages)
-    for limit in (1, 3, 10, 100):
-        found = await Dense(store, EMBEDDER).retrieve(QUERY, limit)
-        assert [(-piece.score, piece.node) for piece in found] == slow[:limit]
+@pytest.mark.parametrize("name", RETRIEVERS)
+async def test_a_tome_that_is_empty_again_has_nothing(open_store, name):
+    empty = open_store()
+    with empty.write() as change:
+        change.put_note(SETTINGS, "dimensions", str(EMBEDDER.dimensions))
+    assert await RETRIEVERS[name](empty).retrieve(QUERY, 5) == []
+    put_document(empty, EMBEDDER, document_of("one", "The keeper."))
+    with empty.write() as change:
+        change.remove_document("one")
+    assert await RETRIEVERS[name](empty).retrieve(QUERY, 5) == []
+    assert await RETRIEVERS[name](open_store(empty.path)).retrieve(QUERY, 5) == []
+
+
+@pytest.mark.parametrize("limit", [1, 3, 10, 100])
+async def test_dense_recall_is_the_exact_ranking_by_cosine_and_a_collapsed_tree_that_of_all_levels(store, limit):
+    query, passages = EMBEDDER.embed([QUERY])[0], store.passages().values()
+
+    def rank(texts):
+        return sorted((-round(float(EMBEDDER.embed([text])[0] @ query), 6), id) for id, text in texts.items())
+
+    texts = {passage.id: passage.content for passage in passages}
+    found = await Dense(store, EMBEDDER).retrieve(QUERY, limit)
+    assert [(-piece.score, piece.node) for piece in found] == rank(texts)[:limit]
+    summaries = {node.id: node.text for node in store.nodes(TREE).values()}
+    collapsed = await CollapsedTree(store, EMBEDDER).retrieve(QUERY, limit)
+    assert [(-piece.score, piece.node) for piece in collapsed] == rank(texts | summaries)[:limit]
+    assert {piece.node for piece in collapsed if piece.layer == TREE} == {p.node for p in collapsed} & summaries.keys()
 
 
 async def test_fusion_is_the_sum_of_reciprocal_ranks(store):
-    parts = retrievers(store)
     scores = {}
     for part in ("dense", "lexical"):
-        for rank, piece in enumerate(await parts[part].retrieve(QUERY, 100), start=1):
+        for rank, piece in enumerate(await RETRIEVERS[part](store).retrieve(QUERY, 100), start=1):
             scores[piece.node] = scores.get(piece.node, 0) + 1 / (60 + rank)
     slow = sorted(scores, key=lambda node: (-scores[node], node))
-    found = await parts["fused"].retrieve(QUERY, 12)
+    found = await RETRIEVERS["fused"](store).retrieve(QUERY, 12)
     assert [piece.node for piece in found] == slow[:12]
     assert found[0].score == pytest.approx(scores[slow[0]])
-
-
-async def test_fusion_by_hand():
-    def piece(node):
-        return Evidence(node=node, layer="passages", text=node, score=9.0, sources=(node,))
-
-    class Fixed:
-        def __init__(self, *nodes):
-            self._nodes = nodes
-
-        async def retrieve(self, query, limit, *, within=None):
-            return [piece(node) for node in self._nodes][:limit]
-
-    found = await Fused([Fixed("a", "b", "c"), Fixed("b", "d")], k=1).retrieve("q", 3)
-    assert [(p.node, p.score) for p in found] == [("b", 1 / 3 + 1 / 2), ("a", 1 / 2), ("d", 1 / 3)]
-    assert await Fused([Fixed(), Fixed()]).retrieve("q", 3) == []
+    both = await Fused([Shelves({}, make_pieces("abc")), Shelves({}, make_pieces("bd"))], k=1).retrieve("q", 3)
+    assert [(piece.node, piece.score) for piece in both] == [("b", 1 / 3 + 1 / 2), ("a", 1 / 2), ("d", 1 / 3)]
+    assert await Fused([Shelves({}), Shelves({})]).retrieve("q", 3) == []
 
 
 async def test_everything_comes_in_document_order(store):
     found = await Everything(store).retrieve("whatever", 1000)
-    assert [piece.node for piece in found] == [p.id for p in store.passages().values()]
-    assert len(found) == 28
+    assert [piece.node for piece in found] == [passage.id for passage in store.passages().values()]
 
 
-async def test_words_that_occur_nowhere_find_nothing_by_words(store):
-    assert await Lexical(store).retrieve("zzz qqq", 5) == []
-    assert await Lexical(store).retrieve('" AND NEAR( *', 5) == []
-    assert await Lexical(store).retrieve("", 5) == []
-    assert len(await retrievers(store)["fused"].retrieve("zzz qqq", 5)) == 5
+@pytest.mark.parametrize("query", ["zzz qqq", '" AND NEAR( *', ""])
+async def test_words_that_occur_nowhere_find_nothing_by_words(store, query):
+    assert await Lexical(store).retrieve(query, 5) == []
+    assert len(await RETRIEVERS["fused"](store).retrieve(query, 5)) == 5
 
 
-@pytest.mark.parametrize("name", ["dense", "lexical", "fused", "everything"])
-async def test_an_empty_tome_has_nothing(here, name):
-    empty = SqlStore.open(here / "b.tome")
-    with empty.write() as change:
-        change.put_note(SETTINGS, "dimensions", "64")
-    assert await retrievers(empty)[name].retrieve(QUERY, 5) == []
-    put_document(empty, EMBEDDER, document_of("one", "The keeper."))
-    with empty.write() as change:
-        change.remove_document("one")
-    assert await retrievers(empty)[name].retrieve(QUERY, 5) == []
-    empty.close()
-    again = SqlStore.open(here / "b.tome")
-    assert await retrievers(again)[name].retrieve(QUERY, 5) == []
-    again.close()
-
-
+@settings(max_examples=60)
 @given(st.lists(st.sampled_from([0.0, 0.25, 0.5, 0.5000001, 1.0, -np.inf]), max_size=20), st.integers(0, 25))
 def test_top_holds_the_best_and_their_ties(values, limit):
-    scores = np.array(values, np.float64)
-    found = set(find_top(scores, limit).tolist())
+    found = set(find_top(np.array(values, np.float64), limit).tolist())
     best = sorted(range(len(values)), key=lambda index: -values[index])[:limit]
     assert set(best) <= found | {i for i in best if any(abs(values[i] - values[j]) <= 1e-6 for j in found)}
     assert len(found) >= min(limit, len(values))
     if 0 < limit < len(values):
-        least = values[best[-1]]
-        assert all(values[index] >= least - 1e-6 for index in found)
+        assert all(values[index] >= values[best[-1]] - 1e-6 for index in found)
+
+
+# ---------------------------------------------------------------- within a scope
+
+
+@pytest.mark.parametrize("name", ["dense", "lexical", "everything", "derived", "collapsed"])
+@settings(max_examples=15)
+@given(
+    documents=st.sets(st.sampled_from(NAMES)),
+    query=st.sampled_from([QUERY, "light", "a ship in the harbour"]),
+    limit=st.integers(0, 12),
+)
+async def test_a_scoped_ranking_is_the_full_ranking_filtered(store, name, documents, query, limit):
+    retriever = RETRIEVERS[name](store)
+    own = {passage.id for passage in store.passages(documents=documents).values()}
+    everything = await retriever.retrieve(query, 1000)
+    expected = [piece for piece in everything if own.issuperset(piece.sources)][:limit]
+    found = await retriever.retrieve(query, limit, within=Scope(documents=frozenset(documents)))
+    assert [piece.node for piece in found] == [piece.node for piece in expected]
+    if name != "everything":  # its scores are ranks
+        assert [piece.score for piece in found] == pytest.approx([piece.score for piece in expected], abs=2e-6)
+
+
+async def test_fusion_joins_rankings_that_lie_within(store):
+    scope = Scope(documents=frozenset(NAMES[:5]))
+    found = await Fused([Dense(store, EMBEDDER), Lexical(store)], depth=5).retrieve(QUERY, 5, within=scope)
+    places = read_places(store, (piece.node for piece in found))
+    assert sorted(document for document, _ in places.values()) == NAMES[:5]
+
+
+async def test_a_walk_down_the_tree_begins_at_the_highest_nodes_within(store):
+    found = await TreeTraversal(store, EMBEDDER).retrieve(QUERY, 20, within=Scope(documents=frozenset(NAMES[:3])))
+    home = {passage: document for document, passage in find_homes(store).items()}
+    assert {home.get(piece.node, piece.node) for piece in found} == {"sd00-d01", "d00", "d01", "d02"}
+
+
+async def test_a_walk_over_the_graph_passes_through_what_lies_outside_of_the_scope(build_graph):
+    # Only d1 connects the fact of d0 with d2, and the words of d3 are nearer to the question than those of d2.
+    texts = ("Ada > kept > light", "light > stood on > Skerry", "Skerry > lies off > Ghent", "Ada kept > a > boat")
+    store = await build_graph(*texts)
+    seeding = SumOfSeeds([HippoSeeds(), PassageSeeds(store, weight=0.0)])
+    nearest = NearestFacts(store, GRAPH, limit=1)
+    walk = Diffusion(store, EMBEDDER, GraphIndexes(store, GRAPH), nearest, seeding)
+    reached = await walk.spread("Ada kept light", Scope(documents=frozenset({"d0", "d2"})))
+    masses = {store.passages([key])[key].document: mass for key, mass in zip(reached.keys, reached.masses, strict=True)}
+    assert set(masses) == {"d0", "d2"}
+    assert 0 < masses["d2"] < masses["d0"] == 1
+    hits = await nearest.find_hits("", reached.vector, Scope(documents=frozenset({"d2"})))
+    assert hits.texts == ("skerry lies off ghent",)  # the nearest of those that a passage within states
+
+
+async def test_what_an_experiment_remembers_of_a_search_is_that_of_its_scope(store):
+    lexical, scope = Lexical(ReplayedStore(store)), Scope(documents=frozenset(NAMES[:4]))
+    with remember_question():
+        everything = await lexical.retrieve(QUERY, 20)
+        own = await lexical.retrieve(QUERY, 20, within=scope)
+        with replay():
+            assert await lexical.retrieve(QUERY, 20) == everything
+            assert await lexical.retrieve(QUERY, 20, within=scope) == own
+    assert 0 < len(own) < len(everything)
+
+
+# ---------------------------------------------------------------- derived texts
+
+SIGNS = ["".join(signs) for signs in product("+-", repeat=4)]
+
+
+class Signs:
+    """Embeds "+-++" as the unit vector (0.5, -0.5, 0.5, 0.5), so that cosines are exact and often equal."""
+
+    name = "signs"
+    dimensions = 4
+
+    def embed(self, texts):
+        return np.array([[0.5 if sign == "+" else -0.5 for sign in text] for text in texts], np.float32).reshape(-1, 4)
+
+
+@st.composite
+def draw_forest(draw):
+    """Texts of passages, nodes made from passages and from other nodes, and the numbers of documents to remove."""
+    passages = draw(st.lists(st.sampled_from(SIGNS), min_size=2, max_size=6))
+    below = [f"p{number}" for number in range(len(passages))]
+    nodes = []
+    for number in range(draw(st.integers(1, 12))):
+        sources = draw(st.lists(st.sampled_from(below), min_size=1, max_size=3, unique=True))
+        name = f"n{draw(st.integers(0, 9))}-{number}"  # so that ids are in another order than keys
+        nodes.append((name, draw(st.sampled_from(SIGNS)), sources, number + 1))
+        below.append(name)
+    gone = draw(st.sets(st.integers(0, len(passages) - 1), max_size=len(passages) - 1))
+    return passages, nodes, gone
+
+
+@settings(max_examples=20)
+@given(draw_forest(), st.sampled_from(SIGNS), st.integers(1, 14))
+async def test_the_nearest_derived_texts_are_those_of_a_slow_reading(forest, query, limit):
+    passages, nodes, gone = forest
+    embedder = Signs()
+    with tempfile.TemporaryDirectory() as folder:
+        store = SqlStore.open(Path(folder) / "a.tome")
+        for number, text in enumerate(passages):  # later documents come earlier in document order
+            put_document(store, embedder, document_of(f"d{9 - number}", text))
+        homes = find_homes(store)
+        ids = {f"p{number}": homes[f"d{9 - number}"] for number in range(len(passages))}
+        made_of = {name: tuple(ids.get(source, source) for source in sources) for name, _, sources, _ in nodes}
+        put_nodes(store, embedder, [(name, text, made_of[name], level) for name, text, _, level in nodes])
+        retriever = DenseDerived(store, embedder, TREE)
+        assert len(await retriever.retrieve(query, limit)) == min(limit, len(nodes))  # now its arrays are warm
+        for number in gone:
+            with store.write() as change:
+                change.remove_document(f"d{9 - number}")
+        documents = {passage.id: passage.document for passage in store.passages().values()}
+        made_of["late"] = tuple(documents)[:1]
+        put_nodes(store, embedder, [("late", SIGNS[0], made_of["late"], 1)])
+
+        def find_leaves(node):
+            if node not in made_of:
+                return {node} & documents.keys()
+            return set().union(*map(find_leaves, made_of[node]))
+
+        def score(node):
+            return sum(a == b for a, b in zip(node.text, query, strict=True)) / 2 - 1
+
+        best = sorted(store.nodes(TREE).values(), key=lambda node: (-score(node), node.id))[:limit]
+        found = await retriever.retrieve(query, limit)
+        assert [(piece.node, piece.text, piece.score) for piece in found] == [
+            (node.id, node.text, score(node)) for node in best
+        ]
+        for piece in found:
+            assert piece.layer == TREE
+            assert list(piece.sources) == sorted(find_leaves(piece.node), key=documents.get)
+        store.close()
+
+
+TEXTS = (
+    "Ada kept the light on the rock.",
+    "The keeper trimmed the lamp at night.",
+    "Tom sold a boat in the harbour.",
+    "The harbour froze that winter.",
+    "A judge heard the case of the boat.",
+    "The clerk wrote the verdict down.",
+)
+SUMMARIES = (
+    ("light", "Ada the keeper kept the lamp.", ("d0", "d1"), 1),
+    ("harbour", "Tom sold a boat before the harbour froze.", ("d2", "d3"), 1),
+    ("court", "A judge gave a verdict on the boat.", ("d4", "d5"), 1),
+    ("shore", "Ada and Tom lived by the sea and its harbour.", ("light", "harbour"), 2),
+    ("town", "In the town a judge sat.", ("court",), 2),
+)
+
+
+@pytest.fixture
+def tree(open_store):
+    """A tome with the nodes of SUMMARIES, which were made from the passages of TEXTS."""
+    store = open_store()
+    for number, text in enumerate(TEXTS):
+        put_document(store, EMBEDDER, document_of(f"d{number}", text))
+    homes = find_homes(store)
+    for name, text, below, level in SUMMARIES:
+        put_nodes(store, EMBEDDER, [(name, text, tuple(homes.get(each, each) for each in below), level)])
+    return store
+
+
+async def test_evidence_rests_on_the_passages_below(tree):
+    found = {piece.node: piece for piece in await CollapsedTree(tree, EMBEDDER).retrieve("sea", 20)}
+    homes = find_homes(tree)
+    assert found["shore"].sources == tuple(homes[f"d{number}"] for number in range(4))
+    assert found["court"].sources == (homes["d4"], homes["d5"])
+    assert found[homes["d0"]].sources == (homes["d0"],)
+
+
+async def test_a_walk_down_sees_only_the_children_of_what_it_kept(tree):
+    found = await TreeTraversal(tree, EMBEDDER, top_k=1).retrieve("Ada and the sea", 20)
+    assert sorted(piece.node for piece in found if piece.layer == TREE) == ["light", "shore"]
+    assert [piece.text for piece in found if piece.layer == "passages"] == [TEXTS[0]]
+    broad = await TreeTraversal(tree, EMBEDDER, top_k=2).retrieve("Ada and the sea", 20)
+    assert {piece.node for piece in broad if piece.layer == TREE} >= {"shore", "town", "light"}
+    assert len(broad) == 6
+
+
+async def test_without_summaries_the_passages_are_searched(open_store):
+    store = open_store()
+    for number, text in enumerate(TEXTS):
+        put_document(store, EMBEDDER, document_of(f"d{number}", text))
+    collapsed = await CollapsedTree(store, EMBEDDER).retrieve("Tom sold a boat", 2)
+    assert collapsed == await TreeTraversal(store, EMBEDDER).retrieve("Tom sold a boat", 2)
+    assert collapsed[0].text == TEXTS[2]
+
+
+@pytest.mark.parametrize("make", [CollapsedTree, lambda *parts: TreeTraversal(*parts, top_k=20)])
+async def test_what_was_removed_is_not_found(tree, make):
+    with tree.write() as change:
+        change.remove_document("d0")  # and with it the summaries made from it
+    nodes = {piece.node for piece in await make(tree, EMBEDDER).retrieve("Ada and the sea", 20)}
+    assert nodes.isdisjoint({"light", "shore"})
+    assert nodes >= {"town", "court"}
+
+
+class WatchedStore(SqlStore):
+    """Notes of which nodes the sources are read."""
+
+    def sources(self, keys, layer):
+        self.asked.append(sorted(keys))
+        return super().sources(keys, layer)
+
+
+def test_grounds_are_all_passages_below_read_once_and_again_when_the_tree_has_changed(tree):
+    watched = WatchedStore.open(tree.path)
+    watched.asked = []
+    keys, homes = find_keys(watched, ["light", "shore", "town"]), find_homes(watched)
+    passages = [homes[f"d{number}"] for number in range(6)]
+    grounds = Grounds(watched, TREE)
+    expected = {keys["light"]: tuple(passages[:2]), keys["shore"]: tuple(passages[:4])}
+    assert grounds.find_passages_below(expected) == expected
+    watched.asked.clear()
+    assert grounds.find_passages_below(expected) == expected
+    assert watched.asked == []
+    assert grounds.find_passages_below([keys["town"]]) == {keys["town"]: tuple(passages[4:])}
+    with tree.write() as change:
+        change.remove_document("d4")
+        (made,) = change.put_nodes([Node(id="rest", layer=TREE, text="rest", sources=(passages[5],))]).values()
+    assert grounds.find_passages_below([keys["town"], made]) == {keys["town"]: (), made: (passages[5],)}
+    watched.close()
+
+
+@pytest.mark.parametrize("lifetime", ["layer", "any"])
+def test_grounds_follow_the_sources_of_a_node_that_its_layer_keeps_or_that_outlives_a_source(tree, lifetime):
+    homes, grounds = find_homes(tree), Grounds(tree, "groups")
+
+    def make_group(*names):
+        return Node(id="group", layer="groups", text="", sources=tuple(homes[name] for name in names))
+
+    with tree.write() as change:
+        (key,) = change.put_nodes([make_group("d0", "d4")], lifetime=lifetime).values()
+    assert grounds.find_passages_below([key]) == {key: (homes["d0"], homes["d4"])}
+    with tree.write() as change:
+        if lifetime == "layer":
+            change.update_nodes([make_group("d0", "d4", "d5")], lifetime="layer")
+        else:
+            change.remove_document("d4")
+    expected = ("d0", "d4", "d5") if lifetime == "layer" else ("d0",)
+    assert grounds.find_passages_below([key]) == {key: tuple(homes[name] for name in expected)}

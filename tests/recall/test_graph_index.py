@@ -9,17 +9,26 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.recall.graph_tomes import GRAPH, NAMES, add_and_build, build_store, rebuild, remove_and_build, vertices
+from tests.recall.exact_walk import list_edges
+from tests.recall.graph_tomes import (
+    GRAPH,
+    NAMES,
+    add_and_build,
+    build_graph,
+    build_store,
+    rebuild,
+    remove_and_build,
+    vertices,
+)
 
-from tomewise.recall import graph_index
-from tomewise.recall.csr import CsrGraph
 from tomewise.recall.graph_index import GraphIndex, GraphIndexes
-from tomewise.recall.walk import Walk
+from tomewise.recall.walk import CsrGraph, Walk
 from tomewise.store.lookups import read_edges, read_sources
 from tomewise.store.sql.sql_store import SqlStore
 
@@ -55,10 +64,9 @@ def weigh_slowly(store: SqlStore, links: str, between: float) -> dict[tuple[str,
 def read_weights(store: SqlStore, index: GraphIndex) -> dict[tuple[str, str], float]:
     names = vertices(store, index)
     entities = len(index.entities)
-    edges = zip(*(array.tolist() for array in index.walk.graph.edges()), strict=True)
     return {
         ((names[a], names[b]) if b >= entities else tuple(sorted((names[a], names[b])))): weight
-        for a, b, weight in edges
+        for a, b, weight in list_edges(index.walk.graph)
     }
 
 
@@ -71,7 +79,7 @@ def lines() -> st.SearchStrategy[str]:
     return st.one_of(name, st.tuples(name, st.sampled_from(["met", "sold"]), name).map(" > ".join))
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(
     texts=st.lists(st.lists(lines(), max_size=5), min_size=1, max_size=5),
     gone=st.sets(st.integers(0, 4)),
@@ -99,25 +107,9 @@ async def compare_arrays(folder, texts, gone, links, between):
     store.close()
 
 
-async def test_by_hand(tmp_path):
-    store = await build_store(tmp_path, "Ada > met > Tom\nSkerry", "Ada > met > Tom\nTom > is > Tom", "nothing")
+async def test_facts_have_their_ends(open_store):
+    store = await build_graph(open_store(), "Ada > met > Tom\nSkerry", "Ada > met > Tom\nTom > is > Tom", "nothing")
     index = GraphIndexes(store, GRAPH).current()
-    assert read_weights(store, index) == {
-        ("ada", "tom"): 2,
-        ("ada", "d0"): 1,
-        ("tom", "d0"): 1,
-        ("ada", "d1"): 1,
-        ("tom", "d1"): 1,
-    }
-    assert spreads(store, index) == {"ada": 2, "tom": 2, "skerry": 0, "nothing": 0}
-    more = GraphIndexes(store, GRAPH, links="extracted", between=2.0).current()
-    assert read_weights(store, more) == {
-        **read_weights(store, index),
-        ("ada", "tom"): 4,
-        ("skerry", "d0"): 1,
-        ("nothing", "d2"): 1,
-    }
-    assert spreads(store, more) == {"ada": 2, "tom": 2, "skerry": 1, "nothing": 1}
     names = vertices(store, index)
     facts = store.nodes_at(index.facts.tolist())
     ends = zip(index.facts.tolist(), index.heads.tolist(), index.tails.tolist(), strict=True)
@@ -127,8 +119,8 @@ async def test_by_hand(tmp_path):
     }
 
 
-async def test_it_is_built_again_only_when_the_graph_has_changed(tmp_path):
-    store = await build_store(tmp_path, "Ada > met > Tom")
+async def test_it_is_built_again_only_when_the_graph_has_changed(open_store):
+    store = await build_graph(open_store(), "Ada > met > Tom")
     indexes = GraphIndexes(store, GRAPH)
     first = indexes.current()
     assert indexes.current() is first
@@ -139,23 +131,21 @@ async def test_it_is_built_again_only_when_the_graph_has_changed(tmp_path):
     assert ("ada", "ida") in grown
     await remove_and_build(store, "later")
     assert read_weights(store, indexes.current()) == read_weights(store, first)
-    second = SqlStore.open(store.path)  # as another process would
-    await add_and_build(second, "later", "Ida > met > Ada")
-    second.close()
+    await add_and_build(open_store(store.path), "later", "Ida > met > Ada")  # as another process would
     assert read_weights(store, indexes.current()) == grown
 
 
-async def test_a_tome_without_a_graph_has_an_empty_one(tmp_path):
-    store = SqlStore.open(tmp_path / "a.tome")
+async def test_a_tome_without_a_graph_has_an_empty_one(open_store):
+    store = open_store()
     index = GraphIndexes(store, GRAPH).current()
     assert (len(index.entities), len(index.passages), len(index.facts), index.walk.graph.nodes) == (0, 0, 0, 0)
     await rebuild(store)
     assert len(GraphIndexes(store, GRAPH, links="extracted").current().passages) == 0
 
 
-async def test_readers_never_see_half_a_change(tmp_path):
+async def test_readers_never_see_half_a_change(open_store):
     """An index of mixed versions would link entities to the wrong passages, or raise an IndexError."""
-    store = await build_store(tmp_path, *(f"Name {number} > met > Name {number + 1}" for number in range(8)))
+    store = await build_graph(open_store(), *(f"Name {number} > met > Name {number + 1}" for number in range(8)))
     indexes = GraphIndexes(store, GRAPH, links="extracted")
     done = threading.Event()
 
@@ -179,8 +169,28 @@ async def test_readers_never_see_half_a_change(tmp_path):
         assert [reader.result() for reader in readers] == [[], []]
 
 
-def make_index(store: SqlStore) -> GraphIndex:
-    return GraphIndexes(store, GRAPH).current()
+# ---------------------------------------------------------------- kept beside the tome
+
+
+class NotingStore(SqlStore):
+    """Notes under which names and versions bytes were kept."""
+
+    def keep(self, name, versions, content):
+        self.kept.append((name, versions))
+        super().keep(name, versions, content)
+
+
+@pytest.fixture
+async def store_with_notes(open_store):
+    made = await build_graph(open_store(), "Ada Marsh > met > Tom Hale")
+    noting = NotingStore.open(made.path)
+    noting.kept = []
+    yield noting
+    noting.close()
+
+
+def make_index(store: SqlStore, **settings: Any) -> GraphIndex:
+    return GraphIndexes(store, GRAPH, least_kept=1, **settings).current()
 
 
 def assert_equal(a: GraphIndex, b: GraphIndex) -> None:
@@ -190,52 +200,55 @@ def assert_equal(a: GraphIndex, b: GraphIndex) -> None:
         assert getattr(a.walk.graph, name).tolist() == getattr(b.walk.graph, name).tolist(), name
 
 
-@pytest.fixture
-def large_store(tmp_path, monkeypatch):
-    monkeypatch.setattr(graph_index, "_LEAST_KEPT", 1)
-    store = asyncio.run(build_store(tmp_path, "Ada Marsh > met > Tom Hale"))
-    yield store
-    store.close()
+def forge(store: NotingStore, index: GraphIndex) -> GraphIndex:
+    """Keep this index in place of the one that was kept last."""
+    store.keep(*store.kept[-1], index.encode())
+    return index
 
 
-def test_a_large_index_is_kept_until_the_graph_changes(large_store, monkeypatch):
-    made = make_index(large_store)
-    indexes = GraphIndexes(large_store, GRAPH)
-    with monkeypatch.context() as patch:
-        patch.setattr(GraphIndexes, "_make", None)
-        assert_equal(indexes.current(), made)
-    assert indexes.current().walk.push([0], [1.0]).nodes.size
-    asyncio.run(add_and_build(large_store, "b", "Ada Marsh > sold > Skerry"))
-    assert len(make_index(large_store).facts) == len(indexes.current().facts) == 2
+async def test_a_large_index_is_kept_until_the_graph_changes(store_with_notes):
+    made = make_index(store_with_notes)
+    forged = forge(store_with_notes, replace(made, spread=made.spread + 7))  # so that it is seen that this one is read
+    read = GraphIndexes(store_with_notes, GRAPH, least_kept=1)
+    assert_equal(read.current(), forged)
+    assert read.current().walk.push([0], [1.0]).nodes.size
+    await add_and_build(store_with_notes, "b", "Ada Marsh > sold > Skerry")
+    assert len(make_index(store_with_notes).facts) == len(read.current().facts) == 2
 
 
-def test_a_small_index_is_not_kept(large_store, monkeypatch):
-    monkeypatch.setattr(graph_index, "_LEAST_KEPT", 1000)
-    make_index(large_store)
-    assert not list(large_store.cache_folder.glob("kept*"))
+async def test_a_kept_index_of_other_passages_is_made_again(store_with_notes):
+    made = make_index(store_with_notes)
+    forge(store_with_notes, replace(made, passages=made.passages + 1000))
+    assert_equal(make_index(store_with_notes), made)
 
 
-def test_an_index_with_weights_of_its_own_is_kept_if_they_have_a_name(large_store, monkeypatch):
+async def test_an_index_is_kept_if_it_is_large_and_follows_from_the_graph_alone(store_with_notes):
     def weigh(entities, passages):
         return np.full(len(entities), 3.0)
 
-    made = GraphIndexes(large_store, GRAPH, weigh=weigh).current()
-    assert not list(large_store.cache_folder.glob("kept*"))
-    assert_equal(GraphIndexes(large_store, GRAPH, weigh=weigh, rule="threes").current(), made)
-    make_index(large_store)
-    monkeypatch.setattr(GraphIndexes, "_make", None)
-    assert_equal(GraphIndexes(large_store, GRAPH, weigh=weigh, rule="threes").current(), made)
+    GraphIndexes(store_with_notes, GRAPH, least_kept=1000).current()
+    make_index(store_with_notes, weigh=weigh)
+    assert not store_with_notes.kept, "a small one, and one whose weights have no name"
+    assert not list(store_with_notes.cache_folder.glob("kept*"))
+    made = make_index(store_with_notes, weigh=weigh, rule="threes")
+    forged = forge(store_with_notes, replace(made, spread=made.spread + 7))
+    make_index(store_with_notes)
+    assert_equal(make_index(store_with_notes, weigh=weigh, rule="threes"), forged)
 
 
-@settings(deadline=None)
+SMALL_GRAPH = CsrGraph.from_edges(4, [0, 0, 1], [1, 2, 3], [1.0, 2.0, 0.5])
+
+
+def make_small(**changed: object) -> GraphIndex:
+    ids, ends = np.array([5, 6], np.int64), np.array([0, 1], np.int32)
+    return replace(GraphIndex(ids, ids, ids, ends, ends[::-1], ids, np.arange(4) >= 2, Walk(SMALL_GRAPH)), **changed)
+
+
+@settings(max_examples=60)
 @given(place=st.integers(0, 10_000), value=st.integers(-128, 127), length=st.integers(0, 10_000))
 def test_changed_bytes_give_an_index_that_can_be_walked_on_or_none(place, value, length):
-    graph = CsrGraph.from_edges(4, [0, 0, 1], [1, 2, 3], [1.0, 2.0, 0.5])
-    ids = np.array([5, 6], np.int64)
-    ends = np.array([0, 1], np.int32)
-    index = GraphIndex(ids, ids, ids, ends, ends[::-1], ids, np.arange(4) >= 2, Walk(graph))
-    content = index.encode()
-    assert_equal(GraphIndex.decode(content, 0.5), index)
+    content = make_small().encode()
+    assert_equal(GraphIndex.decode(content, 0.5), make_small())
     assert GraphIndex.decode(content[: length % len(content)], 0.5) is None
     content[place % len(content)] = value
     decoded = GraphIndex.decode(content, 0.5)
@@ -244,40 +257,31 @@ def test_changed_bytes_give_an_index_that_can_be_walked_on_or_none(place, value,
         assert decoded.spread[decoded.heads].shape == decoded.tails.shape
 
 
-def test_a_graph_whose_rows_jump_is_not_sound():
-    graph = CsrGraph.from_edges(4, [0, 0, 1], [1, 2, 3], [1.0, 2.0, 0.5])
-    jump = np.array([0, 2**62, -(2**62) - 1, 5, 6])
-    assert graph.is_sound()
-    assert not CsrGraph(jump, graph.indices, graph.weights).is_sound()
-
-
-def make_small(**changed: object) -> GraphIndex:
-    graph = CsrGraph.from_edges(4, [0, 0, 1], [1, 2, 3], [1.0, 2.0, 0.5])
-    ids, ends = np.array([5, 6], np.int64), np.array([0, 1], np.int32)
-    return replace(GraphIndex(ids, ids, ids, ends, ends[::-1], ids, np.arange(4) >= 2, Walk(graph)), **changed)
-
-
-@pytest.mark.parametrize("name", ["entities", "passages", "facts"])
-@pytest.mark.parametrize("keys", [(6, 5), (5, 5), (0, 5), (-1, 5)])
-def test_an_index_with_keys_that_no_store_gives_is_refused(name, keys):
-    assert GraphIndex.decode(make_small().encode(), 0.5) is not None
-    assert GraphIndex.decode(make_small(**{name: np.array(keys, np.int64)}).encode(), 0.5) is None
-
-
-def test_an_index_with_fewer_passages_than_none_is_refused():
-    assert GraphIndex.decode(make_small(spread=np.array([2, -1], np.int64)).encode(), 0.5) is None
-
-
-def test_an_index_whose_neighbours_do_not_ascend_is_refused():
-    graph = make_small().walk.graph
-    turned = graph.indices.copy()
+def turn_neighbours() -> Walk:
+    turned = SMALL_GRAPH.indices.copy()
     turned[:2] = turned[:2][::-1]
-    assert GraphIndex.decode(make_small(walk=Walk(CsrGraph(graph.indptr, turned, graph.weights))).encode(), 0.5) is None
+    return Walk(CsrGraph(SMALL_GRAPH.indptr, turned, SMALL_GRAPH.weights))
 
 
-def test_a_kept_index_of_other_passages_is_made_again(large_store):
-    indexes = GraphIndexes(large_store, GRAPH)
-    made = indexes.current()
-    forged = replace(made, passages=made.passages + 1000)
-    large_store.keep(indexes._kept_name, large_store.versions(indexes._names), forged.encode())
-    assert_equal(make_index(large_store), made)
+@pytest.mark.parametrize(
+    "changed",
+    [
+        *(
+            {name: np.array(keys, np.int64)}
+            for name in ("entities", "passages", "facts")
+            for keys in ((6, 5), (5, 5), (0, 5), (-1, 5))
+        ),
+        {"spread": np.array([2, -1], np.int64)},
+        {"walk": turn_neighbours()},
+    ],
+    ids=lambda changed: " ".join(f"{name}={value}" for name, value in changed.items())[:20],
+)
+def test_an_index_with_what_no_store_gives_is_refused(changed):
+    """Keys that do not ascend from 1, fewer passages than none, neighbours out of order."""
+    assert GraphIndex.decode(make_small(**changed).encode(), 0.5) is None
+
+
+def test_a_graph_whose_rows_jump_is_not_sound():
+    assert SMALL_GRAPH.is_sound()
+    jump = np.array([0, 2**62, -(2**62) - 1, 5, 6])
+    assert not CsrGraph(jump, SMALL_GRAPH.indices, SMALL_GRAPH.weights).is_sound()

@@ -50,11 +50,11 @@ def cosine(text, vector):
 class SlowReading:
     """The page, step by step, over lists of what the passages say."""
 
-    def __init__(self, texts, room, measure):
-        self.room, self.measure = room, measure
+    def __init__(self, texts, ids, room, sizes):
+        """`ids` are those of the passages, `sizes` the tokens of each entity and pair."""
+        self.texts, self.ids, self.room, self.sizes = texts, ids, room, sizes
         self.mentions = {}  # name: [(passage, text that is embedded)]
         self.pairs = {}  # (a, b): [(passage, text that is embedded)]
-        self.texts = texts
         self.seen = {}  # name: passages
         for passage, text in enumerate(texts):
             for line in text.splitlines():
@@ -70,12 +70,9 @@ class SlowReading:
                         self.seen.setdefault(name, set()).add(passage)
 
     def near_entities(self, vector):
-        scored = {}
-        for name in self.seen:
-            texts = [name, *(text for _, text in self.mentions.get(name, ()))]
-            scored[name] = max(cosine(text, vector) for text in texts)
-        ranked = sorted(scored, key=lambda name: (-scored[name], NAMES.entity(name)))
-        return ranked[:40]
+        texts = {name: [name, *(text for _, text in self.mentions.get(name, ()))] for name in self.seen}
+        scored = {name: max(cosine(text, vector) for text in each) for name, each in texts.items()}
+        return sorted(scored, key=lambda name: (-scored[name], NAMES.entity(name)))[:40]
 
     def near_pairs(self, vector):
         scored = {pair: max(cosine(text, vector) for _, text in facts) for pair, facts in self.pairs.items()}
@@ -84,13 +81,13 @@ class SlowReading:
     def pairs_of(self, names):
         degree = {name: sum(name in pair for pair in self.pairs) for name in self.seen}
         weight = {pair: len({passage for passage, _ in facts}) for pair, facts in self.pairs.items()}
-        found = [pair for pair in self.pairs if set(pair) & set(names)]
         return sorted(
-            found, key=lambda pair: (-degree[pair[0]] - degree[pair[1]], -weight[pair], *map(NAMES.entity, pair))
+            (pair for pair in self.pairs if set(pair) & set(names)),
+            key=lambda pair: (-degree[pair[0]] - degree[pair[1]], -weight[pair], *map(NAMES.entity, pair)),
         )
 
-    def ask(self, mode, question, details, themes):
-        question, low, high = embed(question), embed(", ".join(details)), embed(", ".join(themes))
+    def ask(self, mode):
+        question, low, high = embed(QUESTION), embed(", ".join(DETAILS)), embed(", ".join(THEMES))
         local = self.near_entities(low) if mode != "global" else []
         of_themes = self.near_pairs(high) if mode != "local" else []
         ends = list(dict.fromkeys(name for pair in of_themes for name in pair))
@@ -105,10 +102,10 @@ class SlowReading:
         return entities, pairs, alternate(first, of_entities, of_pairs)[:20]
 
     def cut(self, names, share):
-        """The first that have room; `measure` gives the tokens of each by its name or pair."""
+        """The first that have room."""
         used, kept = 0, []
         for name in names:
-            used += self.measure[name]
+            used += self.sizes[name]
             if used > int(share * self.room):
                 break
             kept.append(name)
@@ -136,41 +133,50 @@ def sort_out(found):
     return entities, pairs, [piece.node for piece in found if piece.layer == "passages"]
 
 
+@pytest.fixture(scope="module")
+def open_seed(tmp_path_factory):
+    """Opens the tome of a seed: its texts, the ids of its passages, and the store."""
+    made = {}
+
+    def open_texts(seed, count=24):
+        if seed not in made:
+            texts = make_texts(seed, count)
+            store = asyncio.run(relation_tomes.build_store(tmp_path_factory.mktemp("keywords"), *texts))
+            ids = {passage.text: passage.id for passage in store.passages().values()}
+            made[seed] = texts, [ids[text] for text in texts], store
+        return made[seed]
+
+    yield open_texts
+    for _, _, store in made.values():
+        store.close()
+
+
+@pytest.fixture
+def store(open_seed):
+    return open_seed(7, 8)[-1]
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("mode", ["mix", "hybrid", "local", "global"])
 @pytest.mark.parametrize("room", [100_000, 900, 400])
-async def test_it_is_what_the_page_says(tmp_path, seed, mode, room):
-    texts = make_texts(seed, 24)
-    store = await relation_tomes.build_store(tmp_path, *texts)
-    try:
-        everything = await make_recall(store).retrieve(QUESTION, 10_000)
-        found = await make_recall(store, mode=mode, room=room).retrieve(QUESTION, 10_000)
-        ids = {passage.text: passage.id for passage in store.passages().values()}
-    finally:
-        store.close()
+def test_it_is_what_the_page_says(open_seed, seed, mode, room):
+    texts, ids, store = open_seed(seed)
+    everything = asyncio.run(make_recall(store).retrieve(QUESTION, 10_000))
+    found = asyncio.run(make_recall(store, mode=mode, room=room).retrieve(QUESTION, 10_000))
     sizes = zip(everything, count_words(everything), strict=True)
     tokens = {sort_out([piece])[piece.layer == "facts"][0]: size for piece, size in sizes if piece.layer != "passages"}
-    slow = SlowReading(texts, room, tokens)
-    slow.ids = [ids[text] for text in texts]
-    entities, pairs, passages = slow.ask(mode, QUESTION, DETAILS, THEMES)
+    entities, pairs, passages = SlowReading(texts, ids, room, tokens).ask(mode)
     assert sort_out(found)[:2] == (entities, pairs)
     shown = sort_out(found)[2]
-    assert shown == [slow.ids[at] for at in passages][: len(shown)]
+    assert shown == [ids[at] for at in passages][: len(shown)]
     assert sum(count_words(found)) <= room
     if len(shown) < len(passages):
         assert sum(count_words(found)) + 12 + len(texts[passages[len(shown)]].split()) > room
 
 
-@pytest.fixture
-async def store(tmp_path):
-    made = await relation_tomes.build_store(tmp_path, *make_texts(7, 12))
-    yield made
-    made.close()
-
-
-async def test_it_keeps_the_contract_of_retrievers(store):
-    for mode in ("mix", "hybrid", "local", "global"):
-        await check_retriever(make_recall(store, mode=mode), QUESTION, store)
+@pytest.mark.parametrize("mode", ["mix", "hybrid", "local", "global"])
+async def test_it_keeps_the_contract_of_retrievers(store, mode):
+    await check_retriever(make_recall(store, mode=mode), QUESTION, store)
 
 
 async def test_passages_come_first_and_the_shares_hold(store):
@@ -207,23 +213,19 @@ async def test_a_level_without_keywords_is_searched_with_the_question_and_the_mo
     )
 
 
-async def test_without_keywords_the_question_searches_and_no_model_is_asked(store):
-    model = ScriptedModel({})
+async def test_without_usable_keywords_the_question_searches(store):
+    model, question = ScriptedModel({}), {"details": [QUESTION], "themes": [QUESTION]}
+    expected = await make_recall(store, ScriptedModel({"keywords": lambda _: question})).retrieve(QUESTION, 1000)
     with count_fallbacks() as counts:
-        found = await make_recall(store, model, keywords=False).retrieve(QUESTION, 1000)
+        assert await make_recall(store, model, keywords=False).retrieve(QUESTION, 1000) == expected
     assert not model.calls
     assert not counts
-    asked = ScriptedModel({"keywords": lambda _: {"details": [QUESTION], "themes": [QUESTION]}})
-    assert found == await make_recall(store, asked).retrieve(QUESTION, 1000)
-
-
-async def test_a_reply_that_cannot_be_used_is_counted_and_a_model_that_is_gone_raises(store):
     with count_fallbacks() as counts:
-        found = await make_recall(store, ScriptedModel({"keywords": [BadReply("no")]})).retrieve(QUESTION, 1000)
+        bad = ScriptedModel({"keywords": [BadReply("no"), ModelUnavailable("gone")]})
+        assert await make_recall(store, bad).retrieve(QUESTION, 1000) == expected
     assert counts == {NO_KEYWORDS: 1}
-    assert found == await make_recall(store, keywords=False).retrieve(QUESTION, 1000)
     with pytest.raises(ModelUnavailable):
-        await make_recall(store, ScriptedModel({"keywords": [ModelUnavailable("gone")]})).retrieve(QUESTION, 5)
+        await make_recall(store, bad).retrieve(QUESTION, 5)
 
 
 async def test_all_is_within_the_scope(store):
@@ -236,12 +238,5 @@ async def test_all_is_within_the_scope(store):
     assert all(line in texts for piece in found if piece.layer == "facts" for line in piece.text.splitlines())
 
 
-def test_an_empty_graph_finds_nothing(tmp_path):
-    async def search():
-        made = await relation_tomes.build_store(tmp_path)
-        try:
-            return await make_recall(made).retrieve(QUESTION, 5)
-        finally:
-            made.close()
-
-    assert asyncio.run(search()) == []
+async def test_an_empty_graph_finds_nothing(build_relations):
+    assert await make_recall(await build_relations()).retrieve(QUESTION, 5) == []

@@ -1,13 +1,14 @@
-"""Rewriting of questions, and both systems that rewrite against a slow reading of the same rules."""
+"""Rewriting of questions, links of titles and coverage, against slow readings of the same rules."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+from math import exp, log
 
 import numpy as np
 import pytest
-from tests.recall.graph_tomes import list_facts, quiet
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.recall.graph_tomes import list_facts, quiet, rebuild
 from tests.recall.slow_bridge import World, rank_associative, rank_hybrid
 from tests.stories import put_titled
 
@@ -15,14 +16,26 @@ from tomewise.embedding.hash import HashEmbedder
 from tomewise.language.extractive.names import find_mentions
 from tomewise.memory.building import build
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.recall.leads import GraphLeads, TitleLeads, list_names
-from tomewise.recall.rewriting import Lead, Lifts, Rewriter, Rewriting, put_first, take_stems, write_rewrites
+from tomewise.recall.mentions import TitleLinks, strip_title
+from tomewise.recall.rewriting import (
+    GraphLeads,
+    Lead,
+    Lifts,
+    Rewriter,
+    Rewriting,
+    TitleLeads,
+    list_names,
+    put_first,
+    take_stems,
+    write_rewrites,
+)
+from tomewise.recall.rewritten_walk import Coverage, choose_covering, list_distinct_words, weigh_words
 from tomewise.store.lookups import read_edges, read_vectors
 from tomewise.store.records import PASSAGES
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import assemble
-from tomewise.testing import check_retriever, document_of, put_document
+from tomewise.testing import NotingEmbedder, check_retriever, document_of, put_document
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Document, Passage, Rewrite
 
@@ -59,12 +72,11 @@ def add_titled(store: SqlStore, title: str, text: str) -> int:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[SqlStore]:
-    made = SqlStore.open(tmp_path / "a.tome")
+def store(open_store) -> SqlStore:
+    made = open_store()
     for title, text in TEXTS.items():
         add_titled(made, title, text)
-    yield made
-    made.close()
+    return made
 
 
 @pytest.fixture
@@ -177,42 +189,26 @@ def test_names_that_the_question_has_are_left_out_and_each_rewrite_is_written_on
     assert write(question + " of old" * 50, first) == [], "a long question is not rewritten"
 
 
-class CountingEmbedder(HashEmbedder):
-    """Counts texts, and calls itself slow where its vectors are long."""
-
-    def __init__(self, dimensions: int = 384) -> None:
-        super().__init__(dimensions)
-        self.batches: list[int] = []
-
-    def embed(self, texts):  # type: ignore[no-untyped-def]
-        self.batches.append(len(texts))
-        return super().embed(texts)
-
-
-def make_rewriter(store: SqlStore, embedder: HashEmbedder, **constants: float) -> Rewriter:
-    return Rewriter(store, embedder, Rewriting(**{"weight": 0.7, "passages": 3, **constants}))  # type: ignore[arg-type]
-
-
 def test_rewrites_are_embedded_in_one_call_and_their_vectors_are_kept(store: SqlStore) -> None:
-    embedder = CountingEmbedder()
-    rewriter = make_rewriter(store, embedder)
+    embedder = NotingEmbedder(384)
+    rewriter = Rewriter(store, embedder, Rewriting(weight=0.7, passages=3))
     vector = EMBEDDER.embed([QUESTION])[0]
     leads = [lead("Denmark", "Copenhagen", known="signe holm"), lead("Frankfurt", known="euro")]
     first = rewriter.find_lifts(QUESTION, vector, leads, None)
     again = rewriter.find_lifts(QUESTION, vector, leads[:1], None)
-    assert embedder.batches == [3]
+    assert list(map(len, embedder.batches)) == [3]
     assert first.lifts.max() == again.lifts.max() == pytest.approx(0.7)
 
 
-def test_a_slow_embedder_gets_half_as_many_names(tmp_path: Path) -> None:
-    embedder = CountingEmbedder(1024)
-    with_long = SqlStore.open(tmp_path / "b.tome")
+def test_a_slow_embedder_gets_half_as_many_names(open_store) -> None:
+    embedder = NotingEmbedder(1024)  # one of long vectors counts as slow
+    with_long = open_store()
     put_document(with_long, embedder, document_of("d", "Denmark"))
-    rewriter = make_rewriter(with_long, embedder, names=4)
+    vector = embedder.embed([QUESTION])[0]
     embedder.batches.clear()
-    rewriter.find_lifts(QUESTION, embedder.embed([QUESTION])[0], [lead("Oslo", "Rome", "Bonn", "Bern")], None)
-    assert embedder.batches == [1, 2]
-    with_long.close()
+    rewriter = Rewriter(with_long, embedder, Rewriting(weight=0.7, passages=3, names=4))
+    rewriter.find_lifts(QUESTION, vector, [lead("Oslo", "Rome", "Bonn", "Bern")], None)
+    assert list(map(len, embedder.batches)) == [2]
 
 
 def test_lifts_by_hand(store: SqlStore) -> None:
@@ -228,10 +224,8 @@ def test_lifts_by_hand(store: SqlStore) -> None:
     assert lifts.lifts == pytest.approx(0.7 * np.exp((best - best.max()) / 0.1), abs=1e-5)
     nearest = dict(zip(lifts.keys.tolist(), scores.argmax(axis=1).tolist(), strict=True))
     assert lifts.rewrites == {key: rewrites[place - 1] for key, place in nearest.items() if place}
-    assert (
-        Rewriter(store, EMBEDDER, Rewriting(weight=0, passages=2)).find_lifts(QUESTION, vector, leads, None).rewrites
-        == {}
-    )
+    without = Rewriter(store, EMBEDDER, Rewriting(weight=0, passages=2))
+    assert without.find_lifts(QUESTION, vector, leads, None).rewrites == {}
 
 
 def test_sums_cover_all_keys_and_only_what_rose_was_brought() -> None:
@@ -283,9 +277,101 @@ async def test_a_passage_of_a_graph_is_known_by_the_entities_that_the_question_n
 
 
 def test_names_have_one_kind_of_mention() -> None:
-    assert [mention.kind for mention in find_mentions("Ida Poe paid 12 pounds on 4 May 1911.")] == [
-        "name",
-        "number",
-        "date",
-    ]
+    kinds = [mention.kind for mention in find_mentions("Ida Poe paid 12 pounds on 4 May 1911.")]
+    assert kinds == ["name", "number", "date"]
     assert list_names("Ida Poe met Sam Poe, and Ida Poe paid 12 pounds on 4 May 1911.") == ["Ida Poe", "Sam Poe"]
+
+
+# ---------------------------------------------------------------- titles
+
+
+def weigh(links: TitleLinks, store: SqlStore) -> dict[tuple[str, str], float]:
+    rows = read_edges(store, f"seen-in:{NAMES.entities}").rows.astype(np.int64)
+    entities, passages = store.nodes(NAMES.entities), store.passages()
+    weights = links.weigh(rows[:, 0], rows[:, 1])
+    return {
+        (entities[entity].text, passages[passage].document): weight
+        for entity, passage, weight in zip(rows[:, 0].tolist(), rows[:, 1].tolist(), weights.tolist(), strict=True)
+    }
+
+
+async def test_an_entity_weighs_more_in_the_passage_that_has_it_as_title(open_store) -> None:
+    store, title = open_store(), "Ida Poe (painter)"
+    add_titled(store, title, "Ida Poe\nGhent\nPoe\npainter\nIda Poe (painter)")
+    await rebuild(store, EMBEDDER)
+    links = TitleLinks(store, NAMES)
+    first = weigh(links, store)
+    names = {"ida poe": 3, "ida poe painter": 3, "poe": 2, "painter": 2, "ghent": 1}
+    assert first == {(name, title): weight for name, weight in names.items()}
+    add_titled(store, "Ghent", "Ghent\nIda Poe")
+    await rebuild(store, EMBEDDER)
+    second = {("ghent", "Ghent"): 3, ("ida poe", "Ghent"): 1}
+    assert weigh(links, store) == first | second
+    with store.write() as change:
+        change.remove_document(title)
+    await rebuild(store, EMBEDDER)
+    assert weigh(links, store) == weigh(TitleLinks(store, NAMES), store) == second
+
+
+async def test_only_new_links_are_read_again(build_graph, monkeypatch) -> None:
+    store = await build_graph("Ida Poe\nGhent")
+    links = TitleLinks(store, NAMES)
+    assert set(weigh(links, store).values()) == {1.0}, "without titles all links are equal"
+    rows = read_edges(store, f"seen-in:{NAMES.entities}").rows.astype(np.int64)
+    monkeypatch.setattr(store, "passage_order", None)
+    assert links.weigh(rows[:, 0], rows[:, 1]).tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("title", "bare"),
+    [("Ghent (city)", "Ghent"), ("Ghent", "Ghent"), ("(Who) Ghent", "(Who) Ghent"), ("(1911)", "(1911)"), ("", "")],
+)
+def test_a_bare_title_has_no_parenthesis_at_its_end(title: str, bare: str) -> None:
+    assert strip_title(title) == bare
+
+
+# ---------------------------------------------------------------- coverage
+
+
+def test_words_of_one_stem_count_once_and_rare_words_weigh_more() -> None:
+    assert list_distinct_words("Which state is in the states of Skerry?") == ["states", "skerry"]
+    weights = weigh_words([9, 0], 10)
+    assert weights.tolist() == pytest.approx(np.array([log(2), log(11)]) / (log(2) + log(11)))
+    assert weigh_words([], 10).tolist() == []
+
+
+@settings(max_examples=60)
+@given(st.lists(st.floats(0.01, 1), min_size=1, max_size=8), st.integers(0, 255), st.integers(0, 255))
+def test_each_choice_is_the_best_of_what_is_left(scores: list[float], first: int, second: int) -> None:
+    holds = np.array([[bool(word >> place & 1) for place in range(len(scores))] for word in (first, second)])
+    weights = np.array([0.75, 0.25])
+    order, values = choose_covering(np.log(scores), holds, weights)
+    left, covered = list(range(len(scores))), set[int]()
+    for place, value in zip(order.tolist(), values.tolist(), strict=True):
+        worth = [
+            log(scores[each]) + sum(weights[word] for word in (0, 1) if holds[word, each] and word not in covered)
+            for each in left
+        ]
+        assert value == pytest.approx(max(worth))
+        assert worth[left.index(place)] == pytest.approx(max(worth))
+        left.remove(place)
+        covered |= {word for word in (0, 1) if holds[word, place]}
+    assert (np.diff(values) <= 1e-9).all(), "values never rise"
+
+
+def test_a_passage_with_new_words_comes_before_one_with_the_same(open_store) -> None:
+    store, question = open_store(), "Which keeper burned a letter?"
+    texts = ("The keeper burned it.", "A keeper burns.", "A letter was here.", "Nothing.")
+    keys = np.array([put_document(store, EMBEDDER, document_of(f"d{i}", text))[0] for i, text in enumerate(texts)])
+    ranking = keys, np.array([1.0, 0.9, 0.8, 0.1])
+    (covered, plain) = Coverage(store).reorder(question, [ranking, (keys[:1], np.ones(1))])
+    assert covered[0].tolist() == keys[[0, 2, 1, 3]].tolist()
+    idf = [log(1 + 4 / 3), log(1 + 4 / 3), log(1 + 4 / 2)]
+    assert covered[1][:2] == pytest.approx([1, 0.8 * exp(idf[2] / sum(idf)) / exp((idf[0] + idf[1]) / sum(idf))])
+    assert plain[0].tolist() == keys[:1].tolist()
+    (near,) = Coverage(store, reach=2).reorder(question, [ranking])
+    assert near[0].tolist() == keys.tolist(), "what is out of reach stays"
+    (unscored,) = Coverage(store).reorder("Which letter?", [(keys, np.array([1.0, 0.5, 0.0, 0.0]))])
+    assert unscored[0].tolist() == keys.tolist(), "scores of 0 keep their places"
+    (none,) = Coverage(store, weight=0).reorder(question, [ranking])
+    assert none[1].tolist() == pytest.approx(ranking[1].tolist())

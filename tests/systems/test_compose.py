@@ -9,7 +9,7 @@ from tomewise.loops.evolve import Evolve
 from tomewise.loops.once import Once
 from tomewise.loops.probe import Probe
 from tomewise.recall.comparing import ComparedRecall
-from tomewise.recall.tree_search import TreeTraversal
+from tomewise.recall.derived import TreeTraversal
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.systems.compose import compose
 from tomewise.systems.declaration import read_declaration

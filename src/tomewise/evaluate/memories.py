@@ -19,7 +19,8 @@ from tomewise.evaluate.design import Design
 from tomewise.evaluate.items import RankedPassage
 from tomewise.evaluate.replay import ReplayedEmbedder, ReplayedModel, ReplayedStore
 from tomewise.evaluate.usages import make_usage_record, sum_usages
-from tomewise.loops.extracts import BETWEEN_QUOTES, EXTRACTS, NOTED
+from tomewise.loops.ledger_notes import BETWEEN_QUOTES, NOTED
+from tomewise.loops.origins import EXTRACTS
 from tomewise.memory.building import Provide, build, find_changes
 from tomewise.memory.imports.extraction_file import ImportsExtractions, read_extractions
 from tomewise.memory.neighbours import describe_sizes

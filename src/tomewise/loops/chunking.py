@@ -1,21 +1,26 @@
-"""Which parts of the texts a relay reads, how long they are, and in which order."""
+"""Which parts of the texts a relay reads, how long they may be, and in which order."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import accumulate
-from typing import Literal
+from math import ceil
+from typing import Any, Literal
 
+from tomewise.errors import UsageError
+from tomewise.language.per_role import find_name, find_window
 from tomewise.loops.desk import Desk
-from tomewise.loops.evidence import FENCE
+from tomewise.loops.evidence import load_passages, measure_texts
 from tomewise.reading.chunks import Chunk, make_chunks
 from tomewise.recall.flat import Everything
-from tomewise.store.lookups import find_keys
-from tomewise.types import Evidence, Passage, PassageId, Question, Retriever
+from tomewise.types import Evidence, In, PassageId, Question, Retriever, Role
 
 Order = Literal["document", "relevance"]
 _ALL = 10**9  # passages
+LEAST_ROOM = 1_000  # tokens of a chunk, and of a ledger
+_SURE = 0.8  # of the window: models count tokens in their own way
 
 
 class Chunking:
@@ -48,23 +53,42 @@ class Chunking:
         """The chunks of these passages, in document order; with `most`, of the first that fit into so many tokens."""
         return await asyncio.to_thread(self._cut_chunks, passages, room, most)
 
-    def find_passages(self, wanted: Iterable[PassageId]) -> dict[PassageId, Passage]:
-        """The passages that exist, by id, in the order asked for."""
-        ids = list(wanted)
-        keys = find_keys(self._desk.store, ids)
-        return {
-            passage.id: passage for passage in self._desk.store.passages(keys[id] for id in ids if id in keys).values()
-        }
-
     def _cut_chunks(self, wanted: Sequence[PassageId], room: int, most: int | None) -> list[Chunk]:
-        passages = list(self.find_passages(wanted).values())
-        sizes = [tokens + FENCE for tokens in self._desk.count([passage.content for passage in passages])]
+        passages = list(load_passages(self._desk.store, wanted).values())
+        sizes = measure_texts([passage.content for passage in passages], self._desk.count)
         sized = list(zip(passages, sizes, strict=True))
         if most is not None:
             totals = accumulate(sizes)
             sized = [pair for pair, total in zip(sized, totals, strict=True) if total <= most]
         sized.sort(key=lambda pair: (pair[0].document, pair[0].position))
         return make_chunks([passage for passage, _ in sized], [size for _, size in sized], min(self.size, room))
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """The tokens that a call of `role` has for what grows while a text is read, and how many it needs at least."""
+
+    role: Role[Any, Any]
+    tokens: int
+    least: int = LEAST_ROOM
+
+    @classmethod
+    def measure(cls, desk: Desk, role: Role[In, Any], empty: In, *, beside: int = 0, least: int = LEAST_ROOM) -> Room:
+        """The room beside the prompt with an `empty` input, and beside so many tokens more."""
+        used = desk.model.count_input_tokens(role, empty) + beside
+        return cls(role, int(_SURE * (find_window(desk.model, role) - role.output_tokens)) - used, least)
+
+
+def check_rooms(desk: Desk, rooms: Sequence[Room]) -> None:
+    """Raise UsageError if the window of a role's model is too small, with the window that is needed."""
+    needed, role = max((_find_needed_window(room, desk), room.role.name, room.role) for room in rooms)[::2]
+    window = find_window(desk.model, role)
+    if needed > window:
+        raise UsageError(
+            f"{find_name(desk.model, role)} takes {window:,} tokens, too few to read a text part by part, which needs "
+            f"{needed:,}: let its server accept more (Ollama: OLLAMA_CONTEXT_LENGTH), set `window` if it does already, "
+            "or name another model"
+        )
 
 
 def _sort_by_relevance(chunks: Sequence[Chunk], ranked: Sequence[Evidence]) -> list[Chunk]:
@@ -78,3 +102,7 @@ def _sort_by_relevance(chunks: Sequence[Chunk], ranked: Sequence[Evidence]) -> l
         return min(ranks.get(passage.id, len(ranked)) for passage in chunk.passages)
 
     return sorted(chunks, key=find_rank)
+
+
+def _find_needed_window(room: Room, desk: Desk) -> int:
+    return find_window(desk.model, room.role) + ceil((room.least - room.tokens) / _SURE)

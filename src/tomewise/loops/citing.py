@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 from tomewise.language.fences import BRACKETS, INVISIBLE, OPENING
 from tomewise.language.labels import read_labels
 from tomewise.language.roles import Quote
-from tomewise.loops.evidence import find_labelled, join_texts
+from tomewise.loops.evidence import find_labelled, join_texts, load_passages
 from tomewise.reading.places import find_place
-from tomewise.store.lookups import find_keys
 from tomewise.store.records import PASSAGES
 from tomewise.types import Citation, Evidence, Passage
 
@@ -59,7 +58,8 @@ class Citer:
         A quotation that leaves something out ("the tide … at nine") is cited part by part, if all parts are in one
         passage. One that runs over the end of a passage into the next is cited in both, if both are shown as one piece.
         """
-        passages = self._load_passages(evidence) if quotes else {}
+        wanted = {source for piece in evidence for source in piece.sources}
+        passages = load_passages(self._store, wanted) if quotes else {}
         joined = [piece for piece in evidence if piece.layer == PASSAGES and len(piece.sources) > 1]
         runs = [run for piece in joined if (run := [passages[id] for id in piece.sources if id in passages])]
         found: dict[Citation, None] = {}
@@ -72,10 +72,6 @@ class Citer:
                 is_derived = any(_find(quote.quote, piece.text) for piece in evidence)
                 derived, dropped = derived + is_derived, dropped + (not is_derived)
         return Cited(tuple(found), dropped, derived)
-
-    def _load_passages(self, evidence: Sequence[Evidence]) -> dict[str, Passage]:
-        wanted = find_keys(self._store, {source for piece in evidence for source in piece.sources})
-        return {passage.id: passage for passage in self._store.passages(wanted.values()).values()}
 
 
 def _cite_parts(quote: str, passages: Sequence[Passage]) -> list[Citation]:

@@ -21,9 +21,9 @@ from tomewise.loops.fusing import DEPTH, Searched, fuse
 from tomewise.loops.layout import Context, Layout, Note, join
 from tomewise.loops.origins import describe_origin, name_kind
 from tomewise.loops.quoting import Quoter, only_quotes
-from tomewise.loops.repeats import drop_near_repeats, drop_repeats
+from tomewise.loops.repeats import drop_near_repeats
 from tomewise.place import describe_place
-from tomewise.recall.ranking import as_evidence, take_turns
+from tomewise.recall.ranking import as_evidence, drop_repeats, take_turns
 from tomewise.store.lookups import find_keys, read_places
 from tomewise.store.records import PASSAGES
 from tomewise.types import Answer, Evidence, In, LanguageModel, NodeId, Out, Question, Retriever, Role, Scope
@@ -263,7 +263,7 @@ def read_answer(reply: AnswerOut, question: Question, prepared: Prepared[AnswerI
     choice = None if refused else find_choice(reply, question)
     resolved = choice is not None or not (question.options or reply.is_declined(may_decline))
     if not resolved:
-        return Answer(text="", evidence=tuple(evidence), resolved=False, supported="none", missing=reply.missing)
+        return decline(reply.missing, evidence)
     cited = citer.cite(reply.quotes, evidence if prepared.labelled is None else prepared.labelled)
     return Answer(
         text=question.options[ord(choice) - ord("A")] if choice else reply.answer,
@@ -275,6 +275,11 @@ def read_answer(reply: AnswerOut, question: Question, prepared: Prepared[AnswerI
         dropped_quotes=cited.dropped,
         derived_quotes=cited.derived,
     )
+
+
+def decline(missing: str = "", evidence: Sequence[Evidence] = ()) -> Answer:
+    """No answer, with what is missing for one and the evidence that was shown."""
+    return Answer(text="", evidence=tuple(evidence), resolved=False, supported="none", missing=missing)
 
 
 def find_choice(reply: AnswerOut, question: Question) -> str | None:

@@ -14,11 +14,10 @@ from tomewise.events import FollowedUp, ReportsChosen, as_pieces
 from tomewise.language.roles import EXPLORE, HYPOTHESISE, ExploreIn, ExploreOut, HypothesisIn, HypothesisOut, Shown
 from tomewise.loops.desk import Desk, Prepared
 from tomewise.loops.local_context import LocalSearch, LocalShares
-from tomewise.loops.repeats import drop_repeats
-from tomewise.loops.report_points import Conclusion, Point
+from tomewise.loops.report_points import Point, conclude
 from tomewise.loops.steps import Skipped
 from tomewise.recall.community_reports import CommunityReports, ReportedCommunity, ReportShelf
-from tomewise.recall.ranking import take_turns
+from tomewise.recall.ranking import drop_repeats, take_turns
 from tomewise.store.records import PASSAGES
 from tomewise.types import Answer, Event, Evidence, Question
 
@@ -94,7 +93,6 @@ class Drift:
         self._search = search
         self._limits = limits
         self._budget = budget
-        self._conclusion = Conclusion(desk, budget=budget)
 
     @property
     def calls(self) -> CallCount:
@@ -127,7 +125,7 @@ class Drift:
             found = [[piece for piece in step.evidence if piece.layer == PASSAGES] for step in best]
             return drop_repeats(list(take_turns(found)))
 
-        async for output in self._conclusion.answer(question, points, find_passages):
+        async for output in conclude(self._desk, question, points, find_passages, budget=self._budget):
             yield output
 
     async def _find_reports(self, search: _Search, shelf: ReportShelf) -> list[ReportedCommunity]:

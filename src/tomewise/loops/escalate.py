@@ -25,6 +25,7 @@ from tomewise.calls import CallCount, read_calls, write_number
 from tomewise.errors import UsageError
 from tomewise.events import Chosen, Stopped
 from tomewise.loops.answer_parts import show_only_full
+from tomewise.loops.desk import decline
 from tomewise.types import Answer, Event, Lagging, Loop, Question
 
 
@@ -144,7 +145,7 @@ class Escalate:
         choice = await self._choose(self._deeper, self._first.most, question) if question.force else None
         is_last = choice is not None and choice.way is None
         yield _Choice(self._first).make_event("one shot comes first")
-        first_answer = Answer(text="", resolved=False, supported="none")
+        first_answer = decline()
         items = _run_way(self._first, question) if is_last else _run_first(self._first, replace(question, force=False))
         async for item in items:
             if isinstance(item, Answer):

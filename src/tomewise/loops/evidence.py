@@ -8,12 +8,16 @@ from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 from itertools import pairwise
 from threading import Lock
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from tomewise.language.labels import find_number
 from tomewise.language.per_role import find_window
 from tomewise.place import describe_place
-from tomewise.types import Embedder, Evidence, In, LanguageModel, Out, Passage, Role
+from tomewise.store.lookups import find_keys
+from tomewise.types import Embedder, Evidence, In, LanguageModel, Out, Passage, PassageId, Role
+
+if TYPE_CHECKING:
+    from tomewise.store.contract import Texts
 
 Piece = TypeVar("Piece")
 Count = Callable[[Sequence[str]], list[int]]  # tokens of each text
@@ -22,28 +26,28 @@ _PROMPT_BYTES = 16_000  # what the prompt around the evidence takes at most
 _COUNTS_KEPT = 16_384  # texts, whose counts take 3 MB
 
 
-def make_token_counter(embedder: Embedder) -> Count:
+def make_token_counter(embedder: Embedder, *, kept: int = _COUNTS_KEPT) -> Count:
     """Counts tokens with the embedder's tokenizer; a chat model's own differs by some percent.
 
-    The counts of the last texts are remembered: the same passages are found again and again.
+    The counts of the last texts, `kept` of them, are remembered: the same passages are found again and again.
     """
-    kept: OrderedDict[bytes, int] = OrderedDict()  # by the digest of a text, which may be of any length
+    counts: OrderedDict[bytes, int] = OrderedDict()  # by the digest of a text, which may be of any length
     lock = Lock()
 
     def count(texts: Sequence[str]) -> list[int]:
         digests = [blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
         with lock:
-            known = {digest: kept[digest] for digest in digests if digest in kept}
+            known = {digest: counts[digest] for digest in digests if digest in counts}
         missing = {digest: text for digest, text in zip(digests, texts, strict=True) if digest not in known}
         if missing:
             found = embedder.tokenizer.encode_batch_fast(list(missing.values()), add_special_tokens=False)
             known |= {digest: len(tokens.ids) for digest, tokens in zip(missing, found, strict=True)}
         with lock:
             for digest, tokens in known.items():  # the oldest come first
-                kept[digest] = tokens
-                kept.move_to_end(digest)
-            while len(kept) > _COUNTS_KEPT:
-                kept.popitem(last=False)
+                counts[digest] = tokens
+                counts.move_to_end(digest)
+            while len(counts) > kept:
+                counts.popitem(last=False)
         return [known[digest] for digest in digests]
 
     return count
@@ -61,8 +65,12 @@ def fit_to_budget(evidence: Sequence[Evidence], budget: int, count: Count) -> li
 
 def measure_pieces(evidence: Sequence[Evidence], count: Count) -> list[int]:
     """The tokens that each piece takes in a prompt."""
-    texts = [f"{describe_source(piece)}\n{piece.text}" for piece in evidence]
-    return [tokens + FENCE for tokens in count(texts)]
+    return measure_texts([f"{describe_source(piece)}\n{piece.text}" for piece in evidence], count)
+
+
+def measure_texts(texts: Sequence[str], count: Count) -> list[int]:
+    """The tokens that each text takes in a prompt, its label and fence included."""
+    return [tokens + FENCE for tokens in count(texts)] if texts else []
 
 
 def fit_to_window(
@@ -78,6 +86,14 @@ def fit_to_window(
     if len(make_input(material).model_dump_json().encode()) + _PROMPT_BYTES <= room or fits(len(material)):
         return list(material)
     return list(material[: bisect_left(range(len(material)), True, key=lambda count: not fits(count + 1))])
+
+
+def load_passages(store: Texts, ids: Iterable[PassageId]) -> dict[PassageId, Passage]:
+    """The passages that exist, by id, in the order asked for."""
+    wanted = list(ids)
+    keys = find_keys(store, wanted)
+    passages = store.passages(keys[id] for id in wanted if id in keys)
+    return {passage.id: passage for passage in passages.values()}
 
 
 def describe_source(piece: Evidence) -> str:

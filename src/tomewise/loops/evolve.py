@@ -6,7 +6,7 @@
   side. Without a usable plan it searches with the question.
 - Rounds end when the memory suffices, when no usable subquery is left, when nothing new is found, or after the last
   round, which no planning follows. A declined answer uses the rounds that are left: what it misses is searched for.
-- Relations, then passages, fill a budget of tokens for each subquery. Nothing is shown twice (`loops.material`).
+- Relations, then passages, fill a budget of tokens for each subquery. Nothing is shown twice (`loops.exploring`).
 - Roles are shown the points that are most relevant to the question, up to a number of tokens.
 - What cannot be used of a reply is recorded and skipped: a point, label or entity that does not exist, an empty
   description, a point merged twice.
@@ -18,7 +18,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -39,18 +39,17 @@ from tomewise.events import (
 from tomewise.language.roles import ANSWER, EVOLVE, MERGE_POINTS, PLAN
 from tomewise.loops.context import Contexts, make_attempt_event
 from tomewise.loops.desk import Attempt, Desk
-from tomewise.loops.exploring import Exploring, Search
+from tomewise.loops.evidence import Count, measure_texts
+from tomewise.loops.exploring import Exploring, Material, Reading, Search
 from tomewise.loops.fusing import DEPTH, Searched, weigh_queries
 from tomewise.loops.layout import Context, Note
-from tomewise.loops.material import Material, Reading, Room
 from tomewise.loops.planning import Concern, Plan, Planning
 from tomewise.loops.point_editor import Changes, PointEditor
-from tomewise.loops.points import fit_points, list_rows, measure_points
-from tomewise.loops.repeats import drop_repeats, fold
+from tomewise.loops.repeats import fold
 from tomewise.loops.steps import LoopState
 from tomewise.loops.working_pictures import draw_hypergraph
 from tomewise.pictures import Picture
-from tomewise.recall.ranking import take_turns
+from tomewise.recall.ranking import drop_repeats, take_turns
 from tomewise.types import Answer, Embedder, Event, Evidence, In, NodeId, Out, Question, Retriever, Role
 from tomewise.working.hypergraph import Hypergraph
 from tomewise.working.nearness import Nearness
@@ -144,7 +143,7 @@ class Evolve:
                 break
             yield make_attempt_event(Tried, state.step, context, attempt)
             state.concerns, state.end = [Concern(missing, missing, "everywhere")], ""
-        sizes, rows = measure_points(memory.points), list_rows(memory, memory.points)
+        sizes, rows = _measure_points(memory.points), _list_rows(memory, memory.points)
         yield make_attempt_event(
             AnsweredFromPoints, state.step, context, attempt, **sizes, pool=rows, memory=memory.dump()
         )
@@ -219,8 +218,8 @@ class Evolve:
         changes = await state.skipped.try_call(call, Changes())
         return Evolved(
             step=state.step,
-            inserted=list_rows(state.memory, changes.inserted),
-            updated=list_rows(state.memory, changes.updated),
+            inserted=_list_rows(state.memory, changes.inserted),
+            updated=_list_rows(state.memory, changes.updated),
             overlay=sorted(_list_overlay(state.memory, changes.inserted + changes.updated)),
             shown=[piece.node for piece in material.evidence],
             notes=[point.description for point in (*changes.updated, *changes.inserted)],
@@ -234,7 +233,7 @@ class Evolve:
         parts = {point.id: list(point.history[-1].earlier) for point in merged}
         return Merged(
             step=state.step,
-            merged=list_rows(state.memory, merged),
+            merged=_list_rows(state.memory, merged),
             parts=parts,
             notes=[point.description for point in merged],
         )
@@ -279,14 +278,14 @@ class Evolve:
         room = self._desk.measure_room(EVOLVE) * (_POINTS - 1) // _POINTS // max(1, len(state.searches))
         relations, passages = min(limits.relations, room // 4), min(limits.passages, room // 2)
         return state.reading.select(
-            state.searches, Room(relations=relations, passages=passages, description=limits.description)
+            state.searches, relations=relations, passages=passages, description=limits.description
         )
 
     def _fit_points(self, state: _EvolveState, role: Role[In, Out]) -> list[MemoryPoint]:
         """The points of this question and, with them, the most relevant of earlier ones, as many as have room."""
         _weigh_points(state)
         room = self._desk.measure_room(role) // _POINTS
-        return fit_points(state.memory, room, self._limits.past, self._desk.count)
+        return _fit_points(state.memory, room, self._limits.past, self._desk.count)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -349,3 +348,40 @@ def _make_search_event(step: int, search: Search) -> Event:
         evidence=as_pieces([*found.relations, *found.passages]),
         relations=len(found.relations),
     )
+
+
+def _fit_points(memory: Hypergraph, room: int, past: int, count: Count) -> list[MemoryPoint]:
+    """The points that fit into `room` tokens, the most relevant ones, in the order in which they came.
+
+    Those of earlier questions are added only while all together take at most `past` tokens.
+    """
+    points = sorted(memory.rank(), key=memory.is_past)
+    kept = set()
+    used = 0
+    texts = [" ".join([point.description, *memory.list_names(point)]) for point in points]
+    for point, tokens in zip(points, measure_texts(texts, count), strict=True):
+        if used + tokens <= (min(room, past) if memory.is_past(point) else room):
+            kept.add(point.id)
+            used += tokens
+    return [point for point in memory.points if point.id in kept]
+
+
+def _list_rows(memory: Hypergraph, points: Iterable[MemoryPoint]) -> list[dict[str, object]]:
+    """Points as rows of plain values, for events."""
+    return [
+        {
+            "point": point.id,
+            "description": point.description,
+            "entities": "; ".join(memory.list_names(point)),
+            "order": point.order,
+            "single": point.is_single,
+        }
+        for point in points
+    ]
+
+
+def _measure_points(points: Sequence[MemoryPoint]) -> dict[str, float]:
+    """How many points there are, and how many vertices a point has on average and at most (HGMem, table 3)."""
+    sizes = [len(point.vertices) for point in points]
+    mean = round(sum(sizes) / len(sizes), 2) if sizes else 0.0
+    return {"points": len(sizes), "vertices_per_point": mean, "most_vertices": max(sizes, default=0)}

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tomewise.recall.ranking import as_evidence
+from tomewise.recall.ranking import as_evidence, rank_evidence
 from tomewise.store.lookups import find_keys
 from tomewise.store.nearest import DECIMALS
 from tomewise.store.records import PASSAGES
@@ -60,8 +60,7 @@ def fuse(store: Texts, searches: Sequence[Searched], within: Scope | None) -> li
             beside[piece.node] += search.beside * score
     if not (within and (within.entities is not None or within.without_entities)):
         _add_neighbours(store, pieces, scores, beside)
-    ranked = [replace(piece, score=round(scores[node], DECIMALS)) for node, piece in pieces.items()]
-    return sorted(ranked, key=lambda piece: (-piece.score, piece.node))
+    return rank_evidence(replace(piece, score=round(scores[node], DECIMALS)) for node, piece in pieces.items())
 
 
 def _add_neighbours(

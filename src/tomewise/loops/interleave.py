@@ -25,11 +25,10 @@ from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.errors import UsageError
 from tomewise.events import Retrieved, Thought
 from tomewise.language.roles import THINK, Shown, ThinkIn, ThinkOut
-from tomewise.loops.collection import Collection
 from tomewise.loops.desk import Desk
 from tomewise.loops.fusing import DEPTH, Searched, weigh_queries
 from tomewise.loops.repeats import fold
-from tomewise.loops.steps import LoopState, take_steps
+from tomewise.loops.steps import Collection, LoopState, take_steps
 from tomewise.types import Answer, Event, Evidence, Question, Retriever
 
 THOUGHTS = 8  # sentences of reasoning at most

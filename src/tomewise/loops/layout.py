@@ -7,14 +7,15 @@ they would say it twice; the others have at most a sixth of the budget, and of a
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
-from tomewise.loops.evidence import FENCE, Count, describe_source, join_texts
+from tomewise.language.sentences import split_sentences
+from tomewise.loops.evidence import FENCE, Count, describe_source, join_texts, load_passages, measure_texts
 from tomewise.loops.repeats import drop_near_repeats
-from tomewise.loops.shortening import Shortener
-from tomewise.store.lookups import find_keys
 from tomewise.store.records import PASSAGES
 from tomewise.types import Evidence, NodeId, Passage
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from tomewise.store.contract import Texts
 
 _NOTES, _MOST_NOTES = 6, 3  # notes take at most one part in so many of the budget: a sixth, of a small one a third
+_NEAR = 0.8  # a text is cut between words only if this share of it is left; else it has no spaces to cut at
+_LEAST = 100  # tokens: if there are too many texts, none is cut shorter than this
 _FEW = 400  # tokens: the notes of a model that infers do not fit into less
 
 
@@ -95,7 +98,7 @@ class Layout:
         telling = shown if self._joins else ()
         texts = [note.text for note in notes if not (note.grounds and set(note.grounds).issubset(telling))]
         fitting = self.shortener.fit(list(dict.fromkeys(filter(None, map(str.strip, texts)))), for_notes)
-        left = budget - sum(size + FENCE for size in self._count(fitting)) if fitting else budget
+        left = budget - sum(measure_texts(fitting, self._count))
         evidence = _pack([*surely, *everything], left, sizes)
         return Context(tuple(evidence), passages, tuple(fitting), len(everything) - len(evidence))
 
@@ -116,10 +119,55 @@ class Layout:
     def find_passages(self, evidence: Sequence[Evidence]) -> Mapping[NodeId, Passage]:
         """The passages among the evidence that may be joined: shown as they are, without a gist."""
         texts = {piece.node: piece.text for piece in evidence if self._joins and piece.layer == PASSAGES}
+        passages = load_passages(self._store, texts) if texts else {}
+        return {id: passage for id, passage in passages.items() if passage.text == texts[id]}
+
+
+class Shortener:
+    """Shortens texts by their tokens: those that are too long for their room lose whole sentences, or others go."""
+
+    def __init__(self, count: Count) -> None:
+        self._count = count
+
+    def shorten(self, text: str, most: int) -> str:
+        """A text cut to `most` tokens: as many of its first sentences as fit, so that none loses what it follows from.
+
+        If not even one sentence fits, the text is cut between words.
+        """
+        text = text.strip()
+        if most <= 0 or self._count([text])[0] <= most:
+            return text if most > 0 else ""
+        sentences = split_sentences(text, limit=len(text), longest=len(text))
+        cuts = [f"{text[: sentence.end]} …" for sentence in sentences[:-1]]
+        fitting = bisect_right(cuts, most, key=lambda cut: self._count([cut])[0])
+        return cuts[fitting - 1] if fitting else self._cut_between_words(text, most)
+
+    def fit(self, texts: Sequence[str], room: int) -> list[str]:
+        """Texts that fit into `room` tokens: the longest are cut; if all would get too short, the last are left out."""
         if not texts:
-            return {}
-        passages = self._store.passages(find_keys(self._store, texts).values())
-        return {passage.id: passage for passage in passages.values() if passage.text == texts[passage.id]}
+            return []
+        sizes = self._count(texts)
+        needs = accumulate(min(size, _LEAST) + FENCE for size in sizes)
+        count = max(1, sum(need <= room for need in needs))
+        left, most = room - FENCE * count, 0
+        for index, size in enumerate(sorted(sizes[:count])):
+            most = left // (count - index)
+            if size > most:
+                break
+            left, most = left - size, size
+        return [short for text in texts[:count] if (short := self.shorten(text, most))]
+
+    def _cut_between_words(self, text: str, most: int) -> str:
+        """The beginning of a text, up to `most` tokens, between two words where one is near."""
+        beginning, length = text, len(text)
+        while (size := self._count([beginning])[0]) > most:
+            length = int(0.95 * length * most / size)  # a little less, so that few rounds do
+            begun = text[:length].strip()
+            if not begun:
+                return ""
+            words = begun.rsplit(maxsplit=1)[0]
+            beginning = f"{words if len(words) > _NEAR * len(begun) else begun} …"
+        return beginning
 
 
 def join(evidence: Sequence[Evidence], passages: Mapping[NodeId, Passage]) -> list[Evidence]:

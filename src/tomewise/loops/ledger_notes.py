@@ -15,7 +15,7 @@ refinement over these come before the first chunk, as text that was read before 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from math import ceil
@@ -24,6 +24,7 @@ from typing import Any
 from tomewise.calls import NO_CALLS, CallCount, read_calls
 from tomewise.concurrency import gather_calls
 from tomewise.events import ChunkUnread, Extracted, LedgerRow, LedgerUpdated, ReadingPlanned, Recovered
+from tomewise.language.labels import read_labels
 from tomewise.language.roles import (
     INFER_NOTES,
     PLAN_READING,
@@ -31,26 +32,25 @@ from tomewise.language.roles import (
     Entry,
     InferIn,
     InferOut,
+    NotedFact,
     NotesIn,
     PlanReadingIn,
     PlanReadingOut,
     RefineIn,
     RefineOut,
+    Shown,
 )
-from tomewise.loops.evidence import fit_to_window
-from tomewise.loops.extracts import check_fact, make_extracts
+from tomewise.loops.citing import locate
+from tomewise.loops.evidence import find_labelled, fit_to_window, load_passages
 from tomewise.loops.layout import Note
 from tomewise.loops.ledger_parts import NETS, LedgerParts, make_extract_role
-from tomewise.loops.notes import (
-    Findings,
-    describe_chunk,
-    list_passages,
-)
+from tomewise.loops.notes import Findings, describe_chunk, list_passages
+from tomewise.loops.origins import EXTRACTS, PASSAGE
 from tomewise.loops.repeats import fold
 from tomewise.loops.steps import Skipped
 from tomewise.reading.chunks import Chunk
-from tomewise.recall.ranking import take_turns
-from tomewise.types import Event, In, Out, PassageId, Question, Role
+from tomewise.recall.ranking import as_evidence, take_turns
+from tomewise.types import Event, Evidence, In, Out, Passage, PassageId, Question, Role, content_id
 from tomewise.working.ledger import (
     Fact,
     Inference,
@@ -63,6 +63,9 @@ from tomewise.working.ledger import (
     limit_ledger,
     read_number,
 )
+
+BETWEEN_QUOTES = " … "
+NOTED = " (a reader's note, not to be quoted: "  # after a quotation; what follows is not in the passage
 
 
 class LedgerReading:
@@ -162,7 +165,7 @@ class LedgerNotes:
         for fact in facts.values():
             if fact.in_text and fact.quote:
                 quoted.setdefault(fact.passage, []).append(fact)
-        passages = self._parts.chunking.find_passages(quoted)
+        passages = load_passages(self._desk.store, quoted)
         notes = [Note(fact.note) for fact in reversed(facts.values()) if not (fact.in_text and fact.quote)]
         notes += [Note(each.text, tuple(dict.fromkeys(filter(None, each.passages)))) for each in ledger.inferences]
         questions = (*ledger.settled, *ledger.questions)
@@ -356,3 +359,60 @@ def _list_rows(ledger: Ledger) -> Iterator[LedgerRow]:
     entries: Iterable[Fact | Inference] = chain(ledger.facts, ledger.inferences)
     for entry in entries:
         yield LedgerRow(kind="fact" if isinstance(entry, Fact) else "inference", label=entry.label, text=entry.text)
+
+
+def check_fact(noted: NotedFact, passages: Sequence[Passage], shown: Sequence[Shown]) -> Fact:
+    """The fact with the passage that has its quote: the one that it names first, else another one of these.
+
+    `shown` are the passages as the reader saw them.
+    """
+    named = [
+        piece.node
+        for piece in find_labelled(read_labels(noted.label), [as_evidence(passage, 1.0) for passage in passages])
+    ]
+    places = {passage.id: _write_place(piece) for passage, piece in zip(passages, shown, strict=True)}
+    text = noted.fact or noted.quote
+    for passage in sorted(passages, key=lambda passage: passage.id not in named):
+        if found := locate(noted.quote, passage):
+            text = found.quote if text == noted.quote else text
+            place = places[passage.id]
+            return Fact(label="", text=text, passage=passage.id, quote=found.quote, place=place, in_text=True)
+    where = named[0] if named else ""
+    return Fact(label="", text=text, passage=where, quote=noted.quote, place=places.get(where, ""))
+
+
+def _write_place(shown: Shown) -> str:
+    return ", ".join(filter(None, (shown.title or shown.document, shown.place)))
+
+
+def make_extracts(
+    quoted: Mapping[PassageId, Sequence[Fact]], passages: Mapping[PassageId, Passage]
+) -> Iterator[Evidence]:
+    """The facts of each passage as one piece of evidence."""
+    for rank, (passage_id, facts) in enumerate(quoted.items(), start=1):
+        if passage := passages.get(passage_id):
+            text = _write_extract(passage, facts)
+            yield Evidence(
+                node=content_id("extract", passage_id, text),
+                layer=EXTRACTS,
+                kind=PASSAGE,
+                text=text,
+                score=1 / rank,
+                sources=(passage_id,),
+                title=passage.title,
+                place=passage.place,
+            )
+
+
+def _write_extract(passage: Passage, facts: Sequence[Fact]) -> str:
+    """The quotations in the order of the passage, overlapping ones made one; after each what was noted of it."""
+    starts = {fact.label: passage.text.find(fact.quote) for fact in facts}
+    spans: list[tuple[int, int, list[str]]] = []
+    for fact in sorted(facts, key=lambda fact: (starts[fact.label], read_number(fact))):
+        start, notes = starts[fact.label], [] if fact.is_quote else [f"{NOTED}{fact.text})"]
+        end = start + len(fact.quote)
+        if spans and start < spans[-1][1]:
+            start, last, earlier = spans.pop()
+            end, notes = max(end, last), earlier + notes
+        spans.append((start, end, notes))
+    return BETWEEN_QUOTES.join(passage.text[start:end] + "".join(notes) for start, end, notes in spans)

@@ -16,9 +16,8 @@ from tomewise.language.roles import (
     NotesOut,
     RefineIn,
 )
-from tomewise.loops.chunking import Chunking
+from tomewise.loops.chunking import LEAST_ROOM, Chunking, Room, check_rooms
 from tomewise.loops.desk import Desk, make_answer_input
-from tomewise.loops.rooms import LEAST_ROOM, Room, check_rooms
 from tomewise.types import Question, Retriever, Role
 
 NETS = 4  # places of wide questions

@@ -22,10 +22,9 @@ from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.events import LookedUp, Retrieved
 from tomewise.language.roles import LOOK_UP, LookUpIn, Shown
 from tomewise.loops.desk import Desk
-from tomewise.loops.evidence import find_labelled
+from tomewise.loops.evidence import find_labelled, load_passages
 from tomewise.loops.steps import LoopState, take_steps
 from tomewise.recall.ranking import as_evidence
-from tomewise.store.lookups import find_keys
 from tomewise.types import Answer, Event, Evidence, NodeId, Question, Retriever
 
 PAGES = 5
@@ -112,8 +111,7 @@ class LookUp:
 
     def _read_texts(self, pages: Sequence[Evidence]) -> dict[NodeId, list[Evidence]]:
         """The passages of each page."""
-        keys = find_keys(self._desk.store, {source for page in pages for source in page.sources})
-        passages = {passage.id: passage for passage in self._desk.store.passages(keys.values()).values()}
+        passages = load_passages(self._desk.store, {source for page in pages for source in page.sources})
         return {
             page.node: [as_evidence(passages[source], page.score) for source in page.sources if source in passages]
             for page in pages

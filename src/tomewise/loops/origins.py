@@ -9,6 +9,7 @@ from tomewise.store.records import PASSAGES
 from tomewise.types import DocumentId, Evidence
 
 PASSAGE = "passage"  # the only kind that may be quoted
+EXTRACTS = "extracts"  # the layer of evidence that is words of passages
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from tomewise.errors import UsageError
-from tomewise.language.roles import PLAN, ConcernOut, PlanIn, PlanOut
-from tomewise.loops.points import as_prompt_points
+from tomewise.language.roles import PLAN, ConcernOut, PlanIn, PlanOut, PointShown
 from tomewise.loops.repeats import fold
 from tomewise.loops.steps import Skipped
 from tomewise.types import LanguageModel
@@ -107,6 +106,19 @@ class Planning:
             skipped.drop(f"a local search around no point, so it searches globally: {query!r}")
             region = "global"
         return Concern(concern.concern or query, query, region, points)
+
+
+def as_prompt_points(memory: Hypergraph, points: Iterable[MemoryPoint]) -> list[PointShown]:
+    """Points as a prompt shows them: under their ids, with the names of their entities."""
+    return [
+        PointShown(
+            id=point.id,
+            description=point.description,
+            entities=memory.list_names(point),
+            parts=max(len(step.earlier) for step in point.history),
+        )
+        for point in points
+    ]
 
 
 def _choose_query(concern: ConcernOut, skipped: Skipped) -> str:

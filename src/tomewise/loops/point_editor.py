@@ -19,11 +19,11 @@ from tomewise.language.roles import (
 )
 from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import find_labelled
-from tomewise.loops.material import Material
-from tomewise.loops.points import as_prompt_points
+from tomewise.loops.exploring import Material
+from tomewise.loops.planning import as_prompt_points
 from tomewise.loops.steps import Skipped
 from tomewise.memory.graph.entity_names import normalise_name
-from tomewise.recall.investigation import Investigation
+from tomewise.recall.entity_graph import Investigation
 from tomewise.types import Evidence, NodeId, content_id
 from tomewise.working.hypergraph import Hypergraph
 from tomewise.working.point import MemoryPoint, PointId, Vertex

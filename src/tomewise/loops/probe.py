@@ -31,20 +31,18 @@ from tomewise.concurrency import gather_calls, gather_pair
 from tomewise.errors import UsageError
 from tomewise.events import Encoded, Forced, Fused, PoolUpdated, Probed, Recalled, Stopped, Tried, as_pieces
 from tomewise.loops.answer_parts import show_only_full
-from tomewise.loops.consolidation import Consolidating, Cue
 from tomewise.loops.context import HISTORY, Contexts, make_attempt_event
-from tomewise.loops.desk import Attempt, Desk
+from tomewise.loops.desk import Attempt, Desk, decline
 from tomewise.loops.fusing import DEPTH, Searched, weigh_queries
 from tomewise.loops.layout import Context, Note
-from tomewise.loops.probing import Probing
-from tomewise.loops.repeats import drop_repeats
-from tomewise.loops.selection import Selection
 from tomewise.loops.steps import LoopState, Skipped
 from tomewise.loops.working_pictures import draw_pool
+from tomewise.loops.workspace import Cue, Workspace
 from tomewise.pictures import Picture
 from tomewise.recall.layered import LayeredRecall
+from tomewise.recall.ranking import drop_repeats
 from tomewise.store.records import PASSAGES
-from tomewise.types import Answer, Embedder, Event, Evidence, NodeId, Question, Scope
+from tomewise.types import Answer, Event, Evidence, NodeId, Question, Scope
 from tomewise.working.pool import Pool, Unit
 
 _GOES_ON = "supported only partly, so the loop goes on"
@@ -81,16 +79,6 @@ class Bounds:
     def forces(self, question: Question) -> bool:
         """Whether the model must answer in the end."""
         return question.force or self.on_exhaustion == "force"
-
-
-@dataclass(frozen=True, slots=True)
-class Workspace:
-    """How the loop finds probes, takes notes and selects evidence; `embedder` is what its pool compares cues with."""
-
-    probing: Probing
-    consolidating: Consolidating
-    selection: Selection
-    embedder: Embedder
 
 
 class Probe:
@@ -236,7 +224,7 @@ class Probe:
         if done or not self._bounds.cycles or not self._bounds.forces(state.question):
             if best is None and state.attempts.last:  # nobody is asked once more
                 raise state.attempts.last
-            yield best or Answer(text="", resolved=False, supported="none")
+            yield best or decline()
             return
         nearest_first = await asyncio.to_thread(state.pool.find_relevant, state.question.text, 1.0, 1)
         context = await self._make_context(state, (), nearest_first, "")

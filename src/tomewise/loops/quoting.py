@@ -15,8 +15,8 @@ from tomewise.language.extractive.quotable import find_sentences
 from tomewise.language.per_role import find_name
 from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut, Quotable, QuoteIn
 from tomewise.loops.citing import Citer
+from tomewise.loops.evidence import load_passages
 from tomewise.recall.ranking import as_evidence
-from tomewise.store.lookups import find_keys
 from tomewise.types import Citation, Evidence, LanguageModel, Passage, Quotation
 
 if TYPE_CHECKING:
@@ -51,9 +51,7 @@ class Quoter:
         """The best passages of what was found, best first: those that are shown as they are, then others' sources."""
         ranked = sorted(found, key=lambda piece: len(piece.sources) > 1)
         nodes = list(dict.fromkeys(chain.from_iterable(piece.sources for piece in ranked)))[:_PASSAGES]
-        keys = find_keys(self._store, nodes)
-        loaded = self._store.passages(keys.values())
-        passages = [loaded[keys[node]] for node in nodes if keys.get(node) in loaded]
+        passages = list(load_passages(self._store, nodes).values())
         ranks = {passage.id: rank for rank, passage in enumerate(passages)}
         rewrites = {piece.rewrite.text: _DROP * ranks.get(piece.rewrite.source, 0) for piece in found if piece.rewrite}
         quotables = [_make_quotable(passage, number) for number, passage in enumerate(passages, start=1)]

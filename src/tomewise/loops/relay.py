@@ -19,8 +19,8 @@ from tomewise.errors import UsageError
 from tomewise.events import AnsweredFromNotes, Divided, as_pieces
 from tomewise.language.roles import ANSWER, AnswerIn
 from tomewise.loops.chunking import Chunking
-from tomewise.loops.desk import Desk, Prepared, make_answer_input
-from tomewise.loops.evidence import FENCE, describe_source, fit_to_window
+from tomewise.loops.desk import Desk, Prepared, decline, make_answer_input
+from tomewise.loops.evidence import fit_to_window, measure_pieces, measure_texts
 from tomewise.loops.fusing import DEPTH, Searched, weigh_queries
 from tomewise.loops.layout import Note, join
 from tomewise.loops.ledger_notes import LedgerReading
@@ -95,7 +95,7 @@ class Relay:
         chunks = await self._find_chunks(question)
         yield Divided(chunks=len(chunks), tokens=sum(chunk.tokens for chunk in chunks))
         if not chunks:
-            yield Answer(text="", resolved=False, supported="none", missing=_NO_TEXT)
+            yield decline(_NO_TEXT)
             return
         answers: list[Answer] = []
         async for output in self._run_all(question, chunks):
@@ -211,8 +211,8 @@ class Relay:
             return []
         cited = {source for piece in extracts for source in piece.sources}
         new = [piece for piece in ranked if cited.isdisjoint(piece.sources)]
-        texts = [*(f"{describe_source(piece)}\n{piece.text}" for piece in extracts), *(note.text for note in notes)]
-        used = sum(self._desk.count(texts)) + FENCE * len(texts) if texts else 0
+        count = self._desk.count
+        used = sum((*measure_pieces(extracts, count), *measure_texts([note.text for note in notes], count)))
         room = min(self._filling.tokens, self._desk.measure_answer_room(question))
         return self._desk.layout.pack(drop_near_repeats(new), max(0, room - used))
 
@@ -223,26 +223,15 @@ def _write_note(note: Note, pieces: Sequence[Evidence]) -> str:
     return f"{note.text} (follows from {', '.join(labels)})" if labels else note.text
 
 
-class LedgerRelay:
+class LedgerRelay(Relay):
     """A relay whose ledger outlives its question: each starts from the facts and inferences of earlier ones.
 
-    The ledger can be drawn. Its questions begin anew.
+    The ledger can be drawn. Its questions begin anew. Calls are counted for a question without earlier facts.
     """
 
     def __init__(self, desk: Desk, chunking: Chunking, reading: LedgerReading, filling: Filling) -> None:
-        self._desk = desk
-        self._chunking = chunking
-        self._reading = reading
-        self._filling = filling
-
-    @property
-    def calls(self) -> CallCount:
-        """Those of a relay, for a question without earlier facts."""
-        return self._start_from(LedgerMemory()).calls
-
-    async def estimate_calls(self, question: Question) -> int:
-        """Those of a relay, for a question without earlier facts."""
-        return await self._start_from(LedgerMemory()).estimate_calls(question)
+        super().__init__(desk, chunking, reading, filling=filling)
+        self._start_from = reading.start_from
 
     def open_memory(self, data: object = None) -> LedgerMemory:
         """A new memory, or the one of which `dump` made `data`."""
@@ -254,12 +243,9 @@ class LedgerRelay:
 
     async def run(self, question: Question, memory: LedgerMemory | None = None) -> AsyncIterator[Event | Answer]:
         """The events of the relay, then the answer. A `memory` that is given is used and changed."""
-        relay = self._start_from(self.open_memory() if memory is None else memory)
-        async for output in relay.run(question):
+        reading = self._start_from(self.open_memory() if memory is None else memory)
+        async for output in Relay(self._desk, self._chunking, reading, filling=self._filling).run(question):
             yield output
-
-    def _start_from(self, memory: LedgerMemory) -> Relay:
-        return Relay(self._desk, self._chunking, self._reading.start_from(memory), filling=self._filling)
 
 
 async def _merge(streams: Sequence[AsyncIterator[Event | Answer]]) -> AsyncIterator[Event | Answer]:

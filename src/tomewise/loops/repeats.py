@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from tomewise.loops.origins import PASSAGE, name_kind
-from tomewise.types import Evidence, NodeId
+from tomewise.types import Evidence
 
 _WORD = re.compile(r"\w+")
 _LEAST = 12  # words: shorter texts, such as facts, cost little and are seldom the same by mistake
@@ -51,14 +51,6 @@ def drop_near_repeats(evidence: Sequence[Evidence]) -> list[Evidence]:
             known.append(wording)
         kept.append(piece)
     return kept
-
-
-def drop_repeats(evidence: Iterable[Evidence]) -> list[Evidence]:
-    """Each piece once, where it comes first."""
-    unique: dict[NodeId, Evidence] = {}
-    for piece in evidence:
-        unique.setdefault(piece.node, piece)
-    return list(unique.values())
 
 
 def fold(text: str) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_right
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Protocol
 
 from tomewise.calls import CallCount, sum_calls
@@ -12,8 +14,8 @@ from tomewise.concurrency import gather_calls
 from tomewise.events import PointsFound, ReportsChosen, Retrieved
 from tomewise.language.labels import find_number
 from tomewise.language.roles import MAP_REPORTS, RATE_REPORT, MapIn, MapOut, RateIn
-from tomewise.loops.desk import Desk
-from tomewise.loops.evidence import FENCE
+from tomewise.loops.desk import Desk, decline
+from tomewise.loops.evidence import FENCE, measure_texts
 from tomewise.loops.fusing import DEPTH
 from tomewise.loops.steps import Skipped
 from tomewise.recall.community_reports import CommunityReports, ReportedCommunity, ReportShelf
@@ -120,45 +122,37 @@ class RatedChoice:
         return 0
 
 
-class Conclusion:
+async def conclude(
+    desk: Desk,
+    question: Question,
+    points: Sequence[Point],
+    find_passages: Callable[[Sequence[Point]], list[Evidence]],
+    *,
+    budget: int,
+) -> AsyncIterator[Event | Answer]:
     """The answer from points: the best as notes, as many as fit, then passages from which they come.
 
-    The paper shows points alone; passages let the answer quote. `budget` is in tokens.
+    `retrieved`, then the answer; declined without a call without a point, unless a guess is asked for. The paper shows
+    points alone; passages let the answer quote. `find_passages` ranks the passages under the points that are shown,
+    `budget` is in tokens.
     """
-
-    def __init__(self, desk: Desk, *, budget: int) -> None:
-        self._desk = desk
-        self._budget = budget
-
-    async def answer(
-        self, question: Question, points: Sequence[Point], find_passages: Callable[[Sequence[Point]], list[Evidence]]
-    ) -> AsyncIterator[Event | Answer]:
-        """`retrieved`, then the answer; declined without a call without a point, unless a guess is asked for.
-
-        `find_passages` ranks the passages under the points that are shown.
-        """
-        best = sorted((point for point in points if point.score > 0 and point.text), key=lambda point: -point.score)
-        if not best and not question.force:
-            yield Answer(text="", resolved=False, supported="none", missing=_NOTHING)
-            return
-        room = min(self._budget, await asyncio.to_thread(self._desk.measure_answer_room, question))
-        sizes = self._desk.count([point.text for point in best]) if best else []
-        shown: list[Point] = []
-        used = 0
-        for point, tokens in zip(best, sizes, strict=True):
-            if used + tokens + FENCE > _POINTS * room:
-                break
-            shown.append(point)
-            used += tokens + FENCE
-        most = round(_POINTS * room) - FENCE
-        if best and not shown and (text := self._desk.layout.shortener.shorten(best[0].text, most)):
-            shown = [replace(best[0], text=text)]
-            used = sum(self._desk.count([text])) + FENCE
-        found = await asyncio.to_thread(find_passages, shown)
-        passages = await asyncio.to_thread(self._desk.layout.pack, found, max(0, room - used))
-        prepared = await self._desk.prepare(question, passages, budget=None, notes=[point.text for point in shown])
-        yield Retrieved.of(prepared.evidence, found)
-        yield await self._desk.answer(question, prepared)
+    best = sorted((point for point in points if point.score > 0 and point.text), key=lambda point: -point.score)
+    if not best and not question.force:
+        yield decline(_NOTHING)
+        return
+    room = min(budget, await asyncio.to_thread(desk.measure_answer_room, question))
+    sizes = measure_texts([point.text for point in best], desk.count)
+    shown = best[: bisect_right(list(accumulate(sizes)), _POINTS * room)]
+    used = sum(sizes[: len(shown)])
+    most = round(_POINTS * room) - FENCE
+    if best and not shown and (text := desk.layout.shortener.shorten(best[0].text, most)):
+        shown = [replace(best[0], text=text)]
+        used = sum(measure_texts([text], desk.count))
+    found = await asyncio.to_thread(find_passages, shown)
+    passages = await asyncio.to_thread(desk.layout.pack, found, max(0, room - used))
+    prepared = await desk.prepare(question, passages, budget=None, notes=[point.text for point in shown])
+    yield Retrieved.of(prepared.evidence, found)
+    yield await desk.answer(question, prepared)
 
 
 class ReportPoints:
@@ -174,7 +168,6 @@ class ReportPoints:
         self._chooser = chooser
         self._budget = budget
         self._words = words
-        self._conclusion = Conclusion(desk, budget=budget)
 
     @property
     def calls(self) -> CallCount:
@@ -208,7 +201,7 @@ class ReportPoints:
             keys = keys or dict.fromkeys(each.key for each in choice.reports or shelf.communities.values())
             return self._reports.rank_passages(question.text, keys, question.within, DEPTH)
 
-        async for output in self._conclusion.answer(question, points, find_passages):
+        async for output in conclude(self._desk, question, points, find_passages, budget=self._budget):
             yield output
 
     def _divide(
@@ -218,15 +211,15 @@ class ReportPoints:
         used = sum(self._desk.count([question.text]))
         room = min(self._budget, self._desk.measure_room(MAP_REPORTS, used))
         chosen = fit_reports(self._desk, chosen, room)
-        sizes = self._desk.count([each.report.text for each in chosen])
+        sizes = measure_texts([each.report.text for each in chosen], self._desk.count)
         batches: list[list[ReportedCommunity]] = []
         left = 0
         for community, tokens in zip(chosen, sizes, strict=True):
-            if tokens + FENCE > left or not batches:
+            if tokens > left or not batches:
                 batches.append([])
                 left = room
             batches[-1].append(community)
-            left -= tokens + FENCE
+            left -= tokens
         return [shelf.sort_by_weight(batch) for batch in batches]
 
     async def _map(self, question: Question, batch: Sequence[ReportedCommunity]) -> MapOut:
@@ -241,8 +234,8 @@ def fit_reports(desk: Desk, reports: Sequence[ReportedCommunity], room: int) -> 
         text = desk.layout.shortener.shorten(community.short_text, room - FENCE)
         return replace(community, report=replace(community.report, text=text))
 
-    sizes = desk.count([each.report.text for each in reports])
-    return [each if size + FENCE <= room else shorten(each) for each, size in zip(reports, sizes, strict=True)]
+    sizes = measure_texts([each.report.text for each in reports], desk.count)
+    return [each if size <= room else shorten(each) for each, size in zip(reports, sizes, strict=True)]
 
 
 def read_points(reply: MapOut, reports: Sequence[int]) -> list[Point]:

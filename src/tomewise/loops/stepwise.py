@@ -18,12 +18,12 @@ from functools import partial
 from tomewise.calls import CallCount, read_calls, sum_calls, write_number
 from tomewise.events import Decided, Found, Retrieved
 from tomewise.language.roles import STEP, StepIn, StepOut
-from tomewise.loops.collection import Collection
 from tomewise.loops.desk import Desk
 from tomewise.loops.fusing import DEPTH, Searched, weigh_queries
 from tomewise.loops.layout import Note
-from tomewise.loops.repeats import drop_repeats, fold
-from tomewise.loops.steps import LoopState, take_steps
+from tomewise.loops.repeats import fold
+from tomewise.loops.steps import Collection, LoopState, take_steps
+from tomewise.recall.ranking import drop_repeats
 from tomewise.types import Answer, Event, Evidence, Question, Retriever
 
 STEPS = 5

@@ -14,9 +14,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tomewise.recall.array_types import Floats, Keys
+
 Id = TypeVar("Id", int, str)
-Floats = NDArray[np.float64]
-Seeds = tuple[NDArray[np.int64], Floats]  # entities and their weights, highest weight first, ties by entity
+Seeds = tuple[Keys, Floats]  # entities and their weights, highest weight first, ties by entity
 
 
 def scale_scores(scores: ArrayLike, delta: float = 1e-12) -> Floats:
@@ -87,7 +88,7 @@ def merge_rankings(rankings: Sequence[Sequence[tuple[Id, float]]], limit: int) -
     return sorted(((node, best[node]) for node in taken), key=lambda entry: (-entry[1], entry[0]))
 
 
-def _flatten_ends(ends: ArrayLike, coverage: ArrayLike) -> tuple[NDArray[np.int64], Floats, NDArray[np.int64]]:
+def _flatten_ends(ends: ArrayLike, coverage: ArrayLike) -> tuple[Keys, Floats, Keys]:
     """For each end of each fact: the entity, the number of passages that contain it, and the fact."""
     entities = np.asarray(ends, dtype=np.int64).reshape(-1, 2)
     facts = np.repeat(np.arange(len(entities)), 2)

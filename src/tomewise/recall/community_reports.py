@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tomewise.recall.ranking import rank_passages
+from tomewise.memory.grounds import find_grounds
+from tomewise.recall.ranking import pair_scores, rank_keys, rank_passages
 from tomewise.store.lookups import read_pairs, read_sources, select_within
-from tomewise.store.nearest import DECIMALS
 from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Evidence, Node, PassageId, Scope
 
@@ -133,27 +133,19 @@ class CommunityReports:
         """The reports of a shelf nearest to a text, best first, ties by id."""
         among = np.array(sorted(shelf.communities), np.int64)
         found = self._store.nearest(self._names.reports, self._embedder.embed([text])[0], limit, among=among)
-        cosines = dict(zip(found.keys.tolist(), found.cosines.tolist(), strict=True))
-        ranked = sorted(
-            (shelf.communities[key] for key in cosines),
-            key=lambda each: (-round(cosines[each.key], DECIMALS), each.report.id),
-        )
-        return ranked[:limit]
+        reports = {key: each.report for key, each in shelf.communities.items()}
+        return [shelf.communities[key] for key in rank_keys(pair_scores(found.keys, found.cosines), reports, limit)]
 
     def find_passages(self, reports: Collection[int]) -> dict[int, tuple[int, ...]]:
         """For each of these reports the keys of the passages that it rests on, ascending."""
         graph = self._names.graph
-        below: dict[int, list[int]] = {}
-        front = list(reports)
-        while front:
-            found = read_sources(self._store, front, self._names.reports)
-            below |= found
-            front = [key for key in dict.fromkeys(key for keys in found.values() for key in keys) if key not in below]
-        leaves = [key for key, keys in below.items() if not keys]
-        passages = read_sources(self._store, leaves, graph.facts)
-        for key, keys in read_sources(self._store, leaves, graph.mentions).items():
-            passages[key] = [*passages.get(key, ()), *keys]
-        return {report: tuple(sorted(_find_leaves(report, below, passages))) for report in reports}
+        leaves = find_grounds(self._store, list(reports), self._names.reports)
+        stating = {leaf for own in leaves.values() for leaf in own}
+        facts, mentions = (read_sources(self._store, stating, layer) for layer in (graph.facts, graph.mentions))
+        return {
+            report: tuple(sorted({key for leaf in own for key in (*facts[leaf], *mentions[leaf])}))
+            for report, own in leaves.items()
+        }
 
     def rank_passages(self, query: str, reports: Collection[int], within: Scope | None, limit: int) -> list[Evidence]:
         """The passages under these reports that are nearest to a query, best first, ties by id."""
@@ -210,15 +202,3 @@ class CommunityReports:
                 for report, community in pairs
             }
         )
-
-
-def _find_leaves(root: int, below: Mapping[int, Sequence[int]], passages: Mapping[int, Sequence[int]]) -> set[int]:
-    found: set[int] = set()
-    waiting, visited = [root], {root}
-    while waiting:
-        key = waiting.pop()
-        found.update(passages.get(key, ()))
-        new = [each for each in below.get(key, ()) if each not in visited]
-        visited.update(new)
-        waiting += new
-    return found

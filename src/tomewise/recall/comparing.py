@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tomewise.calls import CallCount, read_calls
 from tomewise.language.extractive.names import find_mentions
-from tomewise.recall.ranking import take_turns
+from tomewise.recall.ranking import drop_repeats, mark_brought, score_by_place, take_turns
 from tomewise.types import Evidence, Retriever, Rewrite, Scope
 
 _JOINT = re.compile(r",? (or|and|than|versus|vs\.?|before|after) ", re.IGNORECASE)  # blanks are folded before
@@ -60,16 +60,10 @@ class ComparedRecall:
         if not parts:
             return rankings[0]
         brought = [
-            [
-                piece if piece.rewrite else replace(piece, rewrite=Rewrite(text=part.text, name=part.thing))
-                for piece in ranking
-            ]
-            for part, ranking in zip(parts, rankings[:-1], strict=True)
+            mark_brought(ranking, Rewrite(text=part.text, name=part.thing))
+            for part, ranking in zip(parts, rankings, strict=False)
         ]
-        first: dict[str, Evidence] = {}
-        for piece in take_turns([*brought, rankings[-1]]):
-            first.setdefault(piece.node, piece)
-        return [replace(piece, score=1 / place) for place, piece in enumerate(list(first.values())[:limit], start=1)]
+        return score_by_place(drop_repeats(take_turns([*brought, rankings[-1]])), limit)
 
 
 def split_comparison(question: str) -> Sequence[Part]:

@@ -1,28 +1,35 @@
-"""Dense recall over a layer of derived texts: summaries, windows of a story, gists."""
+"""Recall over derived texts: summaries, windows of a story, gists; and over the summary tree (RAPTOR, section 3)."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tomewise.calls import NO_CALLS
+import numpy as np
+
 from tomewise.memory.grounds import find_grounds
+from tomewise.memory.tree.tree_layer import TreeLayer
+from tomewise.recall.ranking import PlainSearch, as_evidence, pair_scores, rank_evidence
 from tomewise.store.lifetimes import list_source_spaces
+from tomewise.store.lookups import read_edges, read_sources
+from tomewise.store.nearest import DECIMALS
+from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Evidence, Layer, PassageId, Scope
 
 if TYPE_CHECKING:
+    from tomewise.recall.array_types import Vectors
     from tomewise.store.contract import Readable
 
+_TREE = TreeLayer.name
 
-class DenseDerived:
+
+class DenseDerived(PlainSearch):
     """Nodes of one layer, ranked by cosine with the query; all levels together (RAPTOR's collapsed tree).
 
     `layer`, or its name, is that of the nodes, of the space of their vectors, and of the evidence, which is of the kind
-    that the layer declares. A node is within a scope if all passages that it was made from are.
+    that the layer declares. Its score is the cosine, its sources are the passages from which the node was made. A node
+    is within a scope if all of these are.
     """
-
-    calls = NO_CALLS
 
     def __init__(self, store: Readable, embedder: Embedder, layer: str | Layer) -> None:
         self._store = store
@@ -31,28 +38,11 @@ class DenseDerived:
         self._kind = str(getattr(layer, "kind", ""))
         self._grounds = Grounds(store, self._layer)
 
-    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
-        """The `limit` nearest nodes, each with the passages it was made from as sources; scores are cosines."""
-        return await asyncio.to_thread(self._retrieve, query, limit, within)
-
-    def _retrieve(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
+    def _search(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
         among = self._store.keys_within(within, self._layer)
         found = self._store.nearest(self._layer, self._embedder.embed([query])[0], limit, among=among)
-        nearest = dict(zip(found.keys.tolist(), found.cosines.tolist(), strict=True))
-        nodes = self._store.nodes_at(nearest)
-        order = sorted(nodes, key=lambda key: (-round(nearest[key], 6), nodes[key].id))[:limit]
-        sources = self._grounds.find_passages_below(order)
-        return [
-            Evidence(
-                node=nodes[key].id,
-                layer=self._layer,
-                text=nodes[key].text,
-                score=round(nearest[key], 6),
-                sources=sources[key],
-                kind=self._kind,
-            )
-            for key in order
-        ]
+        nearest = pair_scores(found.keys, found.cosines)
+        return rank_evidence(self._grounds.load_nodes(nearest, self._kind).values(), limit)
 
 
 class Grounds:
@@ -73,6 +63,27 @@ class Grounds:
         cache.update(self._read([key for key in wanted if key not in cache]))
         return {key: cache[key] for key in wanted}
 
+    def load_evidence(self, scores: Mapping[int, float], kind: str) -> dict[int, Evidence]:
+        """Passages, and nodes of the layer, as evidence by key."""
+        passages = self._store.passages(scores)
+        found = {key: as_evidence(passage, round(scores[key], DECIMALS)) for key, passage in passages.items()}
+        return found | self.load_nodes({key: score for key, score in scores.items() if key not in passages}, kind)
+
+    def load_nodes(self, scores: Mapping[int, float], kind: str) -> dict[int, Evidence]:
+        """Nodes of the layer as evidence by key, each with the passages below it."""
+        sources = self.find_passages_below(scores)
+        return {
+            key: Evidence(
+                node=node.id,
+                layer=self._layer,
+                kind=kind,
+                text=node.text,
+                score=round(scores[key], DECIMALS),
+                sources=sources[key],
+            )
+            for key, node in self._store.nodes_at(scores).items()
+        }
+
     def _read(self, roots: Sequence[int]) -> dict[int, tuple[PassageId, ...]]:
         leaves = find_grounds(self._store, roots, self._layer)
         passages = self._store.passages({leaf for root_leaves in leaves.values() for leaf in root_leaves})
@@ -83,3 +94,73 @@ class Grounds:
             for root, root_leaves in leaves.items()
         }
         return {root: tuple(passages[leaf].id for leaf in root_leaves) for root, root_leaves in existing.items()}
+
+
+class CollapsedTree(PlainSearch):
+    """Passages and summaries of all levels, ranked together by cosine with the query; `layer` has the summaries.
+
+    The paper fills a budget of tokens from this ranking and stops at the first text that does not fit. Deviation: here
+    the loop fills its own budget, and it skips such a text and continues with texts that fit.
+    """
+
+    def __init__(self, store: Readable, embedder: Embedder, layer: str = _TREE) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._layer = layer
+        self._grounds = Grounds(store, layer)
+
+    def _search(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
+        vector = self._embedder.embed([query])[0]
+        best: dict[int, float] = {}
+        for space in (PASSAGES, self._layer):
+            nearest = self._store.nearest(space, vector, limit, among=self._store.keys_within(within, space))
+            best |= pair_scores(nearest.keys, nearest.cosines)
+        return rank_evidence(self._grounds.load_evidence(best, TreeLayer.kind).values(), limit)
+
+
+class TreeTraversal(PlainSearch):
+    """From the highest level down: at each level, keep the `top_k` nearest of the children of the nodes kept above.
+
+    The search begins at the highest level that exists; without summaries these are the passages. Evidence comes from
+    all levels, best first. As in the paper, this has no budget of tokens; the loop applies its own. If the call that
+    should make a parent failed, its children cannot be reached until the next build. In a scope, the search begins at
+    all nodes within that have no parent within.
+    """
+
+    def __init__(self, store: Readable, embedder: Embedder, *, top_k: int = 5) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._top_k = top_k
+        self._grounds = Grounds(store, _TREE)
+
+    def _search(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
+        vector = self._embedder.embed([query])[0]
+        kept: dict[int, Evidence] = {}
+        candidates = self._find_roots(within)
+        while candidates:
+            found = self._grounds.load_evidence(self._score_nodes(candidates, vector), TreeLayer.kind)
+            keys = {piece.node: key for key, piece in found.items()}
+            best = {keys[piece.node]: piece for piece in rank_evidence(found.values(), self._top_k)}
+            kept |= best
+            children = read_sources(self._store, best, _TREE).values()
+            candidates = sorted({child for node_children in children for child in node_children})
+        return rank_evidence(kept.values(), limit)
+
+    def _score_nodes(self, candidates: Sequence[int], vector: Vectors) -> dict[int, float]:
+        """Cosines of the candidates, which may be passages or summaries."""
+        found: dict[int, float] = {}
+        for space in (PASSAGES, _TREE):
+            keys, cosines = self._store.scores(space, vector, among=np.array(sorted(candidates), np.int64))
+            found |= pair_scores(keys, cosines)
+        return found
+
+    def _find_roots(self, within: Scope | None) -> list[int]:
+        passages, summaries = (self._store.keys_within(within, space) for space in (PASSAGES, _TREE))
+        if passages is not None and summaries is not None:
+            parents, children = read_edges(self._store, f"made-of:{_TREE}").rows[:, :2].astype(np.int64).T
+            has_parent = children[np.isin(parents, summaries)]
+            keys: list[int] = np.setdiff1d(np.union1d(passages, summaries), has_parent).tolist()
+            return keys
+        nodes = self._store.nodes(_TREE)
+        highest = max((node.level for node in nodes.values()), default=0)
+        return [key for key, node in nodes.items() if node.level == highest] or self._store.node_keys(PASSAGES)

@@ -17,24 +17,22 @@ from tomewise.errors import BadReply, Refused
 from tomewise.fallbacks import NO_WALK, NOT_DECOMPOSED, record_fallback
 from tomewise.language.roles import DECOMPOSE, DecomposeIn
 from tomewise.recall.cognirank import merge_rankings, score_passages
-from tomewise.recall.csr import CsrGraph
 from tomewise.recall.graph_index import GraphIndex, GraphIndexes
 from tomewise.recall.linking import Linking
-from tomewise.recall.ranking import rank_passages
+from tomewise.recall.ranking import rank_evidence, rank_passages
 from tomewise.recall.seeding import GraphQuestion, Seeding
-from tomewise.recall.walk import VisitedNodes, Walk
+from tomewise.recall.walk import CsrGraph, VisitedNodes, Walk
 from tomewise.store.nearest import find_top
 from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Evidence, LanguageModel, Retriever, Rewrite, Scope
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from tomewise.recall.array_types import Flags, Floats, Keys, Vectors
     from tomewise.store.contract import Readable
 
 
 # From an index, the seeds and their weights to the mass at those passages for which the last array has a flag.
-Spreading = Callable[["GraphIndex", "NDArray[np.int64]", "NDArray[np.float64]", "NDArray[np.bool_]"], VisitedNodes]
+Spreading = Callable[["GraphIndex", "Keys", "Floats", "Flags"], VisitedNodes]
 _ASKING = re.compile(r"\b(?:who|whom|whose|what|which|when|where|why|how|did|does)\b", re.IGNORECASE)
 # Words that join two things or compare them. Without any, a question has one part, however long.
 _JOINING = re.compile(
@@ -53,22 +51,18 @@ class ReachedPassages:
     `among` are the keys of the passages within its scope, None for all.
     """
 
-    keys: NDArray[np.int64]
-    masses: NDArray[np.float64]
-    vector: NDArray[np.float32]
-    among: NDArray[np.int64] | None = None
+    keys: Keys
+    masses: Floats
+    vector: Vectors
+    among: Keys | None = None
 
 
-def walk_to_end(
-    index: GraphIndex, vertices: NDArray[np.int64], weights: NDArray[np.float64], is_wanted: NDArray[np.bool_]
-) -> VisitedNodes:
+def walk_to_end(index: GraphIndex, vertices: Keys, weights: Floats, is_wanted: Flags) -> VisitedNodes:
     """Walk until the mass has settled."""
     return index.walk.push(vertices, weights, among=is_wanted)
 
 
-def walk_one_step(
-    index: GraphIndex, vertices: NDArray[np.int64], weights: NDArray[np.float64], is_wanted: NDArray[np.bool_]
-) -> VisitedNodes:
+def walk_one_step(index: GraphIndex, vertices: Keys, weights: Floats, is_wanted: Flags) -> VisitedNodes:
     """Without diffusion (CogitoRAG, table 8): one step of equation 16, so mass moves along at most one edge.
 
     A seed passage keeps the `restart` share of its mass. A seed entity passes the other share on to its neighbours.
@@ -235,7 +229,7 @@ def has_one_clause(question: str) -> bool:
     return bool(_ASKING.search(question)) and question.count(",") <= _MOST_COMMAS and not _JOINING.search(question)
 
 
-def _flag_passages(index: GraphIndex, among: NDArray[np.int64] | None) -> NDArray[np.bool_]:
+def _flag_passages(index: GraphIndex, among: Keys | None) -> Flags:
     """A flag for each vertex: whether it is a passage with one of these keys, or any passage for None."""
     if among is None:
         return index.is_passage
@@ -253,8 +247,8 @@ def _load_walk() -> None:
 def complete_evidence(
     store: Readable,
     reached: ReachedPassages,
-    keys: NDArray[np.int64],
-    scores: NDArray[np.float64],
+    keys: Keys,
+    scores: Floats,
     limit: int,
     rewrites: Mapping[int, Rewrite] = MappingProxyType({}),
 ) -> list[Evidence]:
@@ -271,4 +265,4 @@ def complete_evidence(
         other_keys, other_scores = other_keys[not_reached], other_scores[not_reached] - 1
     best = find_top(other_scores, limit - len(found))
     found += rank_passages(store, other_keys[best].tolist(), other_scores[best].tolist(), limit - len(found))
-    return sorted(found, key=lambda piece: (-piece.score, piece.node))
+    return rank_evidence(found)

@@ -1,30 +1,31 @@
-"""The entities of a graph: those near a query, those around others, and the relations between them (HGMem)."""
+"""The entities of a graph, near a query and around others, their relations, and what an investigation makes of them.
+
+HGMem, section 3.2.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.graph_names import FACT, GraphNames
+from tomewise.recall.ranking import pair_scores, rank_keys
 from tomewise.store.key_indices import find_known_indices
 from tomewise.store.lookups import find_keys, name_sources, read_pairs
-from tomewise.store.nearest import find_top
-from tomewise.types import Evidence, Node, NodeId, Scope
+from tomewise.store.nearest import DECIMALS, find_top
+from tomewise.types import Embedder, Evidence, Node, NodeId, PassageId, Retriever, Scope
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from tomewise.recall.array_types import Flags, Keys, Vectors
     from tomewise.store.contract import Readable
 
-    Keys = NDArray[np.int64]
-    Scores = NDArray[np.float32]
 
 _SHOWN_MENTIONS = 3  # what so many passages say of an entity is shown, the nearest to the query first
-_DECIMALS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class EntityGraph:
             found = np.union1d(found, reached)
         return frozenset(node.id for node in self._store.nodes_at(found.tolist()).values())
 
-    def find_nearest(self, vector: NDArray[np.float32], limit: int, within: Scope) -> list[FoundEntity]:
+    def find_nearest(self, vector: Vectors, limit: int, within: Scope) -> list[FoundEntity]:
         """The `limit` entities nearest to a query, best first, ties by id.
 
         With `within.entities` only those are searched, and `within.without_entities` are left out. Documents and
@@ -88,12 +89,11 @@ class EntityGraph:
         kept = self._select(keys, within) if among is None else self._select(keys, within) & np.isin(keys, among)
         keys, scores = keys[kept], scores[kept]
         best = find_top(scores, limit)
-        nodes = self._store.nodes_at(keys[best].tolist())
-        nearest = dict(zip(keys[best].tolist(), scores[best].round(_DECIMALS).tolist(), strict=True))
-        ranked = sorted(nodes, key=lambda key: (-nearest[key], nodes[key].id))[:limit]
-        return self._make_found(ranked, nodes, nearest, mentions)
+        nearest = pair_scores(keys[best], scores[best].round(DECIMALS))
+        nodes = self._store.nodes_at(nearest)
+        return self._make_found(rank_keys(nearest, nodes, limit), nodes, nearest, mentions)
 
-    def describe(self, entities: Sequence[NodeId], vector: NDArray[np.float32], within: Scope) -> list[FoundEntity]:
+    def describe(self, entities: Sequence[NodeId], vector: Vectors, within: Scope) -> list[FoundEntity]:
         """These entities in their order, with what is nearest to a query; those that do not exist are left out."""
         known = find_keys(self._store, entities)
         nodes = self._store.nodes_at(known[node] for node in entities if node in known)
@@ -111,7 +111,7 @@ class EntityGraph:
         return found
 
     def find_relations(
-        self, vector: NDArray[np.float32], entities: Collection[NodeId], limit: int, within: Scope
+        self, vector: Vectors, entities: Collection[NodeId], limit: int, within: Scope
     ) -> list[Evidence]:
         """The `limit` facts of these entities nearest to a query, best first, ties by id.
 
@@ -124,27 +124,22 @@ class EntityGraph:
         facts = facts if among is None else facts[np.isin(facts, among)]
         facts, scores = self._store.scores(self._names.facts, vector, among=facts)
         best = find_top(scores, limit)
-        nearest = dict(zip(facts[best].tolist(), scores[best].round(_DECIMALS).tolist(), strict=True))
-        return self._make_evidence(nearest, limit, ground)
-
-    def _make_evidence(self, scores: dict[int, float], limit: int, ground: Scope) -> list[Evidence]:
-        nodes = self._store.nodes_at(scores)
-        ranked = sorted(nodes, key=lambda key: (-scores[key], nodes[key].id))[:limit]
+        nearest = pair_scores(facts[best], scores[best].round(DECIMALS))
+        nodes = self._store.nodes_at(nearest)
+        ranked = rank_keys(nearest, nodes, limit)
         sources = name_sources(self._store, ranked, self._names.facts, ground)
         return [
-            Evidence(
-                node=nodes[key].id,
-                layer="facts",
-                kind=FACT,
-                text=nodes[key].data.get("description") or nodes[key].text,
+            make_fact(
+                nodes[key].id,
+                nodes[key].data.get("description") or nodes[key].text,
+                sources[key],
                 title=_name_relation(nodes[key]),
-                score=scores[key],
-                sources=sources[key],
+                score=nearest[key],
             )
             for key in ranked
         ]
 
-    def _score_mentions(self, vector: NDArray[np.float32], ground: Scope) -> _Mentions:
+    def _score_mentions(self, vector: Vectors, ground: Scope) -> _Mentions:
         """The mentions of all entities with their cosines; those outside the ground are left out."""
         keys, scores = self._store.scores(self._names.mentions, vector)
         pairs = read_pairs(self._store, self._names.mentioned)
@@ -157,7 +152,7 @@ class EntityGraph:
     def _describe(self, entities: Sequence[int], mentions: _Mentions) -> dict[int, dict[int, Mapping[str, str]]]:
         """For each entity its nearest mentions by key, each with its name, type and description."""
         of_these = mentions.select(np.isin(mentions.entities, np.array(entities, np.int64)))
-        order = np.lexsort((of_these.keys, -of_these.scores.round(_DECIMALS)))
+        order = np.lexsort((of_these.keys, -of_these.scores.round(DECIMALS)))
         nodes = self._store.nodes_at(of_these.keys[order].tolist())
         found: dict[int, dict[int, Mapping[str, str]]] = {entity: {} for entity in entities}
         for key, entity in zip(of_these.keys[order].tolist(), of_these.entities[order].tolist(), strict=True):
@@ -166,7 +161,7 @@ class EntityGraph:
                 found[entity][key] = nodes[key].data
         return found
 
-    def _select(self, keys: Keys, within: Scope) -> NDArray[np.bool_]:
+    def _select(self, keys: Keys, within: Scope) -> Flags:
         """A flag for each entity: whether the scope's entities let it be searched."""
         kept = ~np.isin(keys, self._find_keys(within.without_entities))
         return kept if within.entities is None else kept & np.isin(keys, self._find_keys(within.entities))
@@ -175,15 +170,130 @@ class EntityGraph:
         return np.array(sorted(find_keys(self._store, nodes).values()), np.int64)
 
 
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """The result of one search, each list best first."""
+
+    entities: tuple[FoundEntity, ...] = ()
+    relations: tuple[Evidence, ...] = ()
+    passages: tuple[Evidence, ...] = ()
+
+
+class Investigation(Protocol):
+    """Searches a part of the memory, which the scope narrows by entities, and finds one's way among entities."""
+
+    async def investigate(self, query: str, limit: int, within: Scope) -> Findings:
+        """What is found for a query, with at most `limit` passages."""
+        ...
+
+    async def find_named(self, names: Iterable[str]) -> dict[str, NodeId]:
+        """The entities that exist, by the name given."""
+        ...
+
+    async def find_neighbours(self, entities: Collection[NodeId], hops: int) -> frozenset[NodeId]:
+        """The entities within so many steps of these."""
+        ...
+
+
+class _OverGraph:
+    """What investigations over a graph share. `passages` is searched within a scope."""
+
+    def __init__(
+        self, graph: EntityGraph, embedder: Embedder, passages: Retriever, *, entities: int = 5, relations: int = 5
+    ) -> None:
+        self._graph = graph
+        self._embedder = embedder
+        self._passages = passages
+        self._entities = entities
+        self._relations = relations
+
+    async def find_named(self, names: Iterable[str]) -> dict[str, NodeId]:
+        """See `EntityGraph.find_named`."""
+        return await asyncio.to_thread(self._graph.find_named, list(names))
+
+    async def find_neighbours(self, entities: Collection[NodeId], hops: int) -> frozenset[NodeId]:
+        """See `EntityGraph.find_neighbours`."""
+        return await asyncio.to_thread(self._graph.find_neighbours, entities, hops)
+
+    def _find_in_graph(self, query: str, within: Scope) -> Findings:
+        vector = self._embedder.embed([query])[0]
+        entities = self._graph.find_nearest(vector, self._entities, within)
+        nearest = [entity.id for entity in entities]
+        return Findings(tuple(entities), tuple(self._graph.find_relations(vector, nearest, self._relations, within)))
+
+
+class GraphInvestigation(_OverGraph):
+    """The entities nearest to the query, their nearest relations, and their passages (equation 1).
+
+    It is a retriever too: of these passages. `passages` ranks the passages in which given entities are seen.
+    """
+
+    async def investigate(self, query: str, limit: int, within: Scope) -> Findings:
+        """At most `limit` passages in which one of the entities found is seen."""
+        found = await asyncio.to_thread(self._find_in_graph, query, within)
+        near = frozenset(entity.id for entity in found.entities)
+        beside = replace(within, entities=near, without_entities=frozenset())
+        return replace(found, passages=tuple(await self._passages.retrieve(query, limit, within=beside)))
+
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
+        """The passages alone."""
+        return list((await self.investigate(query, limit, within or Scope())).passages)
+
+
+class RecallInvestigation(_OverGraph):
+    """Passages from any recall that accepts a scope, beside the entities and relations that a graph has there."""
+
+    async def investigate(self, query: str, limit: int, within: Scope) -> Findings:
+        """At most `limit` passages that recall finds within the scope."""
+        found, passages = await asyncio.gather(
+            asyncio.to_thread(self._find_in_graph, query, within), self._passages.retrieve(query, limit, within=within)
+        )
+        return replace(found, passages=tuple(passages))
+
+
+class RecallWithoutGraph:
+    """Passages from a recall of a tome without a graph: no entity is known there, so none narrows a search."""
+
+    def __init__(self, recall: Retriever) -> None:
+        self._recall = recall
+
+    async def investigate(self, query: str, limit: int, within: Scope) -> Findings:
+        """At most `limit` passages that recall finds within the scope."""
+        return Findings(passages=tuple(await self._recall.retrieve(query, limit, within=within)))
+
+    async def find_named(self, names: Iterable[str]) -> dict[str, NodeId]:
+        """Nothing."""
+        return {}
+
+    async def find_neighbours(self, entities: Collection[NodeId], hops: int) -> frozenset[NodeId]:
+        """Nothing."""
+        return frozenset()
+
+
+def make_fact(
+    node: NodeId, text: str, sources: tuple[PassageId, ...], *, title: str = "", score: float = 0.0
+) -> Evidence:
+    """A fact of a graph as evidence."""
+    return Evidence(node=node, layer="facts", kind=FACT, text=text, title=title, score=score, sources=sources)
+
+
+def make_entity(found: FoundEntity, sources: tuple[PassageId, ...], *, title: str = "", score: float = 0.0) -> Evidence:
+    """An entity of a graph as evidence."""
+    text = found.text or found.name
+    return Evidence(
+        node=found.id, layer="entities", kind="entity", text=text, title=title, score=score, sources=sources
+    )
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Mentions:
     """Mentions by key, the entity of each, and its cosine with the query; all of shape (n,)."""
 
     keys: Keys
     entities: Keys
-    scores: Scores
+    scores: Vectors
 
-    def select(self, kept: NDArray[np.bool_]) -> _Mentions:
+    def select(self, kept: Flags) -> _Mentions:
         return _Mentions(self.keys[kept], self.entities[kept], self.scores[kept])
 
 
@@ -197,7 +307,7 @@ def _name_relation(fact: Node) -> str:
     return f"{fact.data['head']}, {fact.data['tail']}" if fact.data.get("description") else ""
 
 
-def _raise_scores(keys: Keys, scores: Scores, mentions: _Mentions) -> None:
+def _raise_scores(keys: Keys, scores: Vectors, mentions: _Mentions) -> None:
     """Raise the score of each entity, in place, to that of its nearest mention. `keys` are ascending."""
     places, is_known = find_known_indices(mentions.entities, keys)
     np.maximum.at(scores, places, mentions.scores[is_known])

@@ -8,15 +8,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from tomewise.calls import CallCount, read_calls
 from tomewise.language.sentences import split_sentences
 from tomewise.language.stop_words import STOP
 from tomewise.memory.graph.entity_names import normalise_name
-from tomewise.memory.graph.graph_names import FACT
+from tomewise.recall.entity_graph import make_fact
 from tomewise.recall.linking import Hits, Linking
-from tomewise.store.lookups import find_derived, find_keys, read_sources
+from tomewise.store.lookups import find_derived, find_keys, name_sources
+from tomewise.store.nearest import DECIMALS
 from tomewise.types import Embedder, Evidence, Retriever, Scope
 
 if TYPE_CHECKING:
@@ -88,19 +87,9 @@ class SelectedFacts:
 
     def _make_evidence(self, hits: Hits, limit: int, within: Scope | None) -> list[Evidence]:
         keys = hits.keys[:limit].tolist()
-        nodes, sources = self._store.nodes_at(keys), read_sources(self._store, keys, self._layer)
-        found = np.array(sorted({source for fact_sources in sources.values() for source in fact_sources}), np.int64)
-        among = self._store.keys_within(within)
-        passages = self._store.passages((found if among is None else found[np.isin(found, among)]).tolist())
+        nodes, sources = self._store.nodes_at(keys), name_sources(self._store, keys, self._layer, within)
         return [
-            Evidence(
-                node=nodes[key].id,
-                layer="facts",
-                kind=FACT,
-                text=text,
-                score=round(cosine, 6),
-                sources=tuple(passages[source].id for source in sources[key] if source in passages),
-            )
+            make_fact(nodes[key].id, text, sources[key], score=round(cosine, DECIMALS))
             for key, text, cosine in zip(keys, hits.texts[:limit], hits.cosines[:limit].tolist(), strict=True)
             if key in nodes  # a fact may have been removed after the search
         ]

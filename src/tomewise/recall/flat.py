@@ -10,48 +10,36 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tomewise.calls import NO_CALLS, CallCount, read_calls, sum_calls
-from tomewise.recall.ranking import as_evidence, rank_passages
+from tomewise.calls import CallCount, read_calls, sum_calls
+from tomewise.recall.ranking import PlainSearch, as_evidence, rank_evidence, rank_passages
 from tomewise.store.records import PASSAGES
-from tomewise.types import Embedder, Evidence, Passage, Retriever, Scope
+from tomewise.types import Embedder, Evidence, Retriever, Scope
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Readable, Texts
 
 
-class Dense:
-    """Passages ranked by cosine with the query: one exact matrix product over all vectors."""
-
-    calls = NO_CALLS
+class Dense(PlainSearch):
+    """Passages ranked by cosine with the query, which is their score: one exact matrix product over all vectors."""
 
     def __init__(self, store: Readable, embedder: Embedder) -> None:
         self._store = store
         self._embedder = embedder
 
-    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
-        """The `limit` nearest passages; scores are cosines."""
-        return await asyncio.to_thread(self._retrieve, query, limit, within)
-
-    def _retrieve(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
+    def _search(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
         vector = self._embedder.embed([query])[0]
         among = self._store.keys_within(within)
         found = self._store.nearest(PASSAGES, vector, limit, among=among)
         return rank_passages(self._store, found.keys.tolist(), found.cosines.tolist(), limit)
 
 
-class Lexical:
-    """Passages ranked by BM25 over stemmed words."""
-
-    calls = NO_CALLS
+class Lexical(PlainSearch):
+    """Passages ranked by BM25 over stemmed words, which is their score."""
 
     def __init__(self, store: Readable) -> None:
         self._store = store
 
-    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
-        """The `limit` best passages; scores are BM25, higher is better."""
-        return await asyncio.to_thread(self._retrieve, query, limit, within)
-
-    def _retrieve(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
+    def _search(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
         # 16 more than asked for, so that ties at the limit are broken by id and not by the order of insertion.
         found = self._store.lexical(query, limit + 16, within=within)
         return rank_passages(self._store, [key for key, _ in found], [score for _, score in found], limit)
@@ -86,26 +74,19 @@ class Fused:
             for rank, evidence in enumerate(ranking, start=1):
                 scores[evidence.node] += 1 / (self._k + rank)
                 found[evidence.node] = evidence
-        best = sorted(found, key=lambda node: (-scores[node], node))[:limit]
-        return [replace(found[node], score=scores[node]) for node in best]
+        return rank_evidence((replace(piece, score=scores[node]) for node, piece in found.items()), limit)
 
 
-class Everything:
+class Everything(PlainSearch):
     """All passages in document order; earlier passages score higher. This is the baseline without retrieval."""
-
-    calls = NO_CALLS
 
     def __init__(self, store: Texts) -> None:
         self._store = store
 
-    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
-        """The first `limit` passages of the tome, or of the scope."""
-        passages = (await asyncio.to_thread(self._list_passages, limit, within)).values()
-        return [as_evidence(passage, 1 / rank) for rank, passage in enumerate(passages, start=1)]
-
-    def _list_passages(self, limit: int, within: Scope | None) -> dict[int, Passage]:
+    def _search(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
         keys = np.array(self._store.node_keys(PASSAGES), np.int64)
         among = self._store.keys_within(within)
         if among is not None:
             keys = keys[np.isin(keys, among)]
-        return self._store.passages(keys[:limit].tolist())
+        passages = self._store.passages(keys[:limit].tolist()).values()
+        return [as_evidence(passage, 1 / rank) for rank, passage in enumerate(passages, start=1)]

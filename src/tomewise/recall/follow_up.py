@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.errors import BadReply, Refused
 from tomewise.fallbacks import NOT_FOLLOWED_UP, record_fallback
 from tomewise.language.roles import FOLLOW_UP, FollowUpIn, Shown
-from tomewise.recall.ranking import take_turns
+from tomewise.recall.ranking import drop_repeats, mark_brought, score_by_place, take_turns
 from tomewise.types import Evidence, LanguageModel, Retriever, Rewrite, Scope
 
 
@@ -36,11 +34,7 @@ class FollowedUp:
         if rewrite is None:
             return first[:limit]
         second = await self._retriever.retrieve(rewrite.text, limit, within=within)
-        brought = [piece if piece.rewrite else replace(piece, rewrite=rewrite) for piece in second]
-        found: dict[str, Evidence] = {}
-        for piece in take_turns([first, brought]):
-            found.setdefault(piece.node, piece)
-        return [replace(piece, score=1 / place) for place, piece in enumerate(list(found.values())[:limit], start=1)]
+        return score_by_place(drop_repeats(take_turns([first, mark_brought(second, rewrite)])), limit)
 
     async def _write(self, query: str, found: list[Evidence]) -> Rewrite | None:
         """The second question, if there is one."""

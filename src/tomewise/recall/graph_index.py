@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from tomewise.extras import GRAPH, require_extra
-from tomewise.recall.csr import CsrGraph
-from tomewise.recall.walk import Walk
+from tomewise.recall.walk import CsrGraph, Walk
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from tomewise.recall.array_types import Flags, Floats, Keys, Vertices
     from tomewise.store.contract import SpaceRows, Spaces
 
 Links = Literal["facts", "extracted"]
-Weigh = Callable[["NDArray[np.int64]", "NDArray[np.int64]"], "NDArray[np.float64]"]
+Weigh = Callable[["Keys", "Keys"], "Floats"]
 
 _LEAST_KEPT = 100_000  # entries of a graph; the index of a smaller one is made in some milliseconds
 _LONG, _INT, _FLOAT = np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.float32)
@@ -35,13 +35,13 @@ class GraphIndex:
     `spread` (E,) is the number of passages linked to each entity. `is_passage` (E + P,) is true for passages.
     """
 
-    entities: NDArray[np.int64]
-    passages: NDArray[np.int64]
-    facts: NDArray[np.int64]
-    heads: NDArray[np.int32]
-    tails: NDArray[np.int32]
-    spread: NDArray[np.int64]
-    is_passage: NDArray[np.bool_]
+    entities: Keys
+    passages: Keys
+    facts: Keys
+    heads: Vertices
+    tails: Vertices
+    spread: Keys
+    is_passage: Flags
     walk: Walk
 
     def encode(self) -> NDArray[np.int8]:
@@ -81,7 +81,8 @@ class GraphIndex:
 class GraphIndexes:
     """The index of one graph. It is built again when the graph has changed: about 0.2 s for 500,000 edges.
 
-    The first one that a process builds is kept beside the tome if it is large, so that the next process reads it.
+    The first one that a process builds is kept beside the tome if its graph has `least_kept` entries, so that the next
+    process reads it.
 
     `graph` is the instance, such as "passages-triples". `links` chooses the entities that are linked to a passage:
     those in its facts, as in HippoRAG 2, or all that were extracted from it. A fact's edge weighs the number of
@@ -101,6 +102,7 @@ class GraphIndexes:
         restart: float = 0.5,
         weigh: Weigh | None = None,
         rule: str = "",
+        least_kept: int = _LEAST_KEPT,
     ) -> None:
         self._store = store
         edges = (f"ends:{graph}", f"seen-in:facts:{graph}", f"seen-in:entities:{graph}", f"synonyms:{graph}")
@@ -111,6 +113,7 @@ class GraphIndexes:
         self._weigh = weigh
         self._kept_name = f"walk:{graph}:{links}:{between}:{rule}" if rule else f"walk:{graph}:{links}:{between}"
         self._is_first = weigh is None or bool(rule)
+        self._least_kept = least_kept
         self._guard = threading.Lock()
         self._cache: tuple[Mapping[str, int], GraphIndex] | None = None
 
@@ -137,7 +140,7 @@ class GraphIndexes:
                 return versions, kept
         spaces = self._store.arrays(self._names)
         versions, index = {name: space.version for name, space in spaces.items()}, self._make(spaces)
-        if is_first and len(index.walk.graph.indices) >= _LEAST_KEPT:
+        if is_first and len(index.walk.graph.indices) >= self._least_kept:
             self._store.keep(self._kept_name, versions, index.encode())
         return versions, index
 
@@ -148,7 +151,9 @@ class GraphIndexes:
         return stored.version == versions[name] and np.array_equal(stored.keys, index.passages)
 
     def _make(self, spaces: Mapping[str, SpaceRows]) -> GraphIndex:
-        ends, fact_sources, entity_sources, synonyms = (spaces[name].rows.reshape(-1, 3) for name in self._names[:4])
+        *whole, synonyms = (spaces[name].rows.reshape(-1, 3) for name in self._names[:4])
+        ends, fact_sources, entity_sources = (rows.astype(np.int64) for rows in whole)
+        alike, cosines = synonyms[:, :2].astype(np.int64), synonyms[:, 2]
         passages, entities, facts = (
             spaces["vectors/passages"].keys,
             _list_distinct_keys(entity_sources[:, 0]),
@@ -159,17 +164,12 @@ class GraphIndexes:
             _make_index_table(passages),
             _make_index_table(facts),
         )
-        heads, tails = _read_ends(
-            fact_at[_read_keys(ends[:, 0])], entity_at[_read_keys(ends[:, 1])], ends[:, 2] == 1, len(facts)
-        )
-        source_facts, source_passages = (
-            fact_at[_read_keys(fact_sources[:, 0])],
-            passage_at[_read_keys(fact_sources[:, 1])],
-        )
+        heads, tails = _read_ends(fact_at[ends[:, 0]], entity_at[ends[:, 1]], ends[:, 2] == 1, len(facts))
+        source_facts, source_passages = fact_at[fact_sources[:, 0]], passage_at[fact_sources[:, 1]]
         if self._links == "facts":
             links = _list_distinct_links(heads[source_facts], tails[source_facts], source_passages, len(passages))
         else:
-            links = entity_at[_read_keys(entity_sources[:, 0])], passage_at[_read_keys(entity_sources[:, 1])]
+            links = entity_at[entity_sources[:, 0]], passage_at[entity_sources[:, 1]]
         link_weights = np.ones(len(links[0]))
         if self._weigh is not None:
             link_weights = self._weigh(entities[links[0]], passages[links[1]])
@@ -178,9 +178,9 @@ class GraphIndexes:
         size = len(entities) + len(passages)
         graph = CsrGraph.from_edges(
             size,
-            np.concatenate((heads[is_edge], links[0], entity_at[_read_keys(synonyms[:, 0])])),
-            np.concatenate((tails[is_edge], links[1] + np.int32(len(entities)), entity_at[_read_keys(synonyms[:, 1])])),
-            np.concatenate((self._between * source_counts[is_edge], link_weights, self._between * synonyms[:, 2])),
+            np.concatenate((heads[is_edge], links[0], entity_at[alike[:, 0]])),
+            np.concatenate((tails[is_edge], links[1] + np.int32(len(entities)), entity_at[alike[:, 1]])),
+            np.concatenate((self._between * source_counts[is_edge], link_weights, self._between * cosines)),
         )
         return GraphIndex(
             entities=entities,
@@ -194,9 +194,7 @@ class GraphIndexes:
         )
 
 
-def _read_ends(
-    facts: NDArray[np.int32], entities: NDArray[np.int32], is_tail: NDArray[np.bool_], count: int
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _read_ends(facts: Vertices, entities: Vertices, is_tail: Flags, count: int) -> tuple[Vertices, Vertices]:
     """Subject and object of each fact. A fact whose subject and object are the same entity is stored with one end."""
     heads = np.full(count, -1, np.int32)
     tails = np.full(count, -1, np.int32)
@@ -205,9 +203,7 @@ def _read_ends(
     return np.where(heads < 0, tails, heads), np.where(tails < 0, heads, tails)
 
 
-def _list_distinct_links(
-    heads: NDArray[np.int32], tails: NDArray[np.int32], passages: NDArray[np.int32], count: int
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _list_distinct_links(heads: Vertices, tails: Vertices, passages: Vertices, count: int) -> tuple[Vertices, Vertices]:
     """The pairs of an entity and a passage that states a fact of that entity, each once."""
     pairs = np.concatenate((heads, tails)).astype(np.int64) * count
     pairs += np.concatenate((passages, passages))
@@ -217,23 +213,18 @@ def _list_distinct_links(
     return entities.astype(np.int32), linked_passages.astype(np.int32)
 
 
-def _read_keys(column: NDArray[np.float64]) -> NDArray[np.int64]:
-    return column.astype(np.int64)
-
-
-def _list_distinct_keys(column: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The keys in a column, ascending. Keys are small whole numbers, so a table of flags replaces sorting."""
-    keys = _read_keys(column)
+def _list_distinct_keys(keys: Keys) -> Keys:
+    """The keys, each once and ascending. Keys are small whole numbers, so a table of flags replaces sorting."""
     is_present = np.zeros(int(keys.max(initial=-1)) + 1, np.bool_)
     is_present[keys] = True
     return np.flatnonzero(is_present)
 
 
-def _are_keys(keys: NDArray[np.int64]) -> bool:
+def _are_keys(keys: Keys) -> bool:
     return bool((keys[1:] > keys[:-1]).all() and (keys[:1] >= 1).all())
 
 
-def _make_index_table(keys: NDArray[np.int64]) -> NDArray[np.int32]:
+def _make_index_table(keys: Keys) -> Vertices:
     """A table from key to place, for keys in ascending order."""
     table = np.full(int(keys.max(initial=-1)) + 1, -1, np.int32)
     table[keys] = np.arange(len(keys), dtype=np.int32)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -13,42 +13,32 @@ from tomewise.calls import NO_CALLS, CallCount
 from tomewise.errors import BadReply, Refused
 from tomewise.fallbacks import NO_KEYWORDS, record_fallback
 from tomewise.language.roles import KEYWORDS, KeywordsIn
-from tomewise.memory.graph.graph_names import FACT, GraphNames
-from tomewise.recall.entity_graph import EntityGraph, FoundEntity
-from tomewise.recall.ranking import as_evidence, take_turns
-from tomewise.recall.relation_pairs import Pairs
-from tomewise.store.lookups import find_keys, name_sources
+from tomewise.memory.graph.fact_ends import read_fact_ends
+from tomewise.memory.graph.graph_names import GraphNames
+from tomewise.recall.entity_graph import EntityGraph, FoundEntity, make_entity, make_fact
+from tomewise.recall.ranking import as_evidence, pair_scores, rank_keys, score_by_place, take_turns
+from tomewise.store.key_indices import find_known_indices
+from tomewise.store.lifetimes import name_source_space
+from tomewise.store.lookups import find_keys, name_sources, read_pairs
 from tomewise.store.nearest import DECIMALS, find_top
 from tomewise.store.records import PASSAGES
-from tomewise.types import Embedder, Evidence, LanguageModel, Passage, Scope
+from tomewise.types import Embedder, Evidence, LanguageModel, NodeId, Passage, Scope
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from tomewise.recall.array_types import Floats, Keys, Vectors
     from tomewise.store.contract import Readable
 
-    Keys = NDArray[np.int64]
-    Vector = NDArray[np.float32]
 
 Mode: TypeAlias = Literal["mix", "hybrid", "local", "global"]
 Measure: TypeAlias = Callable[[Sequence[Evidence]], list[int]]  # the tokens that each piece takes in a prompt
 _LEVELS = {"mix": ("local", "global"), "hybrid": ("local", "global"), "local": ("local",), "global": ("global",)}
 T = TypeVar("T")
-ENTITY = "entity"  # the kind of evidence that entities are
 _NEAREST = 40  # entities of the details, relations of the themes
 _PASSAGES = 20  # passages of a context
 _SHORTEST = 15  # tokens that a relation takes at least
 _SHOWN = 3  # what so many passages say of a relation is shown
 _OF_ENTITIES, _OF_RELATIONS = 0.2, 0.27  # shares of the context: 6000 and 8000 of 30000 tokens
 _PER_ITEM = 2.5  # passages for each entity, and for each relation, on average
-
-
-@dataclass(frozen=True, slots=True)
-class Keywords:
-    """The texts to search with: that of the details, and that of the themes."""
-
-    details: str
-    themes: str
 
 
 class KeywordGraph:
@@ -99,35 +89,36 @@ class KeywordGraph:
         """The first `limit` of the passages, relations and entities that have room, in this order."""
         if not limit:
             return []
-        keywords = await self._find_keywords(query)
-        found = await asyncio.to_thread(self._search, query, keywords, within or Scope())
-        return [replace(piece, score=1 / place) for place, piece in enumerate(found[:limit], start=1)]
+        details, themes = await self._find_keywords(query)
+        found = await asyncio.to_thread(self._search, query, details, themes, within or Scope())
+        return score_by_place(found, limit)
 
-    async def _find_keywords(self, query: str) -> Keywords:
+    async def _find_keywords(self, query: str) -> tuple[str, str]:
+        """The texts to search with: that of the details, and that of the themes."""
         if not self._keywords:
-            return Keywords(query, query)
+            return query, query
         try:
             reply = await self._model.ask(KEYWORDS, KeywordsIn(question=query))
         except (BadReply, Refused):
             record_fallback(NO_KEYWORDS)
-            return Keywords(query, query)
+            return query, query
         details, themes = (", ".join(filter(None, level)) for level in (reply.details, reply.themes))
         needed = {"local": details, "global": themes}
         for _ in (level for level in _LEVELS[self._mode] if not needed[level]):
             record_fallback(NO_KEYWORDS)
-        return Keywords(details or query, themes or query)
+        return details or query, themes or query
 
-    def _search(self, query: str, keywords: Keywords, within: Scope) -> list[Evidence]:
-        question, details, themes = self._embedder.embed([query, keywords.details, keywords.themes])
-        pairs = Pairs.read(self._store, self._names, within)
+    def _search(self, query: str, of_details: str, of_themes: str, within: Scope) -> list[Evidence]:
+        question, details, themes = self._embedder.embed([query, of_details, of_themes])
+        pairs = _Pairs.read(self._store, self._names, within)
         levels = _LEVELS[self._mode]
         local = self._graph.find_nearest(details, _NEAREST, within) if "local" in levels else []
         near = [entity.id for entity in local]
         room = int(_OF_RELATIONS * self._room)
         of_entities = pairs.rank_at(find_keys(self._store, near).values(), room // _SHORTEST)
-        of_themes = pairs.rank_near(themes, _NEAREST) if "global" in levels else []
-        relations = self._keep_fitting(self._make_relations(pairs, merge([of_entities, of_themes]), question), room)
-        order = merge([near, pairs.list_ends(of_themes)])
+        near_themes = pairs.rank_near(themes, _NEAREST) if "global" in levels else []
+        relations = self._keep_fitting(self._make_relations(pairs, merge([of_entities, near_themes]), question), room)
+        order = merge([near, pairs.list_ends(near_themes)])
         entities = self._make_entities(self._graph.describe(order, question, within), within)
         entities = self._keep_fitting(entities, int(_OF_ENTITIES * self._room))
         passages = self._choose_passages(question, entities, relations, within)
@@ -140,7 +131,7 @@ class KeywordGraph:
         return [piece for piece, has_room in zip(pieces, fits, strict=True) if has_room]
 
     def _choose_passages(
-        self, question: Vector, entities: Sequence[Evidence], relations: Sequence[Evidence], within: Scope
+        self, question: Vectors, entities: Sequence[Evidence], relations: Sequence[Evidence], within: Scope
     ) -> list[Evidence]:
         """The first 20 of the passages that the question finds, and of those below the entities and the relations."""
         of_question = self._rank_passages(question, self._store.keys_within(within), _PASSAGES)
@@ -151,67 +142,48 @@ class KeywordGraph:
         order = merge([list(ranking) for ranking in lists])[:_PASSAGES]
         return [as_evidence(passage, scores[key]) for key, passage in self._store.passages(order).items()]
 
-    def _rank_below(self, question: Vector, items: Sequence[Evidence], without: Iterable[int]) -> dict[int, float]:
+    def _rank_below(self, question: Vectors, items: Sequence[Evidence], without: Iterable[int]) -> dict[int, float]:
         """The passages below these items that are nearest to the question: 5 for each two items."""
         below = find_keys(self._store, {source for item in items for source in item.sources}).values()
         among = np.array(sorted(set(below).difference(without)), np.int64)
         return self._rank_passages(question, among, int(_PER_ITEM * len(items)))
 
-    def _rank_passages(self, question: Vector, among: Keys | None, limit: int) -> dict[int, float]:
+    def _rank_passages(self, question: Vectors, among: Keys | None, limit: int) -> dict[int, float]:
         """The passages nearest to the question with their cosines, best first, ties by id."""
         keys, scores = self._store.scores(PASSAGES, question, among=among)
         best = find_top(scores, limit)
-        nearest = dict(zip(keys[best].tolist(), scores[best].round(DECIMALS).tolist(), strict=True))
-        passages = self._store.passages(nearest)  # for their ids
-        ranked = sorted(passages, key=lambda key: (-nearest[key], passages[key].id))[:limit]
-        return {key: nearest[key] for key in ranked}
+        nearest = pair_scores(keys[best], scores[best].round(DECIMALS))
+        return {key: nearest[key] for key in rank_keys(nearest, self._store.passages(nearest), limit)}
 
     def _make_entities(self, found: Sequence[FoundEntity], within: Scope) -> list[Evidence]:
         keys = find_keys(self._store, (entity.id for entity in found))
         sources = name_sources(self._store, keys.values(), self._names.entities, within)
         return [
-            Evidence(
-                node=entity.id,
-                layer="entities",
-                kind=ENTITY,
-                title=_name_entity(entity) if entity.text else "",
-                text=entity.text or entity.name,
-                score=0.0,
-                sources=below,
-            )
+            make_entity(entity, below, title=_name_entity(entity) if entity.text else "")
             for entity in found
             if (below := sources.get(keys.get(entity.id, -1)))
         ]
 
-    def _make_relations(self, pairs: Pairs, order: Sequence[int], question: Vector) -> list[Evidence]:
+    def _make_relations(self, pairs: _Pairs, order: Sequence[int], question: Vectors) -> list[Evidence]:
         """Relations as evidence: what is nearest to the question of what passages say, with all of these passages."""
         facts, passages = pairs.list_facts(order), pairs.list_passages(order)
         among = np.array(sorted(fact for of_pair in facts.values() for fact in of_pair), np.int64)
         keys, scores = self._store.scores(self._names.facts, question, among=among)
-        cosines = dict(zip(keys.tolist(), scores.round(DECIMALS).tolist(), strict=True))
+        cosines = pair_scores(keys, scores.round(DECIMALS))
         nodes = self._store.nodes_at(cosines)
         below = self._store.passages({key for of_pair in passages.values() for key in of_pair})
         found = []
         for number in order:
-            ranked = sorted(
-                (key for key in facts[number] if key in nodes), key=lambda key: (-cosines[key], nodes[key].id)
-            )
+            ranked = rank_keys({key: cosines[key] for key in facts[number] if key in cosines}, nodes, _SHOWN)
             sources = sorted((below[key] for key in passages[number] if key in below), key=_find_place)
             if not ranked or not sources:
                 continue  # removed after the search
-            data = [nodes[key].data for key in ranked[:_SHOWN]]
+            data = [nodes[key].data for key in ranked]
             texts = dict.fromkeys(each["description"] for each in data if each["description"])
-            found.append(
-                Evidence(
-                    node=nodes[ranked[0]].id,
-                    layer="facts",
-                    kind=FACT,
-                    title=f"{data[0]['head']}, {data[0]['tail']}" if texts else "",
-                    text="\n".join(texts) or nodes[ranked[0]].text,
-                    score=0.0,
-                    sources=tuple(passage.id for passage in sources),
-                )
-            )
+            title = f"{data[0]['head']}, {data[0]['tail']}" if texts else ""
+            text = "\n".join(texts) or nodes[ranked[0]].text
+            below_fact = tuple(passage.id for passage in sources)
+            found.append(make_fact(nodes[ranked[0]].id, text, below_fact, title=title))
         return found
 
 
@@ -226,3 +198,85 @@ def _name_entity(entity: FoundEntity) -> str:
 
 def _find_place(passage: Passage) -> tuple[str, int]:
     return passage.document, passage.position
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pairs:
+    """Pairs of entities, each by its number, the index in `heads` and `tails` (n,), which are keys of entities.
+
+    `facts` (m,) are the facts that join them, ascending, `numbers` (m,) the pair of each. `grounds` (k, 2) are pairs
+    and passages, each pair and each of its passages once. All of it is within a scope.
+    """
+
+    store: Readable
+    names: GraphNames
+    heads: Keys
+    tails: Keys
+    facts: Keys
+    numbers: Keys
+    grounds: Keys
+
+    @classmethod
+    def read(cls, store: Readable, names: GraphNames, within: Scope) -> _Pairs:
+        """The pairs that facts within a scope join, with their passages within it."""
+        ends = read_fact_ends(store, names)
+        among = store.keys_within(within, names.facts)
+        kept = np.ones(len(ends.keys), np.bool_) if among is None else np.isin(ends.keys, among)
+        facts, heads, tails = ends.keys[kept], ends.heads[kept], ends.tails[kept]
+        codes = np.minimum(heads, tails) << 32 | np.maximum(heads, tails)
+        _, firsts, numbers = np.unique(codes, return_index=True, return_inverse=True)
+        seen = read_pairs(store, name_source_space(names.facts, "any"))
+        seen = seen[np.isin(seen[:, 0], facts)]
+        passages = store.keys_within(within)
+        seen = seen if passages is None else seen[np.isin(seen[:, 1], passages)]
+        at, _ = find_known_indices(seen[:, 0], facts)
+        grounds = np.unique(np.column_stack((numbers[at], seen[:, 1])), axis=0)
+        return cls(store, names, heads[firsts], tails[firsts], facts, numbers, grounds)
+
+    def rank_at(self, entities: Iterable[int], limit: int) -> list[int]:
+        """The `limit` best pairs of these entities: by the neighbours of both ends together, then by passages."""
+        keys = np.array(sorted(entities), np.int64)
+        chosen = np.flatnonzero(np.isin(self.heads, keys) | np.isin(self.tails, keys))
+        ends, counts = np.unique(np.concatenate((self.heads, self.tails)), return_counts=True)
+        degrees = sum(counts[np.searchsorted(ends, side[chosen])] for side in (self.heads, self.tails))
+        weights = np.bincount(self.grounds[:, 0], minlength=len(self.heads))
+        return self._rank(chosen, degrees * (1.0 + weights.max(initial=0)) + weights[chosen], limit)
+
+    def rank_near(self, vector: Vectors, limit: int) -> list[int]:
+        """The `limit` pairs of which a fact is nearest to a vector."""
+        keys, scores = self.store.scores(self.names.facts, vector, among=self.facts)
+        at, _ = find_known_indices(keys, self.facts)
+        nearest = np.full(len(self.heads), -1.0)
+        np.maximum.at(nearest, self.numbers[at], scores.round(DECIMALS))
+        return self._rank(np.arange(len(nearest)), nearest, limit)
+
+    def list_ends(self, order: Sequence[int]) -> list[NodeId]:
+        """The entities of these pairs in their order, each once."""
+        keys = np.column_stack((self.heads[order], self.tails[order])).ravel().tolist()
+        nodes = self.store.nodes_at(dict.fromkeys(keys))
+        return [node.id for node in nodes.values()]
+
+    def list_facts(self, order: Sequence[int]) -> dict[int, list[int]]:
+        """The facts of each of these pairs."""
+        return _group(order, np.column_stack((self.numbers, self.facts)))
+
+    def list_passages(self, order: Sequence[int]) -> dict[int, list[int]]:
+        """The passages that say something of each of these pairs."""
+        return _group(order, self.grounds)
+
+    def _rank(self, chosen: Keys, scores: Floats, limit: int) -> list[int]:
+        """The pairs `chosen` by their scores, ties by the ids of their ends."""
+        best = find_top(scores, limit)
+        found = dict(zip(chosen[best].tolist(), scores[best].tolist(), strict=True))
+        ends = {number: (int(self.heads[number]), int(self.tails[number])) for number in found}
+        nodes = self.store.nodes_at({key for pair in ends.values() for key in pair})
+        known = [number for number in found if nodes.keys() >= {*ends[number]}]
+        return sorted(known, key=lambda number: (-found[number], *(nodes[key].id for key in ends[number])))[:limit]
+
+
+def _group(order: Sequence[int], rows: Keys) -> dict[int, list[int]]:
+    """The second of each row by the first, for the numbers in `order`."""
+    groups: dict[int, list[int]] = {number: [] for number in order}
+    for number, key in rows[np.isin(rows[:, 0], np.array(order, np.int64))].tolist():
+        groups[number].append(key)
+    return groups

@@ -12,12 +12,11 @@ from tomewise.calls import NO_CALLS, CallCount, read_calls, sum_calls
 from tomewise.errors import BadReply, Refused
 from tomewise.fallbacks import NOT_RECOGNISED, record_fallback
 from tomewise.language.roles import FILTER_FACTS, FilterIn
-from tomewise.store.nearest import DECIMALS
+from tomewise.recall.ranking import pair_scores, rank_keys
 from tomewise.types import LanguageModel, Scope
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from tomewise.recall.array_types import Floats, Keys, Vectors
     from tomewise.store.contract import Readable
 
 
@@ -26,10 +25,10 @@ class Hits:
     """Facts that a question hits, best first: keys, texts, cosines, and scores scaled to 0..1 over all facts
     (of the scope)."""
 
-    keys: NDArray[np.int64]
+    keys: Keys
     texts: tuple[str, ...]
-    cosines: NDArray[np.float64]
-    scores: NDArray[np.float64]
+    cosines: Floats
+    scores: Floats
 
     def select(self, places: list[int]) -> Hits:
         """The hits at these places, in the order given."""
@@ -41,7 +40,7 @@ class Hits:
 class Linking(Protocol):
     """Finds the facts that a question hits; in a scope, among the facts that a passage within states."""
 
-    async def find_hits(self, query: str, vector: NDArray[np.float32], within: Scope | None = None) -> Hits: ...
+    async def find_hits(self, query: str, vector: Vectors, within: Scope | None = None) -> Hits: ...
 
 
 class NearestFacts:
@@ -54,21 +53,19 @@ class NearestFacts:
         self._space = f"facts:{graph}"
         self._limit = limit
 
-    async def find_hits(self, query: str, vector: NDArray[np.float32], within: Scope | None = None) -> Hits:
+    async def find_hits(self, query: str, vector: Vectors, within: Scope | None = None) -> Hits:
         """Facts ranked by cosine, ties by id."""
         return await asyncio.to_thread(self._find_nearest, vector, within)
 
-    def _find_nearest(self, vector: NDArray[np.float32], within: Scope | None) -> Hits:
+    def _find_nearest(self, vector: Vectors, within: Scope | None) -> Hits:
         among = self._store.keys_within(within, self._space)
         found = self._store.nearest(self._space, vector, self._limit, among=among)
-        keys, cosines = found.keys.tolist(), found.cosines.tolist()
-        nodes = self._store.nodes_at(keys)
-        order = sorted(
-            (place for place, key in enumerate(keys) if key in nodes),
-            key=lambda place: (-round(cosines[place], DECIMALS), nodes[keys[place]].id),
-        )[: self._limit]
-        texts = tuple(nodes[keys[place]].text for place in order)
-        places = np.array(order, np.int64)
+        cosines = pair_scores(found.keys, found.cosines)
+        nodes = self._store.nodes_at(cosines)
+        ranked = rank_keys(cosines, nodes, self._limit)
+        all_keys = found.keys.tolist()
+        places = np.array([all_keys.index(key) for key in ranked], np.int64)
+        texts = tuple(nodes[key].text for key in ranked)
         return Hits(found.keys[places], texts, found.cosines[places].astype(np.float64), found.scale()[places])
 
 
@@ -87,7 +84,7 @@ class RecognisedFacts:
     def calls(self) -> CallCount:
         return sum_calls([CallCount("1", 1), read_calls(self._linking)])
 
-    async def find_hits(self, query: str, vector: NDArray[np.float32], within: Scope | None = None) -> Hits:
+    async def find_hits(self, query: str, vector: Vectors, within: Scope | None = None) -> Hits:
         """The facts that the model keeps, the most useful first."""
         found = await self._linking.find_hits(query, vector, within)
         if not found.texts:

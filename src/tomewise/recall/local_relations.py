@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tomewise.memory.graph.fact_ends import FactEnds, read_fact_ends
-from tomewise.memory.graph.graph_names import FACT, GraphNames
-from tomewise.recall.entity_graph import EntityGraph, FoundEntity
+from tomewise.memory.graph.graph_names import GraphNames
+from tomewise.recall.entity_graph import EntityGraph, FoundEntity, make_entity, make_fact
 from tomewise.recall.ranking import as_evidence
 from tomewise.store.lookups import find_keys, name_sources, read_sources, select_within
 from tomewise.types import Embedder, Evidence, Node, Scope
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from tomewise.recall.array_types import Keys
     from tomewise.store.contract import Readable
 
 Pair = tuple[int, int]
@@ -96,14 +95,11 @@ class LocalGraph:
         ends = read_fact_ends(self._store, self._names)
         near = ends.select_at(np.array(keys, np.int64))
         allowed = self._store.keys_within(within, self._names.facts)
-        facts: defaultdict[Pair, list[int]] = defaultdict(list)
+        kept = set((near.keys if allowed is None else allowed).tolist())
+        related: dict[Pair, list[int]] = {}
         for key, head, tail in zip(near.keys.tolist(), near.heads.tolist(), near.tails.tolist(), strict=True):
-            if head != tail:
-                facts[min(head, tail), max(head, tail)].append(key)
-        if allowed is not None:
-            kept = set(allowed.tolist())
-            facts = defaultdict(list, {pair: [key for key in found if key in kept] for pair, found in facts.items()})
-        related = {pair: found for pair, found in facts.items() if found}
+            if head != tail and key in kept:
+                related.setdefault((min(head, tail), max(head, tail)), []).append(key)
         entities = {key for pair in related for key in pair}
         return _Pairs(related, _count_neighbours(ends, entities), self._store.nodes_at(sorted(entities)))
 
@@ -132,16 +128,11 @@ class LocalGraph:
             self._store, {key for keys in strongest_facts.values() for key in keys}, self._names.facts, within
         )
         return {
-            pair: Evidence(
-                node=nodes[keys[0]].id,
-                layer="facts",
-                kind=FACT,
-                text="\n".join(
-                    dict.fromkeys(str(nodes[key].data.get("description") or nodes[key].text) for key in keys)
-                ),
+            pair: make_fact(
+                nodes[keys[0]].id,
+                "\n".join(dict.fromkeys(str(nodes[key].data.get("description") or nodes[key].text) for key in keys)),
+                tuple(dict.fromkeys(source for key in keys for source in sources.get(key, ()))),
                 title=f"{nodes[keys[0]].data['head']}, {nodes[keys[0]].data['tail']}",
-                score=0.0,
-                sources=tuple(dict.fromkeys(source for key in keys for source in sources.get(key, ()))),
             )
             for pair, keys in strongest_facts.items()
             if keys
@@ -150,14 +141,11 @@ class LocalGraph:
     def _describe_entities(self, found: Mapping[int, FoundEntity], seen: Mapping[int, Sequence[int]]) -> list[Evidence]:
         passages = self._store.passages(sorted({passage for key in found for passage in seen[key]}))
         return [
-            Evidence(
-                node=each.id,
-                layer="entities",
-                kind="entity",
-                text=each.text or each.name,
+            make_entity(
+                each,
+                tuple(passages[passage].id for passage in seen[key] if passage in passages),
                 title=each.name,
                 score=each.score,
-                sources=tuple(passages[passage].id for passage in seen[key] if passage in passages),
             )
             for key, each in found.items()
         ]
@@ -185,10 +173,9 @@ class LocalGraph:
 
 
 def _count_neighbours(ends: FactEnds, entities: Collection[int]) -> dict[int, int]:
-    """How many others each of these entities is related with."""
+    """How many others each of these related entities is related with."""
     near = ends.select_at(np.fromiter(entities, np.int64, len(entities)))
     low, high = np.minimum(near.heads, near.tails), np.maximum(near.heads, near.tails)
-    pairs: NDArray[np.int64] = np.unique(np.column_stack((low, high))[low != high], axis=0)
+    pairs: Keys = np.unique(np.column_stack((low, high))[low != high], axis=0)
     keys, counts = np.unique(pairs, return_counts=True)
-    found = dict(zip(keys.tolist(), counts.tolist(), strict=True))
-    return {key: found.get(key, 0) for key in entities}
+    return dict(zip(keys.tolist(), counts.tolist(), strict=True))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 
 from tomewise.calls import CallCount
 from tomewise.errors import BadReply, Refused
@@ -14,7 +13,7 @@ from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.language.per_role import find_name
 from tomewise.language.roles import SELECT_NODES, Candidate, SelectIn, Shown
 from tomewise.language.usage import estimate_tokens
-from tomewise.recall.ranking import take_turns
+from tomewise.recall.ranking import drop_repeats, rank_evidence, score_by_place, take_turns
 from tomewise.recall.schemata_nodes import SchemataNodes, Scores
 from tomewise.types import Evidence, LanguageModel, Retriever, Scope
 
@@ -81,8 +80,7 @@ class PruneAndGrow:
         if not self.chooses:
             return await asyncio.to_thread(self._raise_kept, scores, rounds, found, limit)
         kept = take_turns([list(chosen.values()) for chosen in rounds[::-1]])
-        whole = {piece.node: piece for piece in (*kept, *found)}
-        return [replace(piece, score=1 / rank) for rank, piece in enumerate(islice(whole.values(), limit), start=1)]
+        return score_by_place(drop_repeats([*kept, *found]), limit)
 
     async def _explore(self, query: str, scores: Scores, seeds: Mapping[int, Evidence]) -> list[dict[int, Evidence]]:
         """What the model keeps, round by round, the most useful first."""
@@ -149,7 +147,7 @@ class PruneAndGrow:
         whole = {piece.node: piece for piece in nearest}
         for pieces, more in ((parts, _BELOW_KEPT), (kept, _KEPT)):
             whole |= {piece.node: replace(piece, score=round(piece.score + more, 6)) for piece in pieces.values()}
-        return sorted(whole.values(), key=lambda piece: (-piece.score, piece.node))[:limit]
+        return rank_evidence(whole.values(), limit)
 
 
 def _fit_texts(pieces: Iterable[tuple[int, Evidence]]) -> dict[int, Evidence]:

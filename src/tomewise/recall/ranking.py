@@ -1,18 +1,53 @@
-"""From scores to evidence: all retrievers rank passages in this way."""
+"""From scores to evidence: all retrievers rank in this way."""
 
 from __future__ import annotations
 
+import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from tomewise.calls import NO_CALLS
 from tomewise.store.nearest import DECIMALS
-from tomewise.types import Evidence, Passage, Rewrite
+from tomewise.types import Evidence, Node, NodeId, Passage, Rewrite, Scope
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from tomewise.store.contract import Texts
 
 T = TypeVar("T")
+
+
+class PlainSearch(ABC):
+    """A search that calls no model. It runs in a thread, since it reads the store."""
+
+    calls = NO_CALLS
+
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
+        """The `limit` best pieces of evidence within the scope, best first, ties by id."""
+        return await asyncio.to_thread(self._search, query, limit, within)
+
+    @abstractmethod
+    def _search(self, query: str, limit: int, within: Scope | None) -> list[Evidence]: ...
+
+
+def pair_scores(keys: NDArray[Any], scores: NDArray[Any]) -> dict[int, float]:
+    """The scores (n,) by keys (n,)."""
+    return dict(zip(keys.tolist(), scores.tolist(), strict=True))
+
+
+def rank_keys(scores: Mapping[int, float], nodes: Mapping[int, Node | Passage], limit: int) -> list[int]:
+    """The `limit` best of those that still exist, ties by id."""
+    known = [key for key in scores if key in nodes]
+    return sorted(known, key=lambda key: (-round(scores[key], DECIMALS), nodes[key].id))[:limit]
+
+
+def rank_evidence(found: Iterable[Evidence], limit: int | None = None) -> list[Evidence]:
+    """The `limit` best pieces, ties by id."""
+    return sorted(found, key=lambda piece: (-piece.score, piece.node))[:limit]
 
 
 def rank_passages(
@@ -24,12 +59,12 @@ def rank_passages(
 ) -> list[Evidence]:
     """The `limit` best passages as evidence, ties by id. `rewrites` has the keys of those that a rewrite brought."""
     passages = store.passages(keys)
-    found = [
+    found = (
         as_evidence(passages[key], round(float(score), DECIMALS), rewrites.get(key))
         for key, score in zip(keys, scores, strict=True)
         if key in passages
-    ]
-    return sorted(found, key=lambda evidence: (-evidence.score, evidence.node))[:limit]
+    )
+    return rank_evidence(found, limit)
 
 
 def as_evidence(passage: Passage, score: float, rewrite: Rewrite | None = None) -> Evidence:
@@ -44,6 +79,24 @@ def as_evidence(passage: Passage, score: float, rewrite: Rewrite | None = None) 
         place=passage.place,
         rewrite=rewrite,
     )
+
+
+def mark_brought(found: Sequence[Evidence], rewrite: Rewrite) -> list[Evidence]:
+    """The evidence with the question that brought it, unless another one did."""
+    return [piece if piece.rewrite else replace(piece, rewrite=rewrite) for piece in found]
+
+
+def drop_repeats(evidence: Iterable[Evidence]) -> list[Evidence]:
+    """Each piece once, where it comes first."""
+    unique: dict[NodeId, Evidence] = {}
+    for piece in evidence:
+        unique.setdefault(piece.node, piece)
+    return list(unique.values())
+
+
+def score_by_place(ranked: Sequence[Evidence], limit: int) -> list[Evidence]:
+    """The first `limit` pieces, each with 1 / place as its score."""
+    return [replace(piece, score=1 / place) for place, piece in enumerate(ranked[:limit], start=1)]
 
 
 def take_turns(lists: Sequence[Sequence[T]]) -> Iterator[T]:

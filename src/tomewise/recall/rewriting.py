@@ -11,23 +11,25 @@ from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from tomewise.language.extractive.names import find_mentions
 from tomewise.language.extractive.words import stem
 from tomewise.language.stop_words import STOP
 from tomewise.memory.graph.entity_names import normalise_name
+from tomewise.memory.graph.graph_names import GraphNames
+from tomewise.recall.mentions import select_named, strip_title
+from tomewise.store.lookups import find_derived
 from tomewise.store.nearest import DECIMALS
 from tomewise.store.records import PASSAGES
-from tomewise.types import Embedder, PassageId, Rewrite
+from tomewise.types import Embedder, Passage, PassageId, Rewrite
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from tomewise.recall.array_types import Floats, Keys, Ranking, Vectors
+    from tomewise.store.contract import Readable, Spaces
 
-    from tomewise.store.contract import Spaces
-
-Ranking = tuple["NDArray[np.int64]", "NDArray[np.float64]"]  # keys (n,) and scores (n,), best first
 _FAMILIAR = 0.5  # from this share of its words on, a name is in the question
 _NEAREST = 200  # passages that are lifted; what is further away would get less than a thousandth
 _MOST_WORDS = 100  # of a question that is rewritten: in a longer one a name changes little, and each text would cost
@@ -67,13 +69,11 @@ class Lifts:
     `rewrites` has those passages to which a rewrite is nearer than the question, with that rewrite.
     """
 
-    keys: NDArray[np.int64]
-    lifts: NDArray[np.float64]
+    keys: Keys
+    lifts: Floats
     rewrites: Mapping[int, Rewrite]
 
-    def add_to(
-        self, keys: NDArray[np.int64], scores: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def add_to(self, keys: Keys, scores: Floats) -> tuple[Keys, Floats]:
         """All keys, ascending, and the sums of scores and lifts; what has neither counts as 0."""
         all_keys = np.union1d(keys, self.keys)
         sums = np.zeros(len(all_keys))
@@ -101,12 +101,10 @@ class Rewriter:
         self.rewriting = rewriting
         self._store = store
         self._embedder = embedder
-        self._vectors: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
+        self._vectors: OrderedDict[str, Vectors] = OrderedDict()
         self._lock = Lock()
 
-    def find_lifts(
-        self, question: str, vector: NDArray[np.float32], leads: Sequence[Lead], among: NDArray[np.int64] | None
-    ) -> Lifts:
+    def find_lifts(self, question: str, vector: Vectors, leads: Sequence[Lead], among: Keys | None) -> Lifts:
         """The lifts of a question with this vector (d,); none if no lead gives a rewrite."""
         names = (self.rewriting.names + 1) // 2 if is_slow(self._embedder) else self.rewriting.names
         used = leads[: self.rewriting.passages] if self.rewriting.weight else ()
@@ -124,9 +122,7 @@ class Rewriter:
         }
         return Lifts(keys, lifts, brought)
 
-    def _find_cosines(
-        self, vectors: NDArray[np.float32], among: NDArray[np.int64] | None
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _find_cosines(self, vectors: Vectors, among: Keys | None) -> tuple[Keys, Floats]:
         """The keys (n,) of the passages nearest to any of the vectors (v, d), and their cosines (n, v) with each."""
         while True:
             keys = np.sort(self._store.nearest(PASSAGES, vectors, _NEAREST, among=among).keys)
@@ -136,7 +132,7 @@ class Rewriter:
                 continue
             return keys, (rows @ vectors.T).astype(np.float64)
 
-    def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def _embed(self, texts: Sequence[str]) -> Vectors:
         with self._lock:
             known = {text: self._vectors[text] for text in texts if text in self._vectors}
         missing = [text for text in texts if text not in known]
@@ -151,12 +147,73 @@ class Rewriter:
         return np.stack([known[text] for text in texts])
 
 
+class Leads(Protocol):
+    """Finds the leads among the first passages of a ranking, by key, in their order."""
+
+    def find_leads(self, question: str, vector: Vectors, first: Mapping[int, Passage]) -> list[Lead]: ...
+
+
+class TitleLeads:
+    """Passages that are known by their title: the question has at least half of its words.
+
+    Their names are those in the text, found by their form (`language.extractive.names`), which the question does not
+    name, not even by half of their words: "Ellis, Kansas" leads nowhere in a question about Kansas.
+    """
+
+    def find_leads(self, question: str, vector: Vectors, first: Mapping[int, Passage]) -> list[Lead]:
+        """See `Leads`."""
+        stems = take_stems(question)
+        titles = {passage.id: strip_title(passage.title) for passage in first.values()}
+        return [
+            Lead(
+                passage.id,
+                [name for name in list_names(passage.text) if not is_familiar(name, stems)],
+                take_stems(titles[passage.id]),
+            )
+            for passage in first.values()
+            if is_familiar(titles[passage.id], stems)
+        ]
+
+
+class GraphLeads:
+    """All passages; their names are the entities extracted from them.
+
+    A passage is known by those that the question names, or, if there are none, by its title as in `TitleLeads`. Names
+    are in the order of the store; with `nearest_first`, those nearest to the question come first.
+    """
+
+    def __init__(self, store: Readable, names: GraphNames, *, nearest_first: bool = False) -> None:
+        self._store = store
+        self._names = names
+        self._nearest_first = nearest_first
+
+    def find_leads(self, question: str, vector: Vectors, first: Mapping[int, Passage]) -> list[Lead]:
+        """See `Leads`."""
+        linked = find_derived(self._store, first, f"seen-in:{self._names.entities}")
+        keys = sorted({entity for group in linked.values() for entity in group})
+        if self._nearest_first:
+            found, cosines = self._store.scores(self._names.entities, vector, among=np.array(keys, np.int64))
+            keys = found[np.argsort(-cosines, kind="stable")].tolist()
+        entities = self._store.nodes_at(keys)
+        stems = take_stems(question)
+        leads = []
+        for key, passage in first.items():
+            own = set(linked[key])
+            names = [entity.text for entity_key, entity in entities.items() if entity_key in own]
+            known = {each for name in select_named(question, names) for each in take_stems(name)}
+            title = strip_title(passage.title)
+            if not known and is_familiar(title, stems):
+                known.update(take_stems(title))
+            leads.append(Lead(passage.id, names, known))
+        return leads
+
+
 def is_slow(embedder: Embedder) -> bool:
     """Whether an embedder takes long for each text on a processor: those with long vectors do."""
     return embedder.dimensions > _LARGE
 
 
-def sort_ranking(keys: NDArray[np.int64], scores: NDArray[np.float64]) -> Ranking:
+def sort_ranking(keys: Keys, scores: Floats) -> Ranking:
     """Keys and scores, best first, ties by key."""
     order = np.lexsort((keys, -scores.round(DECIMALS)))
     return keys[order], scores[order]
@@ -212,3 +269,8 @@ def measure_share(name: str, stems: Collection[str]) -> float:
 def is_familiar(title: str, stems: Collection[str]) -> bool:
     """Whether a question with these stems names the title, at least half of its content words."""
     return measure_share(title, stems) >= _FAMILIAR
+
+
+def list_names(text: str) -> list[str]:
+    """The names and quoted titles in a text, each once, in their order."""
+    return list(dict.fromkeys(mention.text for mention in find_mentions(text) if mention.kind in {"name", "title"}))

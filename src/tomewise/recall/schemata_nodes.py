@@ -1,4 +1,7 @@
-"""Passages and schemata as the nodes of one memory: their cosines with a query, their links, and what is below them."""
+"""Passages and schemata as the nodes of one memory: their cosines, links and children; and recall over them.
+
+Recall without a model ranks all levels at once, or goes from the top down (CAM, sections 4.2 and 5.4).
+"""
 
 from __future__ import annotations
 
@@ -11,26 +14,23 @@ import numpy as np
 from tomewise.memory.build_records import read_build
 from tomewise.memory.schemata.schemata_names import SchemataNames
 from tomewise.recall.derived import Grounds
-from tomewise.recall.ranking import as_evidence
+from tomewise.recall.ranking import PlainSearch, pair_scores
 from tomewise.store.lookups import read_edges, read_sources
 from tomewise.store.nearest import find_top
 from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Evidence, Scope
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from tomewise.recall.array_types import Floats, Keys, Vectors
     from tomewise.store.contract import SpaceRows, Store
-
-_DECIMALS = 6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scores:
     """Cosines with one query, `values` (n,), of nodes that have a vector, by `keys` (n,), ascending."""
 
-    keys: NDArray[np.int64]
-    values: NDArray[np.float32]
+    keys: Keys
+    values: Vectors
 
     def take(self, wanted: Collection[int]) -> Scores:
         """The scores of those of these nodes that have one."""
@@ -40,7 +40,7 @@ class Scores:
     def find_best(self, limit: int) -> dict[int, float]:
         """The `limit` best nodes, and those that tie with the last of them."""
         best = find_top(self.values, limit)
-        return dict(zip(self.keys[best].tolist(), self.values[best].tolist(), strict=True))
+        return pair_scores(self.keys[best], self.values[best])
 
 
 class SchemataNodes:
@@ -89,30 +89,17 @@ class SchemataNodes:
         """For each of these nodes, the nodes that it was made from."""
         return read_sources(self._store, keys, self._names.layer)
 
-    def find_roots(self, keys: NDArray[np.int64]) -> set[int]:
+    def find_roots(self, keys: Keys) -> set[int]:
         """Those of these nodes that are below none of these schemata."""
         parents, children = _read_ends(read_edges(self._store, self._names.sources))
         return set(np.setdiff1d(keys, children[np.isin(parents, keys)].astype(np.int64)).tolist())
 
     def load_evidence(self, scores: Mapping[int, float], limit: int | None = None) -> dict[int, Evidence]:
         """The `limit` best nodes as evidence by key, best first, ties by id."""
-        passages = self._store.passages(scores)
-        found = {key: as_evidence(passage, round(scores[key], _DECIMALS)) for key, passage in passages.items()}
-        schemata = [key for key in scores if key not in passages]
-        sources = self._grounds.find_passages_below(schemata)
-        for key, node in self._store.nodes_at(schemata).items():
-            score = round(scores[key], _DECIMALS)
-            found[key] = Evidence(
-                node=node.id,
-                layer=node.layer,
-                kind=self._names.kind,
-                text=node.text,
-                score=score,
-                sources=sources[key],
-            )
+        found = self._grounds.load_evidence(scores, self._names.kind)
         return dict(sorted(found.items(), key=lambda item: (-item[1].score, item[1].node))[:limit])
 
-    def _find_within(self, scope: Scope, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _find_within(self, scope: Scope, keys: Keys) -> Keys:
         passages = self._store.keys_within(scope)
         if passages is None:
             return keys
@@ -124,7 +111,42 @@ class SchemataNodes:
         return known
 
 
-def _read_ends(columns: SpaceRows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+class GlobalSchemata(PlainSearch):
+    """Global retrieval: passages and schemata of all levels, ranked together by cosine with the query."""
+
+    def __init__(self, nodes: SchemataNodes) -> None:
+        self._nodes = nodes
+
+    def _search(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
+        best = self._nodes.score(query, within).find_best(limit)
+        return list(self._nodes.load_evidence(best, limit).values())
+
+
+class HierarchicalSchemata(PlainSearch):
+    """Hierarchical traversal: from the top, keep the `top_k` nearest nodes, then of their children, and so on.
+
+    The top are the nodes below no schema, isolated passages among them. In a scope these are the nodes within that are
+    below no schema within.
+    """
+
+    def __init__(self, nodes: SchemataNodes, *, top_k: int = 5) -> None:
+        self._nodes = nodes
+        self._top_k = top_k
+
+    def _search(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
+        scores = self._nodes.score(query, within)
+        kept: dict[int, float] = {}
+        candidates = self._nodes.find_roots(scores.keys)
+        while candidates:
+            best = scores.take(candidates).find_best(self._top_k)
+            chosen = self._nodes.load_evidence(best, self._top_k)
+            kept |= {key: best[key] for key in chosen}
+            children = self._nodes.find_children(chosen).values()
+            candidates = {child for below in children for child in below} - kept.keys()
+        return list(self._nodes.load_evidence(kept, limit).values())
+
+
+def _read_ends(columns: SpaceRows) -> tuple[Floats, Floats]:
     """Both ends of the edges of a space."""
     table = columns.rows.reshape(-1, 3)
     return table[:, 0], table[:, 1]

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.recall.cognirank import weigh_cogito_seeds, weigh_hippo_seeds
+from tomewise.recall.cognirank import Seeds, weigh_cogito_seeds, weigh_hippo_seeds
 from tomewise.recall.graph_index import GraphIndex
 from tomewise.recall.linking import Hits
 from tomewise.recall.mentions import find_named_entities
@@ -21,11 +20,8 @@ from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Scope
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from tomewise.recall.array_types import Flags, Keys, Vectors
     from tomewise.store.contract import Readable, Texts
-
-Seeds = tuple["NDArray[np.int64]", "NDArray[np.float64]"]  # vertices, weights
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,7 +29,7 @@ class GraphQuestion:
     """A question with its vector and the facts that it hits. Seeds come from what is within its scope."""
 
     text: str
-    vector: NDArray[np.float32]
+    vector: Vectors
     hits: Hits
     within: Scope | None = None
 
@@ -103,12 +99,20 @@ class PassageSeeds:
 
     async def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
         """The nearest passages; calls no model."""
-        nearest = partial(_find_nearest_passages, self._store, keep=self._keep)
-        vertices, scores = await asyncio.to_thread(nearest, index, question.vector, question.within)
-        return vertices, self._weight * scores
+        return await asyncio.to_thread(self._find_nearest, question, index)
+
+    def _find_nearest(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
+        """The passages nearest to any of the vectors, and their ties; cosines are scaled to 0..1 over all within."""
+        among = self._store.keys_within(question.within)
+        nearest = self._store.nearest(PASSAGES, self._make_vectors(question, index), self._keep, among=among)
+        vertices, is_known = find_known_indices(nearest.keys, index.passages)
+        return vertices + len(index.entities), self._weight * nearest.scale()[is_known]
+
+    def _make_vectors(self, question: GraphQuestion, index: GraphIndex) -> Vectors:
+        return question.vector
 
 
-class ExpandedPassageSeeds:
+class ExpandedPassageSeeds(PassageSeeds):
     """Ours: like `PassageSeeds`, but with each passage's best cosine over the question and its expansions.
 
     There is one expansion for each of the `facts` best facts: the fact's entities that the question does not name,
@@ -118,22 +122,14 @@ class ExpandedPassageSeeds:
     def __init__(
         self, store: Readable, embedder: Embedder, *, weight: float = 0.05, keep: int = 200, facts: int = 3
     ) -> None:
-        self._store = store
+        super().__init__(store, weight=weight, keep=keep)
         self._embedder = embedder
-        self._weight = weight
-        self._keep = keep
         self._facts = facts
 
-    async def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
-        """The nearest passages; calls no model, and embeds all expansions together."""
-        return await asyncio.to_thread(self._find_seeds, question, index)
-
-    def _find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
-        vectors = question.vector
-        if expansions := self._write_expansions(question, index):
-            vectors = np.vstack((vectors, self._embedder.embed(expansions)))
-        vertices, scores = _find_nearest_passages(self._store, index, vectors, question.within, keep=self._keep)
-        return vertices, self._weight * scores
+    def _make_vectors(self, question: GraphQuestion, index: GraphIndex) -> Vectors:
+        """The question's vector and those of all expansions, which are embedded together."""
+        expansions = self._write_expansions(question, index)
+        return np.vstack((question.vector, self._embedder.embed(expansions))) if expansions else question.vector
 
     def _write_expansions(self, question: GraphQuestion, index: GraphIndex) -> list[str]:
         places = find_indices(question.hits.keys[: self._facts], index.facts)
@@ -161,16 +157,7 @@ class SumOfSeeds:
         return np.concatenate([vertices for vertices, _ in found]), np.concatenate([weights for _, weights in found])
 
 
-def _find_ends(hits: Hits, index: GraphIndex) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _find_ends(hits: Hits, index: GraphIndex) -> tuple[Keys, Flags]:
     """Head and tail of each hit fact that the index has, (facts, 2), and a flag for each hit: whether it has it."""
     places, is_known = find_known_indices(hits.keys, index.facts)
     return np.stack((index.heads[places], index.tails[places]), axis=1), is_known
-
-
-def _find_nearest_passages(
-    store: Readable, index: GraphIndex, vectors: NDArray[np.float32], within: Scope | None, *, keep: int
-) -> Seeds:
-    """The `keep` passages nearest to any of the vectors, and their ties; cosines are scaled to 0..1 over all within."""
-    nearest = store.nearest(PASSAGES, vectors, keep, among=store.keys_within(within))
-    vertices, is_known = find_known_indices(nearest.keys, index.passages)
-    return vertices + len(index.entities), nearest.scale()[is_known]

@@ -13,8 +13,7 @@ from tomewise.memory.schemata.schemata_layer import SchemataLayer
 from tomewise.memory.schemata.schemata_names import MOST_LEVELS, Clusters, SchemataRules
 from tomewise.recall.flat import Dense
 from tomewise.recall.prune_and_grow import PruneAndGrow
-from tomewise.recall.schemata_nodes import SchemataNodes
-from tomewise.recall.schemata_search import GlobalSchemata, HierarchicalSchemata
+from tomewise.recall.schemata_nodes import GlobalSchemata, HierarchicalSchemata, SchemataNodes
 from tomewise.systems.declaration import SystemDeclaration
 from tomewise.systems.kit import (
     CONTEXT,

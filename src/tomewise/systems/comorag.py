@@ -8,12 +8,22 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field
 
 from tomewise.errors import UsageError
-from tomewise.loops.consolidation import Consolidating, Consolidation, NoConsolidation, WithoutKnown
 from tomewise.loops.context import HISTORY
 from tomewise.loops.desk import Desk
-from tomewise.loops.probe import Bounds, Probe, Workspace
-from tomewise.loops.probing import Probing, SameQuestion, SelfProbe, WithoutMissing
-from tomewise.loops.selection import BestSoFar, NewestFirst
+from tomewise.loops.probe import Bounds, Probe
+from tomewise.loops.workspace import (
+    BestSoFar,
+    Consolidating,
+    Consolidation,
+    NewestFirst,
+    NoConsolidation,
+    Probing,
+    SameQuestion,
+    SelfProbe,
+    WithoutKnown,
+    WithoutMissing,
+    Workspace,
+)
 from tomewise.memory.episodes import EpisodesLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.tree.tree_layer import TreeLayer

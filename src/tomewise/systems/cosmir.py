@@ -11,8 +11,8 @@ from pydantic import Field
 from tomewise.loops.chunking import Chunking, Order
 from tomewise.loops.ledger_notes import LedgerReading
 from tomewise.loops.ledger_parts import Cycle, LedgerParts
+from tomewise.loops.notes import NoteReading
 from tomewise.loops.relay import Filling, LedgerRelay, Relay
-from tomewise.loops.single_note import NoteReading
 from tomewise.systems.declaration import SystemDeclaration
 from tomewise.systems.from_passages import hybrid
 from tomewise.systems.kit import CONTEXT, Count, Kit, Multiplies, Positive, Recall, Share, System, find_recall

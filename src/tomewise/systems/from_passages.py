@@ -11,10 +11,8 @@ from tomewise.loops.fusing import DEPTH
 from tomewise.loops.once import Once
 from tomewise.recall.comparing import ComparedRecall
 from tomewise.recall.flat import Dense, Everything, Fused, Lexical
-from tomewise.recall.hybrid import REWRITING, WORDS
-from tomewise.recall.leads import TitleLeads
-from tomewise.recall.rewriting import Rewriter, Rewriting
-from tomewise.recall.summed import Summed
+from tomewise.recall.hybrid import REWRITING, WORDS, Summed
+from tomewise.recall.rewriting import Rewriter, Rewriting, TitleLeads
 from tomewise.systems.declaration import OURS, SystemDeclaration
 from tomewise.systems.kit import (
     AS_FOUND,
@@ -74,7 +72,7 @@ def hybrid(
     limit: Limit = DEPTH,
     context: Context = CONTEXT,
 ) -> System:
-    """The recipe of `hybrid`: `recall.summed` with `recall.rewriting`, and `recall.comparing` around it."""
+    """The recipe of `hybrid`: `recall.hybrid` with `recall.rewriting`, and `recall.comparing` around it."""
     rewriter = make_rewriter(kit, rewriting, rewritten, names, temperature, drop)
     summed = Summed(kit.store, kit.embedder, TitleLeads(), rewriter, words=words)
     ranked = Fused([Dense(kit.store, kit.embedder), Lexical(kit.store)])

@@ -12,14 +12,13 @@ from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import Calls, Style
 from tomewise.memory.summaries import SummariesLayer
-from tomewise.recall.coverage import Coverage
 from tomewise.recall.diffusion import CogniRank, DecomposedRecall, Diffusion, walk_one_step, walk_to_end
 from tomewise.recall.evidence_forms import SelectedFacts, WithGists
 from tomewise.recall.graph_index import GraphIndexes, Weigh
-from tomewise.recall.leads import GraphLeads
 from tomewise.recall.linking import Linking, NearestFacts, RecognisedFacts
-from tomewise.recall.rewriting import is_slow
-from tomewise.recall.rewritten_walk import RewrittenWalk
+from tomewise.recall.mentions import TitleLinks
+from tomewise.recall.rewriting import GraphLeads, is_slow
+from tomewise.recall.rewritten_walk import Coverage, RewrittenWalk
 from tomewise.recall.seeding import (
     CogitoSeeds,
     ExpandedPassageSeeds,
@@ -28,7 +27,6 @@ from tomewise.recall.seeding import (
     PassageSeeds,
     SumOfSeeds,
 )
-from tomewise.recall.title_links import TitleLinks
 from tomewise.systems.declaration import OURS, SystemDeclaration
 from tomewise.systems.from_passages import (
     Comparing,
@@ -199,7 +197,7 @@ def associative(
     limit: Limit = DEPTH,
     context: Context = CONTEXT,
 ) -> System:
-    """The recipe of `associative`: `recall.rewritten_walk` with `recall.coverage`, and `recall.comparing` around it."""
+    """The recipe of `associative`: `recall.rewritten_walk`, and `recall.comparing` around it."""
     graph = make_graph(kit, extraction, together)
     titles = TitleLinks(kit.store, graph.names)
     weighings: Mapping[str, tuple[Weigh | None, str]] = {"by title": (titles.weigh, titles.rule), "equal": (None, "")}

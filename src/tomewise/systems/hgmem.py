@@ -13,14 +13,14 @@ from tomewise.loops.planning import Planning, Regions
 from tomewise.loops.point_editor import PointEditor
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import find_graph
-from tomewise.recall.entity_graph import EntityGraph
-from tomewise.recall.flat import Dense
-from tomewise.recall.investigation import (
+from tomewise.recall.entity_graph import (
+    EntityGraph,
     GraphInvestigation,
     Investigation,
     RecallInvestigation,
     RecallWithoutGraph,
 )
+from tomewise.recall.flat import Dense
 from tomewise.systems.declaration import SystemDeclaration
 from tomewise.systems.kit import (
     CONTEXT,

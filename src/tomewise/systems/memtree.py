@@ -10,7 +10,7 @@ from pydantic import Field
 from tomewise.loops.fusing import DEPTH
 from tomewise.memory.growing_tree.memtree_layer import MemTreeLayer
 from tomewise.memory.growing_tree.memtree_names import MemTreeRules
-from tomewise.recall.tree_search import CollapsedTree
+from tomewise.recall.derived import CollapsedTree
 from tomewise.systems.declaration import SystemDeclaration
 from tomewise.systems.kit import CONTEXT, SELECTION_AS_BEFORE, Context, Kit, Limit, Selection, System, answer_once
 
@@ -32,7 +32,7 @@ def memtree(
     limit: Limit = DEPTH,
     context: Context = CONTEXT,
 ) -> System:
-    """The recipe of `memtree`: `recall.tree_search` over `memory.growing_tree`."""
+    """The recipe of `memtree`: `recall.derived` over `memory.growing_tree`."""
     rules = MemTreeRules(depth_scale=depth_scale, batch=batch, aggregation=aggregation)
     tree = MemTreeLayer(kit.store, kit.model, kit.embedder, rules)
     return answer_once(kit, CollapsedTree(kit.store, kit.embedder, tree.name), limit, context, (tree,), selection)

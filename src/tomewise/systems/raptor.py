@@ -9,7 +9,7 @@ from pydantic import Field
 
 from tomewise.loops.fusing import DEPTH
 from tomewise.memory.tree.tree_layer import TreeLayer
-from tomewise.recall.tree_search import CollapsedTree, TreeTraversal
+from tomewise.recall.derived import CollapsedTree, TreeTraversal
 from tomewise.systems.declaration import SystemDeclaration
 from tomewise.systems.kit import CONTEXT, SELECTION_AS_BEFORE, Context, Kit, Limit, Selection, System, answer_once
 from tomewise.types import Retriever
@@ -26,7 +26,7 @@ def raptor(
     limit: Limit = DEPTH,
     context: Context = CONTEXT,
 ) -> System:
-    """The recipe of `raptor`: `recall.tree_search` over `memory.tree`."""
+    """The recipe of `raptor`: `recall.derived` over `memory.tree`."""
     tree = TreeLayer(kit.store, kit.model, kit.embedder)
     searches: Mapping[str, Retriever] = {
         "collapsed": CollapsedTree(kit.store, kit.embedder),

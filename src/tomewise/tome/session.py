@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from tomewise.errors import Locked, StoreError, UsageError
 from tomewise.events import AnsweredFromNotes, Attempted, Resumed, SessionUsed
-from tomewise.loops.extracts import EXTRACTS
+from tomewise.loops.origins import EXTRACTS
 from tomewise.run import open_run, warn_unkept
 from tomewise.store.lookups import find_keys
 from tomewise.store.records import SESSIONS

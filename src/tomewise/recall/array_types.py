@@ -1,0 +1,21 @@
+"""The arrays that retrievers hand on to one another."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Keys: TypeAlias = NDArray[np.int64]
+"""Keys of nodes in the store, or vertices of a graph, shape (n,)."""
+Vertices: TypeAlias = NDArray[np.int32]
+"""Vertices in the arrays of a graph, shape (n,)."""
+Floats: TypeAlias = NDArray[np.float64]
+"""Scores, weights or masses, shape (n,)."""
+Vectors: TypeAlias = NDArray[np.float32]
+"""A vector (d,), several (n, d), or values as exact as these, such as cosines (n,)."""
+Flags: TypeAlias = NDArray[np.bool_]
+"""Whether each of several is wanted, shape (n,)."""
+Ranking: TypeAlias = tuple[Keys, Floats]
+"""Keys and scores, best first."""

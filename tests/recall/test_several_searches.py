@@ -1,0 +1,183 @@
+"""Searches that are made of several: one for each thing that is compared, a second question, several layers."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.patience import SOON
+from tests.recall.shelves import Shelves, join_nodes, make_pieces
+
+from tomewise.calls import NO_CALLS
+from tomewise.embedding.hash import HashEmbedder
+from tomewise.errors import BadReply, ModelUnavailable
+from tomewise.fallbacks import NOT_FOLLOWED_UP, count_fallbacks
+from tomewise.language.extractive import ExtractiveModel
+from tomewise.language.roles import FOLLOW_UP, FollowUpIn, Shown
+from tomewise.recall.comparing import ComparedRecall, split_comparison
+from tomewise.recall.follow_up import FollowedUp
+from tomewise.recall.layered import LayeredRecall
+from tomewise.testing.scripted import ScriptedModel
+from tomewise.types import Rewrite
+
+# ---------------------------------------------------------------- comparisons
+
+
+@pytest.mark.parametrize(
+    ("question", "of_each", "things"),
+    [
+        ("Who was born first, Ada Marsh or Tom Hale?", "Who was born first, {}?", ["Ada Marsh", "Tom Hale"]),
+        (
+            "Which novel is older, Pride and Prejudice or Storm over Skerry?",
+            "Which novel is older, {}?",
+            ["Pride and Prejudice", "Storm over Skerry"],
+        ),
+        (
+            " Who\twas born first,\n" + " " * 5000 + "Ada Marsh  or Tom Hale?",
+            "Who was born first, {}?",
+            ["Ada Marsh", "Tom Hale"],
+        ),
+        (
+            "what is larger, the lighthouse or the harbour?",
+            "what is larger, {}?",
+            ["the lighthouse", "the harbour"],
+        ),
+        ("Who sold it, Tom Hale, Ada Marsh or Sam Poe?", "Who sold it, {}?", ["Tom Hale", "Ada Marsh", "Sam Poe"]),
+        ("Is Ben Nevis higher than Snowdon?", "Is {} higher?", ["Ben Nevis", "Snowdon"]),
+        ("Between Ada Marsh and Tom Hale, who is older?", "Between {}, who is older?", ["Ada Marsh", "Tom Hale"]),
+        (
+            "What is the difference between Skerry and Ghent?",
+            "What is the difference between {}?",
+            ["Skerry", "Ghent"],
+        ),
+        ('Was "Heron" sold before "Gull"?', "Was {} sold?", ['"Heron"', '"Gull"']),
+        (
+            "Were Ada Marsh and Tom Hale born in the same year?",
+            "Were {} born in the same year?",
+            ["Ada Marsh", "Tom Hale"],
+        ),
+        (
+            "Did the author of Emma and the author of Dracula share a birthplace?",
+            "Did {} share a birthplace?",
+            ["the author of Emma", "the author of Dracula"],
+        ),
+    ],
+)
+def test_each_thing_has_the_question_for_itself(question, of_each, things):
+    parts = {part.thing: part.text for part in split_comparison(question)}
+    assert parts == {thing: of_each.format(thing) for thing in things}
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Who sold the Heron to Ida Poe?",
+        "What is the capital of the country where Trinidad and Tobago plays?",
+        "Who was president of France before Jacques Chirac?",
+        "What did the keeper and the doctor burn?",
+        "Who rowed more than twenty miles?",
+        "In the end, did she stay or leave?",
+        "Who won the war between France and Germany?",
+        "If it rains, should the keeper row or walk?",
+        "Who was born first, Ada Marsh or Tom Hale" + " of Skerry" * 200,
+        "",
+    ],
+)
+def test_a_question_that_compares_nothing_stays_whole(question):
+    assert split_comparison(question) == []
+
+
+async def test_each_thing_gives_passages_in_turn_and_the_whole_question_comes_last():
+    question = "Who was born first, Ada or Tom?"
+    first = "Who was born first, "
+    inner = Shelves(
+        {f"{first}Ada?": make_pieces("ax"), f"{first}Tom?": make_pieces("xty"), question: make_pieces("wa")}
+    )
+    found = await ComparedRecall(inner).retrieve(question, 5)
+    assert join_nodes(found) == "axwty"
+    assert [piece.score for piece in found] == [1, 1 / 2, 1 / 3, 1 / 4, 1 / 5]
+    assert [piece.rewrite.name if piece.rewrite else "" for piece in found] == ["Ada", "Tom", "", "Tom", "Tom"]
+    assert len(inner.asked) == 3
+    plain = Shelves({}, make_pieces("wa", best=9.0))
+    assert await ComparedRecall(plain).retrieve("Who came?", 5) == make_pieces("wa", best=9.0)
+    assert plain.asked == ["Who came?"]
+
+
+# ---------------------------------------------------------------- a second question
+
+QUESTION = "Which currency does the country that Signe Holm is from have?"
+SECOND = "Which currency does Denmark have?"
+
+
+@pytest.mark.parametrize(
+    ("reply", "nodes", "asked", "skipped"),
+    [
+        ({"bridge": "Denmark", "question": SECOND}, "adbc", [QUESTION, SECOND], {}),
+        ({"question": ""}, "abc", [QUESTION], {}),
+        ({"question": QUESTION}, "abc", [QUESTION], {}),
+        (BadReply("no JSON"), "abc", [QUESTION], {NOT_FOLLOWED_UP: 1}),
+    ],
+)
+async def test_a_second_question_gives_passages_in_turn_with_the_first(reply, nodes, asked, skipped):
+    shelves = Shelves({QUESTION: make_pieces("abc"), SECOND: make_pieces("dbe")})
+    shelves.calls = NO_CALLS
+    model = ScriptedModel({"follow_up": [reply]})
+    followed = FollowedUp(shelves, model, shown=2)
+    with count_fallbacks() as counts:
+        found = await followed.retrieve(QUESTION, 4)
+    assert (join_nodes(found), shelves.asked, dict(counts)) == (nodes, asked, skipped)
+    rewrites = {piece.node: piece.rewrite for piece in found if piece.rewrite}
+    assert rewrites == ({"d": Rewrite(text=SECOND, name="Denmark")} if len(asked) > 1 else {})
+    assert [shown.text for shown in model.calls[0].given.evidence] == ["a", "b"]
+    assert followed.calls.most == 1
+
+
+async def test_the_extractive_model_puts_a_name_in_place_of_what_is_settled():
+    texts = ["Signe Holm is a rower who is from Denmark.", "Boats are built in Skagen."]
+    shown = [Shown(label=f"E{place}", text=text) for place, text in enumerate(texts, start=1)]
+    model = ExtractiveModel(HashEmbedder(64))
+    found = await model.ask(FOLLOW_UP, FollowUpIn(question=QUESTION, evidence=shown))
+    assert found.bridge == "Denmark"
+    assert found.question == "Which currency does the country that is from have Denmark"
+    nothing = await model.ask(FOLLOW_UP, FollowUpIn(question=QUESTION, evidence=shown[1:]))
+    assert (nothing.bridge, nothing.question) == ("", "")
+
+
+# ---------------------------------------------------------------- several layers
+
+
+class Layer(Shelves):
+    """Replies once so many calls are waiting, the last call first."""
+
+    def __init__(self, barrier, found=None):
+        super().__init__(found or {})
+        self._barrier = barrier
+
+    async def retrieve(self, query, limit, *, within=None):
+        place = await self._barrier.wait()
+        for _ in range(place):
+            await asyncio.sleep(0)
+        return await super().retrieve(query, limit, within=within)
+
+
+async def test_all_queries_and_layers_are_asked_side_by_side_and_each_gets_its_own_in_order():
+    queries, barrier = ["b", "a", "b"], asyncio.Barrier(9)
+    found = {
+        name: {query: make_pieces([f"{name}{query}0", f"{name}{query}1", "x"]) for query in "ab"} for name in "vse"
+    }
+    recall = LayeredRecall({name: Layer(barrier, shelves) for name, shelves in found.items()})
+    assert recall.layers == ("v", "s", "e")
+    async with asyncio.timeout(SOON):
+        layers = await recall.retrieve(queries, 2)
+    assert layers == [{name: shelves[query][:2] for name, shelves in found.items()} for query in queries]
+    assert [list(each) for each in layers] == [["v", "s", "e"]] * 3
+    assert await recall.retrieve([], 5) == []
+
+
+async def test_a_layer_that_fails_is_an_error_and_not_an_empty_layer():
+    class Away:
+        async def retrieve(self, query, limit, *, within=None):
+            raise ModelUnavailable("gone")
+
+    with pytest.raises(ModelUnavailable, match="gone"):
+        await LayeredRecall({"veridical": Shelves({}), "semantic": Away()}).retrieve(["a"], 1)
