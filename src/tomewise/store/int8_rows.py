@@ -22,16 +22,16 @@ Bounds = tuple[NDArray[np.float32], NDArray[np.float32]]  # lower and upper, (n,
 
 _WORD = 4  # bytes of a float32
 _WORDS = 3
-_LEAST_ROWS = 16_384  # with fewer, the exact products take less than a millisecond
+LEAST_ROWS = 16_384  # with fewer, the exact products take less than a millisecond
 _BLOCK = 4096
-_GROUPS = 8  # times as many groups as rows wanted
+GROUPS = 8  # times as many groups as rows wanted
 _GREATEST, _GREATEST_OF_QUERY = 127, 32_767
 _SLACK = 1e-6  # share of a bound that the rounding of float32 may move it
 
 
 def are_many(count: int) -> bool:
     """Whether a search in so many rows multiplies a part of them exactly, with packed rows or without."""
-    return count >= _LEAST_ROWS
+    return count >= LEAST_ROWS
 
 
 def are_worth_packing(count: int) -> bool:
@@ -161,7 +161,7 @@ def _round(exact: NDArray[np.float64], scales: NDArray[np.float64], greatest: in
 
 def _find_reached(lower: NDArray[np.float32], limit: int) -> float:
     """A bound that at least `limit` rows reach: the last of the best of groups of rows, which are quick to sort."""
-    size = max(1, len(lower) // (_GROUPS * limit))
+    size = max(1, len(lower) // (GROUPS * limit))
     count = len(lower) // size
     best = lower[: count * size].reshape(size, count).max(axis=0)
     return float(np.partition(best, count - limit)[count - limit])

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 Rows = NDArray[np.float32]
 
 MOST_DIMENSIONS = 4_000  # of an index of this type
-_LEAST = (0, 8)  # the version from which a search goes on until it has found enough
+LEAST_VERSION = (0, 8)  # the version from which a search goes on until it has found enough
 _EXTENSION = """
 SELECT e.extversion, n.nspname, has_schema_privilege(n.oid, 'USAGE') FROM pg_extension e
 JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector'
@@ -36,7 +36,7 @@ def find_halfvec(connection: Connection) -> Halfvec | str:
     if found is None:
         return "the database has no pgvector: its owner adds it with `CREATE EXTENSION vector`"
     version, schema, may_use = found
-    if _parse_version(version) < _LEAST:
+    if parse_version(version) < LEAST_VERSION:
         return f"pgvector is {version} here, which is too old: its owner runs `ALTER EXTENSION vector UPDATE`"
     quoted = '"' + schema.replace('"', '""') + '"'
     if not may_use:
@@ -45,7 +45,7 @@ def find_halfvec(connection: Connection) -> Halfvec | str:
     return Halfvec(f"{safe}.halfvec", f"OPERATOR({safe}.<#>)", f"{safe}.halfvec_ip_ops")
 
 
-def _parse_version(version: str) -> tuple[int, ...]:
+def parse_version(version: str) -> tuple[int, ...]:
     numbers = version.split(".")
     return tuple(int(number) if number.isdecimal() else 0 for number in numbers)
 

@@ -31,7 +31,7 @@ from tomewise.beside import FolderBeside
 Keys = NDArray[np.int64]
 Rows = NDArray[Any]  # (n, width), one dtype a space
 _DEAD_SHARE = 0.25  # with a larger share of dead rows, the files are written again
-_DEAD_LEAST = 1000
+DEAD_LEAST = 1000
 _HEADER = 1024  # bytes
 _BLOCK = 1 << 24  # bytes read at a time
 _GENERATION = re.compile("[0-9a-f]{8}")
@@ -228,7 +228,7 @@ class Mirror:
         if old.live is not None:
             is_removed &= old.live
         dead_count = (0 if old.live is None else int((~old.live).sum())) + int(is_removed.sum())
-        if dead_count > max(_DEAD_LEAST, _DEAD_SHARE * len(old.stored_keys)):
+        if dead_count > max(DEAD_LEAST, _DEAD_SHARE * len(old.stored_keys)):
             remains = ~is_removed if old.live is None else old.live & ~is_removed
             rows = np.concatenate([old.stored_rows[remains], fresh.reshape(-1, header.width)])
             self.write(after, np.concatenate([old.stored_keys[remains], delta.added_keys]), rows)

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 _BULK_SHARE = 1 / 4  # of the rows: with more new ones, an index that is made anew is quicker
 _DROP_SHARE = 1 / 2  # of `exact_rows`: with fewer rows, a table goes
-_M, _EF_CONSTRUCTION = 24, 128  # neighbours of a row in the index, and candidates for them; pgvector has 16 and 64
+LINKS, _EF_CONSTRUCTION = 24, 128  # neighbours of a row in the index, and candidates for them; pgvector has 16 and 64
 _MEMORY = 1 << 30  # bytes that making an index may take, unless the server allows more
-_ROW_MEMORY = 400 + 32 * _M  # bytes of a row in the memory of a build, without its numbers
+_ROW_MEMORY = 400 + 32 * LINKS  # bytes of a row in the memory of a build, without its numbers
 _CANNOT = -1  # as the width of a space that pgvector cannot hold
 _TOO_LARGE = f"pgvector holds up to {MOST_DIMENSIONS:,} numbers in each, of up to 65,504"
 _MAKE_STATES = """
@@ -314,7 +314,7 @@ class NearRows:
             connection.exec_driver_sql("SET LOCAL max_parallel_maintenance_workers = 0")
         connection.exec_driver_sql(
             f"CREATE INDEX {state.name}_index ON {state.name} USING hnsw (vector {halfvec.index_class}) "
-            f"WITH (m = {_M}, ef_construction = {_EF_CONSTRUCTION})"
+            f"WITH (m = {LINKS}, ef_construction = {_EF_CONSTRUCTION})"
         )
 
 

@@ -23,7 +23,7 @@ _MOST_EF_SEARCH = 1_000  # of pgvector
 _MORE = 32  # candidates beyond the limit at first, for ties and for the rounding to float16
 _MOST = 8_000  # candidates by the index; where these do not suffice, each row is compared
 _LOWEST, _EF_LOWEST = 8, 20  # candidates for the lowest cosine, of which only the scale of others depends
-_FEW = 10_000  # rows of a scope that are compared one by one
+FEW_ROWS = 10_000  # rows of a scope that are compared one by one
 _ROUNDING = 2.0**-10  # the share of the lengths by which float16, of both vectors, may move a product
 _SETTINGS = """
 SELECT set_config('hnsw.iterative_scan', 'strict_order', true), set_config('hnsw.ef_search', %s, true),
@@ -79,7 +79,7 @@ class NearTable:
         share = 1.0 if among is None else len(among) / self.rows
         count = int((limit + _MORE) / share) + 1 if share else self.rows
         found = None
-        if count <= min(_MOST, self.rows) and (among is None or len(among) > _FEW):
+        if count <= min(_MOST, self.rows) and (among is None or len(among) > FEW_ROWS):
             found = self._widen(driver, queries, literals, limit, among, count, share, by_index=True)
         return found or self._widen(driver, queries, literals, limit, among, limit + _MORE, 1.0, by_index=False)
 

@@ -42,7 +42,7 @@ from tomewise.types import Condition, Document
 
 _LARGEST = 2**63 - 1  # of the integers of SQLite
 _LONGEST_TEXT = LONGEST - (1 << 20)  # bytes of a document; the other columns of its row have bounds far below the rest
-_MANY_PASSAGES = 20_000  # whose index takes 50 ms, and 10 MB of writing, to be merged
+MANY_PASSAGES = 20_000  # whose index takes 50 ms, and 10 MB of writing, to be merged
 _BLOCK = 4096  # rows that are read at a time
 _OPERATORS = {sign: sign for sign in ("=", "<", "<=", ">", ">=")}
 
@@ -259,8 +259,8 @@ class SqliteRows:
     @staticmethod
     def has_many_words(connection: Connection) -> bool:
         """Whether merging the index takes so long that not every removal may do it."""
-        query = f"SELECT count(*) FROM (SELECT 1 FROM lexical_docsize LIMIT {_MANY_PASSAGES + 1})"
-        return int(connection.exec_driver_sql(query).scalar_one()) > _MANY_PASSAGES
+        query = f"SELECT count(*) FROM (SELECT 1 FROM lexical_docsize LIMIT {MANY_PASSAGES + 1})"
+        return int(connection.exec_driver_sql(query).scalar_one()) > MANY_PASSAGES
 
     @staticmethod
     def merge_words(connection: Connection) -> None:
