@@ -38,26 +38,43 @@ def list_files(folder: Path) -> dict[str, tuple[int, int]]:
     return {str(file): (file.stat().st_mtime_ns, file.stat().st_size) for file in folder.rglob("*")}
 
 
-@pytest.fixture
-def read_only_tome(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The tome in a folder that may only be read, as far as the system says: who runs tests may write everywhere."""
+def protect(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nothing be written, as far as the system says: who runs tests may write everywhere."""
     real = os.access
     monkeypatch.setattr(database.os, "access", lambda file, mode: mode != os.W_OK and real(file, mode))
-    return path
 
 
-def test_a_folder_that_may_only_be_read_answers_and_is_not_touched(read_only_tome: Path, command) -> None:
-    before = list_files(read_only_tome.parent)
-    with Tome.open(read_only_tome) as book:
-        assert book.ask("Who lit 2 lamps?").evidence
-        assert book.ask("Who lit 2 lamps?", system="cogitorag").evidence
+@pytest.mark.parametrize(
+    ("is_protected", "reason"), [(True, "check the permissions"), (False, "it was opened with read_only")]
+)
+def test_a_tome_that_may_only_be_read_answers_and_is_not_touched(
+    path: Path, command, monkeypatch: pytest.MonkeyPatch, is_protected: bool, reason: str
+) -> None:
+    if is_protected:
+        protect(monkeypatch)
+    before = list_files(path.parent)
+    with Tome.open(path, read_only=not is_protected) as book:
+        traces = book.store.trace_numbers()
+        for system in (None, "cogitorag"):
+            answer = book.ask("Who lit 2 lamps?", system=system)
+            assert answer.evidence
+            assert answer.trace is None
+        assert book.store.trace_numbers() == traces
         assert len(book.documents()) == len(TEXTS)
         for change in (lambda: book.add(TEXTS[0]), lambda: book.remove("d0"), lambda: book.build("raptor")):
-            with pytest.raises(StoreError, match="may only be read"):
+            with pytest.raises(StoreError, match=f"may only be read: {reason}"):
                 change()
-    assert command("show").code == 0
-    assert "To set a model" in command("ask", "Who lit 2 lamps?").err  # and no word of a trace
-    assert list_files(read_only_tome.parent) == before
+    if is_protected:
+        assert command("show").code == 0
+        assert "To set a model" in command("ask", "Who lit 2 lamps?").err  # and no word of a trace
+    after = list_files(path.parent)
+    assert after == before if is_protected else after[str(path)] == before[str(path)]
+
+
+def test_a_tome_that_does_not_exist_is_not_made(here: Path) -> None:
+    with pytest.raises(StoreError, match="found no tome"):
+        Tome.open(here / "none.tome", read_only=True)
+    assert not (here / "none.tome").exists()
 
 
 # ---------------------------------------------------------------- files cut and scribbled on
