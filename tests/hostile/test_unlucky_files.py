@@ -12,10 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tomewise.beside import FolderBeside
 from tomewise.errors import NotBuilt, ReadingError, StoreError, UsageError
 from tomewise.store.export import export
 from tomewise.store.lookups import read_vectors
 from tomewise.store.sql import database
+from tomewise.store.sql.mirror import FILE_NAMES, Mirror
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
 
@@ -100,10 +102,8 @@ def test_random_bytes_in_what_is_cached_are_noticed(path: Path, part: str) -> No
     with Tome.open(path) as book:
         whole, keys = np.array(read_vectors(book.store, "passages").rows), read_vectors(book.store, "passages").keys
         lines = list(export(book.store))
-    found = path.with_name("memory.tome-cache").glob(f"vectors%2Fpassages*.{part}")
-    for file in found:
-        size = file.stat().st_size
-        file.write_bytes(os.urandom(size))
+    for file in path.with_name("memory.tome-cache").glob(f"vectors%2Fpassages*.{part}"):
+        file.write_bytes(os.urandom(file.stat().st_size))
     with Tome.open(path) as book:
         assert np.array_equal(read_vectors(book.store, "passages").rows, whole)
         assert np.array_equal(read_vectors(book.store, "passages").keys, keys)
@@ -111,9 +111,6 @@ def test_random_bytes_in_what_is_cached_are_noticed(path: Path, part: str) -> No
 
 
 def test_large_rows_are_checked_beyond_what_was_flushed(here: Path) -> None:
-    from tomewise.beside import FolderBeside
-    from tomewise.store.sql.mirror import FILE_NAMES, Mirror
-
     folder = FolderBeside(here / "a.tome", "-cache", FILE_NAMES)
     mirror = Mirror(folder, "vectors/x", "t", np.dtype(np.float32))
     keys, rows = np.arange(5000), np.random.default_rng(0).random((5000, 128), np.float32)
