@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from tests.patience import SOON
 from tests.store.conftest import OpenStore
 from tests.store.contract import DIMENSIONS, add, assert_arrays_follow, remove, vectors_of
@@ -22,18 +20,12 @@ from tomewise.store.lookups import read_edges, read_vectors
 from tomewise.store.records import SETTINGS
 from tomewise.store.sql import mirror
 from tomewise.store.sql.arrays import Arrays
-from tomewise.store.sql.mirror import Changes, Columns, Delta, Mirror, encode_header
+from tomewise.store.sql.mirror import Columns, Mirror, encode_header
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.types import Document
 
 ONE = Document(id="one", text="a cat sat on a mat and slept")
 TWO = Document(id="two", text="a dog sat on the cat")
-
-
-def make_mirror(place: Path, tome: str = "tome") -> Mirror:
-    """The mirror of a space beside a tome at that place."""
-    place.joinpath("a.tome").touch()
-    return Mirror(FolderBeside(place / "a.tome", "-cache", mirror.FILE_NAMES), "vectors/x", tome, np.dtype(np.float32))
 
 
 def find_file(store: SqlStore, ending: str) -> Path:
@@ -195,6 +187,7 @@ def test_another_store_on_the_file_sees_each_change(open_store: OpenStore, loads
     remove(reader, "0")
     assert_arrays_follow(writer)
     assert columns.rows.tolist() == rows, "arrays that were read do not change"
+    assert read_vectors(reader, "passages").keys.tolist() == sorted(reader.node_keys("passages"))
     assert loads == []
 
 
@@ -252,61 +245,11 @@ def test_names_that_look_alike_do_not_share_files(store: SqlStore) -> None:
     assert all(path.parent == store.cache_folder for path in store.cache_folder.rglob("*"))
 
 
-# ---------------------------------------------------------------- changes and columns
-
-
-def test_columns_are_in_the_order_of_keys_and_without_the_dead() -> None:
-    live = np.array([True, False, True, True])
-    columns = Columns(1, np.array([5, 6, 9, 2]), np.arange(8.0).reshape(4, 2), live)
-    assert columns.keys.tolist() == [2, 5, 9]
-    assert columns.rows.tolist() == [[6, 7], [0, 1], [4, 5]]
-    whole = Columns(1, np.array([5, 6]), np.ones((2, 2)))
-    assert whole.rows is whole.stored_rows, "nothing is copied if that is not needed"
-
-
-STEPS = st.lists(st.tuples(st.booleans(), st.sets(st.integers(0, 9), min_size=1)), max_size=6)
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.lists(STEPS, max_size=5))
-def test_a_mirror_holds_what_a_dictionary_would(tmp_path_factory: pytest.TempPathFactory, history: list[Any]) -> None:
-    files = make_mirror(tmp_path_factory.mktemp("mirror"))
-    files.write(1, np.empty(0, np.int64), np.empty((0, 1)))
-    truth: dict[int, float] = {}
-    value = 0.0
-    for version, steps in enumerate(history, start=1):
-        changes = Changes()
-        for adds, keys in steps:
-            if adds:
-                fresh = sorted(keys - set(truth))
-                value += 1
-                changes.add(np.array(fresh, np.int64), np.full((len(fresh), 1), value, np.float32))
-                truth |= dict.fromkeys(fresh, value)
-            else:
-                removed = sorted(keys & set(truth))
-                changes.remove(removed)
-                truth = {key: kept_value for key, kept_value in truth.items() if key not in removed}
-        assert files.apply(changes.make_delta(), version, version + 1)
-    columns = files.read(len(history) + 1)
-    assert columns is not None
-    assert dict(zip(columns.keys.tolist(), columns.rows[:, 0].tolist(), strict=True)) == truth
-    assert files.read(len(history) + 2) is None
-
-
-def test_a_mirror_follows_only_from_what_it_holds(tmp_path: Path) -> None:
-    files = make_mirror(tmp_path)
-    delta = Delta(np.array([1]), np.ones((1, 2)), np.empty(0, np.int64))
-    assert not files.apply(delta, 3, 4)
-    files.write(3, np.array([0]), np.zeros((1, 2)))
-    assert not files.apply(delta, 4, 5)
-    assert not files.apply(Delta(np.array([1]), np.ones((1, 3)), np.empty(0, np.int64)), 3, 4), "another width"
-    assert files.apply(delta, 3, 4)
-    assert make_mirror(tmp_path, "other").read(4) is None
-
-
 def test_released_rows_are_read_again(tmp_path: Path) -> None:
     rows = np.arange(4096 * 256, dtype=np.float32).reshape(4096, 256)  # 4 MB
-    files = make_mirror(tmp_path)
+    tmp_path.joinpath("a.tome").touch()
+    folder = FolderBeside(tmp_path / "a.tome", "-cache", mirror.FILE_NAMES)
+    files = Mirror(folder, "vectors/x", "tome", np.dtype(np.float32))
     files.write(1, np.arange(4096), rows)
     columns = files.read(1)
     assert columns is not None
