@@ -27,10 +27,9 @@ from tomewise.store.address import find_place
 from tomewise.store.nearest import Nearest
 from tomewise.store.records import SETTINGS
 from tomewise.store.rights import WRITER, work_alone
-from tomewise.store.sql import halfvec, near_rows, near_search
+from tomewise.store.sql import near_rows, near_search
 from tomewise.store.sql.arrays import Arrays
-from tomewise.store.sql.halfvec import round_to_half, write_literal
-from tomewise.store.sql.near_search import NearTable
+from tomewise.store.sql.near_search import NearTable, parse_version, round_to_half, write_literal
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.tome.open_store import copy_tome, delete_tome, move_tome
 from tomewise.types import Document
@@ -285,7 +284,7 @@ def test_without_the_extension(store: SqlStore, database: str) -> None:
 
 
 def test_an_old_extension(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(halfvec, "LEAST_VERSION", (0, 10))
+    monkeypatch.setattr(near_search, "LEAST_VERSION", (0, 10))
     put(store, ROWS[:100])
     assert_exact(store, "too old: its owner runs `ALTER EXTENSION vector UPDATE`")
 
@@ -294,7 +293,7 @@ def test_an_old_extension(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> N
     ("text", "numbers"), [("0.8.5", (0, 8, 5)), ("0.10.0", (0, 10, 0)), ("0.7.4", (0, 7, 4)), ("1.0-beta", (1, 0))]
 )
 def test_versions_are_compared_as_numbers(text: str, numbers: tuple[int, ...]) -> None:
-    assert halfvec.parse_version(text) == numbers
+    assert parse_version(text) == numbers
 
 
 def test_an_extension_in_a_schema_of_any_name(make: OpenStore, store: SqlStore, database: str) -> None:

@@ -21,9 +21,15 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from tomewise.errors import Locked, StoreError
-from tomewise.store.sql.halfvec import MOST_DIMENSIONS, Halfvec, Rows, find_halfvec, round_to_half
 from tomewise.store.sql.mirror import Delta, Keys
-from tomewise.store.sql.near_search import NearTable
+from tomewise.store.sql.near_search import (
+    MOST_DIMENSIONS,
+    Halfvec,
+    NearTable,
+    Vectors,
+    find_halfvec,
+    round_to_half,
+)
 from tomewise.store.sql.postgres_arrays import load_vectors, write_columns
 from tomewise.store.sql.postgres_server import make_lock_key
 
@@ -138,7 +144,7 @@ class NearRows:
         return bool(self.exact_rows) and not 0 < loaded <= self.exact_rows
 
     def search(
-        self, connection: Connection, space: str, queries: Rows, limit: int, among: Keys | None
+        self, connection: Connection, space: str, queries: Vectors, limit: int, among: Keys | None
     ) -> Nearest | None:
         """See `contract.Spaces.nearest`; None where the space is to be searched exactly."""
         table = self.find_table(connection, space)

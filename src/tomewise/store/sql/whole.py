@@ -19,7 +19,7 @@ from sqlalchemy.exc import DBAPIError
 
 from tomewise.errors import StoreError
 from tomewise.store.export import write_line
-from tomewise.store.sql.damage import find_contradiction
+from tomewise.store.sql.damage import find_damage
 from tomewise.store.sql.node_rows import join_indexed_text
 from tomewise.store.sql.row_values import STREAMED, Misfit, RowObject, RowVector, decode_object, encode_json
 from tomewise.store.sql.schema import FORMAT, TABLES, check_format, documents, meta, nodes, spaces
@@ -70,7 +70,7 @@ def fill(connection: Connection, dialect: Dialect, lines: Iterable[bytes]) -> No
         _insert(connection, dialect, table, group)
     _renew_spaces(connection, dialect)
     _index_passages(connection, dialect)
-    if problem := dialect.find_damaged_row(connection) or find_contradiction(connection, dialect.own_contradictions):
+    if problem := find_damage(connection, dialect):
         raise StoreError(f"it is damaged: {problem}")
     if problem := _find_wrong_setting(connection):
         raise StoreError(f"it is damaged: the table meta has {problem}; export the tome again")
@@ -154,7 +154,7 @@ def _insert(
             if table == _SEQUENCES:
                 dialect.set_last_keys(connection, [(row["name"], row["seq"]) for _, _, row in found])
             else:
-                dialect.insert_values(connection, table, names, values)
+                dialect.insert_rows(connection, table, values, names)
         except (DBAPIError, ValueError, OverflowError) as error:
             reason = str(error.orig if isinstance(error, DBAPIError) else error)
             where = f"the lines {found[0][0]} to {found[-1][0]}"
