@@ -1,7 +1,7 @@
 """The compiled products of int8 rows. Importing Numba is slow, so `int8_rows` alone imports this, when used.
 
-`rows` are packed rows, int8, and `words` the same bytes as float32. The arguments of a query are those of
-`int8_rows._Queries`. Sums are exact: a product of a row and a query is below 2 ** 31.
+`rows` are packed rows, int8, and `words` the same bytes as float32. The arguments of a query are those that
+`int8_rows` rounds. Sums are exact: a product of a row and a query is below 2 ** 31.
 """
 
 from __future__ import annotations

@@ -97,12 +97,6 @@ def test_a_value_that_does_not_fit_is_named_where_it_is_read(path: Path, store: 
         store.passages()
 
 
-def test_vectors_of_several_widths_are_named_where_they_move(path: Path, store: SqlStore) -> None:
-    run(path, "UPDATE vectors SET vector = zeroblob(8) WHERE key = 1")
-    with pytest.raises(StoreError, match="the table vectors"), store.write() as change:
-        change.move_document("one", Document(id="other", text=ONE.text), "digest")
-
-
 def test_a_field_that_a_node_lacks_is_damage_of_the_tome(path: Path, store: SqlStore) -> None:
     (key,) = store.node_keys("tree")
     run(path, f'UPDATE nodes SET data = \'{{"head": "Ida"}}\' WHERE key = {key}')

@@ -185,6 +185,19 @@ def test_a_new_text_reaches_the_layers_above(store: SqlStore) -> None:
     assert_arrays_follow(store)
 
 
+def test_a_document_that_moves_gives_its_spaces_new_versions_and_the_same_rows(store: SqlStore) -> None:
+    """Whoever read ids by the versions of before reads them again."""
+    keys = store.node_keys("passages")
+    with store.write() as change:
+        change.put_vectors("passages", keys, np.eye(len(keys), 4, dtype=np.float32))
+    before, rows = store.versions(["vectors/passages"]), read_vectors(store, "passages").rows.tolist()
+    with store.write() as change:
+        change.move_document("one", Document(id="other", text=DOCUMENTS[0].text), "digest")
+    assert store.versions(["vectors/passages"]) != before
+    assert read_vectors(store, "passages").rows.tolist() == rows
+    assert_arrays_follow(store)
+
+
 def test_removals_are_logged_until_the_layer_is_built(store: SqlStore) -> None:
     first, third, second = ids(store)
     keys = find_keys(store, [first, third, second])

@@ -122,9 +122,10 @@ class Changes:
     def __init__(self) -> None:
         self._added: list[tuple[Keys, Rows]] = []
         self._removed: list[Keys] = []
+        self.is_renewed = False  # the space gets another version, though its rows stay
 
     def __bool__(self) -> bool:
-        return bool(self._removed or any(len(keys) for keys, _ in self._added))
+        return bool(self.is_renewed or self._removed or any(len(keys) for keys, _ in self._added))
 
     def add(self, keys: Keys, rows: Rows) -> None:
         if len(keys):
@@ -224,12 +225,10 @@ class Mirror:
         if header is None or old is None or (len(delta.added_keys) and delta.added_rows.shape[1] != header.width):
             return False
         fresh = delta.added_rows.astype(self._dtype, copy=False)
-        is_removed = np.isin(old.stored_keys, delta.removed)
-        if old.live is not None:
-            is_removed &= old.live
-        dead_count = (0 if old.live is None else int((~old.live).sum())) + int(is_removed.sum())
-        if dead_count > max(DEAD_LEAST, _DEAD_SHARE * len(old.stored_keys)):
-            remains = ~is_removed if old.live is None else old.live & ~is_removed
+        live = np.ones(len(old.stored_keys), bool) if old.live is None else old.live
+        is_removed = np.isin(old.stored_keys, delta.removed) & live
+        remains = live & ~is_removed
+        if len(remains) - remains.sum() > max(DEAD_LEAST, _DEAD_SHARE * len(remains)):
             rows = np.concatenate([old.stored_rows[remains], fresh.reshape(-1, header.width)])
             self.write(after, np.concatenate([old.stored_keys[remains], delta.added_keys]), rows)
             return True

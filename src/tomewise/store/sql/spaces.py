@@ -71,13 +71,12 @@ class StoredSpaces(Reading):
             found = None if packed is None else _search_packed(columns, packed, queries, limit, among)
             if found is not None:
                 return found
+        is_searched = _find_searched(columns, among)
+        indices = np.arange(len(keys)) if is_searched is None else np.flatnonzero(is_searched)
         if among is None:
             cosines = multiply_rows(columns.stored_rows, queries)
-            indices = np.arange(len(keys)) if columns.live is None else np.flatnonzero(columns.live)
-            cosines = cosines if columns.live is None else cosines[indices]
+            cosines = cosines if is_searched is None else cosines[indices]
         else:
-            is_among = find_known_indices(keys, among)[1]
-            indices = np.flatnonzero(is_among if columns.live is None else is_among & columns.live)
             cosines = _multiply_at(columns.stored_rows, indices, queries)
         if is_large:
             margin = bound_rounding(queries)
@@ -168,10 +167,7 @@ def _search_packed(
 ) -> Nearest | None:
     """The vectors nearest to any of the queries, found by packed rows; None if these leave too many candidates."""
     keys, bounds = packed.stored_keys, bound_cosines(packed.stored_rows, queries)
-    is_searched = packed.live
-    if among is not None:
-        is_among = find_known_indices(keys, among)[1]
-        is_searched = is_among if is_searched is None else is_searched & is_among
+    is_searched = _find_searched(packed, among)
     if is_searched is not None:
         keys, bounds = keys[is_searched], (bounds[0][is_searched], bounds[1][is_searched])
     candidates = find_candidates(bounds, limit)
@@ -181,6 +177,14 @@ def _search_packed(
     cosines = multiply_exactly(columns.stored_rows[_find_places(columns, keys)], queries)
     best = find_top(cosines, limit)
     return Nearest(keys[best], cosines[best], float(cosines.min()))
+
+
+def _find_searched(columns: Columns, among: Keys | None) -> NDArray[np.bool_] | None:
+    """Which of the stored rows are live and under these keys; None for all."""
+    if among is None:
+        return columns.live
+    is_among = find_known_indices(columns.stored_keys, among)[1]
+    return is_among if columns.live is None else is_among & columns.live
 
 
 def _find_alike(columns: Columns, packed: Columns, rows: NDArray[np.float32], least: float) -> Pairs:

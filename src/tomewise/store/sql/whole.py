@@ -21,7 +21,7 @@ from tomewise.errors import StoreError
 from tomewise.store.export import write_line
 from tomewise.store.sql.damage import find_damage
 from tomewise.store.sql.node_rows import join_indexed_text
-from tomewise.store.sql.row_values import STREAMED, Misfit, RowObject, RowVector, decode_object, encode_json
+from tomewise.store.sql.row_values import STREAMED, Misfit, RowObject, RowText, RowVector, decode_object, encode_json
 from tomewise.store.sql.schema import FORMAT, TABLES, check_format, documents, meta, nodes, spaces
 
 if TYPE_CHECKING:
@@ -32,10 +32,6 @@ _SEQUENCES = "sqlite_sequence"  # the last keys, none of which is used again
 _NEEDED = "embedder", "dimensions", "passage_tokens", "overlap"  # the settings of a tome with documents
 _BATCH = 1_000  # rows written at a time
 _OWN = "identity"  # the setting that belongs to one file alone
-_JSON = frozenset((table.name, column.name) for table in TABLES.tables.values() for column in table.c
-                  if isinstance(column.type, RowObject))  # fmt: skip
-_BYTES = frozenset((table.name, column.name) for table in TABLES.tables.values() for column in table.c
-                   if isinstance(column.type, RowVector))  # fmt: skip
 _SPACES = """SELECT DISTINCT 'vectors/' || space FROM vectors UNION SELECT DISTINCT 'edges/' || space FROM edges
 UNION SELECT 'documents' FROM documents"""
 
@@ -57,8 +53,12 @@ def write_lines(connection: Connection, dialect: Dialect) -> Iterator[str]:
 
 
 def _write_row(table: str, row: Mapping[Any, Any]) -> str:
-    values = {name: b64encode(value).decode() if (table, name) in _BYTES else value for name, value in row.items()}
+    values = {name: b64encode(value).decode() if isinstance(value, bytes) else value for name, value in row.items()}
     return write_line({"table": table, **values})
+
+
+def _holds(table: str, column: str, kind: type[RowText]) -> bool:
+    return table != _SEQUENCES and isinstance(TABLES.tables[table].c[column].type, kind)
 
 
 def fill(connection: Connection, dialect: Dialect, lines: Iterable[bytes]) -> None:
@@ -132,11 +132,11 @@ def _read_rows(numbered: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, str
 
 
 def _read_value(value: Any, table: str, column: str) -> Any:
-    if (table, column) in _JSON:
+    if _holds(table, column, RowObject):
         if not isinstance(value, dict):
             raise TypeError(f"no object as its {column}")
         return encode_json(value)
-    if (table, column) in _BYTES:
+    if _holds(table, column, RowVector):
         return b64decode(value, validate=True)
     if value is not None and type(value) not in (str, int, float):
         raise TypeError(f"{type(value).__name__} as its {column}")

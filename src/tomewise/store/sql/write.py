@@ -54,10 +54,8 @@ class Write(StoredNotes):
         self.remove_document(document.id)
         self._changes_documents = True
         (key,) = self.dialect.find_new_keys(self._connection, documents, 1)
-        row = {"key": key, "id": document.id, "title": document.title, "source": document.source, "folder": ""}
-        row |= {"digest": digest, "characters": len(document.text), "text": document.text}
-        row["metadata"] = encode_json(document.metadata)
-        self.dialect.insert_rows(self._connection, "documents", [tuple(row[each.name] for each in documents.c)])
+        row = key, document.id, document.title, document.source, digest, len(document.text), document.text
+        self.dialect.insert_rows(self._connection, "documents", [(*row, encode_json(document.metadata), "")])
         places = [write_places(passage.place, passage.marks) for passage in passages]
         keys = self._insert_nodes(
             (each.id, PASSAGES, 0, each.position, key, each.start, each.end, each.text, encode_json(place))
@@ -120,13 +118,9 @@ class Write(StoredNotes):
         if not ids:
             return
         self._update_rows({key: {"id": name} for key, name in ids.items()})
-        stored = select(vectors.c.space, vectors.c.key, vectors.c.vector).where(vectors.c.key.in_(list_keys(ids)))
-        by_space: dict[str, list[tuple[int, bytes]]] = defaultdict(list)
-        for space, key, vector in self._connection.execute(stored.order_by(vectors.c.key)):
-            by_space[space].append((key, vector))
-        for space, found in by_space.items():
-            rows = stack_vectors(vector for _, vector in found)
-            self.put_vectors(space, [key for key, _ in found], rows, replace=True)
+        stored = select(vectors.c.space).where(vectors.c.key.in_(list_keys(ids))).distinct()
+        for space in self._connection.scalars(stored):
+            self._changes[f"vectors/{space}"].is_renewed = True
 
     def renew_passage(self, key: int) -> int:
         """Remove a passage with all that was made from it, and add the same passage again. Returns its new key."""
