@@ -41,12 +41,12 @@ QUESTION = "Who sold the Heron to Ida Poe?"
 def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Store, Store]]:
     """A store of plain dictionaries or one in a database, and one in a file, with equal documents."""
     file = SqlStore.open(tmp_path / "a.tome")
-    other = PlainStore() if request.param == "plain" else request.getfixturevalue("make")("a")
-    for store in (other, file):
+    counterpart = PlainStore() if request.param == "plain" else request.getfixturevalue("make")("a")
+    for store in (counterpart, file):
         for number, text in enumerate(TEXTS):
             put_document(store, EMBEDDER, document_of(f"d{number:02}", text))
-    yield other, file
-    for store in (other, file):
+    yield counterpart, file
+    for store in (counterpart, file):
         store.close()
 
 
@@ -71,15 +71,15 @@ async def test_every_system_gives_equal_memories_and_answers_from_both(stores: t
             assert answer.evidence or name == "chain_of_agents", "only a note answers without evidence"
             answers.append((answer.text, [(each.node, each.layer, each.text) for each in answer.evidence]))
         assert answers[0] == answers[1], name
-    other, file = stores
-    assert list(export(other)) == list(export(file))
+    counterpart, file = stores
+    assert list(export(counterpart)) == list(export(file))
     for store in stores:
         with store.write() as change:
             change.remove_document("d02")
         for name in SYSTEMS:
             await build(assemble(name, make_kit(store)).layers, store, quiet)
-    assert list(export(other)) == list(export(file))
-    assert other.layers() == file.layers()
+    assert list(export(counterpart)) == list(export(file))
+    assert counterpart.layers() == file.layers()
 
 
 def make_layers(name: str, store: Store) -> Sequence[Layer]:

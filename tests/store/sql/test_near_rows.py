@@ -76,8 +76,8 @@ def store(make: OpenStore) -> SqlStore:
     return make("a")
 
 
-@pytest.fixture
-def filled(store: SqlStore) -> SqlStore:
+@pytest.fixture(name="filled")
+def fill_store(store: SqlStore) -> SqlStore:
     """A tome of 100 vectors, under the keys from 1."""
     put(store, ROWS[:100])
     return store

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from sqlalchemy import Connection, Table
 from sqlalchemy.exc import OperationalError
@@ -13,9 +13,6 @@ from sqlalchemy.exc import OperationalError
 from tomewise.errors import StoreError
 from tomewise.store.sql.row_values import RESTORE, Misfit
 from tomewise.store.sql.schema import TABLES
-
-if TYPE_CHECKING:
-    from tomewise.store.sql.dialects import Dialect
 
 _REMEDIES = {
     "sessions": "delete it with `tome sessions {row} --delete`",
@@ -65,8 +62,18 @@ _CONTRADICTIONS = (
 )
 
 
+class BareTables(Protocol):
+    """A tome whose rows are read as they are. `last_keys` is the table of the last key of each table."""
+
+    address: str
+    last_keys: str
+
+    @staticmethod
+    def read_bare(connection: Connection, table: Table) -> Iterable[Sequence[Any]]: ...
+
+
 @contextmanager
-def name_damage(connection: Connection, dialect: Dialect) -> Iterator[None]:
+def name_damage(connection: Connection, dialect: BareTables) -> Iterator[None]:
     """Turn a value that does not fit its column, or is not UTF-8, into a StoreError that names its row."""
     try:
         yield
@@ -87,7 +94,7 @@ def describe_damage(address: object, problem: str) -> str:
     return f"{address} is damaged: {problem}"
 
 
-def find_damage(connection: Connection, dialect: Dialect, first: str = "") -> str:
+def find_damage(connection: Connection, dialect: BareTables, first: str = "") -> str:
     """The first row that is damaged, or contradicts others, with its remedy; empty if none is. This reads all rows.
 
     Those of the table `first` are read first.
