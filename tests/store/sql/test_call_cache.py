@@ -102,6 +102,7 @@ async def test_an_error_reaches_all_waiting_callers_and_their_replies_are_writte
     gate.passes.set()
     results = await asyncio.gather(*puts, return_exceptions=True)
     assert [type(result) for result in results] == [Locked] * 5
+    assert gate.count == 1, "it has waited, and is not tried again"
     assert read_replies(gate.store.path) == {}
     assert [await calls.get(str(n)) for n in range(5)] == ["x"] * 5
     gate.error = None

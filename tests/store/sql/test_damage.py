@@ -97,6 +97,13 @@ def test_a_value_that_does_not_fit_is_named_where_it_is_read(path: Path, store: 
         store.passages()
 
 
+def test_of_two_damages_the_one_that_was_met_is_named(path: Path, store: SqlStore) -> None:
+    run(path, "UPDATE documents SET title = x'00' WHERE key = 1")
+    run(path, "UPDATE sessions SET record = '5'")
+    with pytest.raises(StoreError, match="the row 's' of the table sessions"):
+        store.note(SESSIONS, "s")
+
+
 def test_a_field_that_a_node_lacks_is_damage_of_the_tome(path: Path, store: SqlStore) -> None:
     (key,) = store.node_keys("tree")
     run(path, f'UPDATE nodes SET data = \'{{"head": "Ida"}}\' WHERE key = {key}')

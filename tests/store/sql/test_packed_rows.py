@@ -114,6 +114,10 @@ def test_searches_find_what_a_plain_comparison_finds(
         add(store, "two", np.array(queries, np.float32), count=len(queries))
         if data.draw(st.booleans()):
             remove(store, "one")
+        if data.draw(st.booleans()):  # so that a key has dead rows and a live one
+            with store.write() as change:
+                keys = store.node_keys(SPACE)[:2]
+                change.put_vectors(SPACE, keys, np.array(rows + queries, np.float32)[-len(keys) :], replace=True)
         table = read_vectors(store, SPACE)
         among = data.draw(st.none() | st.lists(st.sampled_from(table.keys.tolist()), unique=True).map(sorted))
         among_keys = None if among is None else np.array(among, np.int64)
