@@ -30,8 +30,7 @@ from tomewise.embedding.bundled import BundledMiniLM
 from tomewise.store.address import find_place
 from tomewise.store.records import SETTINGS
 from tomewise.store.sql import near_search
-from tomewise.store.sql.halfvec import round_to_half, write_literal
-from tomewise.store.sql.near_search import NearTable
+from tomewise.store.sql.near_search import NearTable, round_to_half, write_literal
 from tomewise.store.sql.schema import vectors
 from tomewise.store.sql.sql_store import SqlStore
 

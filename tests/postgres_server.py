@@ -15,6 +15,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
+
+import psycopg
 
 _DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux
 _START_SECONDS = 30.0
@@ -110,6 +113,14 @@ def run_server() -> Iterator[Server]:
             server.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def run_sql(address: str, *statements: str) -> list[tuple[Any, ...]]:
+    """Run statements one by one, each a transaction of its own. Returns the rows of the last, if it has any."""
+    with psycopg.connect(address, autocommit=True) as connection:
+        for statement in statements:
+            cursor = connection.execute(statement.encode())
+        return cursor.fetchall() if cursor.description else []
 
 
 def _find_binaries(installed: Path, folder: Path, take_user: Callable[[], None] | None) -> Path:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tests.damages import DOCUMENTS, QUESTION, damage_at_random, make_tome, open_loose, use_damaged
 
-from tomewise.errors import StoreError
+from tomewise.errors import ReadingError, StoreError
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
 
@@ -56,48 +56,48 @@ def test_two_hundred_damages_end_with_an_answer_or_one_error(
     assert problems == []
 
 
-# What the review found, and what the error must name: a statement, its use, and a part of the message.
-def _ask(system: str) -> Callable[[Tome], object]:
-    return lambda tome: tome.ask(QUESTION, system=system)
+def export(tome: Tome) -> object:
+    return list(tome.export())
 
 
+def ask(tome: Tome) -> object:
+    return tome.ask(QUESTION, system="comorag")
+
+
+def search(tome: Tome) -> object:
+    return tome.search("Tom Hale")
+
+
+def add(tome: Tome) -> object:
+    return tome.add(LATE)
+
+
+# A statement, what is done with the tome then, and a part of the message.
 ROWS: list[tuple[str, Callable[[Tome], object], str]] = [
+    ("documents SET metadata = '[' WHERE id = 'd1'", Tome.documents, "row '2' of the table documents .*metadata"),
+    ("documents SET title = x'ff00' WHERE id = 'd1'", Tome.documents, "row '2' of the table documents .*title"),
+    ("documents SET text = CAST(x'ff41' AS TEXT) WHERE id = 'd1'", export, "row '2' .*text"),
+    ("nodes SET data = '5' WHERE key = 1", export, "row '1' of the table nodes .*data"),
+    ("nodes SET start = 'x' WHERE key = 1", search, "row '1' of the table nodes .*start"),
+    ("nodes SET start = NULL WHERE key = 1", search, "row 1 of the table nodes"),
+    ("DELETE FROM nodes WHERE key = 1", export, "row .* has a node that is not there"),
+    ("edges SET a = 'x' WHERE key = 1", export, r"row '1' of the table edges .*\(a\)"),
+    ("edges SET weight = NULL WHERE key = 1", export, "row '1' of the table edges"),
+    ("edges SET a = 4611686018427387904 WHERE key = 1", export, "row 1 of the table edges"),
+    ("intake SET node = 99999 WHERE node = 1", export, "row 99999 of the table intake"),
+    ("builds SET record = 'x' WHERE layer = 'gists'", ask, "row 'gists' .*tome build --again 'gists'"),
     (
-        "UPDATE documents SET metadata = '[' WHERE id = 'd1'",
-        Tome.documents,
-        r"row '2' of the table documents .*metadata",
-    ),
-    ("UPDATE documents SET title = x'ff00' WHERE id = 'd1'", Tome.documents, "row '2' of the table documents .*title"),
-    ("UPDATE documents SET text = CAST(x'ff41' AS TEXT) WHERE id = 'd1'", lambda t: list(t.export()), "row '2' .*text"),
-    ("UPDATE nodes SET data = '5' WHERE key = 1", lambda t: list(t.export()), "row '1' of the table nodes .*data"),
-    ("UPDATE nodes SET start = 'x' WHERE key = 1", lambda t: t.search("map"), "row '1' of the table nodes .*start"),
-    ("UPDATE nodes SET start = NULL WHERE key = 1", lambda t: t.search("Tom Hale"), "row 1 of the table nodes"),
-    ("DELETE FROM nodes WHERE key = 1", lambda t: list(t.export()), "row .* has a node that is not there"),
-    ("UPDATE edges SET a = 'x' WHERE key = 1", lambda t: list(t.export()), "row '1' of the table edges .*\\(a\\)"),
-    ("UPDATE edges SET weight = NULL WHERE key = 1", lambda t: list(t.export()), "row '1' of the table edges"),
-    ("UPDATE edges SET a = 4611686018427387904 WHERE key = 1", lambda t: list(t.export()), "row 1 of the table edges"),
-    ("UPDATE intake SET node = 99999 WHERE node = 1", lambda t: list(t.export()), "row 99999 of the table intake"),
-    (
-        "UPDATE builds SET record = 'x' WHERE layer = 'gists'",
-        _ask("comorag"),
-        "row 'gists' .*tome build --again 'gists'",
-    ),
-    (
-        "UPDATE builds SET record = json_set(record, '$.writes', 5) WHERE layer = 'gists'",
-        _ask("comorag"),
+        "builds SET record = json_set(record, '$.writes', 5) WHERE layer = 'gists'",
+        ask,
         "row 'gists' of the table builds",
     ),
-    (
-        "UPDATE sqlite_sequence SET seq = 1 WHERE name = 'nodes'",
-        lambda t: t.add(LATE),
-        "row .* of the table sqlite_sequence",
-    ),
+    ("sqlite_sequence SET seq = 1 WHERE name = 'nodes'", add, "row .* of the table sqlite_sequence"),
 ]
 
 
 @pytest.mark.parametrize(("statement", "use", "message"), ROWS, ids=[row[0][:60] for row in ROWS])
 def test_a_damaged_row_is_named(path: Path, statement: str, use: Callable[[Tome], object], message: str) -> None:
-    run(path, statement)
+    run(path, statement if statement.startswith("DELETE") else f"UPDATE {statement}")
     with Tome.open(path) as tome, pytest.raises(StoreError, match=f"a.tome is damaged: the {message}"):
         use(tome)
 
@@ -175,14 +175,13 @@ def test_a_damaged_reply_is_asked_for_again(path: Path) -> None:
 
 
 def test_an_error_at_a_sound_tome_is_not_called_damage(path: Path) -> None:
+    def fail(_: object) -> None:
+        raise TypeError("on purpose")
+
     with Tome.open(path) as tome:
         assert tome.store.find_damage() == ""
         with pytest.raises(TypeError, match="on purpose"):
-            tome.ask(QUESTION, on_event=_fail)
-
-
-def _fail(_: object) -> None:
-    raise TypeError("on purpose")
+            tome.ask(QUESTION, on_event=fail)
 
 
 # ---------------------------------------------------------------- fork, and hostile ids
@@ -211,18 +210,8 @@ def test_parent_and_child_of_a_fork_both_write_after_it(path: Path) -> None:
 
 
 HOSTILE_IDS = [
-    *(
-        "../../.bashrc",
-        "/etc/passwd",
-        "a\nb",
-        "\x1b]52;c;eA==\x07",
-        "\u202ecod.txt",
-        "a\u2028b",
-        "a\x85b",
-        "\x9b31m",
-        "-rf",
-    ),
-    *("$(touch PWNED)", "%2e%2e", "a" * 1000, "'; DROP TABLE nodes; --", "\U000e0041"),
+    *("../../.bashrc", "/etc/passwd", "a\nb", "\x1b]52;c;eA==\x07", "\u202ecod.txt", "a\u2028b", "a\x85b", "\x9b31m"),
+    *("-rf", "$(touch PWNED)", "%2e%2e", "a" * 1000, "'; DROP TABLE nodes; --", "\U000e0041"),
 ]
 
 
@@ -246,7 +235,5 @@ def test_hostile_ids_go_through_an_export_one_line_each_and_name_no_file(here: P
 
 @pytest.mark.parametrize("name", ["\ud800", "a\0b"])
 def test_an_id_that_no_file_can_hold_is_refused(here: Path, name: str) -> None:
-    from tomewise.errors import ReadingError
-
     with Tome.open(here / "a.tome", embedder="hash") as tome, pytest.raises(ReadingError, match="replace it"):
         tome.add(Document(id=name, text="text"))

@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import psycopg
 import pytest
+from tests.postgres_server import run_sql
 from tests.store.contract import add
 
 from tomewise.errors import StoreError
@@ -22,12 +23,6 @@ def theirs(database: str) -> Iterator[SqlStore]:
     add(store, Document(id="one", text="the harbour lay in fog"))
     yield store
     store.close()
-
-
-def run_sql(database: str, *statements: str) -> None:
-    with psycopg.connect(database, autocommit=True) as connection:
-        for statement in statements:
-            connection.execute(statement.encode())
 
 
 SPRING = "CREATE FUNCTION {}.spring() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'"

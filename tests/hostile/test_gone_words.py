@@ -82,7 +82,7 @@ def test_many_that_are_removed_one_by_one_leave_nothing(here: Path) -> None:
 
 
 def test_the_words_of_a_very_large_tome_go_with_its_caches(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_rows, "_MANY_PASSAGES", 3)
+    monkeypatch.setattr(sqlite_rows, "MANY_PASSAGES", 3)
     with Tome.open(here / "memory.tome", embedder="hash", passage_tokens=48) as tome:
         tome.add(*(Document(id=f"d{number}", text=PLAIN * 9) for number in range(4)), Document(id="gone", text=SECRET))
         tome.remove("gone")

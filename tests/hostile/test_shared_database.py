@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-import psycopg
 import pytest
 from starlette.testclient import TestClient
 from tests.conftest import Ran
-from tests.postgres_server import Server
+from tests.postgres_server import Server, run_sql
 from tests.store.contract import add
 
 from tomewise import Tome
@@ -39,13 +38,6 @@ ELSEWHERE = {
     "view elsewhere": "CREATE VIEW app.report AS SELECT id FROM novels.documents",
     "key elsewhere": "CREATE TABLE app.notes (document bigint REFERENCES novels.documents (key))",
 }
-
-
-def run_sql(database: str, *statements: str) -> list[tuple[object, ...]]:
-    with psycopg.connect(database, autocommit=True) as connection:
-        for statement in statements:
-            cursor = connection.execute(statement.encode())
-        return cursor.fetchall() if cursor.description else []
 
 
 @pytest.fixture

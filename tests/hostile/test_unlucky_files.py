@@ -12,10 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tomewise.beside import FolderBeside
 from tomewise.errors import NotBuilt, ReadingError, StoreError, UsageError
 from tomewise.store.export import export
 from tomewise.store.lookups import read_vectors
 from tomewise.store.sql import database
+from tomewise.store.sql.mirror import FILE_NAMES, Mirror
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
 
@@ -38,26 +40,43 @@ def list_files(folder: Path) -> dict[str, tuple[int, int]]:
     return {str(file): (file.stat().st_mtime_ns, file.stat().st_size) for file in folder.rglob("*")}
 
 
-@pytest.fixture
-def read_only_tome(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The tome in a folder that may only be read, as far as the system says: who runs tests may write everywhere."""
+def protect(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nothing be written, as far as the system says: who runs tests may write everywhere."""
     real = os.access
     monkeypatch.setattr(database.os, "access", lambda file, mode: mode != os.W_OK and real(file, mode))
-    return path
 
 
-def test_a_folder_that_may_only_be_read_answers_and_is_not_touched(read_only_tome: Path, command) -> None:
-    before = list_files(read_only_tome.parent)
-    with Tome.open(read_only_tome) as book:
-        assert book.ask("Who lit 2 lamps?").evidence
-        assert book.ask("Who lit 2 lamps?", system="cogitorag").evidence
+@pytest.mark.parametrize(
+    ("is_protected", "reason"), [(True, "check the permissions"), (False, "it was opened with read_only")]
+)
+def test_a_tome_that_may_only_be_read_answers_and_is_not_touched(
+    path: Path, command, monkeypatch: pytest.MonkeyPatch, is_protected: bool, reason: str
+) -> None:
+    if is_protected:
+        protect(monkeypatch)
+    before = list_files(path.parent)
+    with Tome.open(path, read_only=not is_protected) as book:
+        traces = book.store.trace_numbers()
+        for system in (None, "cogitorag"):
+            answer = book.ask("Who lit 2 lamps?", system=system)
+            assert answer.evidence
+            assert answer.trace is None
+        assert book.store.trace_numbers() == traces
         assert len(book.documents()) == len(TEXTS)
         for change in (lambda: book.add(TEXTS[0]), lambda: book.remove("d0"), lambda: book.build("raptor")):
-            with pytest.raises(StoreError, match="may only be read"):
+            with pytest.raises(StoreError, match=f"may only be read: {reason}"):
                 change()
-    assert command("show").code == 0
-    assert "To set a model" in command("ask", "Who lit 2 lamps?").err  # and no word of a trace
-    assert list_files(read_only_tome.parent) == before
+    if is_protected:
+        assert command("show").code == 0
+        assert "To set a model" in command("ask", "Who lit 2 lamps?").err  # and no word of a trace
+    after = list_files(path.parent)
+    assert after == before if is_protected else after[str(path)] == before[str(path)]
+
+
+def test_a_tome_that_does_not_exist_is_not_made(here: Path) -> None:
+    with pytest.raises(StoreError, match="found no tome"):
+        Tome.open(here / "none.tome", read_only=True)
+    assert not (here / "none.tome").exists()
 
 
 # ---------------------------------------------------------------- files cut and scribbled on
@@ -83,10 +102,8 @@ def test_random_bytes_in_what_is_cached_are_noticed(path: Path, part: str) -> No
     with Tome.open(path) as book:
         whole, keys = np.array(read_vectors(book.store, "passages").rows), read_vectors(book.store, "passages").keys
         lines = list(export(book.store))
-    found = path.with_name("memory.tome-cache").glob(f"vectors%2Fpassages*.{part}")
-    for file in found:
-        size = file.stat().st_size
-        file.write_bytes(os.urandom(size))
+    for file in path.with_name("memory.tome-cache").glob(f"vectors%2Fpassages*.{part}"):
+        file.write_bytes(os.urandom(file.stat().st_size))
     with Tome.open(path) as book:
         assert np.array_equal(read_vectors(book.store, "passages").rows, whole)
         assert np.array_equal(read_vectors(book.store, "passages").keys, keys)
@@ -94,9 +111,6 @@ def test_random_bytes_in_what_is_cached_are_noticed(path: Path, part: str) -> No
 
 
 def test_large_rows_are_checked_beyond_what_was_flushed(here: Path) -> None:
-    from tomewise.beside import FolderBeside
-    from tomewise.store.sql.mirror import FILE_NAMES, Mirror
-
     folder = FolderBeside(here / "a.tome", "-cache", FILE_NAMES)
     mirror = Mirror(folder, "vectors/x", "t", np.dtype(np.float32))
     keys, rows = np.arange(5000), np.random.default_rng(0).random((5000, 128), np.float32)

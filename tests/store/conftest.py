@@ -1,34 +1,60 @@
-"""Fixtures: stores in a temporary folder."""
+"""Fixtures: stores in a temporary folder and in a database, which are closed at the end of a test."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tomewise.store.address import find_place
 from tomewise.store.sql import arrays
 from tomewise.store.sql.sql_store import SqlStore
 
+OpenStore = Callable[..., SqlStore]
+
 
 @pytest.fixture
-def open_store(tmp_path: Path) -> Iterator[Callable[..., SqlStore]]:
-    """A function that opens stores in this test's folder, by name. They are closed at the end."""
+def open_store(tmp_path: Path) -> Iterator[OpenStore]:
+    """A function that opens stores in this test's folder, by name."""
     stores: list[SqlStore] = []
 
-    def make(name: str | None = None) -> SqlStore:
+    def open_file(name: str | None = None) -> SqlStore:
         stores.append(SqlStore.open(tmp_path / (name or f"{len(stores)}.tome")))
         return stores[-1]
 
-    yield make
+    yield open_file
     for store in stores:
         store.close()
 
 
 @pytest.fixture
-def store(open_store: Callable[..., SqlStore]) -> SqlStore:
+def store(open_store: OpenStore) -> SqlStore:
     return open_store("test.tome")
+
+
+@pytest.fixture
+def make(database: str, tmp_path: Path) -> Iterator[OpenStore]:
+    """A function that opens tomes in the database by name, as a user and as a machine with a cache of its own."""
+    stores: list[SqlStore] = []
+
+    def open_tome(
+        name: str | None = None, *, user: str = "postgres", machine: str = "cache", **options: Any
+    ) -> SqlStore:
+        before = os.environ["TOMEWISE_CACHE"]
+        os.environ["TOMEWISE_CACHE"] = str(tmp_path / machine)
+        try:
+            address = database.replace("user=postgres", f"user={user}")
+            stores.append(SqlStore.open(find_place(f"{address}#{name or f't{len(stores)}'}"), **options))
+        finally:
+            os.environ["TOMEWISE_CACHE"] = before
+        return stores[-1]
+
+    yield open_tome
+    for store in stores:
+        store.close()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What every store must do: functions that fill a small store, and checks of one store."""
+"""Functions that fill a small store, and a check of what every store in SQL must do beside `check_store`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from hashlib import sha256
 import numpy as np
 import pytest
 
-from tomewise.errors import UnknownName
 from tomewise.store.export import export
-from tomewise.store.lookups import read_edges, read_sources, read_vectors
+from tomewise.store.lookups import read_edges, read_vectors
 from tomewise.store.records import SETTINGS
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.store.sql.write import Write
@@ -103,87 +102,44 @@ def assert_arrays_follow(store: SqlStore) -> None:
         assert columns.version == store.versions([space])[space]
 
 
-# ---------------------------------------------------------------- the checks
-
-
-def check_documents(make: MakeStore) -> None:
-    """Documents are added, found, replaced and removed."""
-    store = make()
-    document = Document(id="one", text="the harbour lay in fog", title="Fog", source="memory")
-    assert not store.holds_documents()
-    add(store, document)
-    assert store.holds_documents()
-    assert store.document("one") == document
-    (record,) = store.documents()
-    assert (record.characters, record.passages, record.title, record.digest) == (22, 2, "Fog", document.text)
-    assert list(store.passages().values()) == cut_passages(document)
-    add(store, Document(id="one", text="the harbour lay in sun"))
-    assert store.document("one").text == "the harbour lay in sun"
-    assert "".join(passage.text for passage in store.passages().values()) == "the harbour lay in sun"
-    assert not store.lexical("fog", 5)
-    assert remove(store, "one")
-    assert remove(store, "one") == []
-    assert store.documents(["one"]) == []
-    with pytest.raises(UnknownName, match="no document 'one'"):
-        store.document("one")
-
-
-def check_derivations(make: MakeStore) -> None:
-    """A node is removed with any of its sources, level by level; a shared node is removed with its last source."""
-    store = make()
-    add(store, Document(id="one", text="a cat sat on a mat"), Document(id="two", text="a dog sat"))
-    words = {node.text for node in store.nodes("words").values()}
-    assert words == {"a", "cat", "sat", "on", "mat", "dog"}
-    assert len(store.nodes("tree")) == 2
-    keys = store.node_keys("words")
-    remove(store, "one")
-    assert {node.text for node in store.nodes("words").values()} == {"a", "dog", "sat"}
-    assert len(store.nodes("tree")) == len(store.nodes("gists")) == 1
-    assert set(store.node_keys("words")) < set(keys), "what stays keeps its key"
-    (passage,) = store.node_keys("passages")
-    assert all(sources == [passage] for sources in read_sources(store, store.node_keys("words"), "words").values())
-    assert_arrays_follow(store)
-    remove(store, "two")
-    assert store.layers() == {}
-    assert_arrays_follow(store)
-
-
-def check_failure(make: MakeStore) -> None:
-    """A transaction that fails leaves nothing, neither in the tables nor in the arrays."""
-    store = make()
-    add(store, Document(id="one", text="a cat sat on a mat"))
-    before = list(export(store)), store.versions(["vectors/passages"])
+def check_memory(make: MakeStore) -> None:
+    """A transaction that fails leaves nothing; equal memories have equal exports; no key is used again."""
+    first, second = Document(id="one", text="a cat sat on a mat"), Document(id="two", text="a dog sat on the cat")
+    forward, backward = make(), make()
+    add(forward, first)
+    before = list(export(forward)), forward.versions(["vectors/passages"])
     with pytest.raises(KeyboardInterrupt):
-        _interrupt_write(store)
-    assert (list(export(store)), store.versions(["vectors/passages"])) == before
-    assert_arrays_follow(store)
+        _interrupt_write(forward, second)
+    assert (list(export(forward)), forward.versions(["vectors/passages"])) == before
+    assert_arrays_follow(forward)
+    add(forward, second)
+    add(backward, second, Document(id="three", text="no fog"), Document(id="one", text="another text"))
+    keys = _list_keys(backward)
+    add(backward, first)
+    assert "".join(passage.text for passage in backward.passages(documents=["one"]).values()) == first.text
+    assert not backward.lexical("another", 5), "a document that was replaced is not found"
+    assert remove(backward, "three")
+    assert remove(backward, "three") == []
+    assert list(export(forward)) == list(export(backward))
+    assert_arrays_follow(backward)
+    used = keys | _list_keys(backward)
+    for name in ("one", "two"):
+        remove(backward, name)
+    assert backward.layers() == {}
+    assert_arrays_follow(backward)
+    add(backward, first, second)
+    assert not used & _list_keys(backward), "also after the last key was removed"
+    assert list(export(forward)) == list(export(backward))
 
 
-def _interrupt_write(store: SqlStore) -> None:
+def _interrupt_write(store: SqlStore, document: Document) -> None:
     with store.write() as change:
-        put_memory(change, Document(id="two", text="a dog sat"))
+        put_memory(change, document)
         change.remove_document("one")
         raise KeyboardInterrupt
 
 
-def check_history(make: MakeStore) -> None:
-    """Equal memories have equal exports, whatever the order of additions and whatever was removed since."""
-    first, second = Document(id="one", text="a cat sat on a mat"), Document(id="two", text="a dog sat on the cat")
-    forward, backward = make(), make()
-    add(forward, first, second)
-    add(backward, second, Document(id="three", text="no cat"), Document(id="one", text="another text"), first)
-    remove(backward, "three")
-    assert list(export(forward)) == list(export(backward))
-
-
-def check_keys(make: MakeStore) -> None:
-    """Keys are never used twice, even after the last key was removed."""
-    store = make()
-    add(store, Document(id="one", text="a cat sat on a mat"))
-    seen = set(store.node_keys("passages")) | set(read_edges(store, "seen-in:words").keys.tolist())
-    remove(store, "one")
-    add(store, Document(id="one", text="a cat sat on a mat"))
-    assert not seen & (set(store.node_keys("passages")) | set(read_edges(store, "seen-in:words").keys.tolist()))
-
-
-CHECKS = (check_documents, check_derivations, check_failure, check_history, check_keys)
+def _list_keys(store: SqlStore) -> set[tuple[str, int]]:
+    """The keys of the passages, and of the edges to them."""
+    keys = {("nodes", key) for key in store.node_keys("passages")}
+    return keys | {("edges", key) for key in read_edges(store, "seen-in:words").keys.tolist()}

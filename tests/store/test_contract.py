@@ -1,65 +1,75 @@
-"""The SQLite store passes the checks of every store."""
+"""Every store in SQL passes the checks of every store, and holds the same memory whatever its history."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import random
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.store.contract import CHECKS, MakeStore, add, assert_arrays_follow, remove
+from tests.postgres_server import run_sql
+from tests.store.conftest import OpenStore
+from tests.store.contract import add, assert_arrays_follow, check_memory, remove
 
 from tomewise.store.export import export
 from tomewise.store.lookups import read_vectors
 from tomewise.store.rights import work_alone
 from tomewise.store.sql.sql_store import SqlStore
+from tomewise.testing import check_store
 from tomewise.types import Document
 
+
+@pytest.mark.parametrize("kind", ["file", "database", "index"])
+def test_every_store_passes_the_checks(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    """With an index, each space of more than one vector is searched by it."""
+    make: OpenStore = request.getfixturevalue("open_store" if kind == "file" else "make")
+    if kind == "index":
+        if not run_sql(database := request.getfixturevalue("database"), "SELECT 1 FROM pg_available_extensions "
+                       "WHERE name = 'vector'"):  # fmt: skip
+            pytest.skip("the server has no pgvector")
+        run_sql(database, "CREATE EXTENSION vector")
+    options = {"exact_rows": 1} if kind == "index" else {}
+    try:
+        check_memory(lambda: make(**options))
+        check_store(lambda path: make(path.stem.removeprefix("a-"), **options), tmp_path / "a.tome")
+    finally:
+        if kind == "index":
+            run_sql(database, "DROP EXTENSION vector CASCADE")
+
+
 WORDS = st.lists(st.sampled_from("tide harbour lamp Ada rope clock tide! 潮 fog".split()), min_size=1, max_size=8)
-DOCUMENTS = st.dictionaries(st.sampled_from("abcde"), WORDS.map(" ".join), min_size=1, max_size=4)
+STEPS = st.lists(st.tuples(st.sampled_from("abcde"), WORDS.map(" ".join) | st.none()), min_size=1, max_size=6)
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_keeps(check: Callable[[MakeStore], None], open_store: MakeStore) -> None:
-    check(open_store)
-
-
-@settings(max_examples=8, deadline=None)
-@given(DOCUMENTS, st.randoms(use_true_random=False))
-def test_any_order_of_adding_gives_the_same_memory(texts: dict[str, str], chance: object) -> None:
-    documents = [Document(id=name, text=text) for name, text in texts.items()]
-    shuffled = list(documents)
-    chance.shuffle(shuffled)  # type: ignore[attr-defined]
+@settings(max_examples=16, deadline=None)
+@given(STEPS, st.integers(0, 9))
+def test_any_history_leaves_the_memory_of_what_is_there(steps: list[tuple[str, str | None]], seed: int) -> None:
     with TemporaryDirectory() as folder:
-        in_order, in_other_order = (SqlStore.open(Path(folder) / name) for name in ("a.tome", "b.tome"))
-        add(in_order, *documents)
-        add(in_other_order, *shuffled)
-        assert list(export(in_order)) == list(export(in_other_order))
-        assert_arrays_follow(in_other_order)
-        in_order.close()
-        in_other_order.close()
-
-
-@settings(max_examples=8, deadline=None)
-@given(DOCUMENTS, WORDS.map(" ".join), st.booleans())
-def test_adding_and_removing_leaves_what_was_there(texts: dict[str, str], guest: str, replaced: bool) -> None:
-    with TemporaryDirectory() as folder:
-        store = SqlStore.open(Path(folder) / "a.tome")
-        add(store, *(Document(id=name, text=text) for name, text in texts.items()))
-        before = list(export(store))
-        add(store, Document(id="guest", text=guest))
-        assert list(export(store)) != before
-        if replaced:
-            add(store, Document(id="guest", text=guest[::-1]))
+        store, fresh = (SqlStore.open(Path(folder) / name) for name in ("a.tome", "b.tome"))
+        add(store, Document(id="guest", text="fog lay on the harbour"))
         remove(store, "guest")
-        assert list(export(store)) == before
-        assert_arrays_follow(store)
-        store.close()
+        texts: dict[str, str] = {}
+        for name, text in steps:
+            if text is None:
+                remove(store, name)
+                texts.pop(name, None)
+            else:
+                add(store, Document(id=name, text=text))
+                texts[name] = text
+        documents = [Document(id=name, text=text) for name, text in texts.items()]
+        random.Random(seed).shuffle(documents)
+        add(fresh, Document(id="guest", text="fog"), *documents)
+        assert list(export(store)) != list(export(fresh))
+        remove(fresh, "guest")
+        assert list(export(store)) == list(export(fresh))
+        for each in (store, fresh):
+            assert_arrays_follow(each)
+            each.close()
 
 
-def test_stores_share_nothing(open_store: MakeStore) -> None:
+def test_stores_share_nothing(open_store: OpenStore) -> None:
     first, second = open_store(), open_store()
     add(first, Document(id="one", text="a cat sat"))
     assert not second.holds_documents()

@@ -1,51 +1,36 @@
-"""The nearest rows of a space, also with dead and unordered rows."""
+"""The algorithms by which near rows are found: scaled cosines, close rows by blocks, and bounds from int8 rows."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
 
+from tomewise.store import close_rows, int8_rows
+from tomewise.store.close_rows import Pairs, find_close_pairs, find_close_rows
+from tomewise.store.int8_rows import (
+    are_worth_packing,
+    bound_cosines,
+    find_candidates,
+    find_close_candidates,
+    multiply_exactly,
+    pack_rows,
+)
 from tomewise.store.key_indices import find_known_indices
 from tomewise.store.nearest import Nearest, find_top
-from tomewise.store.sql.mirror import Columns
-from tomewise.store.sql.sql_store import SqlStore
 
-floats = st.sampled_from([0.0, -0.5, 0.25, 0.5, 1.0])
-QUERY = np.array([1, 0, 0], np.float32)
+Rows = NDArray[np.float32]
 
-
-def columns(keys: list[int], live: list[bool] | None = None) -> Columns:
-    rows = np.arange(3 * len(keys), dtype=np.float32).reshape(-1, 3)
-    return Columns(1, np.array(keys, np.int64), rows, None if live is None else np.array(live, bool))
+# ---------------------------------------------------------------- scaled cosines
 
 
-@pytest.fixture
-def store(tmp_path: Path):
-    """A store whose space `space` is what a test sets."""
-
-    class OneSpace(SqlStore):
-        content = columns([])
-
-        def _read_vectors(self, space: str) -> Columns:
-            return self.content
-
-    opened = OneSpace.open(tmp_path / "a.tome")
-    yield opened
-    opened.close()
-
-
-def by_key(keys, cosines):
-    return dict(zip(keys.tolist(), cosines.tolist(), strict=True))
-
-
-def min_max(scores):
+def scale_slowly(scores: NDArray[np.float32]) -> NDArray[np.float64]:
     """Scores scaled to 0..1. Equal scores all become 1 (as in HippoRAG 2), but scores that are all 0 stay 0."""
     x = np.asarray(scores, dtype=np.float64)
-    if np.ptp(x) == 0:
+    if not len(x) or np.ptp(x) == 0:
         return np.where(x == 0, 0.0, 1.0)
     return (x - x.min()) / np.ptp(x)
 
@@ -55,66 +40,128 @@ def min_max(scores):
     [
         ([2.0, 4.0, 3.0], [0.0, 1.0, 0.5]),
         ([0.7, 0.7], [1.0, 1.0]),
-        ([0.7], [1.0]),
         ([-3.0, -3.0], [1.0, 1.0]),
         ([0.0, 0.0], [0.0, 0.0]),
-        ([], []),
     ],
 )
-def test_equal_scores_are_scaled_to_one_unless_they_are_zero(scores, expected):
-    found = Nearest(np.arange(len(scores)), np.array(scores, np.float32), min(scores, default=0.0))
+def test_equal_scores_are_scaled_to_one_unless_they_are_zero(scores: list[float], expected: list[float]) -> None:
+    found = Nearest(np.arange(len(scores)), np.array(scores, np.float32), min(scores))
     np.testing.assert_allclose(found.scale(), expected)
 
 
-@given(st.lists(floats, max_size=12), st.integers(0, 5))
-def test_scaled_is_min_max_of_all(values, limit):
+@given(st.lists(st.sampled_from([0.0, -0.5, 0.25, 0.5, 1.0]), max_size=12), st.integers(0, 5))
+def test_the_best_are_scaled_by_the_lowest_of_all(values: list[float], limit: int) -> None:
     scores = np.array(values, np.float32)
     best = find_top(scores, limit)
     found = Nearest(best, scores[best], min(values, default=0.0))
-    assert np.allclose(found.scale(), min_max(values)[best] if values else [])
+    np.testing.assert_allclose(found.scale(), scale_slowly(scores)[best])
 
 
-def test_dead_rows_do_not_count(store):
-    store.content = columns([5, 7, 6, 9], [True, False, True, True])
-    found = store.nearest("space", QUERY, 9)
-    assert by_key(found.keys, found.cosines) == {5: 0, 6: 6, 9: 9}
-    assert found.lowest == 0
-    two = store.nearest("space", np.stack((QUERY, -QUERY)), 1)
-    assert by_key(two.keys, two.cosines) == {9: 9}
-    assert store.content.keys.tolist() == [5, 6, 9]
-    assert columns([3, 1, 2]).keys.tolist() == [1, 2, 3]
-    assert by_key(*store.scores("space", QUERY)) == {5: 0, 6: 6, 9: 9}
-    keys, cosines = store.scores("space", QUERY, among=np.array([4, 6, 7, 9]))
-    assert (keys.tolist(), cosines.tolist()) == ([6, 9], [6, 9])
-
-
-def test_only_keys_among_those_given_count(store):
-    store.content = columns([5, 7, 6, 9], [True, False, True, True])
-    found = store.nearest("space", QUERY, 1, among=np.array([4, 5, 6, 7]))
-    assert by_key(found.keys, found.cosines) == {6: 6}
-    assert store.nearest("space", QUERY, 9, among=np.array([6, 9])).lowest == 6
-    assert len(store.nearest("space", QUERY, 9, among=np.empty(0, np.int64)).keys) == 0
-
-
-def test_only_the_live_row_of_a_key_counts(store):
-    store.content = columns([5, 7, 5], [False, True, True])
-    keys, cosines = store.scores("space", QUERY, among=np.array([5, 7]))
-    assert (keys.tolist(), cosines.tolist()) == ([5, 7], [6, 3])
-    assert store.rows("space", [7, 5])[:, 0].tolist() == [3, 6]
-
-
-def test_an_empty_space_has_no_cosines(store):
-    assert len(store.nearest("space", QUERY, 3).keys) == 0
-    assert len(store.nearest("space", QUERY[None, :], 3).scale()) == 0
-    assert store.scores("space", QUERY, among=np.array([1]))[1].shape == (0,)
+def test_no_key_is_known_among_none() -> None:
     assert find_known_indices(np.array([1, 2]), np.array([], np.int64))[1].tolist() == [False, False]
 
 
-def test_close_rows_are_live_and_have_keys(store):
-    rows = np.array([[1, 0], [0.9, 0.43588989], [0, 1], [1, 0]], np.float32)
-    store.content = Columns(1, np.array([8, 5, 7, 6]), rows, np.array([True, True, True, False]))
-    pairs = store.alike("space", rows[:1], 0.8)
-    assert sorted(zip(pairs.new.tolist(), pairs.neighbours.tolist(), pairs.cosines.tolist(), strict=True)) == [
-        (0, 5, 0.9),
-        (0, 8, 1.0),
-    ]
+# ---------------------------------------------------------------- close rows
+
+
+def make_unit_rows(count: int, width: int = 5) -> Rows:
+    rows = np.random.default_rng(3).normal(size=(count, width)).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows
+
+
+def compare_slowly(a: Rows, b: Rows) -> dict[tuple[int, int], float]:
+    cosines = np.round(a.astype(np.float64) @ b.astype(np.float64).T, 4)
+    return {(i, j): cosines[i, j] for i, j in np.argwhere(cosines >= 0.8).tolist()}
+
+
+def as_dict(pairs: Pairs) -> dict[tuple[int, int], float]:
+    return dict(zip(zip(pairs.new.tolist(), pairs.neighbours.tolist(), strict=True), pairs.cosines, strict=True))
+
+
+@pytest.mark.parametrize("block", [3, 1000])
+def test_close_rows_are_those_of_a_plain_comparison(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    monkeypatch.setattr(close_rows, "NEW_ROWS", block)
+    monkeypatch.setattr(close_rows, "KNOWN_ROWS", 2 * block)
+    rows = make_unit_rows(40)
+    assert as_dict(find_close_rows(rows[:9], rows, 0.8)) == compare_slowly(rows[:9], rows)
+    expected = {pair: cosine for pair, cosine in compare_slowly(rows, rows).items() if pair[0] < pair[1]}
+    assert len(expected) > 10
+    assert as_dict(find_close_pairs(rows, 0.8)) == expected
+    empty = rows[:0]
+    assert as_dict(find_close_pairs(empty, 0.8)) == as_dict(find_close_rows(rows[:2], empty, 0.8)) == {}
+
+
+# ---------------------------------------------------------------- bounds from int8 rows
+
+# Few values make ties; spikes and very small numbers make rounding coarse.
+NUMBERS = st.one_of(
+    st.sampled_from([0.0, 1.0, -1.0, 0.5]), st.floats(-1, 1, width=32), st.floats(-(2.0**-100), 2.0**-100, width=32)
+)
+
+
+def draw_rows(width: int, most: int) -> st.SearchStrategy[Rows]:
+    return st.integers(1, most).flatmap(lambda count: arrays(np.float32, (count, width), elements=NUMBERS))
+
+
+@st.composite
+def rows_and_queries(draw: st.DrawFn) -> tuple[Rows, Rows]:
+    width = draw(st.integers(1, 9))
+    rows = draw(draw_rows(width, 30))
+    if draw(st.booleans()):
+        rows = np.repeat(rows, 2, axis=0)  # ties
+    queries = draw(draw_rows(width, 3))
+    return rows, queries if draw(st.booleans()) else rows[: len(queries)]
+
+
+@settings(max_examples=60)
+@given(rows_and_queries(), st.integers(0, 40), st.sampled_from([1, 8]), st.floats(-1, 1))
+def test_bounds_hold_and_what_they_rule_out_is_never_among_the_best_or_close(
+    given_rows: tuple[Rows, Rows], limit: int, groups: int, least: float
+) -> None:
+    rows, queries = given_rows
+    products = rows.astype(np.float64) @ queries.astype(np.float64).T
+    greatest, packed = products.max(axis=1), pack_rows(rows)
+    lower, upper = bound_cosines(packed, queries)
+    slack = 1e-6 * np.abs(greatest) + 1e-37
+    assert (lower <= greatest + slack).all()
+    assert (upper >= greatest - slack).all()
+
+    exact = multiply_exactly(rows, queries)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(int8_rows, "GROUPS", groups)
+        candidates = set(find_candidates((lower, upper), limit).tolist())
+    assert set(find_top(exact, limit).tolist()) <= candidates, "the best and their ties"
+    assert set(np.flatnonzero(exact == exact.min()).tolist()) <= candidates, "the lowest"
+
+    new, known = find_close_candidates(packed, queries, least)
+    close = {(query, row) for row, query in np.argwhere(products >= least + 1e-9).tolist()}
+    assert close <= set(zip(new.tolist(), known.tolist(), strict=True))
+
+
+def test_more_close_pairs_than_there_was_room_for_are_all_found() -> None:
+    rows = np.ones((100, 3), np.float32)
+    new, known = find_close_candidates(pack_rows(rows), rows, 2.9)
+    assert len(set(zip(new.tolist(), known.tolist(), strict=True))) == len(new) == 10_000
+
+
+def test_few_of_many_random_rows_are_candidates() -> None:
+    rows = make_unit_rows(5000, 384)
+    assert len(find_candidates(bound_cosines(pack_rows(rows), rows[0]), 5)) < 100
+
+
+def test_bounds_that_are_no_numbers_rule_out_nothing() -> None:
+    lower, upper = np.zeros(50, np.float32), np.ones(50, np.float32)
+    lower[3] = upper[3] = np.nan
+    assert find_candidates((lower, upper), 2).tolist() == list(range(50))
+
+
+@pytest.mark.parametrize("width", [384, 1536, 3072])
+def test_sums_do_not_overflow(width: int) -> None:
+    rows = np.vstack((np.ones((1, width)), -np.ones((1, width)))).astype(np.float32)
+    for bounds in bound_cosines(pack_rows(rows), rows[0]):
+        assert bounds.tolist() == pytest.approx([width, -width], rel=1e-3)
+
+
+def test_small_spaces_are_not_packed() -> None:
+    assert not are_worth_packing(10_000)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 DECIMALS = 4  # cosines are rounded to this, so that the last bits of vectors do not matter
-_NEW, _OLD = 1024, 16384  # rows of one matrix product: 64 MB of cosines
+NEW_ROWS, KNOWN_ROWS = 1024, 16384  # rows of one matrix product: 64 MB of cosines
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,8 +37,8 @@ def find_close_rows(
     `after_block` is called after each, for example to release mapped memory.
     """
     found = []
-    for new in range(0, len(rows), _NEW):
-        for start in range(0, len(known), _OLD):
+    for new in range(0, len(rows), NEW_ROWS):
+        for start in range(0, len(known), KNOWN_ROWS):
             found.append(_compare_blocks(rows, known, new, start, least))
             after_block()
     return _concatenate(found)
@@ -48,8 +48,8 @@ def find_close_pairs(rows: NDArray[np.float32], least: float) -> Pairs:
     """Find pairs of rows with a cosine of at least `least`, each once, with `new` before `neighbours`."""
     found = [
         _compare_blocks(rows, rows, new, start, least)
-        for new in range(0, len(rows), _NEW)
-        for start in range(new - new % _OLD, len(rows), _OLD)
+        for new in range(0, len(rows), NEW_ROWS)
+        for start in range(new - new % KNOWN_ROWS, len(rows), KNOWN_ROWS)
     ]
     pairs = _concatenate(found)
     return pairs.select(pairs.new < pairs.neighbours)
@@ -60,15 +60,16 @@ def measure_pairs(
 ) -> Pairs:
     """Those of the pairs rows[a[i]] and known[b[i]] whose exact cosine is at least `least`."""
     cosines = np.empty(len(a))
-    for at in range(0, len(a), _OLD):
-        left, right = rows[a[at : at + _OLD]].astype(np.float64), known[b[at : at + _OLD]].astype(np.float64)
-        cosines[at : at + _OLD] = np.einsum("ij,ij->i", left, right)
+    for at in range(0, len(a), KNOWN_ROWS):
+        block = slice(at, at + KNOWN_ROWS)
+        left, right = rows[a[block]].astype(np.float64), known[b[block]].astype(np.float64)
+        cosines[block] = np.einsum("ij,ij->i", left, right)
     cosines = np.round(cosines, DECIMALS)
     return Pairs(a, b, cosines).select(cosines >= least)
 
 
 def _compare_blocks(rows: NDArray[np.float32], known: NDArray[np.float32], new: int, start: int, least: float) -> Pairs:
-    queries, block = rows[new : new + _NEW], np.asarray(known[start : start + _OLD])
+    queries, block = rows[new : new + NEW_ROWS], np.asarray(known[start : start + KNOWN_ROWS])
     # The fast product selects candidates. The exact cosines below do not depend on the block size.
     candidates = np.flatnonzero((queries @ block.T).ravel() > np.float32(least - 2 * 10.0**-DECIMALS))
     a, b = np.divmod(candidates, max(1, len(block)))

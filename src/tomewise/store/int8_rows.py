@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,20 +17,21 @@ from numpy.typing import NDArray
 from tomewise.store.nearest import DECIMALS
 
 Packed = NDArray[np.int8]
+_Rounded = tuple[NDArray[np.int16], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 Bounds = tuple[NDArray[np.float32], NDArray[np.float32]]  # lower and upper, (n,) each
 
 _WORD = 4  # bytes of a float32
 _WORDS = 3
-_LEAST_ROWS = 16_384  # with fewer, the exact products take less than a millisecond
+LEAST_ROWS = 16_384  # with fewer, the exact products take less than a millisecond
 _BLOCK = 4096
-_GROUPS = 8  # times as many groups as rows wanted
+GROUPS = 8  # times as many groups as rows wanted
 _GREATEST, _GREATEST_OF_QUERY = 127, 32_767
 _SLACK = 1e-6  # share of a bound that the rounding of float32 may move it
 
 
 def are_many(count: int) -> bool:
     """Whether a search in so many rows multiplies a part of them exactly, with packed rows or without."""
-    return count >= _LEAST_ROWS
+    return count >= LEAST_ROWS
 
 
 def are_worth_packing(count: int) -> bool:
@@ -87,10 +87,8 @@ def bound_cosines(packed: Packed, queries: NDArray[np.float32]) -> Bounds:
     from tomewise.store import int8_kernels
 
     lower, upper = np.empty(len(packed), np.float32), np.empty(len(packed), np.float32)
-    given = _Queries.of(packed, np.atleast_2d(queries))
-    int8_kernels.bound(
-        packed, packed.view(np.float32), given.whole, given.scales, given.errors, given.norms, lower, upper
-    )
+    rounded = _round_queries(packed, np.atleast_2d(queries))
+    int8_kernels.bound(packed, packed.view(np.float32), *rounded, lower, upper)
     return lower, upper
 
 
@@ -123,35 +121,24 @@ def find_close_candidates(
     """Indices of queries (n,) and rows (n,) of all pairs whose exact product may be at least `least`."""
     from tomewise.store import int8_kernels
 
-    given = _Queries.of(packed, queries)
+    rounded = _round_queries(packed, queries)
     room, count = 0, _BLOCK
     while count > room:
         found = np.empty((room := count, 2), np.int64)
-        count = int8_kernels.find_above(
-            packed, packed.view(np.float32), given.whole, given.scales, given.errors, given.norms, least, found
-        )
+        count = int8_kernels.find_above(packed, packed.view(np.float32), *rounded, least, found)
     return found[:count, 0], found[:count, 1]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Queries:
+def _round_queries(packed: Packed, queries: NDArray[np.float32]) -> _Rounded:
     """Queries as whole numbers (q, padded), int16, their scales, distances from the exact queries, and lengths (q,)."""
-
-    whole: NDArray[np.int16]
-    scales: NDArray[np.float64]
-    errors: NDArray[np.float64]
-    norms: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, packed: Packed, queries: NDArray[np.float32]) -> _Queries:
-        exact = queries.astype(np.float64)
-        width = packed.shape[1] - _WORDS * _WORD
-        greatest = min(_GREATEST_OF_QUERY, (2**31 - 1) // (_GREATEST * max(1, width)))
-        scales = np.abs(exact).max(axis=1, initial=0) / greatest
-        whole = np.zeros((len(exact), width), np.int16)
-        whole[:, : exact.shape[1]] = _round(exact, scales, greatest)
-        near = whole[:, : exact.shape[1]] * scales[:, None]
-        return cls(whole, scales, *(1 + _SLACK) * np.stack((_measure(exact - near), _measure(exact))))
+    exact = queries.astype(np.float64)
+    width = packed.shape[1] - _WORDS * _WORD
+    greatest = min(_GREATEST_OF_QUERY, (2**31 - 1) // (_GREATEST * max(1, width)))
+    scales = np.abs(exact).max(axis=1, initial=0) / greatest
+    whole = np.zeros((len(exact), width), np.int16)
+    whole[:, : exact.shape[1]] = _round(exact, scales, greatest)
+    near = whole[:, : exact.shape[1]] * scales[:, None]
+    return whole, scales, (1 + _SLACK) * _measure(exact - near), (1 + _SLACK) * _measure(exact)
 
 
 def _round(exact: NDArray[np.float64], scales: NDArray[np.float64], greatest: int) -> NDArray[np.float64]:
@@ -161,7 +148,7 @@ def _round(exact: NDArray[np.float64], scales: NDArray[np.float64], greatest: in
 
 def _find_reached(lower: NDArray[np.float32], limit: int) -> float:
     """A bound that at least `limit` rows reach: the last of the best of groups of rows, which are quick to sort."""
-    size = max(1, len(lower) // (_GROUPS * limit))
+    size = max(1, len(lower) // (GROUPS * limit))
     count = len(lower) // size
     best = lower[: count * size].reshape(size, count).max(axis=0)
     return float(np.partition(best, count - limit)[count - limit])

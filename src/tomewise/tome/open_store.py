@@ -13,7 +13,7 @@ from tomewise.store.address import DatabaseAddress, Place
 from tomewise.store.contract import Store
 from tomewise.store.rights import work_alone
 from tomewise.store.sql.database import delete_dead_drafts as delete_dead_drafts
-from tomewise.store.sql.dialects import find_sizes, is_tome
+from tomewise.store.sql.dialects import find_sizes
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.tome.embedder_address import find_embedder
 from tomewise.types import Embedder
@@ -42,7 +42,7 @@ def describe_search(store: Store) -> SearchState | None:
 
 def exists(path: Place) -> bool:
     """Whether there is something at a path, or a tome of this name in a database. Raises StoreError."""
-    return is_tome(path) if isinstance(path, DatabaseAddress) else path.exists()
+    return path.tome in find_sizes(path) if isinstance(path, DatabaseAddress) else path.exists()
 
 
 def list_tomes(database: DatabaseAddress) -> dict[str, int]:

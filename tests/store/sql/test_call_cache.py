@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 from tests.patience import SOON
 
 from tomewise.errors import Locked, StoreError
+from tomewise.store.contract import Calls
 from tomewise.store.records import SETTINGS
 from tomewise.store.sql.call_cache import StoredCalls
 from tomewise.store.sql.sql_store import SqlStore
@@ -46,7 +47,7 @@ class Gate:
         assert self.passes.wait(SOON)
         if self.error or self.errors:
             raise self.error or self.errors.pop()
-        with self.store._begin_write() as connection:
+        with self.store.dialect.write() as connection:
             yield connection
 
 
@@ -63,21 +64,20 @@ def calls(gate: Gate) -> Iterator[StoredCalls]:
     made.close()
 
 
+def keep(calls: Calls, *keys: str, reply: str = "x") -> list[asyncio.Task[None]]:
+    return [asyncio.create_task(calls.keep(key, role="r", model="m", reply=reply)) for key in keys]
+
+
 async def test_a_reply_is_on_disk_when_put_returns(store: SqlStore) -> None:
-    assert await store.calls.get("k") is None
-    await store.calls.keep("k", role="answer", model="m", reply='{"text": "潮"}')
-    assert read_replies(store.path) == {"k": '{"text": "潮"}'}
-    assert await store.calls.get("k") == '{"text": "潮"}'
-    await store.calls.keep("k", role="answer", model="m", reply="another", since="now")
-    assert read_replies(store.path) == {"k": "another"}
-    assert await store.calls.get("k", since="then") is None
-    assert await store.calls.get("k", since="now") == await store.calls.get("k") == "another"
+    for reply in ('{"text": "潮"}', "another"):
+        await store.calls.keep("k", role="answer", model="m", reply=reply)
+        assert read_replies(store.path) == {"k": reply}
     await store.calls.drop("k")
     assert read_replies(store.path) == {}
 
 
 async def test_waiting_callers_share_a_commit(calls: StoredCalls, gate: Gate) -> None:
-    puts = [asyncio.create_task(calls.keep(str(n), role="r", model="m", reply="x")) for n in range(200)]
+    puts = keep(calls, *map(str, range(200)))
     await asyncio.sleep(0)
     gate.passes.set()
     await asyncio.gather(*puts)
@@ -87,7 +87,7 @@ async def test_waiting_callers_share_a_commit(calls: StoredCalls, gate: Gate) ->
 
 async def test_many_puts_from_many_loops(store: SqlStore) -> None:
     async def put_many(loop: int) -> None:
-        await asyncio.gather(*(store.calls.keep(f"{loop}-{n}", role="r", model="m", reply="x") for n in range(50)))
+        await asyncio.gather(*keep(store.calls, *(f"{loop}-{n}" for n in range(50))))
 
     await asyncio.gather(*(asyncio.to_thread(asyncio.run, put_many(loop)) for loop in range(4)))
     assert len(read_replies(store.path)) == 200
@@ -97,33 +97,34 @@ async def test_an_error_reaches_all_waiting_callers_and_their_replies_are_writte
     calls: StoredCalls, gate: Gate
 ) -> None:
     gate.error = Locked("busy")
-    puts = [asyncio.create_task(calls.keep(str(n), role="r", model="m", reply="x")) for n in range(5)]
+    puts = keep(calls, *"01234")
     await asyncio.to_thread(gate.begun.wait, SOON)
     gate.passes.set()
     results = await asyncio.gather(*puts, return_exceptions=True)
     assert [type(result) for result in results] == [Locked] * 5
+    assert gate.count == 1, "it has waited, and is not tried again"
     assert read_replies(gate.store.path) == {}
     assert [await calls.get(str(n)) for n in range(5)] == ["x"] * 5
     gate.error = None
     await calls.drop("0")
-    await calls.keep("1", role="r", model="m", reply="new")
+    await keep(calls, "1", reply="new")[0]
     assert read_replies(gate.store.path) == {"1": "new", "2": "x", "3": "x", "4": "x"}
 
 
 async def test_a_commit_that_fails_is_tried_once_more(calls: StoredCalls, gate: Gate) -> None:
     gate.passes.set()
     gate.errors = [StoreError("the connection was lost")]
-    await calls.keep("k", role="r", model="m", reply="x")
+    await keep(calls, "k")[0]
     assert read_replies(gate.store.path) == {"k": "x"}
     gate.errors = [StoreError("the connection was lost")] * 2
     with pytest.raises(StoreError):
-        await calls.keep("l", role="r", model="m", reply="x")
+        await keep(calls, "l")[0]
     assert gate.count == 4
     assert await calls.get("l") == "x"
     gate.errors = [StoreError("a reply of before cannot be written")]
-    await calls.keep("m", role="r", model="m", reply="x")
+    await keep(calls, "m")[0]
     assert read_replies(gate.store.path).keys() == {"k", "m"}
-    await calls.keep("n", role="r", model="m", reply="x")
+    await keep(calls, "n")[0]
     assert read_replies(gate.store.path).keys() == {"k", "l", "m", "n"}
 
 
@@ -131,7 +132,7 @@ async def test_a_caller_who_is_cancelled_leaves_no_error_that_nobody_reads(
     calls: StoredCalls, gate: Gate, caplog: pytest.LogCaptureFixture
 ) -> None:
     gate.error = StoreError("full")
-    puts = [asyncio.create_task(calls.keep(str(n), role="r", model="m", reply="x")) for n in range(3)]
+    puts = keep(calls, *"012")
     await asyncio.to_thread(gate.begun.wait, SOON)
     for put in puts:
         put.cancel()
@@ -147,18 +148,16 @@ async def test_few_replies_wait_in_memory(calls: StoredCalls, gate: Gate) -> Non
     gate.passes.set()
     gate.error = Locked("busy")
     for start in (0, 800):
-        puts = [calls.keep(str(start + n), role="r", model="m", reply="x") for n in range(800)]
-        await asyncio.gather(*puts, return_exceptions=True)
+        await asyncio.gather(*keep(calls, *map(str, range(start, start + 800))), return_exceptions=True)
     assert await calls.get("0") is None
     assert await calls.get("1599") == "x"
     gate.error = None
-    await calls.keep("later", role="r", model="m", reply="x")
+    await keep(calls, "later")[0]
     assert 800 <= len(read_replies(gate.store.path)) < 1600
 
 
 async def test_a_caller_who_is_cancelled_loses_no_reply(calls: StoredCalls, gate: Gate) -> None:
-    first = asyncio.create_task(calls.keep("first", role="r", model="m", reply="x"))
-    second = asyncio.create_task(calls.keep("second", role="r", model="m", reply="x"))
+    first, second = keep(calls, "first", "second")
     await asyncio.to_thread(gate.begun.wait, SOON)
     first.cancel()
     await asyncio.sleep(0)
@@ -171,17 +170,9 @@ async def test_a_caller_who_is_cancelled_loses_no_reply(calls: StoredCalls, gate
 
 async def test_puts_wait_for_a_long_transaction_of_this_process(store: SqlStore) -> None:
     with store.write() as change:
-        put = asyncio.create_task(store.calls.keep("k", role="r", model="m", reply="x"))
+        (put,) = keep(store.calls, "k")
         await asyncio.sleep(0.05)
         assert not put.done()
         change.put_note(SETTINGS, "a", "b")
     await put
     assert list(read_replies(store.path)) == ["k"]
-
-
-async def test_the_mean_length_needs_enough_replies(store: SqlStore) -> None:
-    for number in range(8):
-        assert store.calls.mean_reply_bytes("r", "m") is None
-        await store.calls.keep(str(number), role="r", model="m", reply="潮" * (number + 1))
-    assert store.calls.mean_reply_bytes("r", "m") == 13.5
-    assert store.calls.mean_reply_bytes("other", "m") is None

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select
-from tests.store.contract import MakeStore, add
+from tests.damages import open_loose
+from tests.store.conftest import OpenStore
+from tests.store.contract import add
 
 from tomewise.errors import StoreError
 from tomewise.memory.build_records import record_build
 from tomewise.store.lookups import read_vectors
-from tomewise.store.records import SESSIONS, SETTINGS
-from tomewise.store.sql.damage import (
-    SEQUENCE_CONTRADICTIONS,
-    find_contradiction,
-    find_damaged_index,
-    find_damaged_row,
-    name_damage,
-)
-from tomewise.store.sql.schema import TABLES, nodes
+from tomewise.store.records import SESSIONS
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.types import Document
 
 ONE = Document(id="one", text="a cat sat on a mat and slept")
+RESTORE = "restore it from a copy"
 
 
 @pytest.fixture
@@ -39,66 +31,89 @@ def path(store: SqlStore) -> Path:
 
 
 def run(path: Path, statement: str) -> None:
-    with closing(sqlite3.connect(path)) as file, file:
+    with open_loose(path) as file:
         assert file.execute(statement).rowcount == 1
-
-
-def test_a_sound_file_has_no_damage(path: Path, store: SqlStore) -> None:
-    with store.read() as connection:
-        assert find_damaged_row(connection, TABLES.tables.values()) == ""
-        assert find_contradiction(connection, SEQUENCE_CONTRADICTIONS) == ""
-        assert find_damaged_index(connection) == ""
-    assert store.find_damage() == ""
 
 
 @pytest.mark.parametrize(
     ("statement", "found"),
     [
-        (
-            "UPDATE nodes SET text = x'00' WHERE key = 1",
-            "the row '1' of the table nodes has 1 bytes where a text belongs",
+        # Each column takes values of its own type, and nothing else passes for one.
+        ("nodes SET text = x'00' WHERE key = 1", "the row '1' of the table nodes has 1 bytes where a text belongs"),
+        ("nodes SET text = CAST(x'ff' AS TEXT) WHERE key = 1", "the row '1' of the table nodes has 1 bytes"),
+        ("nodes SET text = NULL WHERE key = 1", "the row '1' of the table nodes has nothing where a text"),
+        ("nodes SET level = 'x' WHERE key = 2", "the row '2' of the table nodes has 'x' where a whole number"),
+        ("nodes SET level = 1.5 WHERE key = 2", "the row '2' of the table nodes has 1.5 where a whole number"),
+        ("nodes SET level = NULL WHERE key = 2", "the row '2' of the table nodes has nothing where a whole number"),
+        ("nodes SET document = '' WHERE key = 1", "the row '1' of the table nodes has '' where a whole number"),
+        ("edges SET weight = 9e999 WHERE key = 1", "the row '1' of the table edges has inf where a number"),
+        ("edges SET weight = 'x' WHERE key = 1", "the row '1' of the table edges has 'x' where a number"),
+        ("vectors SET vector = x'616263' WHERE key = 1", "the row 'passages', '1' of the table vectors has 3 bytes"),
+        ("vectors SET vector = 'text' WHERE key = 1", "the row 'passages', '1' of the table vectors has 'text'"),
+        (f"vectors SET vector = x'{'f' * 32}' WHERE key = 1", "of the table vectors has numbers that are not finite"),
+        ("spaces SET version = 'x' WHERE space = 'vectors/passages'", "the row 'vectors/passages' of the table spaces"),
+        *(
+            (f"sessions SET record = {record}", "the row 's' of the table sessions .* `tome sessions 's' --delete`")
+            for record in ("'5'", "'[]'", "''", "'{'", "NULL", "x'7b7d'", '\'{"a": "\\ud800"}\'')
         ),
-        ("UPDATE nodes SET level = 'x' WHERE key = 2", "the row '2' of the table nodes has 'x' where a whole number"),
-        ("UPDATE nodes SET text = CAST(x'ff' AS TEXT) WHERE key = 1", "the row '1' of the table nodes has 1 bytes"),
-        ("UPDATE sessions SET record = '5'", "the row 's' of the table sessions .* `tome sessions 's' --delete`"),
-        ("UPDATE traces SET record = '['", "the row '1' of the table traces .* `tome log '1' --delete`"),
-        ("UPDATE builds SET record = ''", "the row 'gists' of the table builds .* `tome build --again 'gists'`"),
-        ("UPDATE spaces SET version = 'x' WHERE space = 'vectors/passages'", "the row 'vectors/passages' of the table"),
-        ("UPDATE nodes SET document = 7 WHERE key = 1", "the row 1 of the table nodes has a document that is not"),
-        ('UPDATE nodes SET start = 9, "end" = 3 WHERE key = 1', "the row 1 of the table nodes has no place"),
-        ("UPDATE vectors SET key = 99 WHERE key = 1", "the row 99 of the table vectors has a node that is not there"),
-        (
-            "UPDATE vectors SET vector = zeroblob(8) WHERE key = 1",
-            "the row 1 of the table vectors has a vector of another",
+        ("sessions SET record = '{\"a\": ' || replace(hex(zeroblob(50000)), '0', '[')", "of the table sessions"),
+        ("traces SET record = '['", "the row '1' of the table traces .* `tome log '1' --delete`"),
+        ("builds SET record = ''", "the row 'gists' of the table builds .* `tome build --again 'gists'`"),
+        *(
+            (f"builds SET record = '{record}'", f"the row 'gists' of the table builds has .* as its '{field}'")
+            for field, record in (
+                ("again", '{"again": 5}'),
+                ("again", '{"again": null}'),
+                ("writes", '{"writes": "x"}'),
+                ("writes", '{"writes": [5]}'),
+                ("replies", '{"replies": {"a": "x"}}'),
+            )
         ),
-        ("UPDATE sqlite_sequence SET seq = 0 WHERE name = 'nodes'", "the row 'nodes' of the table sqlite_sequence"),
+        # Rows that contradict others.
+        ("nodes SET document = 7 WHERE key = 1", "the row 1 of the table nodes has a document that is not there"),
+        ('nodes SET start = 9, "end" = 3 WHERE key = 1', "the row 1 of the table nodes has no place"),
+        ("vectors SET key = 99 WHERE key = 1", "the row 99 of the table vectors has a node that is not there"),
+        ("vectors SET vector = zeroblob(8) WHERE key = 1", "the row 1 of the table vectors has a vector of another"),
+        ("sqlite_sequence SET seq = 0 WHERE name = 'nodes'", "the row 'nodes' of the table sqlite_sequence"),
         (
-            "UPDATE lexical_data SET block = x'0001' WHERE id = (SELECT max(id) FROM lexical_data)",
+            "lexical_data SET block = x'0001' WHERE id = (SELECT max(id) FROM lexical_data)",
             "the table lexical, the full-text index",
         ),
     ],
 )
 def test_damage_is_found(path: Path, store: SqlStore, statement: str, found: str) -> None:
-    with store.write() as change:
-        change.put_note(SETTINGS, "dimensions", "4")
-    run(path, statement)
+    assert store.find_damage() == ""
+    run(path, f"UPDATE {statement}")
     problem = store.find_damage()
     assert problem.startswith(f"{path} is damaged: ")
     with pytest.raises(StoreError, match=found):
         raise StoreError(problem)
+    assert "`tome " in problem or RESTORE in problem
 
 
 def test_a_value_that_does_not_fit_is_named_where_it_is_read(path: Path, store: SqlStore) -> None:
     run(path, "UPDATE nodes SET text = CAST(x'ff41' AS TEXT) WHERE key = 2")
-    with (
-        store.read() as connection,
-        pytest.raises(StoreError, match="the row '2' of the table nodes"),
-        name_damage(connection, path),
-    ):
-        connection.execute(select(nodes.c.text)).all()
+    with pytest.raises(StoreError, match=f"the row '2' of the table nodes .*{RESTORE}"):
+        store.passages()
 
 
-def test_strange_arrays_in_memory_are_made_again(path: Path, store: SqlStore, open_store: MakeStore) -> None:
+def test_of_two_damages_the_one_that_was_met_is_named(path: Path, store: SqlStore) -> None:
+    run(path, "UPDATE documents SET title = x'00' WHERE key = 1")
+    run(path, "UPDATE sessions SET record = '5'")
+    with pytest.raises(StoreError, match="the row 's' of the table sessions"):
+        store.note(SESSIONS, "s")
+
+
+def test_a_field_that_a_node_lacks_is_damage_of_the_tome(path: Path, store: SqlStore) -> None:
+    (key,) = store.node_keys("tree")
+    run(path, f'UPDATE nodes SET data = \'{{"head": "Ida"}}\' WHERE key = {key}')
+    data = store.nodes_at([key])[key].data
+    assert (data["head"], data.get("tail"), dict(data)) == ("Ida", None, {"head": "Ida"})
+    with pytest.raises(StoreError, match=r"is damaged: the row of 'tree:.*' in the table nodes has no 'tail'"):
+        data["tail"]
+
+
+def test_strange_arrays_in_memory_are_made_again(path: Path, store: SqlStore, open_store: OpenStore) -> None:
     columns = read_vectors(store, "passages")
     run(path, "UPDATE vectors SET vector = (SELECT vector FROM vectors WHERE key = 3) WHERE key = 1")
     assert "held arrays of something else" in store.find_damage()

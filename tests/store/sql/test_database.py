@@ -6,32 +6,24 @@ import os
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy import inspect
 from sqlalchemy.exc import IntegrityError
-from tests.store.contract import MakeStore, add
+from tests.store.conftest import OpenStore
+from tests.store.contract import add
 
 from tomewise.errors import Locked, StoreError
 from tomewise.store.lookups import read_vectors
 from tomewise.store.rights import work_alone
 from tomewise.store.sql import database, schema
-from tomewise.store.sql.schema import APPLICATION_ID, FORMAT, TABLES
+from tomewise.store.sql.schema import FORMAT
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.types import Document
 
 ONE = Document(id="one", text="a cat sat on a mat")
-
-
-def sqlite_file(path: Path, *statements: str) -> Path:
-    connection = sqlite3.connect(path)
-    for statement in statements:
-        connection.execute(statement)
-    connection.commit()
-    connection.close()
-    return path
 
 
 def open_and_fail(path: Path, *, create: bool = True) -> str:
@@ -64,52 +56,40 @@ def test_other_files_are_refused_and_left_alone(tmp_path: Path, content: bytes) 
     assert path.read_bytes() == content
 
 
-def test_other_databases_are_refused_and_left_alone(tmp_path: Path) -> None:
-    path = sqlite_file(tmp_path / "some.db", "CREATE TABLE mine (a)")
-    assert "is an SQLite file but not a tome" in open_and_fail(path)
-    connection = sqlite3.connect(path)
-    assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("mine",)]
-    connection.close()
-
-
-def test_tomes_of_the_future_are_refused(tmp_path: Path) -> None:
-    path = sqlite_file(
-        tmp_path / "new.tome", f"PRAGMA application_id = {APPLICATION_ID}", f"PRAGMA user_version = {FORMAT + 1}"
-    )
-    message = open_and_fail(path)
-    assert f"format {FORMAT + 1}" in message
-    assert "pip install -U" in message
-
-
-@pytest.mark.parametrize("share", [0.02, 0.5, 0.9])
-def test_cut_files_are_named_damaged(tmp_path: Path, open_store: MakeStore, share: float) -> None:
-    store = open_store("whole.tome")
+@pytest.mark.parametrize(
+    "damage",
+    [
+        *(lambda whole, share=share: whole[: int(len(whole) * share)] for share in (0.02, 0.5, 0.9)),
+        lambda whole: b"SQLite format 3\x00" + b"\x07" * 10_000,
+        lambda whole: whole[:16384] + os.urandom(len(whole) - 16384),  # met when the tome is read
+    ],
+    ids=["2 percent", "half", "most", "header alone", "garbage in pages"],
+)
+def test_files_cut_or_scribbled_on_are_named_damaged(store: SqlStore, damage: Callable[[bytes], bytes]) -> None:
     add(store, ONE)
     store.close()
-    whole = store.path.read_bytes()
-    path = tmp_path / "cut.tome"
-    path.write_bytes(whole[: int(len(whole) * share)])
-    assert "damaged" in open_and_fail(path)
-
-
-def test_garbage_behind_a_good_header_is_named_damaged(tmp_path: Path) -> None:
-    (tmp_path / "bad.tome").write_bytes(b"SQLite format 3\x00" + b"\x07" * 10_000)
-    assert "damaged" in open_and_fail(tmp_path / "bad.tome")
-
-
-def test_damage_met_later_is_named_too(open_store: MakeStore) -> None:
-    store = open_store("test.tome")
-    add(store, ONE)
-    store.close()
-    content = bytearray(store.path.read_bytes())
-    content[8192 * 2 :] = os.urandom(len(content) - 8192 * 2)
-    store.path.write_bytes(bytes(content))
-    with pytest.raises(StoreError, match="damaged"):
+    store.path.write_bytes(damage(store.path.read_bytes()))
+    with pytest.raises(StoreError, match=r"test\.tome .*damaged"):
         SqlStore.open(store.path).documents()
 
 
+@pytest.mark.parametrize(
+    ("version", "message"),
+    [
+        (FORMAT + 1, rf"by a newer Tomewise \(format {FORMAT + 1}, .*pip install -U"),
+        (FORMAT - 1, r"by an earlier Tomewise \(format \d+, .*: add its documents to a new tome"),
+    ],
+)
+def test_tomes_of_another_format_are_refused_with_the_remedy(store: SqlStore, version: int, message: str) -> None:
+    store.close()
+    with closing(sqlite3.connect(store.path)) as file:
+        file.execute(f"PRAGMA user_version = {version}")
+    with pytest.raises(StoreError, match=message):
+        SqlStore.open(store.path)
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_file_that_cannot_be_written_is_named(open_store: MakeStore) -> None:
+def test_a_file_that_cannot_be_written_is_named(open_store: OpenStore) -> None:
     store = open_store("test.tome")
     store.close()
     store.path.chmod(0o400)
@@ -149,34 +129,14 @@ def test_paths_may_hold_anything(tmp_path: Path) -> None:
     again.close()
 
 
-def test_a_new_file_has_the_tables(store: SqlStore) -> None:
-    with store.read() as connection:
-        assert connection.exec_driver_sql("PRAGMA user_version").scalar_one() == FORMAT
-        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar_one() == "wal"
-        for name, table in TABLES.tables.items():
-            columns = inspect(connection).get_columns(name)
-            assert [column["name"] for column in columns] == [column.name for column in table.columns]
-            assert {c["name"] for c in columns if not c["nullable"]} >= {
-                c.name for c in table.columns if not c.nullable and not c.primary_key
-            }
-
-
 def test_opening_runs_no_statement_to_know_those_of_this_format(
-    store: SqlStore, open_store: MakeStore, monkeypatch: pytest.MonkeyPatch
+    store: SqlStore, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schema, "_STATEMENTS", "")
+    monkeypatch.setattr(schema, "sqlite3", None)
     assert open_store("test.tome").documents() == store.documents() == []
 
 
-def test_a_tome_of_an_earlier_format_is_refused_with_the_remedy(store: SqlStore) -> None:
-    store.close()
-    with closing(sqlite3.connect(store.path)) as file:
-        file.execute(f"PRAGMA user_version = {FORMAT - 1}")
-    with pytest.raises(StoreError, match=r"by an earlier Tomewise \(format \d+, .*: add its documents to a new tome"):
-        SqlStore.open(store.path)
-
-
-def test_opening_changes_nothing(store: SqlStore, open_store: MakeStore) -> None:
+def test_opening_changes_nothing(store: SqlStore, open_store: OpenStore) -> None:
     add(store, ONE)
     again = open_store("test.tome")
     assert again.versions(["vectors/passages"]) == store.versions(["vectors/passages"]) != {"vectors/passages": 0}
@@ -188,7 +148,7 @@ def test_opening_changes_nothing(store: SqlStore, open_store: MakeStore) -> None
 
 @pytest.mark.parametrize("kind", ["IMMEDIATE", "EXCLUSIVE"])
 def test_a_second_writer_gets_an_error_and_readers_continue(
-    kind: str, open_store: MakeStore, monkeypatch: pytest.MonkeyPatch
+    kind: str, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "BUSY_SECONDS", 0.1)
     store = open_store("test.tome")
@@ -208,7 +168,7 @@ def test_a_second_writer_gets_an_error_and_readers_continue(
     assert len(store.documents()) == 2
 
 
-def test_only_one_is_exclusive_in_this_process(store: SqlStore, open_store: MakeStore) -> None:
+def test_only_one_is_exclusive_in_this_process_and_in_all(store: SqlStore, open_store: OpenStore) -> None:
     twin = open_store("test.tome")
     with work_alone(store, "add"):
         for second in (store, twin):
@@ -218,9 +178,6 @@ def test_only_one_is_exclusive_in_this_process(store: SqlStore, open_store: Make
         assert twin.document("one") == ONE
     with work_alone(twin, "add"), pytest.raises(Locked), work_alone(store, "add"):
         pass
-
-
-def test_only_one_is_exclusive_in_all_processes(store: SqlStore) -> None:
     script = """
 import sys
 from pathlib import Path
@@ -236,7 +193,6 @@ except Locked:
     print("locked", len(store.documents()))
 """
     command = [sys.executable, "-c", script, str(store.path)]
-    add(store, ONE)
     with work_alone(store, "add"):
         assert subprocess.run(command, input="", text=True, capture_output=True, check=True).stdout == "locked 1\n"
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:

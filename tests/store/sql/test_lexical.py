@@ -5,12 +5,11 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.store.contract import MakeStore, remove
+from tests.store.conftest import OpenStore
+from tests.store.contract import remove
 
-from tomewise.store.sql.dialect import SqliteDialect
-from tomewise.store.sql.lexical import add_spaces, find_terms
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.types import Document, Passage
 
@@ -78,20 +77,13 @@ def test_operators_are_words(store_with_rows: SqlStore, query: str) -> None:
     assert find_documents(store_with_rows, query) == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(max_size=40))
-def test_no_query_is_a_syntax_error(query: str) -> None:
-    from sqlalchemy import create_engine
-
-    engine = create_engine("sqlite://")
-    with engine.connect() as connection:
-        connection.exec_driver_sql("CREATE VIRTUAL TABLE lexical USING fts5(text, content='', tokenize='porter')")
-        rows, terms = [(1, add_spaces(query))], find_terms(query) or ["none"]
-        SqliteDialect.index_words(connection, rows)
-        assert {key for key, _ in SqliteDialect.search_words(connection, terms, 5, None)} <= {1}
-        SqliteDialect.forget_words(connection, rows)
-        assert SqliteDialect.search_words(connection, terms, 5, None) == []
-    engine.dispose()
+def test_no_query_is_a_syntax_error(store: SqlStore, query: str) -> None:
+    key = add(store, "any", query)
+    assert {found for found, _ in store.lexical(query, 5)} <= {key}
+    remove(store, "any")
+    assert store.lexical(query, 5) == []
 
 
 def test_scores_fall_and_the_limit_holds(store_with_rows: SqlStore) -> None:
@@ -109,7 +101,7 @@ def test_titles_are_found(store: SqlStore) -> None:
 
 
 def test_a_removed_document_is_not_found_and_does_not_change_scores(
-    store_with_rows: SqlStore, open_store: MakeStore
+    store_with_rows: SqlStore, open_store: OpenStore
 ) -> None:
     before = store_with_rows.lexical("clock lantern tide", 10)
     add(store_with_rows, "g", "A clock, a clock, a lantern.", title="Tides")

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from sqlalchemy import Connection
 from tests.pooler import run_pooler
-from tests.postgres_server import Server
+from tests.postgres_server import Server, run_sql
 from tests.store.contract import add
 
 from tomewise import Tome
@@ -31,29 +31,25 @@ def serve_pooled(request: pytest.FixtureRequest, postgres_server: Server, databa
         yield url
 
 
-@pytest.fixture(name="narrow")
-def serve_narrow(postgres_server: Server, database: str) -> Iterator[str]:
-    """A database behind a pooler in transaction mode that has one connection for all."""
-    with run_pooler(postgres_server, "transaction", 1) as url:
+@pytest.fixture(name="narrow", params=[1])
+def serve_narrow(request: pytest.FixtureRequest, postgres_server: Server, database: str) -> Iterator[str]:
+    """A database behind a pooler in transaction mode that has one connection for all, or as many as a test says."""
+    with run_pooler(postgres_server, "transaction", request.param) as url:
         yield url
 
 
-@pytest.fixture(name="shared")
-def serve_shared(postgres_server: Server, database: str) -> Iterator[str]:
-    """A database behind a pooler in transaction mode with three connections."""
-    with run_pooler(postgres_server, "transaction", 3) as url:
-        yield url
+with_three = pytest.mark.parametrize("narrow", [3], indirect=True)
 
 
 def find_locks(database: str) -> list[tuple[int, ...]]:
-    with psycopg.connect(database) as owner:
-        return owner.execute("SELECT pid FROM pg_locks WHERE locktype = 'advisory'").fetchall()
+    return run_sql(database, "SELECT pid FROM pg_locks WHERE locktype = 'advisory'")
 
 
-def test_three_tomes_in_three_threads_do_not_meet(shared: str, database: str) -> None:
+@with_three
+def test_three_tomes_in_three_threads_do_not_meet(narrow: str, database: str) -> None:
     def use(name: str) -> list[str]:
         shown: list[str] = []
-        with Tome.open(f"{shared}#{name}", embedder="hash") as tome:
+        with Tome.open(f"{narrow}#{name}", embedder="hash") as tome:
             for number in range(34):
                 tome.add(
                     Document(id=f"{name}-{number}", text=f"Text {number} of {name}: the light of {name} went out.")
@@ -84,10 +80,11 @@ def test_one_connection_for_all_is_enough(narrow: str) -> None:
         assert not tome.documents()
 
 
-def test_a_writer_behind_the_pooler_waits_for_no_builder(shared: str, database: str) -> None:
+@with_three
+def test_a_writer_behind_the_pooler_waits_for_no_builder(narrow: str, database: str) -> None:
     with (
         Tome.open(f"{database}#tome", embedder="hash") as direct,
-        Tome.open(f"{shared}#tome", embedder="hash") as pooled,
+        Tome.open(f"{narrow}#tome", embedder="hash") as pooled,
     ):
         direct.add(Document(id="one", text="Ada kept the light."))
         with work_alone(direct.store, "build"), pytest.raises(Locked, match="is being written by another program"):
@@ -96,8 +93,9 @@ def test_a_writer_behind_the_pooler_waits_for_no_builder(shared: str, database: 
         assert [each.id for each in direct.documents()] == ["one", "two"]
 
 
-def test_a_tome_that_took_the_place_of_another_is_not_read(shared: str, database: str) -> None:
-    former = SqlStore.open(find_place(f"{shared}#tome"))
+@with_three
+def test_a_tome_that_took_the_place_of_another_is_not_read(narrow: str, database: str) -> None:
+    former = SqlStore.open(find_place(f"{narrow}#tome"))
     add(former, Document(id="one", text="Ada kept the light."))
     SqlStore.open(find_place(f"{database}#tome")).delete()
     later = SqlStore.open(find_place(f"{database}#tome"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psycopg
@@ -19,8 +21,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.conftest import Ran
-from tests.postgres_server import Server, run_server
-from tests.store.contract import CHECKS, MakeStore, add, assert_arrays_follow, remove
+from tests.postgres_server import Server, run_server, run_sql
+from tests.store.conftest import OpenStore
+from tests.store.contract import add, assert_arrays_follow, remove
 
 from tomewise import extras
 from tomewise.errors import Locked, MissingDependency, ReadingError, StoreError, UsageError
@@ -32,34 +35,16 @@ from tomewise.store.records import SETTINGS
 from tomewise.store.rights import hold_session, work_alone
 from tomewise.store.sql import postgres_server
 from tomewise.store.sql.postgres_server import make_lock_key
+from tomewise.store.sql.schema import FORMAT
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.tome.open_store import copy_tome, delete_tome, exists, list_tomes, move_tome
-from tomewise.types import Condition, Document, Scope
+from tomewise.types import Document
 
 TEXTS = {"one": "the harbour lay in fog", "two": "a dog sat on the mat", "three": "Ada sold the lamp 潮"}
 
 
-@pytest.fixture
-def make(database: str) -> Iterator[Callable[..., SqlStore]]:
-    """A function that opens tomes in the database, by name."""
-    stores: list[SqlStore] = []
-
-    def open_one(name: str | None = None, **options: bool) -> SqlStore:
-        stores.append(SqlStore.open(find_place(f"{database}#{name or f't{len(stores)}'}"), **options))
-        return stores[-1]
-
-    yield open_one
-    for store in stores:
-        store.close()
-
-
 def fill(store: SqlStore) -> None:
     add(store, *(Document(id=name, text=text, title=name, metadata={"n": len(text)}) for name, text in TEXTS.items()))
-
-
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_keeps(check: Callable[[MakeStore], None], make: MakeStore) -> None:
-    check(make)
 
 
 CHANGES = st.lists(
@@ -105,34 +90,7 @@ def scores(store: SqlStore) -> list[tuple[str, float]]:
     return found
 
 
-def test_scopes_are_equal_on_both(make: Callable[..., SqlStore], tmp_path: Path) -> None:
-    file, stored = SqlStore.open(tmp_path / "a.tome"), make()
-    metadata = [
-        {"year": 1911, "kind": "Log", "open": True}, {"year": 1911.5, "kind": ["log", "Map"], "open": False},
-        {"year": "1911", "kind": [], "title": "own"}, {},
-    ]  # fmt: skip
-    for store in (file, stored):
-        add(store, *(Document(id=f"d{n}", text=f"text {n}", title=f"T{n}", metadata=m) for n, m in enumerate(metadata)))
-    for field in ("year", "kind", "open", "title", "none"):
-        for operator in ("=", "!=", "<", "<=", ">", ">="):
-            for value in (1911, 1911.5, "1911", "Log", True, False, "T1", "own", 10**30):
-                scope = Scope(where=(Condition(field, operator, value),))
-                ids = [[record.id for record in store.documents(scope)] for store in (file, stored)]
-                assert ids[0] == ids[1], (field, operator, value)
-    scope = Scope(documents=frozenset({"d0", "d2"}))
-    for store in (file, stored):
-        assert len(store.lexical("text", 9, within=scope)) == 2
-        keys = store.keys_within(scope, "words")
-        assert keys is not None
-        assert {node.text for node in store.nodes_at(keys.tolist()).values()} >= {"0", "2"}
-    file.close()
-
-
-def test_copies_go_both_ways_with_replies_and_traces(
-    make: Callable[..., SqlStore], database: str, tmp_path: Path
-) -> None:
-    import asyncio
-
+def test_copies_go_both_ways_with_replies_and_traces(make: OpenStore, database: str, tmp_path: Path) -> None:
     file = SqlStore.open(tmp_path / "a.tome")
     fill(file)
     with file.write() as change:
@@ -160,7 +118,7 @@ def test_copies_go_both_ways_with_replies_and_traces(
 
 def test_a_copy_that_is_interrupted_leaves_no_tome(database: str) -> None:
     def lines() -> Iterator[bytes]:
-        yield b'{"tomewise": 6}'
+        yield b'{"tomewise": %d}' % FORMAT
         yield b'{"table": "meta", "key": "embedder", "value": "hash"}'
         raise KeyboardInterrupt
 
@@ -170,7 +128,7 @@ def test_a_copy_that_is_interrupted_leaves_no_tome(database: str) -> None:
     assert not exists(place)
 
 
-def test_tomes_are_listed_renamed_and_deleted(make: Callable[..., SqlStore], database: str) -> None:
+def test_tomes_are_listed_renamed_and_deleted(make: OpenStore, database: str) -> None:
     fill(make("novels"))
     make("maps").close()
     whole = find_database(database)
@@ -183,9 +141,7 @@ def test_tomes_are_listed_renamed_and_deleted(make: Callable[..., SqlStore], dat
     assert list(list_tomes(whole)) == ["charts"]
 
 
-def test_one_writer_at_a_time_and_replies_do_not_wait(make: Callable[..., SqlStore]) -> None:
-    import asyncio
-
+def test_one_writer_at_a_time_and_replies_do_not_wait(make: OpenStore) -> None:
     first, second = make("shared"), make("shared")
     fill(first)
     with first.write() as change:
@@ -209,7 +165,6 @@ WORKER = """
 import sys
 from tests.store.contract import add, remove
 from tomewise.store.address import find_place
-from tomewise.store.sql.postgres_server import make_lock_key
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.types import Document
 store, number = SqlStore.open(find_place(sys.argv[1])), sys.argv[2]
@@ -221,7 +176,7 @@ store.close()
 """
 
 
-def test_four_processes_add_and_remove_at_once(make: Callable[..., SqlStore], database: str, tmp_path: Path) -> None:
+def test_four_processes_add_and_remove_at_once(make: OpenStore, database: str, tmp_path: Path) -> None:
     make("many").close()
     workers = [
         subprocess.Popen(
@@ -239,51 +194,6 @@ def test_four_processes_add_and_remove_at_once(make: Callable[..., SqlStore], da
     assert_arrays_follow(many)
 
 
-def test_another_machine_sees_each_change(
-    make: Callable[..., SqlStore], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    here = make("both")
-    monkeypatch.setenv("TOMEWISE_CACHE", str(tmp_path / "elsewhere"))
-    there = make("both")
-    for store, second in ((here, there), (there, here), (here, there)):
-        add(store, Document(id=f"d{time.monotonic_ns()}", text="tide and lamp"))
-        remove(store, "one")
-        fill(second)
-        for each in (here, there):
-            assert_arrays_follow(each)
-            assert len(each.lexical("tide lamp fog", 99)) == sum("tide" in p.text or "lamp" in p.text or "fog" in p.text
-                                                                 for p in each.passages().values())  # fmt: skip
-    assert here.cache_folder != there.cache_folder
-
-
-KILLED = """
-import sys
-from tests.store.contract import add
-from tomewise.store.address import find_place
-from tomewise.store.sql.postgres_server import make_lock_key
-from tomewise.store.sql.sql_store import SqlStore
-from tomewise.types import Document
-store = SqlStore.open(find_place(sys.argv[1]))
-for number in range(200):
-    add(store, Document(id=f"d{number:03}", text=f"{number} tide harbour"))
-    print(number, flush=True)
-"""
-
-
-def test_a_killed_writer_leaves_what_it_committed(make: Callable[..., SqlStore], database: str) -> None:
-    make("killed").close()
-    with subprocess.Popen([sys.executable, "-c", KILLED, f"{database}#killed"], stdout=subprocess.PIPE) as worker:
-        assert worker.stdout is not None
-        last = [worker.stdout.readline() for _ in range(5)][-1]
-        worker.send_signal(signal.SIGKILL)
-        committed = int((worker.stdout.read().split() or [last])[-1]) + 1
-    store = make("killed")
-    assert len(store.documents()) in (committed, committed + 1)
-    assert_arrays_follow(store)
-    with work_alone(store, "add"):
-        add(store, Document(id="more", text="more fog"))
-
-
 def test_a_server_that_restarts_is_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOMEWISE_CACHE", str(tmp_path))
     with run_server() as server:
@@ -294,47 +204,65 @@ def test_a_server_that_restarts_is_found_again(tmp_path: Path, monkeypatch: pyte
             store.documents()
         server.start()
         assert len(store.documents()) == 3, "a lost connection is found before it is used"
-        with pytest.raises(StoreError, match="cannot be reached or was lost"):
-            _lose_server(store, server)
+        with pytest.raises(StoreError, match="cannot be reached or was lost"), store.write() as change:
+            change.put_note(SETTINGS, "lost", str(server.stop(signal.SIGQUIT)))
         server.start()
         assert store.note(SETTINGS, "lost") is None
         store.close()
-
-
-def _lose_server(store: SqlStore, server: Server) -> None:
-    with store.write() as change:
-        change.put_note(SETTINGS, "lost", "1")
-        server.stop(signal.SIGQUIT)
-        change.put_note(SETTINGS, "lost", "2")
 
 
 # ---------------------------------------------------------------- bad input
 
 
 @pytest.mark.parametrize(
-    ("url", "message"),
+    ("address", "message"),
     [
         ("postgresql://127.0.0.1:1/db#novels", "cannot be reached"),
         ("postgresql:///nowhere?host=/nonexistent#novels", "cannot be reached"),
+        ("postgresql://localhost/db?nonsense=1#t", r"the driver does not know this address, .*nonsense"),
+        ("{nowhere}#novels", r"nowhere.* was not found"),
+        ("{database}#novels", "found no tome at"),
+        ("{database}#information_schema", "exists already"),
     ],
 )
-def test_no_server(url: str, message: str) -> None:
+def test_what_cannot_be_opened_is_named(database: str, address: str, message: str) -> None:
+    named = address.format(database=database, nowhere=database.replace("///postgres?", "///nowhere?"))
     with pytest.raises(StoreError, match=message):
-        SqlStore.open(find_place(url))
+        SqlStore.open(find_place(named), create=False)
 
 
-def test_no_such_database_user_or_tome(database: str, make: Callable[..., SqlStore]) -> None:
-    missing = database.replace("///postgres?", "///nowhere?")
-    with pytest.raises(StoreError, match=r"nowhere.* was not found"):
-        SqlStore.open(find_place(f"{missing}#novels"))
-    with pytest.raises(StoreError, match="found no tome at"):
-        make("novels", create=False)
-    with pytest.raises(StoreError, match="exists already"):
-        make("information_schema")
+SECRETS = (
+    *("u:p%zzsecret@h/db#t", "u:p%00secret@h/db#t", "u:secret w@h/db#t"),
+    *("u:12/secret@h/db#t", "u:12#secret@h/db#t", "u:12?secret@h/db#t", "h/db?password=secret%zz#t"),
+)
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        *((f"postgresql://{address}", "cannot be read: write it as") for address in SECRETS),
+        *(
+            (f"postgresql://host/db#{name}", "cannot name a tome in a database")
+            for name in ('no"vels', "a" * 64, "pg_temp", "1st", "a b", "é" * 32)
+        ),
+        ("postgresql://host/db", "names no tome"),
+        ("mysql://host/db#novels", "needs a store for mysql"),
+    ],
+)
+def test_an_address_that_cannot_be_is_refused_and_shows_no_password(address: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        find_place(address)
+    assert "secret" not in str(caught.value)
+
+
+def test_an_address_shows_no_password() -> None:
+    place = find_place("postgresql://ada:s3cret-word@host:5432/db?sslmode=require&password=other-word#novels")
+    assert str(place) == "postgresql://ada@host:5432/db?sslmode=require#novels"
+    assert "word" not in repr(place)
 
 
 def test_a_replica_answers_and_keeps_nothing(
-    database: str, make: Callable[..., SqlStore], postgres_server: Server, command: Callable[..., Ran]
+    database: str, make: OpenStore, postgres_server: Server, command: Callable[..., Ran]
 ) -> None:
     tome = postgres_server.url + "#novels"
     Path("a.txt").write_text("Ada Marsh kept the lighthouse at Skerry.")
@@ -353,7 +281,7 @@ def test_a_replica_answers_and_keeps_nothing(
         assert command("export", "-m", there).out == command("export", "-m", tome).out
 
 
-def test_a_full_disk_is_named_and_loses_nothing(database: str, make: Callable[..., SqlStore]) -> None:
+def test_a_full_disk_is_named_and_loses_nothing(database: str, make: OpenStore) -> None:
     """The server says what it says when a table cannot grow."""
     store = make("full")
     fill(store)
@@ -382,56 +310,26 @@ def test_a_wrong_password_is_named_and_not_shown() -> None:
         assert "wrong-word" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ['no"vels', "a" * 64, "pg_temp", "1st", "a b", "é" * 32])
-def test_names_that_none_can_have(name: str) -> None:
-    with pytest.raises(UsageError, match="cannot name a tome in a database"):
-        find_place(f"postgresql://host/db#{name}")
-
-
-def test_an_address_shows_no_password() -> None:
-    place = find_place("postgresql://ada:s3cret-word@host:5432/db?sslmode=require&password=other-word#novels")
-    assert str(place) == "postgresql://ada@host:5432/db?sslmode=require#novels"
-    assert "word" not in repr(place)
-    with pytest.raises(UsageError, match="names no tome"):
-        find_place("postgresql://host/db")
-    with pytest.raises(UsageError, match="needs a store for mysql"):
-        find_place("mysql://host/db#novels")
-
-
-def run_sql(database: str, *statements: str) -> None:
-    with psycopg.connect(database, autocommit=True) as connection:
-        for statement in statements:
-            connection.execute(statement)
-
-
-def test_rights(database: str, make: Callable[..., SqlStore]) -> None:
+def test_rights(database: str, make: OpenStore) -> None:
     fill(make("novels"))
     with suppress(psycopg.errors.DuplicateObject):
         run_sql(database, "CREATE ROLE reader LOGIN")
     run_sql(database, "GRANT USAGE ON SCHEMA novels TO reader", "GRANT SELECT ON ALL TABLES IN SCHEMA novels TO reader")
-    as_reader = database.replace("user=postgres", "user=reader")
     with pytest.raises(StoreError, match=r"refused this .*GRANT CREATE ON DATABASE"):
-        SqlStore.open(find_place(f"{as_reader}#own"))
-    store = SqlStore.open(find_place(f"{as_reader}#novels"))
+        make("own", user="reader")
+    store = make("novels", user="reader")
     assert store.read_only
     assert store.lexical("harbour", 3)
     assert len(store.nearest("passages", np.ones(4, np.float32), 3).keys)
     with pytest.raises(StoreError, match="may only be read"), store.write():
         pass
-    store.close()
     run_sql(database, "GRANT CREATE ON DATABASE postgres TO reader")
-    own = SqlStore.open(find_place(f"{as_reader}#own"))
-    fill(own)
-    own.close()
+    fill(make("own", user="reader"))
     run_sql(database, "REVOKE CREATE ON DATABASE postgres FROM reader")
 
 
-def test_replies_do_not_wait_for_ever(
-    make: Callable[..., SqlStore], database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import asyncio
-
-    monkeypatch.setattr(postgres_server, "_SETTINGS", postgres_server._SETTINGS.replace("60s", "200ms"))
+def test_replies_do_not_wait_for_ever(make: OpenStore, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres_server, "TURN_PATIENCE", "200ms")
     store = make("slow")
     asyncio.run(store.calls.keep("k", role="answer", model="m", reply="r"))
     with psycopg.connect(database) as connection:
@@ -443,39 +341,42 @@ def test_replies_do_not_wait_for_ever(
     assert asyncio.run(store.calls.get("k")) == "new"
 
 
-def test_other_schemas_and_newer_formats(database: str, make: Callable[..., SqlStore]) -> None:
-    run_sql(database, "CREATE SCHEMA IF NOT EXISTS theirs", "CREATE TABLE IF NOT EXISTS theirs.things (x int)")
-    with pytest.raises(StoreError, match="exists already, and a tome is made in a new one alone"):
-        make("theirs")
-    run_sql(database, "DROP TABLE theirs.things")
-    with pytest.raises(StoreError, match="exists already"):
-        make("theirs")
-    run_sql(database, "DROP SCHEMA theirs")
+def test_a_newer_format_is_refused(database: str, make: OpenStore) -> None:
     store = make("newer")
     run_sql(database, "UPDATE newer.tomewise SET format = 99")
-    with pytest.raises(StoreError, match="written by a newer Tomewise"):
-        make("newer")
-    with pytest.raises(StoreError, match="written by a newer Tomewise"):
-        store.check()
-    run_sql(database, "UPDATE newer.tomewise SET format = 6")
+    for use in (lambda: make("newer"), store.check):
+        with pytest.raises(StoreError, match="written by a newer Tomewise"):
+            use()
 
 
-def test_a_nul_character_is_refused_with_the_name_of_the_document(make: Callable[..., SqlStore]) -> None:
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"text": "a\0b"}, "holds a NUL character"),
+        ({"metadata": {"n": "\0"}}, "holds a NUL character"),
+        *(
+            ({"metadata": {"n": number}}, "holds no finite number as its 'n'")
+            for number in (float("nan"), float("inf"), 10**400, [1, 10**400])
+        ),
+    ],
+)
+def test_what_no_row_can_hold_is_refused_with_the_name_of_the_document(
+    make: OpenStore, given: dict[str, Any], message: str
+) -> None:
     store = make()
-    for document in (Document(id="bad", text="a\0b"), Document(id="bad", text="ab", metadata={"x": "\0"})):
-        with pytest.raises(ReadingError, match=r"'bad' holds a NUL character"):
-            add(store, document)
+    with pytest.raises(ReadingError, match=f"'bad' {message}"):
+        add(store, Document(**{"id": "bad", "text": "fog", **given}))
     assert not store.holds_documents()
 
 
-def test_a_lost_tome_is_named(make: Callable[..., SqlStore], database: str) -> None:
+def test_a_lost_tome_is_named(make: OpenStore, database: str) -> None:
     store = make("gone")
     run_sql(database, "DROP SCHEMA gone CASCADE")
     with pytest.raises(StoreError, match="is not there any more"):
         store.documents()
 
 
-def test_too_many_connections(postgres_server: Server, make: Callable[..., SqlStore], database: str) -> None:
+def test_too_many_connections(postgres_server: Server, make: OpenStore, database: str) -> None:
     make("busy").close()
     taken: list[psycopg.Connection] = []
     try:
@@ -489,7 +390,7 @@ def test_too_many_connections(postgres_server: Server, make: Callable[..., SqlSt
             connection.close()
 
 
-def test_damage_is_named(make: Callable[..., SqlStore], database: str) -> None:
+def test_damage_is_named(make: OpenStore, database: str) -> None:
     store = make("hurt")
     fill(store)
     assert store.find_damage() == ""
@@ -538,9 +439,7 @@ def test_a_file_needs_no_driver(tmp_path: Path) -> None:
     assert subprocess.run([sys.executable, "-c", code, tmp_path / "a.tome"]).returncode == 0
 
 
-def test_a_right_that_was_lost_is_noticed_before_a_write(
-    make: Callable[..., SqlStore], postgres_server: Server
-) -> None:
+def test_a_right_that_was_lost_is_noticed_before_a_write(make: OpenStore, postgres_server: Server) -> None:
     store = make()
     ended = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE ((classid::bigint << 32) | objid::bigint) = %s"
     with work_alone(store, "add"), psycopg.connect(postgres_server.url, autocommit=True) as owner:
@@ -577,28 +476,12 @@ async def test_two_servers_share_a_database(database: str, tmp_path: Path, monke
     await second.close()
 
 
-@pytest.mark.parametrize(
-    "address",
-    ["u:p%zzsecret@h/db#t", "u:p%00secret@h/db#t", "u:secret w@h/db#t", "u:12/secret@h/db#t", "u:12#secret@h/db#t",
-     "u:12?secret@h/db#t", "h/db?password=secret%zz#t"],
-)  # fmt: skip
-def test_a_password_that_is_not_encoded_is_refused_and_not_shown(address: str) -> None:
-    with pytest.raises(UsageError, match="cannot be read: write it as") as caught:
-        find_place(f"postgresql://{address}")
-    assert "secret" not in str(caught.value)
-
-
-def test_an_option_that_the_driver_does_not_know_is_named() -> None:
-    with pytest.raises(StoreError, match=r"the driver does not know this address, .*nonsense"):
-        SqlStore.open(find_place("postgresql://localhost/db?nonsense=1#t"))
-
-
 def search_ids(store: SqlStore, word: str) -> list[str]:
     passages = store.passages()
     return sorted(passages[key].document for key, _ in store.lexical(word, 9))
 
 
-def test_words_follow_a_database_that_gives_keys_again(make: Callable[..., SqlStore], database: str) -> None:
+def test_words_follow_a_database_that_gives_keys_again(make: OpenStore, database: str) -> None:
     """As one that was restored from a backup: the key of a passage is that of another one by then."""
     store = make("again")
     fill(store)
@@ -610,7 +493,7 @@ def test_words_follow_a_database_that_gives_keys_again(make: Callable[..., SqlSt
     assert search_ids(store, "dog") == []
 
 
-def test_a_damaged_file_of_words_is_made_again(make: Callable[..., SqlStore]) -> None:
+def test_a_damaged_file_of_words_is_made_again(make: OpenStore) -> None:
     store = make("words")
     fill(store)
     assert search_ids(store, "dog") == ["two"]
@@ -622,18 +505,11 @@ def test_a_damaged_file_of_words_is_made_again(make: Callable[..., SqlStore]) ->
     assert file.read_bytes().startswith(b"SQLite format 3")
 
 
-@pytest.mark.parametrize("number", [float("nan"), float("inf"), 10**400, [1, 10**400]])
-def test_a_number_that_json_cannot_hold_is_refused(make: Callable[..., SqlStore], number: float) -> None:
-    store = make()
-    with pytest.raises(ReadingError, match="'odd' holds no finite number as its 'n'"):
-        add(store, Document(id="odd", text="fog", metadata={"n": number}))
-
-
 @pytest.mark.parametrize(
     ("table", "field", "value"), [("nodes", "key", "x"), ("nodes", "level", 1.5), ("nodes", "text", 5)]
 )
 def test_lines_with_a_value_of_another_kind_are_refused(
-    make: Callable[..., SqlStore], database: str, table: str, field: str, value: object
+    make: OpenStore, database: str, table: str, field: str, value: object
 ) -> None:
     store = make("source")
     fill(store)

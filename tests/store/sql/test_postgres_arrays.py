@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
-from pathlib import Path
-
 import numpy as np
-import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.postgres_server import Server
+from tests.postgres_server import Server, run_sql
+from tests.store.conftest import OpenStore
 from tests.store.contract import DIMENSIONS, add, assert_arrays_follow, remove, vectors_of
 
 from tomewise.errors import StoreError
 from tomewise.store import int8_rows
-from tomewise.store.address import find_place
 from tomewise.store.lookups import read_edges, read_vectors
 from tomewise.store.records import SETTINGS
 from tomewise.store.sql import postgres, postgres_arrays
@@ -29,32 +24,19 @@ TEXTS = ["the harbour lay in fog", "a dog sat on the mat", "Ada sold the lamp æ½
 
 
 @pytest.fixture
-def machines(database: str, tmp_path: Path) -> Iterator[Callable[[str, str], SqlStore]]:
-    """A function that opens a tome as a machine does, which has a cache folder of its own."""
-    opened: list[SqlStore] = []
-
-    def open_as(machine: str, tome: str = "shared", **options: bool) -> SqlStore:
-        before = os.environ["TOMEWISE_CACHE"]
-        os.environ["TOMEWISE_CACHE"] = str(tmp_path / machine)
-        try:
-            opened.append(SqlStore.open(find_place(f"{database}#{tome}"), **options))
-        finally:
-            os.environ["TOMEWISE_CACHE"] = before
-        return opened[-1]
-
-    yield open_as
-    for store in opened:
-        store.close()
-
-
-def fill(store: SqlStore) -> None:
+def here(make: OpenStore) -> SqlStore:
+    """A tome with some documents, as one machine has it open."""
+    store = make("shared", machine="here")
     add(store, *(Document(id=f"d{number}", text=text) for number, text in enumerate(TEXTS)))
+    return store
 
 
-def run_sql(database: str, *statements: str) -> None:
-    with psycopg.connect(database, autocommit=True) as connection:
-        for statement in statements:
-            connection.execute(statement.encode())
+@pytest.fixture
+def there(here: SqlStore, make: OpenStore) -> SqlStore:
+    """The same tome on another machine, which has read its arrays."""
+    store = make("shared", machine="there")
+    assert_arrays_follow(store)
+    return store
 
 
 def change_weights(store: SqlStore, weight: float) -> None:
@@ -79,15 +61,18 @@ CHANGES = st.lists(
 )
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def check_follows(store: SqlStore) -> None:
+    """Arrays and words are those of the database."""
+    assert_arrays_follow(store)
+    texts = [passage.text for passage in store.passages().values()]
+    assert len(store.lexical("tide lamp fog", 99)) == sum(any(w in t for w in ("tide", "lamp", "fog")) for t in texts)
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(changes=CHANGES)
 def test_any_changes_elsewhere_are_followed(
-    changes: list[tuple[str, int, int]], machines: Callable[..., SqlStore], loads: list[str]
+    changes: list[tuple[str, int, int]], here: SqlStore, there: SqlStore, loads: list[str]
 ) -> None:
-    name = f"h{len(loads)}x{os.urandom(4).hex()}"
-    here, there = machines(f"{name}-here", name), machines(f"{name}-there", name)
-    fill(here)
-    assert_arrays_follow(there)
     loads.clear()
     for kind, document, number in changes:
         if kind == "add":
@@ -99,47 +84,36 @@ def test_any_changes_elsewhere_are_followed(
         elif kind == "embed":
             change_vectors(here, str(number))
         elif kind == "look":
-            assert_arrays_follow(there)
+            check_follows(there)
         else:
             here, there = there, here
     for store in (here, there):
-        assert_arrays_follow(store)
+        check_follows(store)
     assert loads == [], "nothing was read whole"
 
 
-def test_a_fresh_process_follows_too(machines: Callable[..., SqlStore], loads: list[str]) -> None:
-    here = machines("here")
-    fill(here)
-    machines("there").close()
-    assert_arrays_follow(machines("there"))
+def test_a_fresh_process_follows_too(here: SqlStore, there: SqlStore, make: OpenStore, loads: list[str]) -> None:
+    there.close()
     add(here, Document(id="more", text="fog and fog"))
     loads.clear()
-    again = machines("there")
+    again = make("shared", machine="there")
     assert_arrays_follow(again)
     assert isinstance(read_vectors(again, "passages").stored_rows.base, np.memmap), "its files were brought up to date"
     assert loads == []
 
 
-def test_a_writer_that_lags_reads_nothing_whole(machines: Callable[..., SqlStore], loads: list[str]) -> None:
-    here, there = machines("here"), machines("there")
-    fill(here)
-    assert_arrays_follow(there)
+def test_a_writer_that_lags_reads_nothing_whole(here: SqlStore, there: SqlStore, loads: list[str]) -> None:
     add(here, Document(id="more", text="fog and fog"))
     loads.clear()
     add(there, Document(id="other", text="a lamp"))
-    assert loads == []
-    assert_arrays_follow(there)
-    assert_arrays_follow(here)
+    for store in (there, here):
+        assert_arrays_follow(store)
     assert loads == []
 
 
 def test_what_cannot_be_written_is_followed_in_memory(
-    machines: Callable[..., SqlStore], loads: list[str], monkeypatch: pytest.MonkeyPatch
+    here: SqlStore, there: SqlStore, loads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here, there = machines("here"), machines("there")
-    fill(here)
-    assert_arrays_follow(there)
-
     def refuse(*_: object) -> bool:
         raise OSError(28, "No space left on device")
 
@@ -154,11 +128,8 @@ def test_what_cannot_be_written_is_followed_in_memory(
 
 @pytest.mark.parametrize("lost", ["version", "step"])
 def test_a_version_that_is_not_known_is_read_anew(
-    machines: Callable[..., SqlStore], database: str, loads: list[str], lost: str
+    here: SqlStore, there: SqlStore, database: str, loads: list[str], lost: str
 ) -> None:
-    here, there = machines("here"), machines("there")
-    fill(here)
-    assert_arrays_follow(there)
     add(here, Document(id="more", text="fog and fog"))
     run_sql(database, "UPDATE shared.versions SET version = version + 1" if lost == "version"
             else "DELETE FROM shared.versions")  # fmt: skip
@@ -168,11 +139,9 @@ def test_a_version_that_is_not_known_is_read_anew(
 
 
 def test_a_database_that_was_restored_is_read_anew(
-    machines: Callable[..., SqlStore], database: str, postgres_server: Server
+    here: SqlStore, there: SqlStore, database: str, postgres_server: Server
 ) -> None:
     """It gives the keys and steps of what was lost again, to other rows."""
-    here, there = machines("here"), machines("there")
-    fill(here)
     backup, place = str(postgres_server.folder / "backup.sql"), ("-h", str(postgres_server.folder), "-U", "postgres")
     postgres_server.run("pg_dump", *place, "-n", "shared", "-f", backup, "postgres")
     for number in range(3):
@@ -188,21 +157,16 @@ def test_a_database_that_was_restored_is_read_anew(
 
 
 def test_old_versions_are_forgotten(
-    machines: Callable[..., SqlStore], database: str, loads: list[str], monkeypatch: pytest.MonkeyPatch
+    here: SqlStore, there: SqlStore, database: str, loads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_arrays, "_MOST_VERSIONS", 3)
-    monkeypatch.setattr(postgres_arrays, "_FORGET_EVERY", 1)
-    here, there = machines("here"), machines("there")
-    fill(here)
-    assert_arrays_follow(there)
+    monkeypatch.setattr(postgres_arrays, "MOST_VERSIONS", 3)
+    monkeypatch.setattr(postgres_arrays, "FORGET_EVERY", 1)
     for number in range(12):
         add(here, Document(id="d0", text=f"{number} in fog"))
-    with psycopg.connect(database) as connection:
-        counts = connection.execute("SELECT count(*) FROM shared.versions GROUP BY space").fetchall()
-        oldest = "(SELECT min(step) FROM shared.versions WHERE versions.space = gone.space)"
-        useless = connection.execute(f"SELECT count(*) FROM shared.gone WHERE step <= {oldest}".encode()).fetchone()
+    counts = run_sql(database, "SELECT count(*) FROM shared.versions GROUP BY space")
     assert max(count for (count,) in counts) == 3
-    assert useless == (0,)
+    oldest = "(SELECT min(step) FROM shared.versions WHERE versions.space = gone.space)"
+    assert run_sql(database, f"SELECT count(*) FROM shared.gone WHERE step <= {oldest}") == [(0,)], "the others"
     loads.clear()
     assert_arrays_follow(there)
     assert "vectors/passages" in loads
@@ -213,47 +177,36 @@ def test_old_versions_are_forgotten(
 
 
 def test_a_large_change_leaves_no_marks_and_is_read_anew(
-    machines: Callable[..., SqlStore], database: str, loads: list[str], monkeypatch: pytest.MonkeyPatch
+    here: SqlStore, there: SqlStore, database: str, loads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_arrays, "_MOST_MARKS", 9)
-    monkeypatch.setattr(postgres_arrays, "_FORGET_EVERY", 1)
-    here, there = machines("here"), machines("there")
-    fill(here)
-    assert_arrays_follow(there)
-    with psycopg.connect(database, autocommit=True) as connection:
-        for number in range(4):
-            change_weights(here, number / 10)
-            counts = connection.execute("SELECT count(*) FROM shared.gone WHERE space = 'edges/self:words'").fetchone()
-            assert counts == (0,)
-        for number in range(8):
-            change_vectors(here, str(number))
-            counts = connection.execute("SELECT count(*) FROM shared.gone WHERE space = 'vectors/passages'").fetchone()
-            assert counts is not None
-            assert counts[0] <= 9
+    monkeypatch.setattr(postgres_arrays, "MOST_MARKS", 9)
+    monkeypatch.setattr(postgres_arrays, "FORGET_EVERY", 1)
+    marks = "SELECT count(*) FROM shared.gone WHERE space = "
+    for number in range(4):
+        change_weights(here, number / 10)
+        assert run_sql(database, f"{marks} 'edges/self:words'") == [(0,)]
+    for number in range(8):
+        change_vectors(here, str(number))
+        assert run_sql(database, f"{marks} 'vectors/passages'") <= [(9,)]
     loads.clear()
     assert_arrays_follow(there)
     assert loads == ["edges/self:words"]
 
 
-def test_vectors_of_another_width_are_read_anew(machines: Callable[..., SqlStore]) -> None:
-    here, there = machines("here"), machines("there")
-    fill(here)
-    assert_arrays_follow(there)
+def test_vectors_of_another_width_are_read_anew(here: SqlStore, there: SqlStore, make: OpenStore) -> None:
     keys = read_vectors(here, "passages").keys.tolist()
     with here.write() as change:
         change.put_note(SETTINGS, "dimensions", "2")
         change.put_vectors("passages", keys, vectors_of([str(key) for key in keys])[:, :2], replace=True)
-    for store in (here, there, machines("there")):
+    for store in (here, there, make("shared", machine="there")):
         assert_arrays_follow(store)
 
 
 def test_two_processes_that_follow_write_the_files_once(
-    machines: Callable[..., SqlStore], monkeypatch: pytest.MonkeyPatch
+    here: SqlStore, there: SqlStore, make: OpenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here, there, beside = machines("here"), machines("there"), machines("there")
-    fill(here)
-    for store in (there, beside):
-        assert_arrays_follow(store)
+    beside = make("shared", machine="there")
+    assert_arrays_follow(beside)
     written: list[int] = []
     write = Mirror.write
     monkeypatch.setattr(Mirror, "write", lambda self, *given: (written.append(1), write(self, *given))[1])
@@ -264,14 +217,12 @@ def test_two_processes_that_follow_write_the_files_once(
             assert_arrays_follow(store)
         assert len(earlier.arrays(["vectors/passages"])["vectors/passages"].keys) == 8
     assert not written
-    assert_arrays_follow(machines("there"))
+    assert_arrays_follow(make("shared", machine="there"))
 
 
-def test_packed_rows_follow(machines: Callable[..., SqlStore], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packed_rows_follow(here: SqlStore, there: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("numba")
-    monkeypatch.setattr(int8_rows, "_LEAST_ROWS", 2)
-    here, there = machines("here"), machines("there")
-    fill(here)
+    monkeypatch.setattr(int8_rows, "LEAST_ROWS", 2)
     for number in range(3):
         add(here, Document(id=f"more{number}", text=f"fog {number} and fog"))
         query = np.ones(DIMENSIONS, np.float32)
@@ -281,15 +232,13 @@ def test_packed_rows_follow(machines: Callable[..., SqlStore], monkeypatch: pyte
 
 
 def test_a_step_that_is_rolled_back_is_not_seen(
-    machines: Callable[..., SqlStore], loads: list[str], monkeypatch: pytest.MonkeyPatch
+    here: SqlStore, make: OpenStore, loads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its files were changed by then."""
 
     def fail(*_: object) -> None:
         raise RuntimeError("the server is gone")
 
-    here = machines("here")
-    fill(here)
     assert_arrays_follow(here)
     with monkeypatch.context() as patch:
         patch.setattr(postgres, "record_step", fail)
@@ -299,32 +248,27 @@ def test_a_step_that_is_rolled_back_is_not_seen(
     assert_arrays_follow(here)
     add(here, Document(id="more", text="fog"))
     assert_arrays_follow(here)
-    assert_arrays_follow(machines("here"))
+    assert_arrays_follow(make("shared", machine="here"))
     assert "vectors/passages" not in loads, "its files are those of the tome again"
 
 
 @pytest.mark.parametrize("table", ["vectors", "edges"])
-def test_rows_that_do_not_fit_are_damage(machines: Callable[..., SqlStore], database: str, table: str) -> None:
-    here, there = machines("here"), machines("there")
-    fill(here)
-    assert_arrays_follow(there)
+def test_rows_that_do_not_fit_are_damage(here: SqlStore, there: SqlStore, database: str, table: str) -> None:
     add(here, Document(id="more", text="fog and fog"))
     with here.read() as connection:
         step = connection.exec_driver_sql("SELECT step FROM tomewise").scalar()
     wrong = {"vectors": "vector = vector || '\\x00000000'", "edges": "a = 999999"}[table]
     last = f"(SELECT max(key) FROM shared.{table} WHERE step = {step})"
     run_sql(database, f"UPDATE shared.{table} SET {wrong} WHERE key = {last}")
-    with pytest.raises(StoreError, match=f"the table {table} holds") as caught:
+    with pytest.raises(StoreError, match=f"the row .* of the table {table} has") as caught:
         assert_arrays_follow(there)
     assert isinstance(caught.value.__cause__, Misfit)
 
 
-def test_many_rows_travel_whole(machines: Callable[..., SqlStore], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_rows_travel_whole(here: SqlStore, there: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Over the bounds of pages and of what is sent at a time, and with equal edges among them."""
-    monkeypatch.setattr(postgres_arrays, "_PAGE_BYTES", 200)
-    monkeypatch.setattr(postgres_arrays, "_WRITE_BYTES", 500)
-    here, there = machines("here"), machines("there")
-    fill(here)
+    monkeypatch.setattr(postgres_arrays, "PAGE_BYTES", 200)
+    monkeypatch.setattr(postgres_arrays, "WRITE_BYTES", 500)
     keys = np.array(sorted(here.node_keys("words")), np.int64)
     pairs = np.stack(np.meshgrid(keys, keys), axis=-1).reshape(-1, 2)
     pairs = np.concatenate([pairs, pairs[::3]])

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.store.contract import MakeStore, add, assert_arrays_follow, cut_passages, remove
+from tests.store.conftest import OpenStore
+from tests.store.contract import add, assert_arrays_follow, cut_passages, remove
 
 from tomewise.memory.build_records import forget_layer, record_build
 from tomewise.store.export import export
@@ -27,7 +28,8 @@ def node(name: str, *sources: str, layer: str = "made") -> Node:
 
 
 @pytest.fixture
-def store_with_rows(store: SqlStore) -> SqlStore:
+def store(store: SqlStore) -> SqlStore:
+    """A store with three documents of one passage each."""
     with store.write() as change:
         for document in DOCUMENTS:
             change.put_document(document, "", cut_passages(document, 100))
@@ -38,90 +40,93 @@ def ids(store: SqlStore) -> list[str]:
     return [passage.id for passage in store.passages().values()]  # of one, three, two
 
 
-def test_a_removal_reaches_every_level_of_nodes_made_from_it(store_with_rows: SqlStore) -> None:
-    first, third, second = ids(store_with_rows)
-    with store_with_rows.write() as change:
+def list_left(store: SqlStore, *layers: str) -> set[str]:
+    return {found.id for layer in layers for found in store.nodes(layer).values()}
+
+
+def test_a_removal_reaches_every_level_of_nodes_made_from_it(store: SqlStore) -> None:
+    first, third, second = ids(store)
+    with store.write() as change:
         change.put_nodes([node("a", first), node("b", second), node("both", first, second)])
         change.put_nodes([node("aa", "a"), node("top", "aa", "b")])
         change.put_nodes([node("seen", "a", "b", layer="s"), node("lone", "aa", layer="s")], lifetime="any")
         change.put_nodes([node("on-lone", "lone")])
-    gone = remove(store_with_rows, "one")
-    left = {found.id for layer in ("made", "s") for found in store_with_rows.nodes(layer).values()}
-    assert left == {"b", "seen"}
+    gone = remove(store, "one")
+    assert list_left(store, "made", "s") == {"b", "seen"}
     assert len(gone) == len(set(gone)) == 7  # the passage, a, both, aa, top, lone, on-lone
-    remove(store_with_rows, "two")
-    assert store_with_rows.nodes("s") == store_with_rows.nodes("made") == {}
-    assert ids(store_with_rows) == [third]
+    remove(store, "two")
+    assert list_left(store, "made", "s") == set()
+    assert ids(store) == [third]
 
 
-def test_a_shared_node_goes_when_all_its_sources_are_removed_at_once(store_with_rows: SqlStore) -> None:
-    first, third, second = ids(store_with_rows)
-    with store_with_rows.write() as change:
+def test_a_shared_node_goes_when_all_its_sources_are_removed_at_once(store: SqlStore) -> None:
+    first, third, second = ids(store)
+    with store.write() as change:
         change.put_nodes([node("x", first, second, layer="s"), node("y", first, third, layer="s")], lifetime="any")
-    keys = find_keys(store_with_rows, [first, second, "unknown"])
+    keys = find_keys(store, [first, second, "unknown"])
     assert set(keys) == {first, second}
-    with store_with_rows.write() as change:
+    with store.write() as change:
         change.remove_nodes(keys.values())
-    assert [found.id for found in store_with_rows.nodes("s").values()] == ["y"]
+    assert list_left(store, "s") == {"y"}
 
 
-def test_nodes_that_exist_keep_their_text_and_gain_sources(store_with_rows: SqlStore) -> None:
-    first, third, second = ids(store_with_rows)
-    with store_with_rows.write() as change:
+def test_nodes_that_exist_keep_their_text_and_gain_sources(store: SqlStore) -> None:
+    first, third, second = ids(store)
+    with store.write() as change:
         shared = change.put_nodes([node("x", second, layer="s")], lifetime="any")
         again = Node(id="x", layer="s", text="other", sources=(first, second))
         assert change.put_nodes([again, again, node("y", third, layer="s")], lifetime="any")["x"] == shared["x"]
-    keys = find_keys(store_with_rows, [first, second])
-    assert store_with_rows.nodes_at([shared["x"]])[shared["x"]].text == "x"
-    assert read_sources(store_with_rows, [shared["x"]], "s") == {shared["x"]: [keys[first], keys[second]]}
-    assert find_derived(store_with_rows, [keys[first], 10_000], "seen-in:s") == {keys[first]: [shared["x"]], 10_000: []}
+    keys = find_keys(store, [first, second])
+    assert store.nodes_at([shared["x"]])[shared["x"]].text == "x"
+    assert read_sources(store, [shared["x"]], "s") == {shared["x"]: [keys[first], keys[second]]}
+    assert find_derived(store, [keys[first], 10_000], "seen-in:s") == {keys[first]: [shared["x"]], 10_000: []}
 
 
-def test_only_passages_have_places(store_with_rows: SqlStore) -> None:
-    _, third, second = ids(store_with_rows)
-    with store_with_rows.write() as change:
+def test_only_passages_have_places(store: SqlStore) -> None:
+    _, third, second = ids(store)
+    with store.write() as change:
         change.put_nodes([node("x", second)])
-    assert read_places(store_with_rows, [second, "x", "unknown", third]) == {second: ("two", 0), third: ("three", 0)}
-    assert read_places(store_with_rows, []) == {}
+    assert read_places(store, [second, "x", "unknown", third]) == {second: ("two", 0), third: ("three", 0)}
+    assert read_places(store, []) == {}
 
 
-def test_an_id_belongs_to_one_layer(store_with_rows: SqlStore) -> None:
-    with store_with_rows.write() as change:
+def test_an_id_belongs_to_one_layer(store: SqlStore) -> None:
+    with store.write() as change:
         change.put_nodes([node("x")])
     message = "'x' is the id of a node in 'made' and in 's'"
-    with pytest.raises(ValueError, match=message), store_with_rows.write() as change:
+    with pytest.raises(ValueError, match=message), store.write() as change:
         change.put_nodes([node("x", layer="s")])
 
 
-def test_edges_are_kept_once_and_the_first_weight_stays(store_with_rows: SqlStore) -> None:
-    a, b, c = store_with_rows.node_keys("passages")
-    with store_with_rows.write() as change:
+def test_edges_are_kept_once_and_the_first_weight_stays(store: SqlStore) -> None:
+    a, b, c = store.node_keys("passages")
+    with store.write() as change:
         change.put_edges("e", np.array([a, a]), np.array([b, b]), np.array([1.0, 2.0]))
-    version = store_with_rows.versions(["edges/e"])
-    with store_with_rows.write() as change:
+    version = store.versions(["edges/e"])
+    with store.write() as change:
         change.put_edges("e", np.array([a]), np.array([b]), np.array([3.0]))
-    assert store_with_rows.versions(["edges/e"]) == version, "nothing changed"
-    with store_with_rows.write() as change:
+    assert store.versions(["edges/e"]) == version, "nothing changed"
+    with store.write() as change:
         change.put_edges("e", np.array([b, a, c]), np.array([a, b, c]), np.array([4.0, 5.0, 6.0]))
         change.put_edges("other", np.array([a]), np.array([b]), np.array([7.0]))
-    assert read_edges(store_with_rows, "e").rows.tolist() == [[a, b, 1.0], [b, a, 4.0], [c, c, 6.0]]
-    with store_with_rows.write() as change:
+    assert read_edges(store, "e").rows.tolist() == [[a, b, 1.0], [b, a, 4.0], [c, c, 6.0]]
+    with store.write() as change:
         change.remove_edges("e")
-    assert read_edges(store_with_rows, "e").rows.tolist() == []
-    assert read_edges(store_with_rows, "other").rows.tolist() == [[a, b, 7.0]]
-    assert_arrays_follow(store_with_rows)
+    assert read_edges(store, "e").rows.tolist() == []
+    assert read_edges(store, "other").rows.tolist() == [[a, b, 7.0]]
+    assert_arrays_follow(store)
 
 
-def test_what_comes_and_goes_in_one_transaction_leaves_no_trace(store_with_rows: SqlStore) -> None:
-    with store_with_rows.write() as change:
+def test_what_comes_and_goes_in_one_transaction_leaves_no_trace(store: SqlStore) -> None:
+    with store.write() as change:
         change.put_document(Document(id="guest", text="x"), "", [])
-        keys = change.put_nodes([node("x", ids(store_with_rows)[0])])
+        keys = change.put_nodes([node("x", ids(store)[0])])
         change.put_vectors("made", list(keys.values()), np.ones((1, 4), np.float32))
         change.remove_nodes(keys.values())
         change.remove_document("guest")
-    assert store_with_rows.versions(["vectors/made"]) == {"vectors/made": 0}
-    assert read_edges(store_with_rows, "made-of:made").rows.tolist() == []
-    assert len(store_with_rows.documents()) == 3
+    assert store.versions(["vectors/made"]) == {"vectors/made": 0}
+    assert read_edges(store, "made-of:made").rows.tolist() == []
+    assert len(store.documents()) == 3
 
 
 def test_more_keys_than_a_statement_takes_parameters(store: SqlStore) -> None:
@@ -136,47 +141,29 @@ def test_more_keys_than_a_statement_takes_parameters(store: SqlStore) -> None:
     assert read_edges(store, "e").rows.shape == (4, 3)
 
 
-def test_a_node_of_its_layer_loses_sources_and_stays(store_with_rows: SqlStore) -> None:
-    first, _, second = ids(store_with_rows)
-    with store_with_rows.write() as change:
-        keys = change.put_nodes([node("x", first, second), node("y", first)], lifetime="layer")
-        change.put_nodes([node("on-x", "x", layer="above")])
-    sources = find_keys(store_with_rows, [first, second])
-    assert read_sources(store_with_rows, [keys["x"]], "made") == {keys["x"]: [sources[first], sources[second]]}
-    assert remove(store_with_rows, "one") == [sources[first]]
-    assert read_sources(store_with_rows, keys.values(), "made") == {keys["x"]: [sources[second]], keys["y"]: []}
-    with store_with_rows.write() as change:
-        change.remove_nodes([keys["x"]])
-    assert list(store_with_rows.nodes("made")) == [keys["y"]]
-    assert store_with_rows.nodes("above") == {}
-    assert_arrays_follow(store_with_rows)
-
-
-def test_a_node_is_updated_in_place(store_with_rows: SqlStore) -> None:
-    first, third, second = ids(store_with_rows)
-    with store_with_rows.write() as change:
+def test_a_node_is_updated_in_place(store: SqlStore) -> None:
+    first, third, second = ids(store)
+    with store.write() as change:
         keys = change.put_nodes([node("x", first, second), node("top", "x")], lifetime="any")
         change.put_vectors("made", [keys["x"]], np.ones((1, 4), np.float32))
-    with store_with_rows.write() as change:
+    with store.write() as change:
         later = Node(id="x", layer="made", text="new", sources=(second, third), level=2, data={"known as": ["É", 1]})
         assert change.update_nodes([later], lifetime="any") == {"x": keys["x"]}
         change.put_vectors("made", [keys["x"]], np.full((1, 4), 2, np.float32), replace=True)
-    found = store_with_rows.nodes_at([keys["x"]])[keys["x"]]
+    found = store.nodes_at([keys["x"]])[keys["x"]]
     assert (found.text, found.level, found.data) == ("new", 2, {"known as": ["É", 1]})
-    below = find_keys(store_with_rows, [second, third])
-    assert read_sources(store_with_rows, [keys["x"]], "made") == {keys["x"]: [below[third], below[second]]}
-    assert read_sources(store_with_rows, [keys["top"]], "made") == {keys["top"]: [keys["x"]]}, (
-        "its own layer sees to it"
-    )
-    assert read_vectors(store_with_rows, "made").rows.tolist() == [[2, 2, 2, 2]]
-    assert_arrays_follow(store_with_rows)
-    with pytest.raises(ValueError, match="'z' is the id of no node"), store_with_rows.write() as change:
+    below = find_keys(store, [second, third])
+    assert read_sources(store, [keys["x"]], "made") == {keys["x"]: [below[third], below[second]]}
+    assert read_sources(store, [keys["top"]], "made") == {keys["top"]: [keys["x"]]}, "its own layer sees to it"
+    assert read_vectors(store, "made").rows.tolist() == [[2, 2, 2, 2]]
+    assert_arrays_follow(store)
+    with pytest.raises(ValueError, match="'z' is the id of no node"), store.write() as change:
         change.update_nodes([node("z")])
 
 
-def test_a_new_text_reaches_the_layers_above(store_with_rows: SqlStore) -> None:
-    first, _, second = ids(store_with_rows)
-    with store_with_rows.write() as change:
+def test_a_new_text_reaches_the_layers_above(store: SqlStore) -> None:
+    first, _, second = ids(store)
+    with store.write() as change:
         keys = change.put_nodes([node("x", first), node("y", second)], lifetime="any")
         keys |= change.put_nodes([node("gist", "x", layer="gists")])
         keys |= change.put_nodes([node("both", "x", "y", layer="s"), node("one", "x", layer="s")], lifetime="any")
@@ -184,43 +171,55 @@ def test_a_new_text_reaches_the_layers_above(store_with_rows: SqlStore) -> None:
         for layer in ("gists", "s"):
             change.record_intake(layer, [keys["x"], keys["y"]])
             record_build(change, layer, {})
-    with store_with_rows.write() as change:
+    with store.write() as change:
         change.update_nodes([Node(id="y", layer="made", text="y", sources=(first,), data={"only": "data"})])
-    assert store_with_rows.find_pending_keys("s", ["made"]) == [], "the text is the same"
-    with store_with_rows.write() as change:
+    assert store.find_pending_keys("s", ["made"]) == [], "the text is the same"
+    with store.write() as change:
         change.update_nodes([Node(id="x", layer="made", text="new", sources=(first,))], lifetime="any")
-    left = {found.id for layer in ("gists", "s", "k") for found in store_with_rows.nodes(layer).values()}
-    assert left == {"both", "kept"}
-    assert read_sources(store_with_rows, [keys["both"]], "s") == {keys["both"]: [keys["y"]]}
-    assert read_sources(store_with_rows, [keys["kept"]], "k") == {keys["kept"]: [keys["x"]]}
+    assert list_left(store, "gists", "s", "k") == {"both", "kept"}
+    assert read_sources(store, [keys["both"]], "s") == {keys["both"]: [keys["y"]]}
+    assert read_sources(store, [keys["kept"]], "k") == {keys["kept"]: [keys["x"]]}
     for layer in ("gists", "s"):
-        assert store_with_rows.find_pending_keys(layer, ["made"]) == [keys["x"]]
-        assert store_with_rows.find_removed_ids(layer) == ("x",)
-    assert_arrays_follow(store_with_rows)
+        assert store.find_pending_keys(layer, ["made"]) == [keys["x"]]
+        assert store.find_removed_ids(layer) == ("x",)
+    assert_arrays_follow(store)
 
 
-def test_removals_are_logged_until_the_layer_is_built(store_with_rows: SqlStore) -> None:
-    first, third, second = ids(store_with_rows)
-    keys = find_keys(store_with_rows, [first, third, second])
-    with store_with_rows.write() as change:
+def test_a_document_that_moves_gives_its_spaces_new_versions_and_the_same_rows(store: SqlStore) -> None:
+    """Whoever read ids by the versions of before reads them again."""
+    keys = store.node_keys("passages")
+    with store.write() as change:
+        change.put_vectors("passages", keys, np.eye(len(keys), 4, dtype=np.float32))
+    before, rows = store.versions(["vectors/passages"]), read_vectors(store, "passages").rows.tolist()
+    with store.write() as change:
+        change.move_document("one", Document(id="other", text=DOCUMENTS[0].text), "digest")
+    assert store.versions(["vectors/passages"]) != before
+    assert read_vectors(store, "passages").rows.tolist() == rows
+    assert_arrays_follow(store)
+
+
+def test_removals_are_logged_until_the_layer_is_built(store: SqlStore) -> None:
+    first, third, second = ids(store)
+    keys = find_keys(store, [first, third, second])
+    with store.write() as change:
         made = change.put_nodes([node("x", first)])
         change.record_intake("l", [keys[first], keys[second]], {keys[third]: "no reply"})
         change.record_intake("above", made.values())
-    before = list(export(store_with_rows))
+    before = list(export(store))
     with pytest.raises(ValueError, match="no node"):
-        _remove_in_vain(store_with_rows, "one")
-    assert store_with_rows.find_removed_ids("l") == ()
-    remove(store_with_rows, "one")
-    remove(store_with_rows, "three")
-    assert store_with_rows.find_removed_ids("l") == tuple(sorted([first, third]))
-    assert store_with_rows.find_removed_ids("above") == ("x",)
-    assert store_with_rows.find_removed_ids("other") == ()
-    with store_with_rows.write() as change:
+        _remove_in_vain(store, "one")
+    assert store.find_removed_ids("l") == ()
+    remove(store, "one")
+    remove(store, "three")
+    assert store.find_removed_ids("l") == tuple(sorted([first, third]))
+    assert store.find_removed_ids("above") == ("x",)
+    assert store.find_removed_ids("other") == ()
+    with store.write() as change:
         change.put_document(DOCUMENTS[0], "", cut_passages(DOCUMENTS[0], 100))
         change.record_intake("l", [])
-    assert store_with_rows.find_removed_ids("l") == ()
-    assert store_with_rows.find_removed_ids("above") == ("x",)
-    assert set(export(store_with_rows)) < set(before), "the log is no part of the memory"
+    assert store.find_removed_ids("l") == ()
+    assert store.find_removed_ids("above") == ("x",)
+    assert set(export(store)) < set(before), "the log is no part of the memory"
 
 
 def _remove_in_vain(store: SqlStore, document: str) -> None:
@@ -233,7 +232,7 @@ PAIRS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 
 STEPS = st.lists(st.tuples(st.sampled_from(["put", "reweight", "remove"]), PAIRS), max_size=4)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(STEPS, max_size=4))
 def test_edges_are_what_a_dictionary_would_hold(history: list[list[tuple[str, list[tuple[int, int, int]]]]]) -> None:
     with TemporaryDirectory() as folder:
@@ -270,51 +269,42 @@ def _change_edges(
             truth.pop((a, b), None)
 
 
-def test_a_layer_remembers_what_it_has_taken_in(store_with_rows: SqlStore) -> None:
-    first, third, second = store_with_rows.node_keys("passages")
-    assert store_with_rows.find_pending_keys("l", ["passages"]) == [first, third, second]
-    with store_with_rows.write() as change:
+def test_a_layer_remembers_what_it_has_taken_in(store: SqlStore) -> None:
+    first, third, second = store.node_keys("passages")
+    with store.write() as change:
         change.record_intake("l", [second], {first: "no reply"})
         record_build(change, "l", {"taken": 1})
-    assert (store_with_rows.intake("l").done, store_with_rows.intake("l").failed) == ({second}, {first: "no reply"})
-    assert store_with_rows.find_pending_keys("l", ["passages"]) == [first, third]
-    assert store_with_rows.layers()["l"] == {"nodes": 0, "failed": 1}
-    with store_with_rows.write() as change:
+    assert store.find_pending_keys("l", ["passages"]) == [first, third]
+    assert store.layers()["l"] == {"nodes": 0, "failed": 1}
+    with store.write() as change:
         change.record_intake("l", [first])
-    assert store_with_rows.intake("l").failed == {}
-    remove(store_with_rows, "one")
-    assert store_with_rows.intake("l").done == {second}
-    assert store_with_rows.notes(BUILDS) == {"l": {"taken": 1}}
-    with store_with_rows.write() as change:
+    assert store.intake("l").failed == {}
+    remove(store, "one")
+    assert store.intake("l").done == {second}
+    assert store.notes(BUILDS) == {"l": {"taken": 1}}
+    with store.write() as change:
         forget_layer(change, "l")
-    assert store_with_rows.find_removed_ids("l") == ()
-    assert store_with_rows.find_pending_keys("l", ["passages"]) == [third, second]
+    assert store.find_removed_ids("l") == ()
+    assert store.find_pending_keys("l", ["passages"]) == [third, second]
 
 
-def test_lists_are_in_document_order(store: SqlStore) -> None:
+def test_lists_are_in_document_order(open_store: OpenStore) -> None:
+    store = open_store("other.tome")
     add(store, Document(id="b", text="third part, and the fourth"), Document(id="a", text="first part"))
     texts = [passage.text for passage in store.passages().values()]
     assert texts == ["first part", "third part, ", "and the four", "th"]
     keys = store.node_keys("passages")
     assert list(store.passages(reversed(keys))) == keys[::-1]
     assert list(store.passages(documents=["b", "a", "none"])) == keys
-    assert list(store.passages(documents=["b"])) == keys[1:]
-    assert list(store.passages(documents=["b"], between=(11, 13))) == keys[1:3]
-    assert list(store.passages(documents=["b"], between=(0, 12))) == keys[1:2]
+    for between, found in (((11, 13), keys[1:3]), ((0, 12), keys[1:2]), ((0, 99), keys[1:])):
+        assert list(store.passages(documents=["b"], between=between)) == found
     assert list(store.passages(documents=["none"], between=(0, 12))) == []
 
 
-def test_texts_of_any_kind_are_kept(store: SqlStore, open_store: MakeStore) -> None:
+def test_texts_of_any_kind_are_kept(open_store: OpenStore) -> None:
     text = "null \x00 inside, 潮 and 🌊, \r\n quotes ' \" and %s"
-    add(store, Document(id='it\'s "odd" %/?', text=text))
-    again = open_store("test.tome")
+    add(open_store("other.tome"), Document(id='it\'s "odd" %/?', text=text))
+    again = open_store("other.tome")
     assert again.document('it\'s "odd" %/?').text == text
     assert again.documents()[0].characters == len(text)
     assert "".join(passage.text for passage in again.passages().values()) == text
-
-
-def test_traces_come_newest_first(store: SqlStore) -> None:
-    for number in range(3):
-        store.save_trace(asked=f"2026-01-0{number + 1}", question=f"q{number}", record={"answer": "å"})
-    found = [store.trace(number) for number in store.trace_numbers(2)]
-    assert [(trace["question"], trace["answer"]) for trace in found] == [("q2", "å"), ("q1", "å")]

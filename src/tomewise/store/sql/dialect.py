@@ -1,31 +1,26 @@
 """What one database does otherwise than others. This one keeps a tome in an SQLite file.
 
-Of SQLite are also `sqlite_rows`, `database` and `damage`. What names no database in this folder is shared by all.
+Of SQLite are also `sqlite_rows` and `database`. What names no database in this folder is shared by all.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, Table
+from sqlalchemy.exc import DBAPIError, OperationalError
 
 from tomewise.beside import FolderBeside, UnsafeFile
 from tomewise.errors import Locked, StoreError
 from tomewise.store.address import Place
 from tomewise.store.rights import WRITER
-from tomewise.store.sql.damage import (
-    SEQUENCE_CONTRADICTIONS,
-    find_contradiction,
-    find_damaged_index,
-    find_damaged_row,
-    name_damage,
-)
+from tomewise.store.sql.damage import name_damage
 from tomewise.store.sql.database import (
     begin_new,
     begin_write,
@@ -37,9 +32,11 @@ from tomewise.store.sql.database import (
     translate_errors,
 )
 from tomewise.store.sql.mirror import FILE_NAMES
-from tomewise.store.sql.schema import TABLES, check_format, make_tables
+from tomewise.store.sql.row_values import RESTORE
+from tomewise.store.sql.schema import check_format, make_tables
 from tomewise.store.sql.sqlite_rows import SqliteRows
 
+_NUMBERS: Mapping[str, Callable[[bytes], Any]] = {"integer": int, "real": float}
 _LOCKS = r"writer\.lock|session-[0-9a-f]{16}\.lock"
 
 
@@ -48,7 +45,7 @@ class SqliteDialect(SqliteRows):
 
     follows_steps = False  # every writer changes the files of arrays, and these may come from a stranger
     remedy = "check the permissions of it and its folder, or copy it"
-    own_contradictions = SEQUENCE_CONTRADICTIONS
+    last_keys = "sqlite_sequence"  # the table of the last key of each table
     near = None  # vectors in a file are searched exactly
 
     def __init__(self, path: Path, engine: Engine) -> None:
@@ -77,13 +74,13 @@ class SqliteDialect(SqliteRows):
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A consistent view of the tome. Raises StoreError."""
-        with translate_errors(self.path), self._engine.connect() as connection, name_damage(connection, self.path):
+        with translate_errors(self.path), self._engine.connect() as connection, name_damage(connection, self):
             yield connection
 
     @contextmanager
     def write(self, *, wait: bool = True) -> Iterator[Connection]:
         """One write transaction: everything inside is committed together or not at all. Raises Locked."""
-        with begin_write(self._engine, self.path, wait=wait) as connection, name_damage(connection, self.path):
+        with begin_write(self._engine, self.path, wait=wait) as connection, name_damage(connection, self):
             yield connection
 
     def append(self) -> None:
@@ -147,18 +144,26 @@ class SqliteDialect(SqliteRows):
         """Raise StoreError if a newer Tomewise changed the file."""
         check_format(read_version(connection), self.path)
 
-    def find_damage(self, connection: Connection) -> str:
-        """What is damaged in the tables and the full-text index; empty if nothing is. This reads all of them."""
-        return (
-            self.find_damaged_row(connection)
-            or find_contradiction(connection, self.own_contradictions)
-            or find_damaged_index(connection)
-        )
+    @staticmethod
+    def find_damaged_index(connection: Connection) -> str:
+        """What is wrong with the file and with its full-text index, in SQLite's own words; empty if nothing is."""
+        try:
+            problem = str(connection.exec_driver_sql("PRAGMA quick_check(1)").scalar())
+            if problem != "ok":
+                return f"{problem}; {RESTORE}"
+            connection.exec_driver_sql("INSERT INTO lexical (lexical) VALUES ('integrity-check')")
+        except OperationalError:
+            return ""  # the file may only be read, or another program writes it
+        except DBAPIError as error:
+            return f"the table lexical, the full-text index, does not fit in itself ({error.orig}); {RESTORE}"
+        return ""
 
     @staticmethod
-    def find_damaged_row(connection: Connection) -> str:
-        """The first row with a value that does not fit its column, with its remedy; empty if all fit."""
-        return find_damaged_row(connection, TABLES.tables.values())
+    def read_bare(connection: Connection, table: Table) -> Iterator[list[Any]]:
+        """The rows of a table as they are, whatever is in them."""
+        fields = ", ".join(f'typeof("{column.name}"), CAST("{column.name}" AS BLOB)' for column in table.c)
+        for row in connection.exec_driver_sql(f'SELECT {fields} FROM "{table.name}"'):
+            yield list(map(_decode_value, row[::2], row[1::2]))
 
     @staticmethod
     def make_tables(connection: Connection) -> None:
@@ -204,6 +209,14 @@ class SqliteDialect(SqliteRows):
     def close(self, *, forked: bool) -> None:
         """Close all connections; in a fork, they belong to the parent process."""
         self._engine.dispose(close=not forked)
+
+
+def _decode_value(kind: str, content: bytes) -> Any:
+    """The value of which SQLite gave the type and the bytes; bytes for a text that is not UTF-8."""
+    if kind == "text":
+        with suppress(UnicodeDecodeError):
+            return content.decode()
+    return None if kind == "null" else _NUMBERS.get(kind, bytes)(content)
 
 
 def _name_lock(name: str) -> str:

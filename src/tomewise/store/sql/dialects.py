@@ -32,14 +32,12 @@ def begin_new(address: Path | DatabaseAddress, exact_rows: int) -> AbstractConte
     return SqliteDialect.begin_new(Path(address).absolute())
 
 
-def is_tome(address: DatabaseAddress) -> bool:
-    """Whether the database has a tome of this name. Raises StoreError, MissingDependency."""
-    return address.tome in _import_postgres().find_sizes(address)
-
-
 def find_sizes(address: DatabaseAddress) -> dict[str, int]:
     """The tomes of a database, sorted, each with its bytes. Raises StoreError, MissingDependency."""
-    return _import_postgres().find_sizes(address)
+    _import_postgres()
+    from tomewise.store.sql.postgres_server import find_sizes
+
+    return find_sizes(address)
 
 
 def _import_postgres() -> type[PostgresDialect]:

@@ -31,7 +31,7 @@ from tomewise.beside import FolderBeside
 Keys = NDArray[np.int64]
 Rows = NDArray[Any]  # (n, width), one dtype a space
 _DEAD_SHARE = 0.25  # with a larger share of dead rows, the files are written again
-_DEAD_LEAST = 1000
+DEAD_LEAST = 1000
 _HEADER = 1024  # bytes
 _BLOCK = 1 << 24  # bytes read at a time
 _GENERATION = re.compile("[0-9a-f]{8}")
@@ -122,9 +122,10 @@ class Changes:
     def __init__(self) -> None:
         self._added: list[tuple[Keys, Rows]] = []
         self._removed: list[Keys] = []
+        self.is_renewed = False  # the space gets another version, though its rows stay
 
     def __bool__(self) -> bool:
-        return bool(self._removed or any(len(keys) for keys, _ in self._added))
+        return bool(self.is_renewed or self._removed or any(len(keys) for keys, _ in self._added))
 
     def add(self, keys: Keys, rows: Rows) -> None:
         if len(keys):
@@ -224,12 +225,10 @@ class Mirror:
         if header is None or old is None or (len(delta.added_keys) and delta.added_rows.shape[1] != header.width):
             return False
         fresh = delta.added_rows.astype(self._dtype, copy=False)
-        is_removed = np.isin(old.stored_keys, delta.removed)
-        if old.live is not None:
-            is_removed &= old.live
-        dead_count = (0 if old.live is None else int((~old.live).sum())) + int(is_removed.sum())
-        if dead_count > max(_DEAD_LEAST, _DEAD_SHARE * len(old.stored_keys)):
-            remains = ~is_removed if old.live is None else old.live & ~is_removed
+        live = np.ones(len(old.stored_keys), bool) if old.live is None else old.live
+        is_removed = np.isin(old.stored_keys, delta.removed) & live
+        remains = live & ~is_removed
+        if len(remains) - remains.sum() > max(DEAD_LEAST, _DEAD_SHARE * len(remains)):
             rows = np.concatenate([old.stored_rows[remains], fresh.reshape(-1, header.width)])
             self.write(after, np.concatenate([old.stored_keys[remains], delta.added_keys]), rows)
             return True

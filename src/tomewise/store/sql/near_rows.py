@@ -21,9 +21,15 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from tomewise.errors import Locked, StoreError
-from tomewise.store.sql.halfvec import MOST_DIMENSIONS, Halfvec, Rows, find_halfvec, round_to_half
 from tomewise.store.sql.mirror import Delta, Keys
-from tomewise.store.sql.near_search import NearTable
+from tomewise.store.sql.near_search import (
+    MOST_DIMENSIONS,
+    Halfvec,
+    NearTable,
+    Vectors,
+    find_halfvec,
+    round_to_half,
+)
 from tomewise.store.sql.postgres_arrays import load_vectors, write_columns
 from tomewise.store.sql.postgres_server import make_lock_key
 
@@ -32,9 +38,9 @@ if TYPE_CHECKING:
 
 _BULK_SHARE = 1 / 4  # of the rows: with more new ones, an index that is made anew is quicker
 _DROP_SHARE = 1 / 2  # of `exact_rows`: with fewer rows, a table goes
-_M, _EF_CONSTRUCTION = 24, 128  # neighbours of a row in the index, and candidates for them; pgvector has 16 and 64
+LINKS, _EF_CONSTRUCTION = 24, 128  # neighbours of a row in the index, and candidates for them; pgvector has 16 and 64
 _MEMORY = 1 << 30  # bytes that making an index may take, unless the server allows more
-_ROW_MEMORY = 400 + 32 * _M  # bytes of a row in the memory of a build, without its numbers
+_ROW_MEMORY = 400 + 32 * LINKS  # bytes of a row in the memory of a build, without its numbers
 _CANNOT = -1  # as the width of a space that pgvector cannot hold
 _TOO_LARGE = f"pgvector holds up to {MOST_DIMENSIONS:,} numbers in each, of up to 65,504"
 _MAKE_STATES = """
@@ -138,7 +144,7 @@ class NearRows:
         return bool(self.exact_rows) and not 0 < loaded <= self.exact_rows
 
     def search(
-        self, connection: Connection, space: str, queries: Rows, limit: int, among: Keys | None
+        self, connection: Connection, space: str, queries: Vectors, limit: int, among: Keys | None
     ) -> Nearest | None:
         """See `contract.Spaces.nearest`; None where the space is to be searched exactly."""
         table = self.find_table(connection, space)
@@ -314,7 +320,7 @@ class NearRows:
             connection.exec_driver_sql("SET LOCAL max_parallel_maintenance_workers = 0")
         connection.exec_driver_sql(
             f"CREATE INDEX {state.name}_index ON {state.name} USING hnsw (vector {halfvec.index_class}) "
-            f"WITH (m = {_M}, ef_construction = {_EF_CONSTRUCTION})"
+            f"WITH (m = {LINKS}, ef_construction = {_EF_CONSTRUCTION})"
         )
 
 

@@ -1,4 +1,4 @@
-"""The nearest vectors of a space by the index of pgvector, compared again in float32."""
+"""The nearest vectors of a space by the index of pgvector, over vectors of float16, compared again in float32."""
 
 from __future__ import annotations
 
@@ -13,17 +13,24 @@ from sqlalchemy import Connection
 from tomewise.store.int8_rows import multiply_exactly
 from tomewise.store.key_indices import find_known_indices
 from tomewise.store.nearest import Nearest, find_top
-from tomewise.store.sql.halfvec import Halfvec, Rows, round_to_half, write_literal
 from tomewise.store.sql.mirror import Keys
 from tomewise.store.sql.postgres_arrays import find_driver
 from tomewise.store.sql.row_values import stack_vectors
 
+Vectors = NDArray[np.float32]
+
+MOST_DIMENSIONS = 4_000  # of an index of this type
+LEAST_VERSION = (0, 8)  # the version from which a search goes on until it has found enough
+_EXTENSION = """
+SELECT e.extversion, n.nspname, has_schema_privilege(n.oid, 'USAGE') FROM pg_extension e
+JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector'
+"""
 _EF_SEARCH = 160  # candidates that a search keeps on its way through the index
 _MOST_EF_SEARCH = 1_000  # of pgvector
 _MORE = 32  # candidates beyond the limit at first, for ties and for the rounding to float16
 _MOST = 8_000  # candidates by the index; where these do not suffice, each row is compared
 _LOWEST, _EF_LOWEST = 8, 20  # candidates for the lowest cosine, of which only the scale of others depends
-_FEW = 10_000  # rows of a scope that are compared one by one
+FEW_ROWS = 10_000  # rows of a scope that are compared one by one
 _ROUNDING = 2.0**-10  # the share of the lengths by which float16, of both vectors, may move a product
 _SETTINGS = """
 SELECT set_config('hnsw.iterative_scan', 'strict_order', true), set_config('hnsw.ef_search', %s, true),
@@ -34,12 +41,49 @@ _VECTORS = "SELECT key, vector FROM vectors WHERE space = %s AND key = ANY(%s::b
 
 
 @dataclass(frozen=True, slots=True)
-class _Scanned:
-    """Rows (n,) that were found, each with the place of its query and its product with it."""
+class Halfvec:
+    """The names of the type, of its operator for the negative inner product, and of the class of its indexes.
 
-    places: NDArray[np.int64]
-    keys: Keys
-    products: NDArray[np.float64]
+    They may stand in statements with parameters.
+    """
+
+    type: str
+    product: str
+    index_class: str
+
+
+def find_halfvec(connection: Connection) -> Halfvec | str:
+    """The names of `halfvec` in this database, or why it cannot be used, with the remedy."""
+    found = connection.exec_driver_sql(_EXTENSION).one_or_none()
+    if found is None:
+        return "the database has no pgvector: its owner adds it with `CREATE EXTENSION vector`"
+    version, schema, may_use = found
+    if parse_version(version) < LEAST_VERSION:
+        return f"pgvector is {version} here, which is too old: its owner runs `ALTER EXTENSION vector UPDATE`"
+    quoted = '"' + schema.replace('"', '""') + '"'
+    if not may_use:
+        return f"you may not use pgvector here: its owner runs `GRANT USAGE ON SCHEMA {quoted} TO` you"
+    safe = quoted.replace("%", "%%")
+    return Halfvec(f"{safe}.halfvec", f"OPERATOR({safe}.<#>)", f"{safe}.halfvec_ip_ops")
+
+
+def parse_version(version: str) -> tuple[int, ...]:
+    numbers = version.split(".")
+    return tuple(int(number) if number.isdecimal() else 0 for number in numbers)
+
+
+def round_to_half(rows: Vectors) -> NDArray[np.float16] | None:
+    """The numbers as float16; None if they, or their dimensions, are beyond what an index holds."""
+    if not 0 < rows.shape[-1] <= MOST_DIMENSIONS:
+        return None
+    with np.errstate(over="ignore"):
+        halves = rows.astype(np.float16)
+    return halves if np.isfinite(halves).all() else None
+
+
+def write_literal(half: NDArray[np.float16]) -> str:
+    """One vector (d,) as text."""
+    return str(half.tolist())
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +96,7 @@ class NearTable:
     width: int
     halfvec: Halfvec
 
-    def search(self, connection: Connection, queries: Rows, limit: int, among: Keys | None) -> Nearest | None:
+    def search(self, connection: Connection, queries: Vectors, limit: int, among: Keys | None) -> Nearest | None:
         """See `contract.Spaces.nearest`; None where float16 cannot hold the queries, or the table was just made anew.
 
         `lowest` is that of the rows least near to the mean of the queries, which is the true one for one query.
@@ -66,70 +110,17 @@ class NearTable:
         with driver.pipeline() as pipeline:
             _run(driver, "SAVEPOINT near")
             try:
-                found = self._search(driver, wanted, [write_literal(half) for half in halves], limit, among)
+                found = _Search(self, driver, wanted, [write_literal(half) for half in halves], limit, among).find()
             except psycopg.errors.UndefinedTable:
                 pipeline.sync()
                 found = None
             _run(driver, "ROLLBACK TO SAVEPOINT near")
         return found
 
-    def _search(
-        self, driver: psycopg.Connection, queries: Rows, literals: list[str], limit: int, among: Keys | None
-    ) -> Nearest | None:
-        share = 1.0 if among is None else len(among) / self.rows
-        count = int((limit + _MORE) / share) + 1 if share else self.rows
-        found = None
-        if count <= min(_MOST, self.rows) and (among is None or len(among) > _FEW):
-            found = self._widen(driver, queries, literals, limit, among, count, share, by_index=True)
-        return found or self._widen(driver, queries, literals, limit, among, limit + _MORE, 1.0, by_index=False)
-
-    def _widen(
-        self,
-        driver: psycopg.Connection,
-        queries: Rows,
-        literals: list[str],
-        limit: int,
-        among: Keys | None,
-        count: int,
-        share: float,
-        *,
-        by_index: bool,
-    ) -> Nearest | None:
-        """Ask for more rows until the nearest are among them; None if these are too many for the index.
-
-        `share` is that of the rows that the index reaches and the scope has.
-        """
-        if by_index:
-            _set(driver, _EF_LOWEST)
-        asked = self._scan(driver, literals[-1:], int(_LOWEST / share) + 1, by_index=by_index, among=among)
-        least: _Scanned | None = None
-        while True:
-            if by_index:
-                _set(driver, max(int(_EF_SEARCH / share), count))
-            scanned = self._scan(driver, literals[:-1], count, by_index=by_index, among=among)
-            least = least or _decode(asked)
-            is_last = not by_index and count >= self.rows
-            found = self._compare(driver, queries, limit, among, _decode(scanned), least, is_last=is_last)
-            count *= 4
-            if found or (by_index and count > min(_MOST, self.rows)):
-                return found
-
-    def _scan(
-        self,
-        driver: psycopg.Connection,
-        literals: list[str],
-        count: int,
-        *,
-        by_index: bool,
-        among: Keys | None,
-    ) -> psycopg.Cursor[Any]:
-        """Ask for the `count` rows nearest to each query."""
-        return _run(driver, *self.write_query(literals, count, None if by_index else among, by_index=by_index))
-
     def write_query(
         self, literals: list[str], count: int, among: Keys | None = None, *, by_index: bool
     ) -> tuple[str, list[str]]:
-        """The statement that `search` sends, and its values."""
+        """The statement that asks for the `count` rows nearest to each query, and its values."""
         parts, values = [], []
         for place, literal in enumerate(literals):
             # With its type: a table of a stranger may have another one, and an operator for it.
@@ -140,49 +131,83 @@ class NearTable:
             values += [literal] if among is None else [literal, _write_keys(among)]
         return " UNION ALL ".join(parts), values
 
-    def _compare(
-        self,
-        driver: psycopg.Connection,
-        queries: Rows,
-        limit: int,
-        among: Keys | None,
-        scanned: _Scanned,
-        lowest: _Scanned,
-        *,
-        is_last: bool = False,
-    ) -> Nearest | None:
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """One search in a table: the queries (q, d), and as texts these and the opposite of their mean."""
+
+    table: NearTable
+    driver: psycopg.Connection
+    queries: Vectors
+    literals: list[str]
+    limit: int
+    among: Keys | None
+
+    def find(self) -> Nearest | None:
+        """The nearest rows: by the index where this may find them, else by each row."""
+        share = 1.0 if self.among is None else len(self.among) / self.table.rows
+        count = int((self.limit + _MORE) / share) + 1 if share else self.table.rows
+        found = None
+        if count <= min(_MOST, self.table.rows) and (self.among is None or len(self.among) > FEW_ROWS):
+            found = self._widen(count, share, by_index=True)
+        return found or self._widen(self.limit + _MORE, 1.0, by_index=False)
+
+    def _widen(self, count: int, share: float, *, by_index: bool) -> Nearest | None:
+        """Ask for more rows until the nearest are among them; None if these are too many for the index.
+
+        `share` is that of the rows that the index reaches and the scope has.
+        """
+        if by_index:
+            self._set(_EF_LOWEST)
+        asked = self._scan(self.literals[-1:], int(_LOWEST / share) + 1, by_index=by_index)
+        lowest: NDArray[Any] | None = None
+        while True:
+            if by_index:
+                self._set(max(int(_EF_SEARCH / share), count))
+            scanned = self._scan(self.literals[:-1], count, by_index=by_index)
+            lowest = _decode(asked) if lowest is None else lowest
+            is_last = not by_index and count >= self.table.rows
+            found = self._compare(_decode(scanned), lowest, is_last=is_last)
+            count *= 4
+            if found or (by_index and count > min(_MOST, self.table.rows)):
+                return found
+
+    def _set(self, ef_search: int) -> None:
+        _run(self.driver, _SETTINGS, [str(min(_MOST_EF_SEARCH, ef_search)), str(4 * _MOST)])
+
+    def _scan(self, literals: list[str], count: int, *, by_index: bool) -> psycopg.Cursor[Any]:
+        among = None if by_index else self.among
+        return _run(self.driver, *self.table.write_query(literals, count, among, by_index=by_index))
+
+    def _compare(self, scanned: NDArray[Any], lowest: NDArray[Any], *, is_last: bool) -> Nearest | None:
         """The nearest of the rows that were found; None if one that was not found may be among them.
 
         This holds for what the index reaches: which rows it passes over, it cannot tell.
         """
-        keys = np.union1d(scanned.keys, lowest.keys)
-        if among is not None:
-            keys = keys[find_known_indices(keys, among)[1]]
-        keys, rows = self._read_vectors(driver, keys)
+        keys = np.union1d(scanned["key"], lowest["key"])
+        if self.among is not None:
+            keys = keys[find_known_indices(keys, self.among)[1]]
+        keys, rows = self._read_vectors(keys)
         if not len(keys):
             return Nearest(keys, np.empty(0, np.float32), 0.0) if is_last else None
-        cosines = multiply_exactly(rows, queries)
-        best = find_top(cosines, limit)
+        cosines = multiply_exactly(rows, self.queries)
+        best = find_top(cosines, self.limit)
         found = Nearest(keys[best], cosines[best], float(cosines.min()))
         if is_last:
             return found
-        last = [scanned.products[scanned.places == place][-1:] for place in range(len(queries))]
-        if len(keys) < limit or not all(map(len, last)):
+        last = [-scanned["product"][scanned["place"] == place][-1:] for place in range(len(self.queries))]
+        if len(keys) < self.limit or not all(map(len, last)):
             return None
         reached = np.concatenate(last)
-        lengths = np.linalg.norm(rows, axis=1).max() * np.linalg.norm(queries, axis=1)
+        lengths = np.linalg.norm(rows, axis=1).max() * np.linalg.norm(self.queries, axis=1)
         return found if (reached + _ROUNDING * lengths < cosines[best].min()).all() else None
 
-    def _read_vectors(self, driver: psycopg.Connection, keys: Keys) -> tuple[Keys, Rows]:
-        rows = _run(driver, _VECTORS, [self.space, _write_keys(keys)]).fetchall()
+    def _read_vectors(self, keys: Keys) -> tuple[Keys, Vectors]:
+        rows = _run(self.driver, _VECTORS, [self.table.space, _write_keys(keys)]).fetchall()
         if not rows:
             return np.empty(0, np.int64), np.empty((0, 0), np.float32)
         found, vectors = zip(*rows, strict=True)
         return np.array(found, np.int64), stack_vectors(vectors)
-
-
-def _set(driver: psycopg.Connection, ef_search: int) -> None:
-    _run(driver, _SETTINGS, [str(min(_MOST_EF_SEARCH, ef_search)), str(4 * _MOST)])
 
 
 def _run(driver: psycopg.Connection, query: str, values: list[str] | None = None) -> psycopg.Cursor[Any]:
@@ -190,10 +215,9 @@ def _run(driver: psycopg.Connection, query: str, values: list[str] | None = None
     return driver.cursor(binary=True).execute(query, values, prepare=False)
 
 
-def _decode(cursor: psycopg.Cursor[Any]) -> _Scanned:
-    kinds = np.dtype([("place", np.int64), ("key", np.int64), ("product", np.float64)])
-    table = np.array(cursor.fetchall(), kinds)
-    return _Scanned(table["place"], table["key"], -table["product"])
+def _decode(cursor: psycopg.Cursor[Any]) -> NDArray[Any]:
+    """Rows that were found: the place of the query, the key, and the negative product of both."""
+    return np.array(cursor.fetchall(), [("place", np.int64), ("key", np.int64), ("product", np.float64)])
 
 
 def _write_keys(keys: Keys) -> str:

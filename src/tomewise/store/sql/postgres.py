@@ -8,16 +8,16 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 from psycopg import sql
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Connection, Engine, Table, select
 
 from tomewise.beside import FolderBeside
-from tomewise.errors import Locked, StoreError
+from tomewise.errors import Locked
 from tomewise.settings import find_cache_folder
 from tomewise.store.address import DatabaseAddress, Place
 from tomewise.store.records import PASSAGES
 from tomewise.store.rights import WRITER
 from tomewise.store.sql import postgres_server
-from tomewise.store.sql.damage import Contradictions, describe_damage, find_contradiction, find_misfit_row
+from tomewise.store.sql.damage import name_damage
 from tomewise.store.sql.lists import bind_keys
 from tomewise.store.sql.local_words import FILE_NAMES as WORDS_NAMES
 from tomewise.store.sql.local_words import LocalWords, Source
@@ -27,8 +27,8 @@ from tomewise.store.sql.node_rows import join_indexed_text
 from tomewise.store.sql.postgres_arrays import Deltas, find_driver, record_step
 from tomewise.store.sql.postgres_rows import PostgresRows
 from tomewise.store.sql.postgres_server import Marks, Right
-from tomewise.store.sql.row_values import RESTORE, STREAMED, Misfit
-from tomewise.store.sql.schema import TABLES, documents, nodes
+from tomewise.store.sql.row_values import STREAMED
+from tomewise.store.sql.schema import documents, nodes
 from tomewise.store.sql.turn import find_turn, take_turn
 
 _LOCK = "files.lock"
@@ -51,20 +51,7 @@ class PostgresDialect(PostgresRows):
 
     follows_steps = True  # files of arrays may lag; they lie in the user's own folder, so their version says enough
     remedy = "ask its owner for the right to write, or name the main server"
-    own_contradictions: Contradictions = (
-        (
-            "last_keys",
-            """SELECT name FROM (SELECT 'nodes' AS name, max(key) AS last FROM nodes UNION
-            SELECT 'edges', max(key) FROM edges UNION SELECT 'documents', max(key) FROM documents) AS used
-            WHERE last > coalesce((SELECT seq FROM last_keys WHERE last_keys.name = used.name), -1)""",
-            "no number after the last key",
-        ),
-        (
-            "last_keys",
-            f"SELECT name FROM last_keys WHERE seq NOT BETWEEN 0 AND {(1 << 62) - 1}",
-            "no number that leaves room for further keys",
-        ),
-    )
+    last_keys = "last_keys"
 
     def __init__(
         self,
@@ -122,18 +109,13 @@ class PostgresDialect(PostgresRows):
         finally:
             engine.dispose()
 
-    @staticmethod
-    def find_sizes(place: DatabaseAddress) -> dict[str, int]:
-        """The tomes of a database, sorted by name, each with its bytes. Raises StoreError."""
-        return postgres_server.find_sizes(place)
-
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """One moment of the tome. Raises StoreError."""
         with (
             postgres_server.translate_errors(self._place),
             postgres_server.read(self._engine, self._place, self._marks) as connection,
-            self._name_damage(),
+            name_damage(connection, self),
         ):
             yield connection
 
@@ -144,7 +126,7 @@ class PostgresDialect(PostgresRows):
         with (
             postgres_server.translate_errors(self._place),
             postgres_server.write(self._engine, self._place, self._marks, wait=wait, rights=rights) as connection,
-            self._name_damage(),
+            name_damage(connection, self),
             take_turn(connection),
         ):
             for right in tuple(self._rights):
@@ -223,31 +205,20 @@ class PostgresDialect(PostgresRows):
             finally:
                 self._rights.remove(right)
 
-    @contextmanager
-    def _name_damage(self) -> Iterator[None]:
-        try:
-            yield
-        except Misfit as error:
-            problem = f"the table {error.table} holds {error.reason}; {RESTORE}"
-            raise StoreError(describe_damage(self.address, problem)) from error
-
     def check(self, connection: Connection) -> None:
         """Raise StoreError if a newer Tomewise changed the tome."""
         postgres_server.check_tables(connection, self._place)
 
-    def find_damage(self, connection: Connection) -> str:
-        """What is damaged in the tables; empty if nothing is. This reads all of them."""
-        return self.find_damaged_row(connection) or find_contradiction(connection, self.own_contradictions)
+    @staticmethod
+    def find_damaged_index(connection: Connection) -> str:
+        """Indexes are those of the server."""
+        return ""
 
     @staticmethod
-    def find_damaged_row(connection: Connection) -> str:
-        """The first row with a value that does not fit its column, with its remedy; empty if all fit."""
-        for table in TABLES.tables.values():
-            listed = ", ".join(f'"{column.name}"' for column in table.c)
-            rows = connection.exec_driver_sql(f'SELECT {listed} FROM "{table.name}"', execution_options=STREAMED)
-            if found := find_misfit_row(table, rows):
-                return found
-        return ""
+    def read_bare(connection: Connection, table: Table) -> Iterable[Sequence[Any]]:
+        """The rows of a table as they are."""
+        listed = ", ".join(f'"{column.name}"' for column in table.c)
+        return connection.exec_driver_sql(f'SELECT {listed} FROM "{table.name}"', execution_options=STREAMED)
 
     @staticmethod
     def make_tables(connection: Connection) -> None:
@@ -280,18 +251,20 @@ class PostgresDialect(PostgresRows):
 
     def delete(self, *, if_empty: bool = False) -> None:
         """Delete the tome, which nobody here has open any more. Raises StoreError where others use its schema."""
-        try:
-            with self.write() as connection:
-                postgres_server.drop(connection, self._place, if_empty=if_empty)
-        finally:
-            self._engine.dispose()
+        with self._write_last() as connection:
+            postgres_server.drop(connection, self._place, if_empty=if_empty)
 
     def move(self, place: Place) -> None:
         """Give the tome, which nobody here has open any more, another name. Raises Locked, StoreError."""
         assert isinstance(place, DatabaseAddress)
+        with self._write_last() as connection:
+            postgres_server.rename(connection, self._place, place)
+
+    @contextmanager
+    def _write_last(self) -> Iterator[Connection]:
         try:
             with self.write() as connection:
-                postgres_server.rename(connection, self._place, place)
+                yield connection
         finally:
             self._engine.dispose()
 

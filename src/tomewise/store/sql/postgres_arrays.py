@@ -27,11 +27,11 @@ from tomewise.store.sql.turn import find_turn
 
 Deltas = Mapping[str, tuple[int, int, Delta]]
 
-_PAGE_BYTES = 1 << 18  # that one statement reads: more take longer in all
-_WRITE_BYTES = 4 << 20  # that are sent at a time
-_MOST_VERSIONS = 256  # of a space that are known; what went before the oldest of them is forgotten
-_MOST_MARKS = 100_000  # of a space: a mirror that would have to read more is read anew
-_FORGET_EVERY = 64  # steps
+PAGE_BYTES = 1 << 18  # that one statement reads: more take longer in all
+WRITE_BYTES = 4 << 20  # that are sent at a time
+MOST_VERSIONS = 256  # of a space that are known; what went before the oldest of them is forgotten
+MOST_MARKS = 100_000  # of a space: a mirror that would have to read more is read anew
+FORGET_EVERY = 64  # steps
 _LAST = 2**63 - 1  # of all keys
 _SIGNATURE = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 _TRAILER = b"\xff\xff"
@@ -99,7 +99,7 @@ def _read_pages(
     connection: Connection, query: str, space: str, row_bytes: int, after: int
 ) -> Iterator[tuple[Keys, bytes, bool]]:
     driver, place = find_driver(connection), (after, _LAST)
-    limit = max(1, _PAGE_BYTES // (row_bytes + 8))
+    limit = max(1, PAGE_BYTES // (row_bytes + 8))
     with driver.cursor(binary=True) as cursor:
         while True:
             found = cursor.execute(query.encode(), (space, *place, limit)).fetchone()
@@ -135,15 +135,15 @@ def record_step(connection: Connection, deltas: Deltas) -> None:
     turn = find_turn(connection)
     turn.changes_arrays = True
     for space, (_, version, delta) in deltas.items():
-        if len(delta.removed) > _MOST_MARKS:
+        if len(delta.removed) > MOST_MARKS:
             for table in ("versions", "gone"):
                 connection.exec_driver_sql(f"DELETE FROM {table} WHERE space = %s", (space,))
         elif len(delta.removed):
             steps = np.full(len(delta.removed), turn.step, np.int64)
             write_columns(connection, "gone", {"space": space, "key": delta.removed, "step": steps})
         connection.exec_driver_sql("INSERT INTO versions VALUES (%s, %s, %s)", (space, version, turn.step))
-    if turn.step % _FORGET_EVERY == 0:
-        connection.exec_driver_sql(_FORGET, (_MOST_VERSIONS, _MOST_MARKS))
+    if turn.step % FORGET_EVERY == 0:
+        connection.exec_driver_sql(_FORGET, (MOST_VERSIONS, MOST_MARKS))
 
 
 def write_columns(connection: Connection, table: str, columns: Mapping[str, str | NDArray[Any]]) -> None:
@@ -166,7 +166,7 @@ def write_columns(connection: Connection, table: str, columns: Mapping[str, str 
     layout = np.dtype(fields)
     names = sql.SQL(", ").join(map(sql.Identifier, columns))
     statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(sql.Identifier(table), names)
-    at_once = max(1, _WRITE_BYTES // layout.itemsize)
+    at_once = max(1, WRITE_BYTES // layout.itemsize)
     with find_driver(connection).cursor() as cursor, cursor.copy(statement) as copy:
         copy.write(_SIGNATURE)
         for start in range(0, length, at_once):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,11 +26,11 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB, insert
 
 from tomewise.errors import ReadingError, StoreError
-from tomewise.store.sql.blocks import Block
 from tomewise.store.sql.mirror import Keys, Rows
 from tomewise.store.sql.postgres_arrays import find_driver, load_changes, load_edges, load_vectors, write_columns
 from tomewise.store.sql.row_values import RowNumber, RowVector, RowWhole, encode_json
 from tomewise.store.sql.schema import TABLES, traces
+from tomewise.store.sql.shared_rows import SharedRows
 from tomewise.store.sql.turn import find_turn
 from tomewise.types import Condition, Document
 
@@ -60,7 +60,7 @@ _LARGEST = 2**63 - 1
 _LARGEST_FLOAT = sys.float_info.max
 
 
-class PostgresRows:
+class PostgresRows(SharedRows):
     """What a dialect does with expressions and rows; see `SqliteRows` for the same of a file."""
 
     # ------------------------------------------------------------ expressions
@@ -122,20 +122,7 @@ class PostgresRows:
             if not all(isinstance(item, str) or abs(item) <= _LARGEST_FLOAT for item in items):  # NaN is not either
                 raise ReadingError(f"{document.id!r} holds no finite number as its {name!a}: take it out of the file")
 
-    @staticmethod
-    def upsert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Insert rows, or give those that have the same primary key these values."""
-        statement = insert(table)
-        fresh = {each.name: statement.excluded[each.name] for each in table.c if not each.primary_key}
-        keys = [each.name for each in table.primary_key]
-        # In one order everywhere, so that two transactions that write the same rows do not wait for each other.
-        ordered = sorted(rows, key=lambda row: [row[key] for key in keys])
-        connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=fresh), ordered)
-
-    @staticmethod
-    def insert_new(connection: Connection, table: Table, query: Select[Any]) -> None:
-        """Insert the rows of a query, except for those that are there."""
-        connection.execute(insert(table).from_select(list(query.selected_columns), query).on_conflict_do_nothing())
+    insert = staticmethod(insert)
 
     @staticmethod
     def find_new_keys(connection: Connection, table: Table, count: int) -> list[int]:
@@ -148,17 +135,13 @@ class PostgresRows:
         return list(range(last - count + 1, last + 1))
 
     @staticmethod
-    def insert_rows(connection: Connection, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Insert many rows with all columns in their order."""
-        PostgresRows.insert_values(connection, table.name, table.c.keys(), rows)
-
-    @staticmethod
-    def insert_values(
-        connection: Connection, table: str, names: Sequence[str], rows: Sequence[tuple[Any, ...]]
+    def insert_rows(
+        connection: Connection, table: str, rows: Sequence[tuple[Any, ...]], names: Sequence[str] = ()
     ) -> None:
-        """Insert many rows with these columns. Raises StoreError, ValueError for a value that no column can have."""
+        """Insert many rows, with all columns or with these. Raises StoreError, ValueError for a value of no column."""
         if not rows:
             return
+        names = names or TABLES.tables[table].c.keys()
         listed = sql.SQL(", ").join(map(sql.Identifier, names))
         statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(sql.Identifier(table), listed)
         try:
@@ -207,25 +190,9 @@ class PostgresRows:
         if len(keys):
             connection.exec_driver_sql(_WEIGHTS, (keys, weights))
 
-    @staticmethod
-    def load_edges(connection: Connection, space: str) -> Iterator[Block]:
-        """The edges of a space in blocks: keys, and rows of a, b and weight. Raises Misfit."""
-        return load_edges(connection, space)
-
-    @staticmethod
-    def load_vectors(connection: Connection, space: str, width: int) -> Iterator[Block]:
-        """The vectors of a space in blocks: keys, and rows of float32. Raises Misfit for one of another width."""
-        return load_vectors(connection, space, width)
-
-    @staticmethod
-    def load_changes(
-        connection: Connection, space: str, version: int, width: int
-    ) -> tuple[Keys, Iterator[Block]] | None:
-        """The keys of the rows of a space that went since this version, and those that came; None if it is not known.
-
-        `space` is `vectors/NAME` or `edges/NAME`, `width` that of the vectors.
-        """
-        return load_changes(connection, space, version, width)
+    load_edges = staticmethod(load_edges)
+    load_vectors = staticmethod(load_vectors)
+    load_changes = staticmethod(load_changes)
 
     @staticmethod
     def read_names(connection: Connection, names: Column[str]) -> list[str]:

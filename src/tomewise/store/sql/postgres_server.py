@@ -29,17 +29,18 @@ _MOST_NAMED = 5  # objects of others in a message
 _LEAST_SERVER = 160000
 
 # Of one transaction, since behind a pooler the next one may run on a connection that others have used, where names may
-# mean something else. A turn is longer than any transaction takes. Names are those of the tome alone: temporary tables
-# that others left come last. A tome may belong to a stranger, whose policies and views would call functions with the
-# rights of whoever reads it: with these settings, reading them fails.
+# mean something else. Names are those of the tome alone: temporary tables that others left come last. A tome may belong
+# to a stranger, whose policies and views would call functions with the rights of whoever reads it: with these settings,
+# reading them fails.
 _SETTINGS = """
-SELECT pg_catalog.set_config('lock_timeout', '60s', true), pg_catalog.set_config('row_security', 'off', true),
+SELECT pg_catalog.set_config('lock_timeout', {}, true), pg_catalog.set_config('row_security', 'off', true),
   pg_catalog.set_config('search_path', {}, true),
   CASE WHEN pg_catalog.current_setting('restrict_nonsystem_relation_kind', true) IS NOT NULL
     THEN pg_catalog.set_config('restrict_nonsystem_relation_kind', 'view, foreign-table', true) END
 """
 _SCHEMA = "to_regnamespace(quote_ident(current_schema()))::oid"
 _PID = "SELECT pg_catalog.pg_backend_pid()"
+TURN_PATIENCE = "60s"  # longer than any transaction takes
 _PATIENCE = "3s"  # for a writer behind a pooler: as long as SQLite waits
 # What runs functions of the owner of a tome when somebody else uses it: functions, operators and types beside the
 # tables, which statements would find; a trigger, a rule or another kind of relation; a constraint, an index or a
@@ -371,7 +372,7 @@ def _begin(connection: Connection, address: DatabaseAddress, marks: Marks | None
     """
     driver = find_driver(connection)
     names = sql.SQL("{}, pg_temp").format(sql.Identifier(address.tome or "pg_catalog")).as_string(driver)
-    settings = sql.SQL(_SETTINGS).format(sql.Literal(names)).as_string(driver)
+    settings = sql.SQL(_SETTINGS).format(sql.Literal(TURN_PATIENCE), sql.Literal(names)).as_string(driver)
     check = [_IDENTITY] if marks is not None and not marks.is_strange else []
     cursor = driver.execute(";".join([settings, *turn, *check]).encode(), prepare=False)
     while cursor.nextset():

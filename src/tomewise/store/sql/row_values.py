@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -32,64 +33,56 @@ class Misfit(Exception):
         self.reason = reason
 
 
-class RowText(TypeDecorator[str]):
-    """Text."""
+class RowText(TypeDecorator[Any]):
+    """Text, and the base of all types of columns: `table` is set with the tables, `accepts` are the types of values."""
 
-    impl = Text
-    cache_ok = True
-
-    def __init__(self, table: str) -> None:
-        super().__init__()
-        self.table = table
+    impl: Any = Text
+    cache_ok = True  # which each type must say itself
+    table = ""
+    accepts: tuple[type, ...] = (str,)
+    kind = "a text"
 
     def process_result_value(self, value: Any, dialect: Any) -> Any:
-        if type(value) is not str:
-            raise Misfit(self.table, f"{describe_value(value)} where a text belongs")
+        if type(value) not in self.accepts:
+            raise Misfit(self.table, f"{describe_value(value)} where {self.kind} belongs")
         return value
 
 
-class RowNumber(TypeDecorator[float]):
+class RowNumber(RowText):
     """A finite number."""
 
     impl = Float
     cache_ok = True
-
-    def __init__(self, table: str) -> None:
-        super().__init__()
-        self.table = table
+    accepts = (int, float)
+    kind = "a number"
 
     def process_result_value(self, value: Any, dialect: Any) -> Any:
-        if type(value) not in (int, float) or value - value != 0:
-            raise Misfit(self.table, f"{describe_value(value)} where a number belongs")
+        if super().process_result_value(value, dialect) - value != 0:
+            raise Misfit(self.table, f"{value} where {self.kind} belongs")
         return value
 
 
-class RowWhole(TypeDecorator[int]):
-    """A whole number; None too if the column `may_be_empty`."""
+class RowWhole(RowText):
+    """A whole number."""
 
     impl = BigInteger
     cache_ok = True
-
-    def __init__(self, table: str, *, may_be_empty: bool = False) -> None:
-        super().__init__()
-        self.table = table
-        self.may_be_empty = may_be_empty
-
-    def process_result_value(self, value: Any, dialect: Any) -> Any:
-        if type(value) is not int and not (value is None and self.may_be_empty):
-            raise Misfit(self.table, f"{describe_value(value)} where a whole number belongs")
-        return value
+    accepts: tuple[type, ...] = (int,)
+    kind = "a whole number"
 
 
-class RowVector(TypeDecorator[bytes]):
+class RowWholeOrNone(RowWhole):
+    """A whole number, or nothing."""
+
+    cache_ok = True
+    accepts = (int, NoneType)
+
+
+class RowVector(RowText):
     """The bytes of a vector (d,) of float32; `decode_vector` makes the vector of them."""
 
     impl = LargeBinary
     cache_ok = True
-
-    def __init__(self, table: str) -> None:
-        super().__init__()
-        self.table = table
 
     def process_result_value(self, value: Any, dialect: Any) -> Any:
         if not np.isfinite(decode_vector(value, self.table)).all():
@@ -97,19 +90,17 @@ class RowVector(TypeDecorator[bytes]):
         return value
 
 
-class RowObject(TypeDecorator[Mapping[str, Any]]):
+class RowObject(RowText):
     """A JSON object, stored as text. It is written as text too, since `encode_json` decides how.
 
     `kinds` are the fields that are known, each with its type and that of its items; other fields are left to those who
     wrote them.
     """
 
-    impl = Text
     cache_ok = True
 
-    def __init__(self, table: str, kinds: tuple[tuple[str, type, type], ...] = ()) -> None:
+    def __init__(self, kinds: tuple[tuple[str, type, type], ...] = ()) -> None:
         super().__init__()
-        self.table = table
         self.kinds = kinds
         self._kinds = {name: kinds for name, *kinds in kinds}
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from collections.abc import Mapping
 from contextlib import closing
 from hashlib import sha256
+from typing import Any
 
 from sqlalchemy import Column, Connection, MetaData, Table
 
 from tomewise.errors import StoreError
-from tomewise.store.sql.row_values import RowNumber, RowObject, RowText, RowVector, RowWhole
+from tomewise.store.sql.row_values import RowNumber, RowObject, RowText, RowVector, RowWhole, RowWholeOrNone
 
 APPLICATION_ID = 0x746F6D65  # "tome"
 
@@ -33,118 +35,74 @@ _NODE = (
     *(("keywords", list, str), ("place", dict, object), ("marks", list, list)),
 )
 
-meta = Table(
-    "meta", TABLES, Column("key", RowText("meta"), primary_key=True), Column("value", RowText("meta"), nullable=False)
-)
 
-documents = Table(
+def _make_table(name: str, kinds: Mapping[str, type[RowText] | RowObject], *, keys: int = 1) -> Table:
+    """A table with columns of these kinds, the first of which are its primary key."""
+    columns = [Column(each, kind, primary_key=place < keys) for place, (each, kind) in enumerate(kinds.items())]
+    for column in columns:
+        found: Any = column.type
+        found.table = name
+    return Table(name, TABLES, *columns)
+
+
+meta = _make_table("meta", {"key": RowText, "value": RowText})
+
+documents = _make_table(
     "documents",
-    TABLES,
-    Column("key", RowWhole("documents"), primary_key=True),
-    Column("id", RowText("documents"), unique=True, nullable=False),
-    Column("title", RowText("documents"), nullable=False),
-    Column("source", RowText("documents"), nullable=False),
-    Column("digest", RowText("documents"), nullable=False),
-    Column("characters", RowWhole("documents"), nullable=False),
-    Column("text", RowText("documents"), nullable=False),
-    Column("metadata", RowObject("documents"), nullable=False),
-    Column("folder", RowText("documents"), nullable=False),  # that was given to `add`; empty if none was
+    {
+        "key": RowWhole,
+        "id": RowText,
+        "title": RowText,
+        "source": RowText,
+        "digest": RowText,
+        "characters": RowWhole,
+        "text": RowText,
+        "metadata": RowObject(),
+        "folder": RowText,  # that was given to `add`; empty if none was
+    },
 )
 
 # Every text of every layer. A key is never used again, so a value cached under a key stays correct.
-nodes = Table(
+nodes = _make_table(
     "nodes",
-    TABLES,
-    Column("key", RowWhole("nodes"), primary_key=True),
-    Column("id", RowText("nodes"), unique=True, nullable=False),
-    Column("layer", RowText("nodes"), nullable=False),
-    Column("level", RowWhole("nodes"), nullable=False),
-    Column("position", RowWhole("nodes"), nullable=False),
-    Column("document", RowWhole("nodes", may_be_empty=True)),  # key of the document; passages only
-    Column("start", RowWhole("nodes", may_be_empty=True)),
-    Column("end", RowWhole("nodes", may_be_empty=True)),
-    Column("text", RowText("nodes"), nullable=False),
-    Column("data", RowObject("nodes", _NODE), nullable=False),
+    {
+        "key": RowWhole,
+        "id": RowText,
+        "layer": RowText,
+        "level": RowWhole,
+        "position": RowWhole,
+        "document": RowWholeOrNone,  # key of the document; passages only
+        "start": RowWholeOrNone,
+        "end": RowWholeOrNone,
+        "text": RowText,
+        "data": RowObject(_NODE),
+    },
 )
 
 # Pairs of node keys, grouped by space: what a node was made from, the ends of a fact, synonyms.
-edges = Table(
-    "edges",
-    TABLES,
-    Column("key", RowWhole("edges"), primary_key=True),
-    Column("space", RowText("edges"), nullable=False),
-    Column("a", RowWhole("edges"), nullable=False),
-    Column("b", RowWhole("edges"), nullable=False),
-    Column("weight", RowNumber("edges"), nullable=False),
-)
+edges = _make_table("edges", {"key": RowWhole, "space": RowText, "a": RowWhole, "b": RowWhole, "weight": RowNumber})
 
-vectors = Table(
-    "vectors",
-    TABLES,
-    Column("space", RowText("vectors"), primary_key=True),
-    Column("key", RowWhole("vectors"), primary_key=True),
-    Column("vector", RowVector("vectors"), nullable=False),
-)
+vectors = _make_table("vectors", {"space": RowText, "key": RowWhole, "vector": RowVector}, keys=2)
 
 # A random number for each space of vectors or edges, new with every change. Cached arrays are checked against it.
 # `documents` has such a number too, for the ids, sources, folders and metadata of the documents.
-spaces = Table(
-    "spaces",
-    TABLES,
-    Column("space", RowText("spaces"), primary_key=True),
-    Column("version", RowWhole("spaces"), nullable=False),
-)
+spaces = _make_table("spaces", {"space": RowText, "version": RowWhole})
 
-# Which nodes a layer has processed, and why it could not process others.
-intake = Table(
-    "intake",
-    TABLES,
-    Column("layer", RowText("intake"), primary_key=True),
-    Column("node", RowWhole("intake"), primary_key=True),
-    Column("failure", RowText("intake"), nullable=False),  # the reason; empty if the node was processed
-)
+# Which nodes a layer has processed, and why it could not process others; the reason is empty for what it processed.
+intake = _make_table("intake", {"layer": RowText, "node": RowWhole, "failure": RowText}, keys=2)
 
 # Ids of nodes that were removed after a layer had taken them in, until the next build of that layer.
-removals = Table(
-    "removals",
-    TABLES,
-    Column("layer", RowText("removals"), primary_key=True),
-    Column("node", RowText("removals"), primary_key=True),
-)
+removals = _make_table("removals", {"layer": RowText, "node": RowText}, keys=2)
 
-builds = Table(
-    "builds",
-    TABLES,
-    Column("layer", RowText("builds"), primary_key=True),
-    Column("record", RowObject("builds", _BUILD), nullable=False),
-)
+builds = _make_table("builds", {"layer": RowText, "record": RowObject(_BUILD)})
 
-calls = Table(
-    "calls",
-    TABLES,
-    Column("key", RowText("calls"), primary_key=True),
-    Column("role", RowText("calls"), nullable=False),
-    Column("model", RowText("calls"), nullable=False),
-    Column("reply", RowText("calls"), nullable=False),
-    Column("since", RowText("calls"), nullable=False),  # the mark under which the call was repeated; empty for most
-)
+# `since` is the mark under which the call was repeated; empty for most.
+calls = _make_table("calls", {"key": RowText, "role": RowText, "model": RowText, "reply": RowText, "since": RowText})
 
-traces = Table(
-    "traces",
-    TABLES,
-    Column("key", RowWhole("traces"), primary_key=True),
-    Column("asked", RowText("traces"), nullable=False),
-    Column("question", RowText("traces"), nullable=False),
-    Column("record", RowObject("traces"), nullable=False),
-)
+traces = _make_table("traces", {"key": RowWhole, "asked": RowText, "question": RowText, "record": RowObject()})
 
 # What is known of a series of questions: the turns, and the working memory.
-sessions = Table(
-    "sessions",
-    TABLES,
-    Column("name", RowText("sessions"), primary_key=True),
-    Column("record", RowObject("sessions"), nullable=False),
-)
+sessions = _make_table("sessions", {"name": RowText, "record": RowObject()})
 
 FORMAT = 6  # of a tome; no other one is read before the first release
 _STATEMENTS = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tomewise.store.sql.dialects import Dialect
 
 Keys = NDArray[np.int64]
+_Asked: TypeAlias = tuple[Scope, tuple[type, ...], str]
 
 _MOST_CACHED = 32  # scopes and layers whose keys are cached in memory
 # Whatever decides about a scope changes one of these; `documents` changes with the metadata.
@@ -40,12 +41,13 @@ class ScopeKeys:
         self._dialect = dialect
         self._arrays = arrays
         self._guard = threading.Lock()
-        self._cache: OrderedDict[tuple[Scope, str], tuple[dict[str, int], Keys]] = OrderedDict()
+        self._cache: OrderedDict[_Asked, tuple[dict[str, int], Keys]] = OrderedDict()
 
     def find(self, scope: Scope, layer: str, connection: Connection) -> Keys:
         """The keys, ascending. See `store.contract.Texts`."""
         versions: dict[str, int] = dict(self._dialect.fetch(connection, _VERSIONS))
-        cached = self._look_up(scope, layer, versions)
+        asked = scope, tuple(type(condition.value) for condition in scope.where), layer  # for Python, True equals 1
+        cached = self._look_up(asked, versions)
         if cached is not None:
             return cached
         if layer == PASSAGES:
@@ -57,17 +59,17 @@ class ScopeKeys:
             keys = self._find_derived(layer, below, connection)
         keys.setflags(write=False)  # callers share it
         with self._guard:
-            self._cache[scope, layer] = versions, keys
+            self._cache[asked] = versions, keys
             if len(self._cache) > _MOST_CACHED:
                 self._cache.popitem(last=False)
         return keys
 
-    def _look_up(self, scope: Scope, layer: str, versions: dict[str, int]) -> Keys | None:
+    def _look_up(self, asked: _Asked, versions: dict[str, int]) -> Keys | None:
         with self._guard:
-            cached = self._cache.get((scope, layer))
+            cached = self._cache.get(asked)
             if cached is None or cached[0] != versions:
                 return None
-            self._cache.move_to_end((scope, layer))
+            self._cache.move_to_end(asked)
             return cached[1]
 
     def _find_derived(self, layer: str, known: Sequence[Keys], connection: Connection) -> Keys:

@@ -31,7 +31,7 @@ from tomewise.store.sql.stored_notes import Reading, reads
 
 _BLOCK = 1024  # rows that several queries share while they are in the processor's cache
 _PACKED_SHARE = 1 / 8  # of the rows: a smaller scope is searched by itself
-_CANDIDATE_SHARE = 1 / 8  # of the rows: with more candidates all exact products are quicker
+CANDIDATE_SHARE = 1 / 8  # of the rows: with more candidates all exact products are quicker
 _FEW_QUERIES = 64  # for more, products of whole matrices are quicker
 _VERSIONS = select(versions_table.c.space, versions_table.c.version)
 _VERSIONS_OF = _VERSIONS.where(versions_table.c.space.in_(bind_names("names")))
@@ -71,18 +71,17 @@ class StoredSpaces(Reading):
             found = None if packed is None else _search_packed(columns, packed, queries, limit, among)
             if found is not None:
                 return found
+        is_searched = _find_searched(columns, among)
+        indices = np.arange(len(keys)) if is_searched is None else np.flatnonzero(is_searched)
         if among is None:
-            cosines = _multiply(columns.stored_rows, queries)
-            indices = np.arange(len(keys)) if columns.live is None else np.flatnonzero(columns.live)
-            cosines = cosines if columns.live is None else cosines[indices]
+            cosines = multiply_rows(columns.stored_rows, queries)
+            cosines = cosines if is_searched is None else cosines[indices]
         else:
-            is_among = find_known_indices(keys, among)[1]
-            indices = np.flatnonzero(is_among if columns.live is None else is_among & columns.live)
             cosines = _multiply_at(columns.stored_rows, indices, queries)
         if is_large:
             margin = bound_rounding(queries)
             candidates = find_candidates((cosines - margin, cosines + margin), limit)
-            if len(candidates) < _CANDIDATE_SHARE * len(indices):
+            if len(candidates) < CANDIDATE_SHARE * len(indices):
                 indices = indices[candidates]
                 cosines = multiply_exactly(columns.stored_rows[indices], queries)
         best = find_top(cosines, limit)
@@ -98,7 +97,7 @@ class StoredSpaces(Reading):
             found = find_indices(among, columns.keys)
             indices = found if indices is None else indices[found]
         if indices is None:
-            return columns.keys, _multiply(columns.stored_rows, query)
+            return columns.keys, multiply_rows(columns.stored_rows, query)
         return columns.stored_keys[indices], _multiply_at(columns.stored_rows, indices, query)
 
     def rows(self, space: str, keys: Iterable[int]) -> NDArray[np.float32]:
@@ -168,19 +167,24 @@ def _search_packed(
 ) -> Nearest | None:
     """The vectors nearest to any of the queries, found by packed rows; None if these leave too many candidates."""
     keys, bounds = packed.stored_keys, bound_cosines(packed.stored_rows, queries)
-    is_searched = packed.live
-    if among is not None:
-        is_among = find_known_indices(keys, among)[1]
-        is_searched = is_among if is_searched is None else is_searched & is_among
+    is_searched = _find_searched(packed, among)
     if is_searched is not None:
         keys, bounds = keys[is_searched], (bounds[0][is_searched], bounds[1][is_searched])
     candidates = find_candidates(bounds, limit)
-    if len(candidates) >= _CANDIDATE_SHARE * len(keys):
+    if len(candidates) >= CANDIDATE_SHARE * len(keys):
         return None
     keys = keys[candidates]
     cosines = multiply_exactly(columns.stored_rows[_find_places(columns, keys)], queries)
     best = find_top(cosines, limit)
     return Nearest(keys[best], cosines[best], float(cosines.min()))
+
+
+def _find_searched(columns: Columns, among: Keys | None) -> NDArray[np.bool_] | None:
+    """Which of the stored rows are live and under these keys; None for all."""
+    if among is None:
+        return columns.live
+    is_among = find_known_indices(columns.stored_keys, among)[1]
+    return is_among if columns.live is None else is_among & columns.live
 
 
 def _find_alike(columns: Columns, packed: Columns, rows: NDArray[np.float32], least: float) -> Pairs:
@@ -206,10 +210,10 @@ def _multiply_at(
 ) -> NDArray[np.float32]:
     """The cosines of the rows at these indices. Works in blocks, so that a large scope is not copied whole."""
     blocks = [indices[start : start + _BLOCK] for start in range(0, len(indices), _BLOCK)]
-    return np.concatenate([np.empty(0, np.float32), *(_multiply(rows[block], queries) for block in blocks)])
+    return np.concatenate([np.empty(0, np.float32), *(multiply_rows(rows[block], queries) for block in blocks)])
 
 
-def _multiply(rows: NDArray[np.float32], queries: NDArray[np.float32]) -> NDArray[np.float32]:
+def multiply_rows(rows: NDArray[np.float32], queries: NDArray[np.float32]) -> NDArray[np.float32]:
     """The cosine of each row with a query (d,), or its greatest with several (q, d)."""
     if not len(rows):
         return np.empty(0, np.float32)

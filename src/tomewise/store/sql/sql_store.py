@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from sqlalchemy import Connection, select
 
-from tomewise.errors import StoreError
+from tomewise.beside import UnsafeFile
+from tomewise.errors import Locked, StoreError
 from tomewise.settings import DEFAULTS
 from tomewise.store.address import Place
 from tomewise.store.rights import WRITER, work_alone
 from tomewise.store.sql.arrays import Arrays, load_rows, read_space_version
 from tomewise.store.sql.call_cache import StoredCalls
-from tomewise.store.sql.damage import describe_damage
+from tomewise.store.sql.damage import describe_damage, find_damage
+from tomewise.store.sql.dialect import SqliteDialect
 from tomewise.store.sql.dialects import begin_new, open_dialect
 from tomewise.store.sql.mirror import Columns
 from tomewise.store.sql.row_values import RESTORE, describe_value
@@ -27,8 +32,7 @@ from tomewise.store.sql.scope import ScopeKeys
 from tomewise.store.sql.spaces import StoredSpaces
 from tomewise.store.sql.stored_notes import reads
 from tomewise.store.sql.stored_records import StoredRecords, StoredTraces
-from tomewise.store.sql.stored_words import StoredWords
-from tomewise.store.sql.texts import StoredTexts
+from tomewise.store.sql.texts import StoredTexts, StoredWords
 from tomewise.store.sql.whole import fill, write_lines
 from tomewise.store.sql.write import Write
 
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
     from tomewise.store.sql.dialects import Dialect
     from tomewise.store.sql.near_rows import SearchState
 
+_TURN_SECONDS = 60.0  # longer than any transaction takes
 _NUMBER = re.compile("[0-9]{0,7}"), "a number"  # an empty one counts as none
 _FORMS = {
     "identity": (re.compile("[0-9a-f]{32}"), "32 hexadecimal digits"),  # the caches name it
@@ -75,14 +80,24 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
     """See `store.contract.Store`. Arrays are cached in files."""
 
     def __init__(self, dialect: Dialect, identity: str, *, read_only: bool = False) -> None:
-        super().__init__(dialect)
+        self.dialect = dialect
+        self.read_only = dialect.read_only
+        self._remedy = dialect.remedy
         if read_only:
             self.read_only, self._remedy = True, "it was opened with read_only, so open it without that to change it"
+        self._process: int | None = os.getpid()  # None once closed
+        self._turn = threading.RLock()  # one transaction in this process
+        self._cache = dialect.cache
+        if fault := self._cache.find_fault():
+            warnings.warn(
+                f"{self.cache_folder} {fault}, so it is not used and answers take longer: delete it, it is made again",
+                stacklevel=2,
+            )
         self._arrays = Arrays(dialect, identity, self._begin_repair)
         self._scopes = ScopeKeys(dialect, self._arrays)
         self._writers = 0  # how many in this process hold the right to write
         self._tending: list[threading.Thread] = []
-        self.calls = StoredCalls(dialect, self.read, None if self.read_only else self._begin_append)
+        self.calls = StoredCalls(dialect, self.read, None if self.read_only else self.begin_append)
 
     @classmethod
     def open(
@@ -158,7 +173,8 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
     @contextmanager
     def hold(self, name: str, refusal: str, *, is_long: bool = False) -> Iterator[None]:
         """See `contract.Store`. Indexes that its writes make necessary are made once, at the end of the work."""
-        with super().hold(name, refusal, is_long=is_long):
+        self._check_writable()
+        with self.dialect.hold(name, refusal, is_long=is_long):
             self._writers += name == WRITER
             try:
                 yield
@@ -199,7 +215,7 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
         Cached arrays that do not belong to the tome are deleted and made again, and so is all that was kept.
         """
         with self.read() as connection:
-            if found := self.dialect.find_damage(connection):
+            if found := find_damage(connection, self.dialect) or self.dialect.find_damaged_index(connection):
                 return describe_damage(self.address, found)
             is_stale = self._arrays.find_mismatch(connection)
         self._arrays.delete_kept()
@@ -210,11 +226,108 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
         self._arrays.forget()
         return f"{self.cache_folder} held arrays of something else, and they were deleted: try again"
 
-    def _finish(self) -> None:
-        if not _is_in_event_loop():
-            for thread in self._tending:
-                thread.join()
-        self.calls.close()
+    # ------------------------------------------------------------ state, transactions and rights
+
+    @property
+    def address(self) -> str:
+        """Where the tome is."""
+        return self.dialect.address
+
+    @property
+    def path(self) -> Path:
+        """The file of a tome in SQLite."""
+        assert isinstance(self.dialect, SqliteDialect)
+        return self.dialect.path
+
+    @property
+    def cache_folder(self) -> Path:
+        """The folder in which arrays are cached. It may be deleted at any time."""
+        return self._cache.path
+
+    def size(self) -> int:
+        """How many bytes the tome takes."""
+        return self.dialect.size()
+
+    def cache_size(self) -> int:
+        """How many bytes the cached arrays beside the file take."""
+        return sum(self._cache.read_size(name) for name in self._list_cached())
+
+    def clear_cache(self) -> None:
+        """Delete the cached arrays; they are made again when they are needed. Files of others in the folder stay.
+
+        The index of words forgets what was removed.
+        """
+        self._check_writable()
+        for name in self._list_cached():
+            self._cache.delete(name)
+        self.dialect.forget_removed_words()
+
+    def delete_cache(self) -> None:
+        """Delete the folder of the caches with its locks, except for files of others: the tome is deleted."""
+        self._cache.delete_all()
+
+    def _list_cached(self) -> list[str]:
+        """The files of the caches, without locks, which must stay the same files for everybody."""
+        try:
+            return [name for name in self._cache.list_names() if not name.endswith(".lock")]
+        except UnsafeFile:
+            return []
+
+    def close(self) -> None:
+        """Close the file. The store cannot be used afterwards."""
+        forked = self._process not in (None, os.getpid())
+        self._process = None
+        if not forked:
+            if not _is_in_event_loop():
+                for thread in self._tending:
+                    thread.join()
+            self.calls.close()
+        self.dialect.close(forked=forked)
+
+    @reads
+    def check(self, connection: Connection) -> None:
+        """Raise StoreError if the store cannot be used any more: it is closed, or a newer Tomewise changed the file."""
+        self.dialect.check(connection)
+
+    def _check_open(self) -> None:
+        """Raise StoreError if the store is closed, or if another process opened it and forked this one."""
+        if self._process == os.getpid():
+            return
+        if self._process is None:
+            raise StoreError(f"{self.address} is closed: open it again")
+        raise StoreError(f"{self.address} was opened before this process was forked: open it again in this process")
+
+    def read(self) -> AbstractContextManager[Connection]:
+        """A consistent view of the tome. Raises StoreError."""
+        self._check_open()
+        return self.dialect.read()
+
+    def begin_append(self) -> AbstractContextManager[Connection]:
+        """One transaction for replies and traces, which waits for no writer where the database allows that."""
+        self._check_writable()
+        return self.dialect.append() or self._begin_write()
+
+    def _begin_repair(self, reading: Connection | None = None) -> AbstractContextManager[Connection]:
+        """A transaction in which the cached arrays may be changed. Raises Locked if it would have to wait."""
+        self._check_open()
+        return self.dialect.repair(reading) or self._begin_write(wait=False)
+
+    @contextmanager
+    def _begin_write(self, *, wait: bool = True) -> Iterator[Connection]:
+        self._check_writable()
+        # Threads of one process wait for each other longer than SQLite would wait.
+        if not self._turn.acquire(timeout=_TURN_SECONDS if wait else 0):
+            raise Locked(f"{self.address} is being written by another thread of this program: try again later")
+        try:
+            with self.dialect.write(wait=wait) as connection:
+                yield connection
+        finally:
+            self._turn.release()
+
+    def _check_writable(self) -> None:
+        self._check_open()
+        if self.read_only:
+            raise StoreError(f"{self.address} may only be read: {self._remedy}")
 
 
 def _is_in_event_loop() -> bool:

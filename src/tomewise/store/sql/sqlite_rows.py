@@ -37,12 +37,13 @@ from tomewise.errors import ReadingError
 from tomewise.store.sql.blocks import EDGE, Block, join_blocks
 from tomewise.store.sql.mirror import Keys, Rows
 from tomewise.store.sql.row_values import LONGEST, Misfit, decode_plain
-from tomewise.store.sql.schema import edges, vectors
+from tomewise.store.sql.schema import TABLES, edges
+from tomewise.store.sql.shared_rows import SharedRows
 from tomewise.types import Condition, Document
 
 _LARGEST = 2**63 - 1  # of the integers of SQLite
 _LONGEST_TEXT = LONGEST - (1 << 20)  # bytes of a document; the other columns of its row have bounds far below the rest
-_MANY_PASSAGES = 20_000  # whose index takes 50 ms, and 10 MB of writing, to be merged
+MANY_PASSAGES = 20_000  # whose index takes 50 ms, and 10 MB of writing, to be merged
 _BLOCK = 4096  # rows that are read at a time
 _OPERATORS = {sign: sign for sign in ("=", "<", "<=", ">", ">=")}
 
@@ -80,7 +81,7 @@ _HOLDERS = (
 )
 
 
-class SqliteRows:
+class SqliteRows(SharedRows):
     """What a dialect does with expressions, rows and words; see `PostgresRows` for the same of another."""
 
     # ------------------------------------------------------------ expressions
@@ -138,17 +139,7 @@ class SqliteRows:
                 f"{document.id!r} has {size:,} bytes of text, and a tome takes {_LONGEST_TEXT:,} at most: split it"
             )
 
-    @staticmethod
-    def upsert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Insert rows, or give those that have the same primary key these values."""
-        statement = insert(table)
-        fresh = {each.name: statement.excluded[each.name] for each in table.c if not each.primary_key}
-        connection.execute(statement.on_conflict_do_update(index_elements=list(table.primary_key), set_=fresh), rows)
-
-    @staticmethod
-    def insert_new(connection: Connection, table: Table, query: Select[Any]) -> None:
-        """Insert the rows of a query, except for those that are there."""
-        connection.execute(insert(table).from_select(list(query.selected_columns), query).on_conflict_do_nothing())
+    insert = staticmethod(insert)
 
     @staticmethod
     def find_new_keys(connection: Connection, table: Table, count: int) -> list[int]:
@@ -157,16 +148,12 @@ class SqliteRows:
         return list(range(last + 1, last + 1 + count))
 
     @staticmethod
-    def insert_rows(connection: Connection, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Insert many rows with all columns in their order."""
-        SqliteRows.insert_values(connection, table.name, table.c.keys(), rows)
-
-    @staticmethod
-    def insert_values(
-        connection: Connection, table: str, names: Sequence[str], rows: Sequence[tuple[Any, ...]]
+    def insert_rows(
+        connection: Connection, table: str, rows: Sequence[tuple[Any, ...]], names: Sequence[str] = ()
     ) -> None:
-        """Insert many rows with these columns. Raises StoreError, ValueError for a value that no column can have."""
+        """Insert many rows, with all columns or with these. Raises DBAPIError for a value that no column can have."""
         if rows:
+            names = names or TABLES.tables[table].c.keys()
             listed = ", ".join(f'"{name}"' for name in names)
             query = f'INSERT INTO "{table}" ({listed}) VALUES ({", ".join("?" * len(names))})'
             connection.exec_driver_sql(query, list(rows))
@@ -175,7 +162,7 @@ class SqliteRows:
     def insert_vectors(connection: Connection, space: str, keys: Keys, rows: Rows) -> None:
         """Insert vectors (n, d) of float32 under these keys."""
         values = [(space, key, row.tobytes()) for key, row in zip(keys.tolist(), rows, strict=True)]
-        SqliteRows.insert_rows(connection, vectors, values)
+        SqliteRows.insert_rows(connection, "vectors", values)
 
     @staticmethod
     def insert_missing_edges(connection: Connection, space: str, a: Keys, b: Keys, weights: Rows) -> tuple[Keys, Rows]:
@@ -259,8 +246,8 @@ class SqliteRows:
     @staticmethod
     def has_many_words(connection: Connection) -> bool:
         """Whether merging the index takes so long that not every removal may do it."""
-        query = f"SELECT count(*) FROM (SELECT 1 FROM lexical_docsize LIMIT {_MANY_PASSAGES + 1})"
-        return int(connection.exec_driver_sql(query).scalar_one()) > _MANY_PASSAGES
+        query = f"SELECT count(*) FROM (SELECT 1 FROM lexical_docsize LIMIT {MANY_PASSAGES + 1})"
+        return int(connection.exec_driver_sql(query).scalar_one()) > MANY_PASSAGES
 
     @staticmethod
     def merge_words(connection: Connection) -> None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from itertools import chain, islice
 from typing import Any
 
 from sqlalchemy import Connection, delete, func, literal_column, select
 
 from tomewise.store.records import Intake
-from tomewise.store.sql.connections import Session
 from tomewise.store.sql.lists import list_keys
 from tomewise.store.sql.row_values import Misfit
 from tomewise.store.sql.schema import documents, intake, nodes, removals, traces
-from tomewise.store.sql.stored_notes import StoredNotes, reads
+from tomewise.store.sql.stored_notes import Reading, StoredNotes, reads
 from tomewise.types import NodeId
 
 _TAKEN = select(intake.c.node).where(intake.c.failure == "")
@@ -79,14 +80,18 @@ class StoredRecords(StoredNotes):
         return counts
 
 
-class StoredTraces(Session):
+class StoredTraces(Reading):
     """See `store.contract.Traces`."""
+
+    @abstractmethod
+    def begin_append(self) -> AbstractContextManager[Connection]:
+        """One transaction for replies and traces, which waits for no writer where the database allows that."""
 
     def save_trace(self, *, asked: str, question: str, record: dict[str, Any]) -> int:
         """Store the record of how a question was answered, and return its number."""
-        with self._begin_append() as connection:
+        with self.begin_append() as connection:
             (key,) = self.dialect.find_new_keys(connection, traces, 1)
-            self.dialect.insert_rows(connection, traces, [(key, asked, question, json.dumps(record))])
+            self.dialect.insert_rows(connection, "traces", [(key, asked, question, json.dumps(record))])
             return key
 
     @reads
@@ -113,7 +118,7 @@ class StoredTraces(Session):
 
     def delete_trace(self, number: int) -> bool:
         """Delete a trace, and return whether it existed. Its number is not used again."""
-        with self._begin_write() as connection:
+        with self.begin_append() as connection:
             return bool(connection.execute(delete(traces).where(traces.c.key == number)).rowcount)
 
 

@@ -1,8 +1,8 @@
-"""Documents, passages and nodes of a tome."""
+"""Documents, passages and nodes of a tome, and the search for words."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
@@ -12,12 +12,13 @@ from sqlalchemy import Connection, Select, bindparam, func, select
 from tomewise.errors import UnknownName
 from tomewise.store.records import PASSAGES, DocumentRecord, Found
 from tomewise.store.sql.dependants import find_dependants
+from tomewise.store.sql.lexical import find_terms, make_phrase
 from tomewise.store.sql.lists import bind_keys, bind_names, list_keys
 from tomewise.store.sql.mirror import Keys
 from tomewise.store.sql.node_rows import make_node, make_passage
 from tomewise.store.sql.row_values import Misfit, decode_plain
 from tomewise.store.sql.schema import documents, nodes
-from tomewise.store.sql.scope import list_document_tests
+from tomewise.store.sql.scope import ScopeKeys, list_document_tests
 from tomewise.store.sql.stored_notes import Reading, reads
 from tomewise.types import Document, DocumentId, Node, NodeId, Passage, Scope
 
@@ -95,7 +96,7 @@ class StoredTexts(Reading):
         query = select(*columns)
         row = connection.execute(query.where(documents.c.id == document)).mappings().one_or_none()
         if row is None:
-            raise UnknownName(f"no document {document!r} in {self.dialect.address}: `tome show` lists them")
+            raise self._refuse(document)
         return Document(**row)
 
     @reads
@@ -105,8 +106,11 @@ class StoredTexts(Reading):
         piece = func.substr(documents.c.text, start + 1, max(0, end - start), type_=documents.c.text.type)
         text: str | None = connection.scalar(select(piece).where(documents.c.id == document))
         if text is None:
-            raise UnknownName(f"no document {document!r} in {self.dialect.address}: `tome show` lists them")
+            raise self._refuse(document)
         return text
+
+    def _refuse(self, document: DocumentId) -> UnknownName:
+        return UnknownName(f"no document {document!r} in {self.dialect.address}: `tome show` lists them")
 
     def passages(
         self,
@@ -191,6 +195,40 @@ class StoredTexts(Reading):
         rows = (dict(zip(columns, row, strict=True)) for row in found)
         made = {row.pop("key"): make(row) for row in rows}
         return made if wanted is None else {key: made[key] for key in wanted if key in made}
+
+
+class StoredWords(Reading):
+    """See `store.contract.Words`, and `keys_within` of `Texts`."""
+
+    _scopes: ScopeKeys
+
+    def keys_within(self, scope: Scope | None, layer: str = PASSAGES) -> Keys | None:
+        """The keys of the nodes of a layer within a scope. They are cached until what decides about them changes."""
+        return None if scope is None or scope == Scope() else self._find_keys(scope, layer)
+
+    @reads
+    def _find_keys(self, connection: Connection, scope: Scope, layer: str) -> Keys:
+        return self._scopes.find(scope, layer, connection)
+
+    def lexical(self, query: str, limit: int, *, within: Scope | None = None) -> list[tuple[int, float]]:
+        """Passage keys with their BM25 scores, best first. A passage needs to hold only one of the words."""
+        terms = find_terms(query)
+        return self._search_words(terms, limit, self.keys_within(within)) if terms else []
+
+    @reads
+    def _search_words(
+        self, connection: Connection, terms: Sequence[str], limit: int, keys: Keys | None
+    ) -> list[tuple[int, float]]:
+        return self.dialect.search_words(connection, terms, limit, keys)
+
+    @reads
+    def find_holders(self, connection: Connection, words: Iterable[str], among: Keys) -> list[tuple[int, Keys]]:
+        """For each word, how many passages hold it, and those of `among` that do."""
+        phrases = [make_phrase(word) for word in words]
+        return [
+            self.dialect.find_holders(connection, phrase, among) if phrase else (0, np.empty(0, np.int64))
+            for phrase in phrases
+        ]
 
 
 @cache

@@ -19,9 +19,9 @@ from sqlalchemy.exc import DBAPIError
 
 from tomewise.errors import StoreError
 from tomewise.store.export import write_line
-from tomewise.store.sql.damage import find_contradiction
+from tomewise.store.sql.damage import find_damage
 from tomewise.store.sql.node_rows import join_indexed_text
-from tomewise.store.sql.row_values import STREAMED, Misfit, RowObject, RowVector, decode_object, encode_json
+from tomewise.store.sql.row_values import STREAMED, Misfit, RowObject, RowText, RowVector, decode_object, encode_json
 from tomewise.store.sql.schema import FORMAT, TABLES, check_format, documents, meta, nodes, spaces
 
 if TYPE_CHECKING:
@@ -32,10 +32,6 @@ _SEQUENCES = "sqlite_sequence"  # the last keys, none of which is used again
 _NEEDED = "embedder", "dimensions", "passage_tokens", "overlap"  # the settings of a tome with documents
 _BATCH = 1_000  # rows written at a time
 _OWN = "identity"  # the setting that belongs to one file alone
-_JSON = frozenset((table.name, column.name) for table in TABLES.tables.values() for column in table.c
-                  if isinstance(column.type, RowObject))  # fmt: skip
-_BYTES = frozenset((table.name, column.name) for table in TABLES.tables.values() for column in table.c
-                   if isinstance(column.type, RowVector))  # fmt: skip
 _SPACES = """SELECT DISTINCT 'vectors/' || space FROM vectors UNION SELECT DISTINCT 'edges/' || space FROM edges
 UNION SELECT 'documents' FROM documents"""
 
@@ -57,8 +53,12 @@ def write_lines(connection: Connection, dialect: Dialect) -> Iterator[str]:
 
 
 def _write_row(table: str, row: Mapping[Any, Any]) -> str:
-    values = {name: b64encode(value).decode() if (table, name) in _BYTES else value for name, value in row.items()}
+    values = {name: b64encode(value).decode() if isinstance(value, bytes) else value for name, value in row.items()}
     return write_line({"table": table, **values})
+
+
+def _holds(table: str, column: str, kind: type[RowText]) -> bool:
+    return table != _SEQUENCES and isinstance(TABLES.tables[table].c[column].type, kind)
 
 
 def fill(connection: Connection, dialect: Dialect, lines: Iterable[bytes]) -> None:
@@ -70,7 +70,7 @@ def fill(connection: Connection, dialect: Dialect, lines: Iterable[bytes]) -> No
         _insert(connection, dialect, table, group)
     _renew_spaces(connection, dialect)
     _index_passages(connection, dialect)
-    if problem := dialect.find_damaged_row(connection) or find_contradiction(connection, dialect.own_contradictions):
+    if problem := find_damage(connection, dialect):
         raise StoreError(f"it is damaged: {problem}")
     if problem := _find_wrong_setting(connection):
         raise StoreError(f"it is damaged: the table meta has {problem}; export the tome again")
@@ -132,11 +132,11 @@ def _read_rows(numbered: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, str
 
 
 def _read_value(value: Any, table: str, column: str) -> Any:
-    if (table, column) in _JSON:
+    if _holds(table, column, RowObject):
         if not isinstance(value, dict):
             raise TypeError(f"no object as its {column}")
         return encode_json(value)
-    if (table, column) in _BYTES:
+    if _holds(table, column, RowVector):
         return b64decode(value, validate=True)
     if value is not None and type(value) not in (str, int, float):
         raise TypeError(f"{type(value).__name__} as its {column}")
@@ -154,7 +154,7 @@ def _insert(
             if table == _SEQUENCES:
                 dialect.set_last_keys(connection, [(row["name"], row["seq"]) for _, _, row in found])
             else:
-                dialect.insert_values(connection, table, names, values)
+                dialect.insert_rows(connection, table, values, names)
         except (DBAPIError, ValueError, OverflowError) as error:
             reason = str(error.orig if isinstance(error, DBAPIError) else error)
             where = f"the lines {found[0][0]} to {found[-1][0]}"

@@ -54,10 +54,8 @@ class Write(StoredNotes):
         self.remove_document(document.id)
         self._changes_documents = True
         (key,) = self.dialect.find_new_keys(self._connection, documents, 1)
-        row = {"key": key, "id": document.id, "title": document.title, "source": document.source, "folder": ""}
-        row |= {"digest": digest, "characters": len(document.text), "text": document.text}
-        row["metadata"] = encode_json(document.metadata)
-        self.dialect.insert_rows(self._connection, documents, [tuple(row[each.name] for each in documents.c)])
+        row = key, document.id, document.title, document.source, digest, len(document.text), document.text
+        self.dialect.insert_rows(self._connection, "documents", [(*row, encode_json(document.metadata), "")])
         places = [write_places(passage.place, passage.marks) for passage in passages]
         keys = self._insert_nodes(
             (each.id, PASSAGES, 0, each.position, key, each.start, each.end, each.text, encode_json(place))
@@ -105,13 +103,8 @@ class Write(StoredNotes):
         self._rename_nodes(ids)
         names_document = self.dialect.field(nodes.c.data, "document") == former
         query = select(nodes.c.key, nodes.c.data).where(nodes.c.key.in_(list_keys(ids)), names_document)
-        renamed = [
-            {"at": key, "new": encode_json({**data, "document": document.id})}
-            for key, data in self._connection.execute(query)
-        ]
-        if renamed:
-            change = update(nodes).where(nodes.c.key == bindparam("at")).values(data=bindparam("new"))
-            self._connection.execute(change, renamed)
+        renamed = {key: {**data, "document": document.id} for key, data in self._connection.execute(query)}
+        self._update_rows({key: {"data": encode_json(data)} for key, data in renamed.items()})
 
     def set_folders(self, folders: Mapping[DocumentId, str]) -> None:
         """Record the folders that documents were added with. Ids without a document are passed over."""
@@ -124,15 +117,10 @@ class Write(StoredNotes):
         """Give nodes other ids. Their spaces get new versions, so that nobody uses ids that were read before."""
         if not ids:
             return
-        renaming = update(nodes).where(nodes.c.key == bindparam("at")).values(id=bindparam("new"))
-        self._connection.execute(renaming, [{"at": key, "new": name} for key, name in ids.items()])
-        stored = select(vectors.c.space, vectors.c.key, vectors.c.vector).where(vectors.c.key.in_(list_keys(ids)))
-        by_space: dict[str, list[tuple[int, bytes]]] = defaultdict(list)
-        for space, key, vector in self._connection.execute(stored.order_by(vectors.c.key)):
-            by_space[space].append((key, vector))
-        for space, found in by_space.items():
-            rows = stack_vectors(vector for _, vector in found)
-            self.put_vectors(space, [key for key, _ in found], rows, replace=True)
+        self._update_rows({key: {"id": name} for key, name in ids.items()})
+        stored = select(vectors.c.space).where(vectors.c.key.in_(list_keys(ids))).distinct()
+        for space in self._connection.scalars(stored):
+            self._changes[f"vectors/{space}"].is_renewed = True
 
     def renew_passage(self, key: int) -> int:
         """Remove a passage with all that was made from it, and add the same passage again. Returns its new key."""
@@ -185,21 +173,27 @@ class Write(StoredNotes):
                 select(nodes.c.key, nodes.c.text).where(nodes.c.key.in_(list_keys(keys.values())))
             ).all()
         )
-        rows = [
-            {"at": keys[n.id], "t": n.text, "l": n.level, "p": n.position, "d": encode_json(n.data)} for n in changed
-        ]
-        values: dict[str, Any] = {
-            "text": bindparam("t"),
-            "level": bindparam("l"),
-            "position": bindparam("p"),
-            "data": bindparam("d"),
-        }
-        if rows:
-            self._connection.execute(update(nodes).where(nodes.c.key == bindparam("at")).values(**values), rows)
+        self._update_rows(
+            {
+                keys[n.id]: {"text": n.text, "level": n.level, "position": n.position, "data": encode_json(n.data)}
+                for n in changed
+            }
+        )
         self._replace_sources(changed, keys, lifetime)
         reworded = [node for node in changed if texts[keys[node.id]] != node.text]
         self._remove_derived([keys[node.id] for node in reworded], {node.layer for node in reworded})
         return keys
+
+    def _update_rows(self, values: Mapping[int, Mapping[str, Any]]) -> None:
+        """Give the nodes under these keys other values, all of the same columns."""
+        if values:
+            names = next(iter(values.values()))
+            change = update(nodes).where(nodes.c.key == bindparam("at"))
+            change = change.values({name: bindparam(f"new_{name}") for name in names})
+            rows = [
+                {"at": key, **{f"new_{name}": value for name, value in each.items()}} for key, each in values.items()
+            ]
+            self._connection.execute(change, rows)
 
     def _replace_sources(self, changed: Sequence[Node], keys: Mapping[str, int], lifetime: Lifetime) -> None:
         wanted = self._pair_sources(changed, keys, lifetime)
@@ -263,7 +257,7 @@ class Write(StoredNotes):
         found = list(rows)
         self.rows_written += len(found)
         keys = self.dialect.find_new_keys(self._connection, nodes, len(found))
-        self.dialect.insert_rows(self._connection, nodes, [(key, *row) for key, row in zip(keys, found, strict=True)])
+        self.dialect.insert_rows(self._connection, "nodes", [(key, *row) for key, row in zip(keys, found, strict=True)])
         return keys
 
     def _find_keys_of_nodes(self, made: Sequence[Node]) -> dict[str, int]:
