@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import signal
 import sys
 import threading
 import time
@@ -17,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cluster.killing import find_worker, wait_for
+from tests.cluster.killing import kill, wait_for
 from tests.evaluate.test_shared_desk import REQUEST
 from tests.language.openai_server import OpenAIServer, fail_with, in_turn, reply_with
 from tests.patience import wait_until
@@ -265,7 +263,7 @@ async def test_a_killed_worker_loses_no_ask(station: Station) -> None:
     model = station.make_model(reply_with('{"cue": "Mara hid it."}', delay=0.3), limit=8)
     asking = asyncio.create_task(ask_many(model, 24))
     await asyncio.to_thread(wait_for, station.server, 9)
-    os.kill(find_worker(), signal.SIGKILL)
+    kill()
     assert {reply.cue for reply in await asking} == {"Mara hid it."}
     assert len(station.server.requests) <= 24 + 8
     assert station.server.most_at_once <= 16, "asks of the dead worker may still be under way at the server"
