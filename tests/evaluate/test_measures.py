@@ -79,7 +79,9 @@ async def test_evidence_of_one_passage_each_keeps_its_order(evaluate):
     assert [passage.document for passage in row.prediction.ranked] == ["d3", "d2", "d1", "d0"]
 
 
-async def test_answers_are_forced_and_say_what_they_rest_on(evaluate):
+async def test_answers_are_forced_and_say_what_they_rest_on(evaluate, dataset):
+    whole = f"{'It rained for days. ' * 12}Sam Reed kept the lighthouse number 3 at Skerry."
+
     def answer(passages):
         first, second = passages[0], passages[-1]
         cited = Citation(document=second.document, passage=second.id, position=0, start=0, end=4, quote=second.text[:4])
@@ -89,17 +91,16 @@ async def test_answers_are_forced_and_say_what_they_rest_on(evaluate):
 
     system, questions = fix_system(lambda passages: [], answer)
     metrics = tuple(map(find_metric, ("em", "seen", "citation-precision", "citation-recall")))
-    results = await evaluate(system, metrics=metrics, model=ScriptedModel({}))
+    data = replace(dataset, documents=(*dataset.documents[:3], Document(id="d3", text=whole)))
+    results = await evaluate(system, dataset=data, passage_tokens=32, metrics=metrics, model=ScriptedModel({}))
     assert questions
     assert all(question.force for question in questions)
     row = results.rows[0]
     assert not row.item.question.force
     assert (row.supported, row.missing, row.forced) == ("partly", "the year", True)
-    # Of an extract the words that stand in its passage are shown.
-    whole = "Sam Reed kept the lighthouse number 3 at Skerry."
-    places = [("d0", 0, 49), ("d3", 0, 13), ("d3", 38, 47)]
-    assert [(passage.document, passage.start, passage.end) for passage in row.prediction.shown] == places
-    assert [whole[start:end] for _, start, end in places[1:]] == ["Sam Reed kept", "at Skerry"]
+    assert row.prediction.shown[0].document == "d0"
+    extracts = row.prediction.shown[1:]  # the words of an extract that stand in its passage
+    assert [whole[place.start : place.end] for place in extracts] == ["Sam Reed kept", "at Skerry"]
     assert [passage.document for passage in row.prediction.cited] == ["d3"]
     cells = tabulate(results).lines[0].cells
     assert cells["seen"].value == 0.5  # of the first question, and of the last, which has one document
