@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 from tests.language.openai_server import OpenAIServer, in_turn, reply_with
 
-from tomewise.cluster.agreement import check_agreement
 from tomewise.cluster.pool_worker import Ask, Failed, Worker
 from tomewise.cluster.pooled_model import PooledModel, make_model_parts
-from tomewise.cluster.worker_parts import ModelParts, WorkerFacts, WorkerParts, describe_here
+from tomewise.cluster.worker_parts import ModelParts, WorkerFacts, WorkerParts, check_agreement, describe_here
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import MissingDependency, ModelUnavailable, TomewiseError, UsageError
 from tomewise.language import roles

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tomewise.errors import UnknownName, suggest
 from tomewise.evaluate.items import Item
-from tomewise.evaluate.metrics.span_overlap import finds
+from tomewise.evaluate.metrics.rankings import finds
 from tomewise.evaluate.results import Results, score_row
 from tomewise.evaluate.rows import Row, make_question_record
 from tomewise.events import shorten

@@ -18,7 +18,7 @@ from tomewise.errors import ModelError
 from tomewise.evaluate.design import Design
 from tomewise.evaluate.items import RankedPassage
 from tomewise.evaluate.replay import ReplayedEmbedder, ReplayedModel, ReplayedStore
-from tomewise.evaluate.usages import make_usage_record, sum_usages
+from tomewise.evaluate.rows import make_usage_record, sum_usages
 from tomewise.loops.extracts import BETWEEN_QUOTES, EXTRACTS, NOTED
 from tomewise.memory.building import Provide, build, find_changes
 from tomewise.memory.imports.extraction_file import ImportsExtractions, read_extractions

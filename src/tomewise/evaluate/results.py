@@ -18,11 +18,10 @@ from tomewise.evaluate.journal import Journal
 from tomewise.evaluate.judges import find_judge
 from tomewise.evaluate.metrics import find_metric
 from tomewise.evaluate.risk import Risk, measure_risks
-from tomewise.evaluate.rows import JsonObject, RankedBy, Row, read_latest_rows
+from tomewise.evaluate.rows import JsonObject, RankedBy, Row, read_latest_rows, sum_usages
 from tomewise.evaluate.significance import Scores, compute_p_value, correct_p_values, estimate_interval, resample_means
 from tomewise.evaluate.slices import split_by_slice
 from tomewise.evaluate.table import Cell, Line, Table
-from tomewise.evaluate.usages import sum_usages
 
 Column: TypeAlias = Callable[[Row], "float | None"]  # NaN: the item lacks the gold; None: the row was not judged
 
