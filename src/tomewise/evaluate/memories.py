@@ -165,19 +165,18 @@ async def open_memory(
 
 
 def _explain_refusals(experiment: Design, systems: Mapping[str, System]) -> dict[str, str]:
-    """The systems whose rankings cannot be compared with the others', with the reason."""
-    openie = experiment.dataset.openie
-    reasons = {
-        name: _NO_RETRIEVER if system.retriever is None else _explain_refusal(system.layers, openie)
-        for name, system in systems.items()
-    }
-    return {name: reason for name, reason in reasons.items() if reason}
+    """The systems whose rankings cannot be compared with the others', with the reason.
 
-
-def _explain_refusal(layers: Sequence[Layer], openie: Path | None) -> str | None:
-    """Why rankings by these layers cannot be compared with those from the given extractions, or None if they can."""
-    names = [layer.name for layer in layers if _asks_model_anyway(layer, openie)]
-    return f"the given triples are of passages, and {', '.join(names)} is not" if names else None
+    They have no retriever, or the given extractions are not for their layers.
+    """
+    reasons = {}
+    for name, system in systems.items():
+        asking = [layer.name for layer in system.layers if _asks_model_anyway(layer, experiment.dataset.openie)]
+        if system.retriever is None:
+            reasons[name] = _NO_RETRIEVER
+        elif asking:
+            reasons[name] = f"the given triples are of passages, and {', '.join(asking)} is not"
+    return reasons
 
 
 def _open_tome(experiment: Design, path: Path) -> Tome:

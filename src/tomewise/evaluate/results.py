@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isnan
 from pathlib import Path
@@ -125,8 +125,10 @@ def tabulate(
     score_columns = {
         (system, name): score_rows(rows, name, name in judged) for system, rows in by_system.items() for name in names
     }
-    cells = _correct_p(_make_cells(by_system, score_columns, judged, baseline, resamples, results.about.seed), names)
-    risk_of = _choose_risk_column(names, judged)
+    ranked = tuple(name for name in names if name not in judged and find_metric(name).of_ranking)
+    cells = _make_cells(by_system, score_columns, ranked, judged, baseline, resamples, results.about.seed)
+    _correct_p(cells, names)
+    risk_of = next((name for name in names if _scores_answers(name, judged)), None)
     risks = {
         system: measure_risks(rows, score_columns[system, risk_of]) for system, rows in by_system.items() if risk_of
     }
@@ -141,7 +143,6 @@ def tabulate(
         }
         for name in by
     }
-    ranked = _list_ranking_columns(names, judged)
     return Table(results.about, names, judged, lines, baseline, slices, risk_of, results.refused, ranked)
 
 
@@ -162,11 +163,11 @@ def score_row(row: Row, about: About) -> dict[str, float | None]:
     """The scores of one row by column, None where it was not judged. Columns whose gold its item lacks are left out."""
     names = (*about.metrics, *about.judges)
     scores = {name: _make_column(name, name in about.judges)(row) for name in names}
-    return {name: score if score is None else float(score) for name, score in scores.items() if not _lacks_gold(score)}
-
-
-def _lacks_gold(score: float | None) -> bool:
-    return score is not None and isnan(score)
+    return {
+        name: None if score is None else float(score)
+        for name, score in scores.items()
+        if score is None or not isnan(score)
+    }
 
 
 def _is_judge(name: str, about: About) -> bool:
@@ -178,15 +179,9 @@ def _is_judge(name: str, about: About) -> bool:
 
 
 def _make_column(name: str, judged: bool) -> Column:
-    return _make_judge_column(name) if judged else _make_metric_column(name)
-
-
-def _make_metric_column(name: str) -> Column:
-    metric = find_metric(name)
-    return lambda row: metric.score(row.outcome) if metric.applies(row.item) else float("nan")
-
-
-def _make_judge_column(name: str) -> Column:
+    if not judged:
+        metric = find_metric(name)
+        return lambda row: metric.score(row.outcome) if metric.applies(row.item) else float("nan")
     judge = find_judge(name)
 
     def score(row: Row) -> float | None:
@@ -202,6 +197,7 @@ def _make_judge_column(name: str) -> Column:
 def _make_cells(
     by_system: Mapping[str, list[Row]],
     score_columns: Mapping[tuple[str, str], Scores | None],
+    ranked: Sequence[str],
     judged: Sequence[str],
     baseline: str | None,
     resamples: int,
@@ -210,7 +206,6 @@ def _make_cells(
     """All cells. All columns are resampled together, since for many systems that is most of the work."""
     keys = list(score_columns)
     known = [_drop_missing(score_columns[key]) for key in keys]
-    ranked = _list_ranking_columns({name for _, name in keys}, judged)
     differences = [_subtract_baseline(by_system, score_columns, key, baseline, ranked) for key in keys]
     means = resample_means([*known, *differences], resamples=resamples, seed=seed)
     cells: dict[str, dict[str, Cell]] = {system: {} for system in by_system}
@@ -227,24 +222,17 @@ def _make_cells(
     return cells
 
 
-def _correct_p(cells: dict[str, dict[str, Cell]], names: Sequence[str]) -> dict[str, dict[str, Cell]]:
-    """The cells with p-values corrected for the systems of each column."""
+def _correct_p(cells: dict[str, dict[str, Cell]], names: Sequence[str]) -> None:
+    """Correct the p-values of the cells for the systems of each column."""
     for name in names:
-        all_p = {system: columns[name].p for system, columns in cells.items()}
-        tested = {system: p for system, p in all_p.items() if p is not None}
+        tested = {system: p for system, columns in cells.items() if (p := columns[name].p) is not None}
         for system, corrected in zip(tested, correct_p_values(list(tested.values())), strict=True):
             cells[system][name] = replace(cells[system][name], p_holm=corrected)
-    return cells
 
 
-def _choose_risk_column(names: Sequence[str], judged: Sequence[str]) -> str | None:
-    """The first column that scores each answer."""
-    return next((name for name in names if name in judged or _scores_answers(name)), None)
-
-
-def _scores_answers(name: str) -> bool:
-    metric = find_metric(name)
-    return metric.of_answer and metric.overall is None
+def _scores_answers(name: str, judged: Sequence[str]) -> bool:
+    """Whether a column scores each answer."""
+    return name in judged or ((metric := find_metric(name)).of_answer and metric.overall is None)
 
 
 def _drop_missing(column: Scores | None) -> Scores:
@@ -284,7 +272,10 @@ def _make_line(
     build: JsonObject | None,
     risks: tuple[Risk, ...],
 ) -> Line:
-    failed = sum(row.error is not None or any(_judge_failed(row, name) for name in judged) for row in rows)
+    failed = sum(
+        row.error is not None or any(row.judgements[name].error for name in judged if name in row.judgements)
+        for row in rows
+    )
     total = sum_usages(row.usage for row in rows)
     depth = sum(row.usage["depth"] for row in rows)  # its mean has a meaning, its sum has none
     means = {**total, "depth": depth}.items()
@@ -293,14 +284,5 @@ def _make_line(
     return Line(system, len(rows), failed, cells, total, mean, build, dict(fallbacks), risks, _read_ranked_by(rows))
 
 
-def _list_ranking_columns(names: Iterable[str], judged: Sequence[str]) -> tuple[str, ...]:
-    """The columns that score rankings."""
-    return tuple(name for name in names if name not in judged and find_metric(name).of_ranking)
-
-
 def _read_ranked_by(rows: Sequence[Row]) -> RankedBy:
     return "shown" if any(row.ranked_by == "shown" for row in rows) else "retriever"
-
-
-def _judge_failed(row: Row, judge: str) -> bool:
-    return judge in row.judgements and row.judgements[judge].error is not None
