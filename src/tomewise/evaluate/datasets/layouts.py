@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -60,16 +60,11 @@ def _check_dataset(dataset: Dataset, folder: Path) -> Dataset:
         if item.id in ids:
             raise ReadingError(f"{folder}: two questions have the id {item.id!r}: give each its own")
         ids.add(item.id)
-        if missing := _find_missing(
-            corpus, (*item.supporting, *item.documents, *(span.document for span in item.spans))
-        ):
-            message = f"{folder}: question {item.id!r} names the document {missing!r}, which the corpus does not hold"
-            raise ReadingError(f"{message}: add it, or fix the id")
+        for id in (*item.supporting, *item.documents, *(span.document for span in item.spans)):
+            if id not in corpus:
+                message = f"{folder}: question {item.id!r} names the document {id!r}, which the corpus does not hold"
+                raise ReadingError(f"{message}: add it, or fix the id")
     return dataset
-
-
-def _find_missing(corpus: set[str], ids: Iterable[str]) -> str | None:
-    return next((id for id in ids if id not in corpus), None)
 
 
 def _make_reader(module: str, function: str, *args: object, **kwargs: object) -> Callable[[Path], Dataset]:

@@ -215,22 +215,11 @@ def _score_coverage(outcome: Outcome, *, k: int | None) -> float:
     return rankings.measure_coverage(outcome.prediction.ranked, outcome.item.spans, k)
 
 
-def _score_shown(outcome: Outcome) -> float:
-    return rankings.measure_gold_recall(outcome.prediction.shown, outcome.item)
-
-
-def _score_citation_precision(outcome: Outcome) -> float:
-    return rankings.measure_gold_precision(outcome.prediction.cited, outcome.item)
-
-
-def _score_citation_recall(outcome: Outcome) -> float:
-    return rankings.measure_gold_recall(outcome.prediction.cited, outcome.item)
-
-
 _OF_EVIDENCE: dict[str, Score] = {
-    "seen": _score_shown,  # the share of the gold that the answering call saw
-    "citation-precision": _score_citation_precision,
-    "citation-recall": _score_citation_recall,
+    # the share of the gold that the answering call saw
+    "seen": lambda outcome: rankings.measure_gold_recall(outcome.prediction.shown, outcome.item),
+    "citation-precision": lambda outcome: rankings.measure_gold_precision(outcome.prediction.cited, outcome.item),
+    "citation-recall": lambda outcome: rankings.measure_gold_recall(outcome.prediction.cited, outcome.item),
 }
 
 _PLAIN: dict[str, tuple[Need, Score, Overall | None]] = {
