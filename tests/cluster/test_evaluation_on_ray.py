@@ -66,24 +66,24 @@ def own_recipe(kit: Kit) -> System:
 
 
 @pytest.fixture(scope="module")
-def playing() -> Iterator[OpenAIServer]:
+def player() -> Iterator[OpenAIServer]:
     with OpenAIServer(play) as server:
         yield server
 
 
 @pytest.fixture
-def server(playing: OpenAIServer) -> OpenAIServer:
+def server(player: OpenAIServer) -> OpenAIServer:
     """A server that has seen no request, see `play`."""
-    wait_until(lambda: not playing.at_once)
-    playing.requests.clear()
-    playing.most_at_once = 0
-    return playing
+    wait_until(lambda: not player.at_once)
+    player.requests.clear()
+    player.most_at_once = 0
+    return player
 
 
 @pytest.fixture(scope="module")
-def undisturbed(playing: OpenAIServer, tmp_path_factory: pytest.TempPathFactory) -> Experiment:
+def whole_run(player: OpenAIServer, tmp_path_factory: pytest.TempPathFactory) -> Experiment:
     """The evaluation that others kill, in one process to its end."""
-    experiment = make_killed(str(tmp_path_factory.mktemp("alone")), playing.url)
+    experiment = make_killed(str(tmp_path_factory.mktemp("alone")), player.url)
     experiment.run()
     return experiment
 
@@ -117,7 +117,7 @@ def test_rows_and_tables_are_those_of_one_process(nodes: object, tmp_path: Path)
 @pytest.mark.cluster
 @pytest.mark.parametrize("victim", ["worker", "node"])
 def test_what_is_killed_costs_no_row_and_no_kept_reply(
-    nodes: Nodes, tmp_path: Path, server: OpenAIServer, undisturbed: Experiment, victim: str
+    nodes: Nodes, tmp_path: Path, server: OpenAIServer, whole_run: Experiment, victim: str
 ) -> None:
     server.requests.clear()
     with ThreadPoolExecutor(1) as apart:
@@ -140,7 +140,7 @@ def test_what_is_killed_costs_no_row_and_no_kept_reply(
     assert kept
     assert not count_repeated(server, kept, before)
     assert server.most_at_once <= 4
-    check_rows(experiment, undisturbed)
+    check_rows(experiment, whole_run)
 
 
 async def ask_once(model: Any, embedder: Any, item: Item, answer: str) -> Judgement:
@@ -180,7 +180,7 @@ def test_a_killed_worker_gives_its_budget_back(nodes: object, tmp_path: Path, se
 @pytest.mark.cluster
 @pytest.mark.parametrize("victim", ["desk", signal.SIGKILL, signal.SIGINT])
 def test_what_is_left_of_an_ended_evaluation_goes_on_without_ray(
-    nodes: object, tmp_path: Path, server: OpenAIServer, undisturbed: Experiment, victim: str | signal.Signals
+    nodes: object, tmp_path: Path, server: OpenAIServer, whole_run: Experiment, victim: str | signal.Signals
 ) -> None:
     """The driver is ended by a signal; without the desk, which keeps replies, it ends by itself."""
     server.requests.clear()
@@ -198,7 +198,7 @@ def test_what_is_left_of_an_ended_evaluation_goes_on_without_ray(
     experiment = make_killed(out, server.url)
     experiment.run()
     assert not count_repeated(server, kept, before)
-    check_rows(experiment, undisturbed)
+    check_rows(experiment, whole_run)
 
 
 @pytest.mark.cluster

@@ -113,7 +113,7 @@ ODD_REPLIES["an exit"] = lambda: sys.exit(3)
 
 
 @pytest.fixture(scope="module")
-def computing(nodes: object) -> Iterator[WorkerPool]:
+def own_pool(nodes: object) -> Iterator[WorkerPool]:
     """A pool of workers whose model computes."""
     pool = WorkerPool(WorkerParts(embedder="hash", model=ModelParts(model=Odd(HashEmbedder()))), 2)
     pool.open()
@@ -122,8 +122,8 @@ def computing(nodes: object) -> Iterator[WorkerPool]:
 
 
 @pytest.fixture
-def extractor(computing: WorkerPool) -> PooledModel:
-    return PooledModel(Odd(HashEmbedder()), computing, 16)
+def extractor(own_pool: WorkerPool) -> PooledModel:
+    return PooledModel(Odd(HashEmbedder()), own_pool, 16)
 
 
 async def ask_many(model: Any, count: int) -> list[Any]:
@@ -159,14 +159,14 @@ async def test_batches_are_answered_as_here(extractor: PooledModel) -> None:
     assert await extractor.ask(batch, given) == await own.ask(batch, given)
 
 
-async def test_what_the_model_calls_quick_is_asked_here(computing: WorkerPool) -> None:
+async def test_what_the_model_calls_quick_is_asked_here(own_pool: WorkerPool) -> None:
     sent: list[str] = []
     own = ExtractiveModel(HashEmbedder())
 
     class Noting:
         def submit(self, verb: str, ask: Any) -> Future[Any]:
             sent.append(ask.role.name)
-            return computing.submit(verb, ask)
+            return own_pool.submit(verb, ask)
 
     pool: Any = Noting()
     question = roles.AnswerIn(question="Who gave the key?", evidence=[roles.Shown(label="E1", text=PASSAGES[0].text)])

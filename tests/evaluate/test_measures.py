@@ -32,7 +32,7 @@ def fix_system(find, answer=None):
     """A recipe whose retriever and loop give what these functions make of all passages; it notes its questions."""
     questions = []
 
-    def fixed(kit):
+    def recipe(kit):
         class Fixed:
             async def retrieve(self, query, limit, *, within=None):
                 return find(list(kit.store.passages().values()))
@@ -43,7 +43,7 @@ def fix_system(find, answer=None):
 
         return System(loop=Fixed(), retriever=Fixed())
 
-    return fixed, questions
+    return recipe, questions
 
 
 def make_evidence(*passages, score=0.9, **given):

@@ -118,7 +118,7 @@ def _draw_cycles(axes: Axes, results: Results, metric: str) -> None:
 
 
 def score_by_cycles(results: Results, metric: str, most: int) -> list[float]:
-    """The score of one system by the cycles allowed, 0 to `most`; empty for a metric that is no mean.
+    """The score of one system by the cycles allowed, 0 to `most`; empty for a metric that is not a mean.
 
     A question that was not answered by then counts as wrong.
     """
