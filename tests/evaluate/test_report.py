@@ -18,12 +18,10 @@ from tomewise.evaluate import compare as comparing
 from tomewise.evaluate.about import About
 from tomewise.evaluate.items import Item, Prediction
 from tomewise.evaluate.judges import Judgement
-from tomewise.evaluate.parquet import write_parquet
 from tomewise.evaluate.plots import score_by_cycles, write_plots
-from tomewise.evaluate.report import make_json, make_rich_tables, write_csv, write_latex, write_markdown
-from tomewise.evaluate.results import Results, Table, split_results, tabulate
+from tomewise.evaluate.report import make_json, make_rich_tables, write_csv, write_latex, write_markdown, write_parquet
+from tomewise.evaluate.results import Results, Table, list_slices, split_results, tabulate
 from tomewise.evaluate.rows import Row
-from tomewise.evaluate.slices import list_slices
 from tomewise.outgoing import answer_models
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Question, Spent, Usage

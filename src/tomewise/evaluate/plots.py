@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from tomewise.errors import MissingDependency
-from tomewise.evaluate.results import Results, score_rows, split_results, tabulate
-from tomewise.evaluate.slices import LENGTH
+from tomewise.evaluate.results import LENGTH, Results, score_rows, split_results, tabulate
 from tomewise.evaluate.table import Line
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from math import isnan
 from pathlib import Path
 from typing import TypeAlias
@@ -20,12 +21,14 @@ from tomewise.evaluate.metrics import find_metric
 from tomewise.evaluate.risk import Risk, measure_risks
 from tomewise.evaluate.rows import JsonObject, RankedBy, Row, read_latest_rows, sum_usages
 from tomewise.evaluate.significance import Scores, compute_p_value, correct_p_values, estimate_interval, resample_means
-from tomewise.evaluate.slices import split_by_slice
 from tomewise.evaluate.table import Cell, Line, Table
 
 Column: TypeAlias = Callable[[Row], "float | None"]  # NaN: the item lacks the gold; None: the row was not judged
 
+LENGTH = "length"
 _ROWS = "rows.jsonl"
+_MOST = 8  # more different numbers of a slice than this are put in bins
+_BINS = 4
 _FEWEST = 10  # pairs of scores; resamples of fewer hardly vary, so that p would be too small
 
 
@@ -147,9 +150,50 @@ def tabulate(
 
 
 def split_results(results: Results, name: str) -> dict[str, Results]:
-    """The results by the value of a slice, without the costs of builds. Raises UnknownName."""
-    parts = split_by_slice(results.rows, name, results.about.dataset)
-    return {value: replace(results, rows=rows, builds={}) for value, rows in parts.items()}
+    """The results by the value of a slice, without the costs of builds. Raises UnknownName.
+
+    The slice `length` is that of the documents of the question, in characters. Whole numbers of many values are put in
+    up to four bins of about equally many questions. A question without the slice is left out.
+    """
+    names = list_slices(results.rows)
+    if name not in names:
+        raise UnknownName(f"{results.about.dataset} has no slice {name!r}: it has {', '.join(names)}")
+    values = {row.item.id: _read_value(row, name) for row in results.rows}
+    known = sorted({value for value in values.values() if value is not None}, key=_make_sort_key)
+    make_label = _choose_labels([value for value in values.values() if value is not None])
+    parts: dict[str, list[Row]] = {make_label(value): [] for value in known}
+    for row in results.rows:
+        if (value := values[row.item.id]) is not None:
+            parts[make_label(value)].append(row)
+    return {label: replace(results, rows=tuple(part), builds={}) for label, part in parts.items()}
+
+
+def list_slices(rows: Sequence[Row]) -> tuple[str, ...]:
+    """The slices that at least one question has, without `pair`, which names pairs of claims."""
+    names = dict.fromkeys(name for row in rows for name in row.item.slices if name != "pair")
+    return (*names, LENGTH)
+
+
+def _read_value(row: Row, name: str) -> str | int | None:
+    return row.item.slices.get(name) if name in row.item.slices or name != LENGTH else row.characters
+
+
+def _make_sort_key(value: str | int) -> tuple[int, int, str]:
+    return (0, value, "") if isinstance(value, int) else (1, 0, str(value))
+
+
+def _choose_labels(values: Sequence[str | int]) -> Callable[[str | int], str]:
+    """A function from a value to its label: the value itself, or its bin."""
+    numbers = sorted(value for value in values if isinstance(value, int))
+    if len(numbers) < len(values) or len(set(numbers)) <= _MOST:
+        return str
+    tops = sorted({numbers[-(-len(numbers) * part // _BINS) - 1] for part in range(1, _BINS + 1)})
+    names = [f"up to {tops[0]:,}", *(f"{low + 1:,} to {high:,}" for low, high in pairwise(tops))]
+
+    def make_label(value: str | int) -> str:
+        return next(name for name, top in zip(names, tops, strict=True) if isinstance(value, int) and value <= top)
+
+    return make_label
 
 
 def score_rows(rows: Sequence[Row], name: str, judged: bool) -> Scores | None:

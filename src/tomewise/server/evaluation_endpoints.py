@@ -73,8 +73,7 @@ def _show(
     folder: Path | None, name: str, start: int, limit: int, baseline: str | None, by: Sequence[str]
 ) -> dict[str, Any]:
     from tomewise.evaluate.report import make_json
-    from tomewise.evaluate.results import tabulate
-    from tomewise.evaluate.slices import list_slices
+    from tomewise.evaluate.results import list_slices, tabulate
 
     results = _read(folder, name)
     rows = [asdict(row) for row in results.rows[start : start + limit]]
