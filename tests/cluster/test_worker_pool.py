@@ -32,7 +32,7 @@ from tomewise.language.extractive import ExtractiveModel
 from tomewise.testing import check_embedder
 
 pytestmark = pytest.mark.cluster
-TEXTS = [f"The tide of day {number} turned " + "late " * (number % 50) for number in range(400)]
+TEXTS = [f"The tide of day {number} turned " + "late " * (number % 50) for number in range(1100)]
 
 
 class Unsendable(Exception):
@@ -206,6 +206,7 @@ def test_a_killed_node_loses_no_block(nodes: Nodes, tmp_path: Path) -> None:
     odd.let_go()
     rows = [each.result(20) for each in waiting]
     assert np.array_equal(rows[5], HashEmbedder().embed(["wait", "5"]))
+    assert not all(map(is_alive, odd.list_waiting())), "a worker was on that node"
     made.close()
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.patience import SOON
 
 from tomewise.cluster.pool_worker import Failed
 from tomewise.errors import BudgetExceeded
@@ -92,12 +93,13 @@ async def test_what_a_dead_worker_had_sent_counts_and_is_waited_for_no_longer(de
     waiting = asyncio.create_task(desk.reserve((1, 0), "b", REQUEST))
     await wait_a_little(waiting)
     await desk.begin(0)  # on another worker
-    assert isinstance(await orphan, Failed)
+    assert isinstance(await asyncio.wait_for(orphan, SOON), Failed)
     await wait_a_little(waiting)  # for the request of group 1
     await desk.settle(place, "a", SPENT)  # the dead worker was only out of reach: it is counted already
     await desk.settle((1, 0), "a", Spent())
     assert await waiting == 1
-    assert isinstance(await desk.reserve(place, "c", REQUEST), Failed), "nobody would settle it"
+    refused = await asyncio.wait_for(desk.reserve(place, "c", REQUEST), SOON)
+    assert isinstance(refused, Failed), "nobody would settle it"
     assert budget.spent.calls == 1
 
 
