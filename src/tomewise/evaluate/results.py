@@ -91,18 +91,18 @@ def read_results(folder: Path) -> Results:
 def _sum_builds(records: Sequence[JsonObject]) -> dict[str, JsonObject]:
     """By system the cost of its layers: the last record of each memory, summed over all memories."""
     last: dict[str, dict[str, JsonObject]] = {}
-    for number, record in enumerate(records):
+    for record in records:
         if record["kind"] == "build":
-            last.setdefault(record["system"], {})[record.get("memory", str(number))] = record
+            last.setdefault(record["system"], {})[record["memory"]] = record
     return {system: _sum_build(list(parts.values())) for system, parts in last.items()}
 
 
 def _sum_build(parts: Sequence[JsonObject]) -> JsonObject:
-    fallbacks = sum((Counter(part.get("fallbacks", {})) for part in parts), Counter[str]())
-    notes = list(dict.fromkeys(note for part in parts for note in part.get("notes", ())))
+    fallbacks = sum((Counter(part["fallbacks"]) for part in parts), Counter[str]())
+    notes = list(dict.fromkeys(note for part in parts for note in part["notes"]))
     networks: dict[str, list[JsonObject]] = {}
     for part in parts:
-        for layer, network in part.get("networks", {}).items():
+        for layer, network in part["networks"].items():
             networks.setdefault(layer, []).append(network)
     usage = sum_usages(part["usage"] for part in parts)
     return {**usage, "fallbacks": dict(fallbacks), "notes": notes, "networks": networks}

@@ -108,9 +108,9 @@ def make_row_record(row: Row) -> dict[str, Any]:
 
 def read_row(record: JsonObject, judgements: Mapping[str, Judgement]) -> Row:
     """The row of a record."""
-    fields: dict[str, Any] = {name: record[name] for name in _PLAIN if name in record}
+    fields: dict[str, Any] = {name: record[name] for name in _PLAIN}
     fields |= {name: tuple(record[name]) for name in _LISTS}
-    passages = {name: _read_passages(record.get(name, ())) for name in ("ranked", "shown", "cited")}
+    passages = {name: _read_passages(record[name]) for name in ("ranked", "shown", "cited")}
     return Row(
         **fields,
         item=_read_item(record["item"]),
