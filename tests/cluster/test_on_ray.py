@@ -64,9 +64,7 @@ def _without_umap(monkeypatch: pytest.MonkeyPatch) -> None:
 def make_story(path: Path, **options: Any) -> tuple[list[str], list[str]]:
     """The export of a part of the sample story built for several systems, and what each answers."""
     with Tome.open(path, embedder="hash", passage_tokens=SMALL, **options) as tome:
-        tome.add(
-            Document(id="story", text=resources.files("tomewise.sample").joinpath("story.md").read_text()[:12_000])
-        )
+        tome.add(Document(id="story", text=STORY[:12_000]))
         for system in SYSTEMS:
             tome.build(system)
         return list(tome.export()), [tome.ask(QUESTION, system=system).text for system in SYSTEMS]
