@@ -63,6 +63,8 @@ async def test_evidence_has_text_source_place_score_and_layer(book, find):
     book.add("letter.txt", metadata={"author": "Ada Marsh", "layer": "stone"})
     ((_, _, own), _) = await find(book, "forged letter")
     assert (own["author"], own["layer"]) == ("Ada Marsh", "passages"), "what every piece has comes first"
+    ((_, _, chosen),) = await find(book, "light", where=("author=Ada Marsh",))
+    assert chosen["document"] == own["document"]
 
 
 @by_framework
