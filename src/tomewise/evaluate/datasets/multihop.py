@@ -12,7 +12,7 @@ from tomewise.evaluate.datasets.data_rows import Record, find_file, read_records
 from tomewise.evaluate.items import Dataset, Item, Span
 from tomewise.types import Question
 
-TitledText = tuple[str, str]  # the title and the text of a passage
+_TitledText = tuple[str, str]  # the title and the text of a passage
 
 
 def read_multihop(folder: Path, name: str) -> Dataset:
@@ -20,19 +20,15 @@ def read_multihop(folder: Path, name: str) -> Dataset:
 
     MuSiQue (Trivedi et al. 2022) has `paragraphs` [{title, paragraph_text, is_supporting}]. HotpotQA (Yang et al. 2018)
     and 2WikiMultiHopQA (Ho et al. 2020) have `context` [[title, sentences]] and `supporting_facts` [[title, sentence
-    number]]. The copies on Hugging Face have mappings of lists in place of these lists of pairs.
+    number]]. The copies on Hugging Face have mappings of lists in place of these lists of pairs. The corpus holds the
+    passages of all questions, each once, as in HippoRAG and later papers.
     """
     path = find_file(folder, "*dev*.json*", "*validation*.parquet", "*.jsonl", "*.json", "*.parquet")
     corpus = Corpus(path)
     return corpus.make_dataset(name, (_make_item(record, corpus) for record in read_records(path)))
 
 
-def _read_gold_passages(record: Record) -> list[TitledText]:
-    """The titles and texts of a question's gold passages. Raises ReadingError for a question without passages."""
-    return [passage for passage, gold in _read_passages(record) if gold]
-
-
-def _read_passages(record: Record) -> list[tuple[TitledText, bool]]:
+def _read_passages(record: Record) -> list[tuple[_TitledText, bool]]:
     """Every passage of a question, and whether it is gold.
 
     Without `supporting_facts`, a passage is gold unless its `is_supporting` is false.
@@ -76,7 +72,7 @@ def _read_gold_titles(record: Record, facts: Any) -> list[str]:
     raise record.make_wrong_field_error("supporting_facts", facts, "a list of [title, sentence number]")
 
 
-def _read_context(record: Record) -> list[TitledText]:
+def _read_context(record: Record) -> list[_TitledText]:
     context = record.take("context")
     if isinstance(context, dict) and {"title", "sentences"} <= set(context):
         context = list(zip(context["title"], context["sentences"], strict=True))
@@ -117,7 +113,7 @@ def read_hipporag(folder: Path, name: str = "") -> Dataset:
 
 
 def _make_wiki_item(record: Record, number: str, ids: dict[tuple[str, str], str]) -> Item:
-    gold = _read_gold_passages(record)
+    gold = [passage for passage, is_gold in _read_passages(record) if is_gold]
     for title, text in gold:
         if _join_words(title, text) not in ids:
             raise record.make_error(
