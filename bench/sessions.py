@@ -18,7 +18,7 @@ from statistics import mean
 
 from tomewise.evaluate.datasets.qmsum import read_qmsum
 from tomewise.evaluate.items import RankedPassage, Span
-from tomewise.evaluate.metrics.span_overlap import span_recall_at
+from tomewise.evaluate.metrics.rankings import span_recall_at
 from tomewise.loops.origins import PASSAGE, name_kind
 from tomewise.sample import STORY, read_questions
 from tomewise.store.lookups import find_keys

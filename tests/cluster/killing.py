@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import sqlite3
 from collections import Counter
 from contextlib import closing, suppress
@@ -38,16 +39,16 @@ def find_processes(kind: str = "Worker") -> list[int]:
     return found
 
 
-def find_worker(kind: str = "Worker") -> int:
-    """The process of a worker, or of another actor: the one that started last."""
+def kill(kind: str = "Worker") -> None:
+    """Kill a worker, or another actor: the one that started last."""
     found = find_processes(kind)
     assert found, "no worker runs"
-    return found[0]
+    os.kill(found[0], signal.SIGKILL)
 
 
-def make_dataset(memories: int, words: int = 300) -> Dataset:
+def make_dataset(memories: int, sentences: int = 30) -> Dataset:
     """Documents with two questions about each, asked over that document alone."""
-    documents = tuple(Document(id=f"d{number}", text=prose(number, words)) for number in range(memories))
+    documents = tuple(Document(id=f"d{number}", text=prose(number, sentences)) for number in range(memories))
     items = tuple(
         Item(
             id=f"q{number}{turn}",
@@ -65,7 +66,7 @@ def make_dataset(memories: int, words: int = 300) -> Dataset:
 def make_killed(out: str, url: str, **place: Any) -> Experiment:
     """An evaluation of six memories that takes long enough for something to end meanwhile."""
     given: dict[str, Any] = {"model": "openai:test", "base_url": url, "embedder": "hash", "passage_tokens": 64}
-    return Experiment(["raptor", "naive"], make_dataset(6), out=out, limit=4, **given, **place)
+    return Experiment(["hipporag2:without recognition", "naive"], make_dataset(6), out=out, limit=4, **given, **place)
 
 
 def play(request: dict[str, Any]) -> Behaviour:

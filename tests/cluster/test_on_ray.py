@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib import resources
@@ -17,106 +16,115 @@ from typing import Any
 
 import pytest
 from tests.building import mark, play_role, read_marks
-from tests.cluster.killing import find_processes, find_worker
-from tests.cluster.test_worker_pool import Odd, is_alive, list_workers
+from tests.cluster.killing import find_processes, kill
+from tests.cluster.test_worker_pool import Odd, is_alive
 from tests.conftest import Ran
 from tests.language.openai_server import OpenAIServer
 from tests.patience import SOON, wait_until
 from tests.texts import prose
 
 from tomewise import Document, Tome
-from tomewise.cluster import pooled_embedder, ray_cluster
-from tomewise.errors import Locked, MissingDependency, UsageError
+from tomewise.errors import Locked, UsageError
 from tomewise.store.rights import work_alone
 from tomewise.terminal.program import INTERRUPTED
 
-SYSTEMS = ("comorag", "cogitorag", "cam", "raptor")
+SYSTEMS = ("comorag", "cogitorag", "cam")
 QUESTION = "Who put out the light?"
+STORY = resources.files("tomewise.sample").joinpath("story.md").read_text("utf-8")
+SMALL = 64  # tokens of a passage
 ADD = """
 import sys
-import tempfile
 from pathlib import Path
-from tests.cluster.test_on_ray import Slow, make_library
+from tests.cluster.test_on_ray import SMALL, Hanging, make_library
 from tomewise import Tome
 
-with Tome.open(sys.argv[1], embedder=Slow(Path(sys.argv[2]), name="hash"), on="ray", workers=2) as tome:
+embedder = Hanging(Path(sys.argv[2]), name="hash")
+with Tome.open(sys.argv[1], embedder=embedder, passage_tokens=SMALL, on="ray", workers=2) as tome:
     tome.add(*make_library())
 """
 
 
-class Slow(Odd):
-    """An embedder that takes its time."""
+class Hanging(Odd):
+    """An embedder that never ends with a list of texts in other processes."""
 
     def embed(self, texts: list[str]) -> Any:
-        time.sleep(0.2)
-        return super().embed(texts)
+        return super().embed([*texts[:-1], "wait"] if len(texts) > 1 else texts)
 
 
 def make_library() -> list[Document]:
-    return [Document(id=f"d{number:02}", text=prose(number, 4000)) for number in range(8)]
+    return [Document(id=f"d{number}", text=prose(number, 300)) for number in range(4)]
+
+
+@pytest.fixture
+def _without_umap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes seconds to import, and these tests do not depend on the reduction."""
+    monkeypatch.setitem(sys.modules, "umap", None)
 
 
 def make_story(path: Path, **options: Any) -> tuple[list[str], list[str]]:
-    """The export of the sample story built for all systems, and what each answers."""
-    with Tome.open(path, embedder="hash", **options) as tome:
-        tome.add(resources.files("tomewise.sample") / "story.md")  # type: ignore[arg-type]
+    """The export of a part of the sample story built for several systems, and what each answers."""
+    with Tome.open(path, embedder="hash", passage_tokens=SMALL, **options) as tome:
+        tome.add(Document(id="story", text=STORY[:12_000]))
         for system in SYSTEMS:
             tome.build(system)
         return list(tome.export()), [tome.ask(QUESTION, system=system).text for system in SYSTEMS]
 
 
 @pytest.mark.cluster
-def test_the_story_is_that_of_one_process(nodes: object, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pooled_embedder, "_FEWEST", 1)  # every list goes to the workers
+@pytest.mark.usefixtures("_without_umap")
+def test_the_story_is_that_of_one_process(nodes: object, here: Path) -> None:
     assert make_story(here / "pooled.tome", on="ray", workers=2) == make_story(here / "alone.tome")
 
 
 @pytest.mark.cluster
 def test_commands_with_and_without_ray_make_one_memory(nodes: object, command: Callable[..., Ran], here: Path) -> None:
-    (here / "novel.txt").write_text(prose(3, 9000))
-    words = ("--on", "ray", "--workers", 2)
-    for ran in (
-        command("add", "novel.txt", "-m", "pooled.tome", *words, "--json"),
-        command("add", "novel.txt", "-m", "alone.tome", "--json"),
-        command("build", "-m", "pooled.tome", "--system", "hipporag2", *words, "--json"),
-        command("build", "-m", "alone.tome", "--system", "hipporag2", "--json"),
-    ):
-        assert (ran.code, ran.err) == (0, ""), ran
-        assert ran.out.startswith("{"), "nothing of Ray stands before the JSON"
-    shown = [command("show", "-m", f"{name}.tome").out.replace(f"{name}.tome", "") for name in ("pooled", "alone")]
-    assert len(set(shown)) == 1
-    with Tome.open("pooled.tome") as pooled, Tome.open("alone.tome") as alone:
-        assert list(pooled.export()) == list(alone.export())
+    (here / "novel.txt").write_text(prose(3, 600))
+    shown, exports = [], []
+    for name, place in (("pooled", ("--on", "ray", "--workers", 2)), ("alone", ())):
+        path = here / f"{name}.tome"
+        for words in (("add", "novel.txt", "--passage-tokens", SMALL), ("build", "--system", "hipporag2")):
+            ran = command(*words, "-m", path, *place, "--json")
+            assert (ran.code, ran.err) == (0, ""), ran
+            assert ran.out.startswith("{"), "nothing of Ray stands before the JSON"
+        shown.append(command("show", "-m", path).out.replace(path.name, ""))
+        with Tome.open(path) as tome:
+            exports.append(list(tome.export()))
+    assert shown[0] == shown[1]
+    assert exports[0] == exports[1]
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The export of a tome of the library that one process makes."""
+    with Tome.open(tmp_path_factory.mktemp("whole") / "a.tome", embedder="hash", passage_tokens=SMALL) as tome:
+        tome.add(*make_library())
+        return list(tome.export())
 
 
 @pytest.mark.cluster
 @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
-def test_the_end_of_the_driver_ends_its_workers(nodes: object, tmp_path: Path, sign: signal.Signals) -> None:
-    folder, path = tmp_path / "workers", tmp_path / "a.tome"
-    folder.mkdir()
-    driver = subprocess.Popen([sys.executable, "-c", ADD, str(path), str(folder)], stderr=subprocess.PIPE)
-    deadline = time.monotonic() + 60
-    while len(set(map(int, os.listdir(folder))) - {driver.pid}) < 2 and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(0.5)
+def test_the_end_of_the_driver_ends_its_workers(
+    nodes: object, tmp_path: Path, library: list[str], sign: signal.Signals
+) -> None:
+    odd, path = Odd(tmp_path / "workers"), tmp_path / "a.tome"
+    odd.folder.mkdir()
+    driver = subprocess.Popen([sys.executable, "-c", ADD, str(path), str(odd.folder)], stderr=subprocess.PIPE)
+    wait_until(lambda: len(odd.list_waiting()) == 2 or driver.poll() is not None)
+    workers = odd.list_waiting()
+    assert len(workers) == 2
     driver.send_signal(sign)
     _, err = driver.communicate(timeout=20)
     assert sign == signal.SIGINT or not err  # Ray would write a stack
-    workers = list_workers(folder) - {driver.pid}
-    while any(map(is_alive, workers)) and time.monotonic() < deadline + 15:
-        time.sleep(0.05)
-    assert workers
-    assert not any(map(is_alive, workers))
-    with Tome.open(path, embedder="hash") as tome, Tome.open(tmp_path / "whole.tome", embedder="hash") as whole:
+    wait_until(lambda: not any(map(is_alive, workers)))
+    with Tome.open(path, embedder="hash", passage_tokens=SMALL) as tome:
         tome.add(*make_library())
-        whole.add(*make_library())
-        assert list(tome.export()) == list(whole.export())
+        assert list(tome.export()) == library
 
 
 @pytest.mark.cluster
 @pytest.mark.parametrize("starting", [False, True], ids=["at once", "while workers start"])
 def test_ctrl_c_before_any_work_leaves_nothing(nodes: object, tmp_path: Path, starting: bool) -> None:
-    (tmp_path / "novel.txt").write_text(prose(3, 9000))
+    (tmp_path / "novel.txt").write_text(prose(3, 3000))
     words = [sys.executable, "-m", "tomewise", "add", "novel.txt", "--on", "ray", "--workers", "2"]
     command = subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     wait_until((tmp_path / "memory.tome").exists)
@@ -150,17 +158,6 @@ def test_what_cannot_be_asked_of_a_pool_is_one_line(command: Callable[..., Ran],
         assert not (here / "memory.tome").exists()
 
 
-def test_without_ray_the_line_names_the_command_that_installs_it(
-    command: Callable[..., Ran], here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (here / "novel.txt").write_text(prose(3))
-    monkeypatch.setattr(ray_cluster, "find_spec", lambda _: None)
-    ran = command("add", "novel.txt", "--on", "ray")
-    assert ran.code == MissingDependency.exit_code
-    assert 'run `pip install "tomewise[ray]"`' in ran.err
-    assert not (here / "memory.tome").exists()
-
-
 @pytest.mark.cluster
 def test_an_address_without_a_cluster_is_one_line(
     nodes: object, command: Callable[..., Ran], here: Path, monkeypatch: pytest.MonkeyPatch
@@ -174,7 +171,8 @@ def test_an_address_without_a_cluster_is_one_line(
 
 BUILD = """
 import sys
-import tempfile
+
+sys.modules["umap"] = None
 from tomewise import Tome
 
 with Tome.open(sys.argv[1], model="openai:test", base_url=sys.argv[2], limit=4, on="ray", workers=2) as tome:
@@ -183,29 +181,30 @@ with Tome.open(sys.argv[1], model="openai:test", base_url=sys.argv[2], limit=4, 
 
 
 @pytest.mark.cluster
+@pytest.mark.usefixtures("_without_umap")
 def test_a_killed_build_goes_on_and_asks_for_no_kept_reply(nodes: object, tmp_path: Path) -> None:
     """The driver is killed; in the second build a worker is. The third one has nothing left to ask."""
     documents = [Document(id=f"d{number}", text=prose(number, 30)) for number in range(6)]
-    file = tmp_path / "a.tome"
+    file, whole_file = tmp_path / "a.tome", tmp_path / "whole.tome"
     with OpenAIServer(lambda request: play_role(request, delay=0.1)) as server:
-        for path in (file, tmp_path / "whole.tome"):
-            with Tome.open(path, embedder="hash", passage_tokens=64) as tome:
+        for path in (file, whole_file):
+            with Tome.open(path, embedder="hash", passage_tokens=SMALL) as tome:
                 tome.add(*documents)
-        words = [sys.executable, "-c", BUILD, str(file), server.url]
         kept: set[str] = set()
-        for victim in ("driver", "worker"):
+        for victim, code in (("driver", -signal.SIGKILL), ("worker", 0)):
             server.requests.clear()
-            driver = subprocess.Popen(words)
-            deadline = time.monotonic() + 60
-            while len(server.requests) < 8 and driver.poll() is None and time.monotonic() < deadline:
-                time.sleep(0.02)
-            os.kill(driver.pid if victim == "driver" else find_worker(), signal.SIGKILL)
-            assert driver.wait(60) == (-signal.SIGKILL if victim == "driver" else 0)
+            driver = subprocess.Popen([sys.executable, "-c", BUILD, str(file), server.url])
+            wait_until(lambda driver=driver: len(server.requests) >= 8 or driver.poll() is not None)  # type: ignore[misc]
+            if victim == "driver":
+                driver.kill()
+            else:
+                kill()
+            assert driver.wait(60) == code
             assert not kept & set(map(mark, server.requests)), "a kept reply was asked for again"
             kept = read_marks(file)
         server.requests.clear()
         more: Any = {"model": "openai:test", "base_url": server.url}
-        with Tome.open(file, **more) as tome, Tome.open(tmp_path / "whole.tome", **more) as whole:
+        with Tome.open(file, **more) as tome, Tome.open(whole_file, **more) as whole:
             tome.build("comorag")  # not on Ray
             assert not server.requests
             whole.build("comorag")

@@ -4,38 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import signal
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cluster.killing import find_worker
+from tests.cluster.killing import kill, wait_for
+from tests.evaluate.test_shared_desk import REQUEST
 from tests.language.openai_server import OpenAIServer, fail_with, in_turn, reply_with
 from tests.patience import wait_until
 
-from tomewise.cluster.pooled_model import PooledModel, make_model_parts
+from tomewise.cluster.pool_worker import Failed
+from tomewise.cluster.pooled_model import PooledModel
 from tomewise.cluster.worker_parts import ModelParts, WorkerParts
 from tomewise.cluster.worker_pool import WorkerPool
 from tomewise.embedding.hash import HashEmbedder
-from tomewise.errors import BadReply, BudgetExceeded, ModelError, PartError, TomewiseError, UsageError
+from tomewise.errors import BadReply, BudgetExceeded, ModelError, PartError, TomewiseError
+from tomewise.evaluate.shared_desk import HERE, Desk
 from tomewise.fallbacks import PART_SKIPPED, count_fallbacks
 from tomewise.language import roles
-from tomewise.language.budget import Budgeted
+from tomewise.language.budget import Budget, Budgeted
 from tomewise.language.chat import ChatModel
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.forwarding import ModelPerRole
-from tomewise.language.prompts import Prompts
 from tomewise.language.together import make_batch, make_batch_role
 from tomewise.run import meter
-from tomewise.settings import Settings
 from tomewise.testing import check_language_model
+from tomewise.types import Spent
 
 pytestmark = pytest.mark.cluster
 GIVEN = roles.FuseIn(question="Who hid the letter?", cues=["Mara held it last."])
@@ -69,13 +70,6 @@ def station(nodes: object) -> Iterator[Station]:
         pool.close()
 
 
-class Unhurried(ExtractiveModel):
-    """A model of a package that computes, and calls no role quick."""
-
-    def is_quick(self, role: Any, given: Any) -> bool:
-        return False
-
-
 class Unreadable(Exception):
     """An error that holds what cannot be pickled, and has no text."""
 
@@ -86,8 +80,11 @@ class Unreadable(Exception):
         raise RuntimeError("no text")
 
 
-class Odd(Unhurried):
-    """A model that replies to its question with something else."""
+class Odd(ExtractiveModel):
+    """A model that calls no role quick, and replies to its question with something else."""
+
+    def is_quick(self, role: Any, given: Any) -> bool:
+        return False
 
     async def ask(self, role: Any, given: Any) -> Any:
         question = getattr(given, "question", "")
@@ -116,21 +113,22 @@ ODD_REPLIES["an exit"] = lambda: sys.exit(3)
 
 
 @pytest.fixture(scope="module")
-def extractor(nodes: object) -> Iterator[PooledModel]:
-    own = Odd(HashEmbedder())
-    pool = WorkerPool(WorkerParts(embedder="hash", model=ModelParts(model=own)), 2)
+def own_pool(nodes: object) -> Iterator[WorkerPool]:
+    """A pool of workers whose model computes."""
+    pool = WorkerPool(WorkerParts(embedder="hash", model=ModelParts(model=Odd(HashEmbedder()))), 2)
     pool.open()
-    yield PooledModel(own, pool, 16)
+    yield pool
     pool.close()
+
+
+@pytest.fixture
+def extractor(own_pool: WorkerPool) -> PooledModel:
+    return PooledModel(Odd(HashEmbedder()), own_pool, 16)
 
 
 async def ask_many(model: Any, count: int) -> list[Any]:
     given = [GIVEN.model_copy(update={"question": f"Who hid letter {number}?"}) for number in range(count)]
     return await asyncio.gather(*(model.ask(roles.FUSE, each) for each in given), return_exceptions=True)
-
-
-def wait_for_requests(server: OpenAIServer, least: int) -> None:
-    wait_until(lambda: len(server.requests) >= least)
 
 
 async def test_it_is_a_language_model(station: Station, extractor: PooledModel) -> None:
@@ -161,20 +159,22 @@ async def test_batches_are_answered_as_here(extractor: PooledModel) -> None:
     assert await extractor.ask(batch, given) == await own.ask(batch, given)
 
 
-async def test_what_the_model_calls_quick_is_asked_here(
-    extractor: PooledModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_the_model_calls_quick_is_asked_here(own_pool: WorkerPool) -> None:
     sent: list[str] = []
-    pool, submit = extractor._pool, extractor._pool.submit
-    monkeypatch.setattr(pool, "submit", lambda verb, ask: sent.append(ask.role.name) or submit(verb, ask))
     own = ExtractiveModel(HashEmbedder())
+
+    class Noting:
+        def submit(self, verb: str, ask: Any) -> Future[Any]:
+            sent.append(ask.role.name)
+            return own_pool.submit(verb, ask)
+
+    pool: Any = Noting()
     question = roles.AnswerIn(question="Who gave the key?", evidence=[roles.Shown(label="E1", text=PASSAGES[0].text)])
     long = GIVEN.model_copy(update={"cues": ["Mara held it last."] * 200})
     for model in (own, ModelPerRole(own, {"gist": own})):
         pooled = PooledModel(model, pool, 16)
-        assert await pooled.ask(roles.FUSE, GIVEN) == await own.ask(roles.FUSE, GIVEN)
-        assert await pooled.ask(roles.ANSWER, question) == await own.ask(roles.ANSWER, question)
-        assert await pooled.ask(roles.FUSE, long) == await own.ask(roles.FUSE, long)
+        for role, given in ((roles.FUSE, GIVEN), (roles.ANSWER, question), (roles.FUSE, long)):
+            assert await pooled.ask(role, given) == await own.ask(role, given)
     assert sent == ["answer", "fuse"] * 2
 
 
@@ -183,7 +183,7 @@ async def test_an_ask_that_is_given_up_ends_on_its_worker(station: Station) -> N
     model = station.make_model(reply_with('{"cue": "Mara hid it."}', delay=20), limit=4)
     with meter() as used:
         asking = asyncio.create_task(ask_many(model, 12))
-        await asyncio.to_thread(wait_until, lambda: len(station.server.requests) == 4)
+        await asyncio.to_thread(wait_for, station.server, 4)
         asking.cancel()
         begun = time.monotonic()
         with pytest.raises(asyncio.CancelledError):
@@ -216,7 +216,7 @@ async def test_asks_are_replaced_under_the_limit(station: Station) -> None:
     with meter() as used:
         for turn in range(1, 7):
             asking = asyncio.create_task(ask_many(model, 12))
-            await asyncio.to_thread(wait_for_requests, station.server, len(station.server.requests) + turn)
+            await asyncio.to_thread(wait_for, station.server, len(station.server.requests) + turn)
             asking.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await asking
@@ -224,13 +224,6 @@ async def test_asks_are_replaced_under_the_limit(station: Station) -> None:
     assert used.usage().total.calls >= 1 + 2 + 3 + 4 + 5 + 6
     assert len(await ask_many(model, 8)) == 8
     assert station.server.most_at_once <= 4
-
-
-async def test_the_limit_holds_over_all_workers(station: Station) -> None:
-    model = station.make_model(reply_with('{"cue": "Mara hid it."}', delay=0.05), limit=6)
-    await ask_many(model, 40)
-    assert len(station.server.requests) == 40
-    assert 3 <= station.server.most_at_once <= 6
 
 
 @pytest.mark.parametrize("behaviours", [(GOOD,), (BAD, GOOD)], ids=["sound", "each repaired"])
@@ -269,40 +262,18 @@ async def test_parts_of_a_reply_that_a_worker_skips_are_counted_here(station: St
 async def test_a_killed_worker_loses_no_ask(station: Station) -> None:
     model = station.make_model(reply_with('{"cue": "Mara hid it."}', delay=0.3), limit=8)
     asking = asyncio.create_task(ask_many(model, 24))
-    await asyncio.sleep(0.4)
-    os.kill(find_worker(), signal.SIGKILL)
+    await asyncio.to_thread(wait_for, station.server, 9)
+    kill()
     assert {reply.cue for reply in await asking} == {"Mara hid it."}
     assert len(station.server.requests) <= 24 + 8
     assert station.server.most_at_once <= 16, "asks of the dead worker may still be under way at the server"
 
 
-async def test_prompts_of_the_user_are_sent_as_text(nodes: object, tmp_path: Path) -> None:
-    (tmp_path / "fuse.md").write_text("My own prompt: {{ question }}", encoding="utf-8")
-    prompts = Prompts(tmp_path)
-    with OpenAIServer(in_turn(GOOD)) as server:
-        settings = Settings(base_url=server.url, model="openai:test")
-        parts = make_model_parts("openai:test", None, prompts, None, settings)
-        pool = WorkerPool(WorkerParts(embedder="hash", model=parts), 1)
-        pool.open()
-        try:
-            own = ChatModel("openai:test", base_url=server.url, prompts=prompts)
-            await PooledModel(own, pool, 1).ask(roles.FUSE, GIVEN)
-        finally:
-            pool.close()
-        assert server.prompts == ["My own prompt: Who hid the letter?"]
-
-
-async def test_a_coroutine_that_is_closed_ends_without_a_reply() -> None:
-    class Silent:
-        def submit(self, verb: str, ask: Any) -> Future[Any]:
-            return Future()
-
-    silent: Any = Silent()
-    asking = PooledModel(ChatModel("ollama:a"), silent, 1).ask(roles.FUSE, GIVEN)
-    asking.send(None)
-    asking.close()
-
-
-def test_a_key_as_an_argument_is_refused() -> None:
-    with pytest.raises(UsageError, match="`api_key` is not sent to workers: set the variable of the key"):
-        make_model_parts("openai:test", None, Prompts(), "sk-a-key-of-mine", Settings())
+async def test_requests_that_wait_keep_out_none_that_ends(station: Station, tmp_path: Path) -> None:
+    """Ray's own limit is 1,000 calls at a time."""
+    desk = station.pool.start_beside(Desk, tmp_path / "calls.tome", partial(Budget, name="a model", calls=1))
+    assert await desk.reserve.remote(HERE, "first", REQUEST) == 1
+    waiting = [desk.reserve.remote(HERE, str(number), REQUEST) for number in range(1100)]
+    desk.settle.remote(HERE, "first", Spent(calls=1))
+    found = await asyncio.wait_for(asyncio.gather(*waiting), 60)
+    assert all(isinstance(each, Failed) for each in found)

@@ -1,14 +1,20 @@
-"""What the pages name exists: paths, commands, options, settings, systems, Python names and environment variables."""
+"""What pages name exists: paths, links, commands, options, systems, Python names, variables. Words are spelt right."""
 
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import typer
 from tests.texts import REPOSITORY
+from tools.docs.build import read_config
+from tools.docs.check_site import list_nav
+from tools.release import PLACEHOLDER
 
 import tomewise
 from tomewise import events, parts, testing, types
@@ -27,17 +33,9 @@ TESTS = "\n".join(path.read_text(encoding="utf-8") for path in (REPOSITORY / "te
 PROJECT, MAKEFILE = ((REPOSITORY / name).read_text(encoding="utf-8") for name in ("pyproject.toml", "Makefile"))
 FOREIGN = ("OLLAMA_CONTEXT_LENGTH",)  # variables of other programs
 INVENTED = ("memorag",)  # names that a reader may give to a part of their own
-EXAMPLES = (
-    "llms.txt",
-    "llms-full.txt",
-    "letter.txt",
-    "novel.txt",
-    "logbook.py",
-    "chapter1.txt",
-    "chapter2.txt",
-    "before.jsonl",
-    "pool.html",
-    "points.html",
+EXAMPLES = frozenset(
+    "llms.txt llms-full.txt letter.txt novel.txt logbook.py chapter1.txt chapter2.txt before.jsonl pool.html "
+    "points.html".split()
 )
 
 
@@ -164,3 +162,33 @@ def test_a_false_name_is_found(test: Callable[[Path], None], words: str, tmp_pat
     page.write_text(f"# A page\n\nSee {words}, and `--debug`.\n")
     with pytest.raises((AssertionError, pytest.fail.Exception)):
         test(page)
+
+
+def test_every_link_of_the_readme_has_a_target_where_it_is_read_elsewhere() -> None:
+    """Links lead to pages of the site, or to files of the repository."""
+    project = tomllib.loads(PROJECT)
+    site, source = (project["project"]["urls"][name] for name in ("Documentation", "Source"))
+    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    for each in project["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]:
+        text = re.sub(each["pattern"], each["replacement"], text)
+    links = re.findall(r"\]\(([^)]*)\)", text)
+    names = list_nav(read_config()["nav"])
+    pages = {f"{site}{name.removesuffix('index.md').removesuffix('.md')}".rstrip("/") for name in names}
+    assert len(links) > 10
+    for link in links:
+        assert link.startswith("https://"), link
+        if link.startswith(site):
+            is_page = link.partition("#")[0].rstrip("/") in pages
+            assert is_page or (REPOSITORY / "docs" / link.removeprefix(site)).is_file(), link
+        elif link.startswith(source):
+            assert (REPOSITORY / link.removeprefix(source)).is_file(), link
+    assert PLACEHOLDER.endswith(".invalid"), "a placeholder is a name that nobody can have (RFC 2606)"
+
+
+def test_no_word_is_misspelt() -> None:
+    pytest.importorskip("codespell_lib", reason="install the dependency group dev")
+    paths = [":(glob)*.md", "docs/*.md", "bench/RESULTS.md", "examples", "mkdocs.yml"]
+    options = {"cwd": REPOSITORY, "capture_output": True, "text": True}
+    files = subprocess.run(["git", "ls-files", *paths], check=True, **options).stdout.split()
+    ran = subprocess.run([sys.executable, "-m", "codespell_lib", *files], check=False, **options)
+    assert ran.returncode == 0, ran.stdout

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import gzip
 import re
+import subprocess
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from functools import cache
+from functools import cache, partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote_plus, urlsplit
 
 import pytest
+from tests.texts import REPOSITORY
 from tests.web.pages import NARROW, WIDE, Visit, expect, launch, visit
 from tools.docs.build import read_config
 from tools.docs.check_site import list_nav
@@ -84,6 +89,29 @@ QUERIES = {
 LEAST_FOUND = 24
 
 
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def site() -> Path:
+    """The folder of the site as it is now."""
+    pytest.importorskip("zensical", reason="install the dependency group docs")
+    words = [sys.executable, "-m", "tools.docs.build"]
+    ran = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return REPOSITORY / "build" / "site"
+
+
+@pytest.fixture(scope="module")
+def address(site: Path) -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright
@@ -121,7 +149,10 @@ def enter(made: Visit, page: str) -> Page:
     return made.page
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+by_scheme = pytest.mark.parametrize("scheme", ["light", "dark"])
+
+
+@by_scheme
 def test_every_page_is_small_and_fits_a_phone(visitor: Callable[..., Visit], site: Path, scheme: str) -> None:
     made = visitor(NARROW, scheme)
     for name in list_pages():
@@ -138,7 +169,7 @@ def measure(path: Path) -> int:
     return len(gzip.compress((path / "index.html" if path.is_dir() else path).read_bytes()))
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@by_scheme
 @pytest.mark.parametrize("name", KINDS)
 def test_axe_finds_nothing(visitor: Callable[..., Visit], name: str, scheme: str) -> None:
     made = visitor(NARROW if scheme == "dark" else WIDE, scheme)

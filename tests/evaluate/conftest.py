@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +9,8 @@ import pytest
 from tomewise.evaluate.design import Design
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.evaluate.metrics import find_metric
-from tomewise.systems.registry import parse_variants
+from tomewise.evaluate.results import Results
+from tomewise.evaluate.running import run
 from tomewise.testing import HashEmbedder
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Document, Question
@@ -47,10 +49,10 @@ def dataset() -> Dataset:
 def experiment(dataset: Dataset, embedder: HashEmbedder) -> Callable[..., Design]:
     """Makes an experiment on the tiny dataset; arguments replace its defaults."""
 
-    def make(systems: tuple[str, ...] = ("naive", "hybrid"), **given: Any) -> Design:
+    def make(*systems: Any, **given: Any) -> Design:
         values: dict[str, Any] = {
             "dataset": dataset,
-            "variants": parse_variants(systems),
+            "variants": systems or ("naive", "hybrid"),
             "model": ScriptedModel(DONE),
             "embedder": embedder,
             "metrics": (find_metric("em"), find_metric("f1"), find_metric("recall@2")),
@@ -58,3 +60,13 @@ def experiment(dataset: Dataset, embedder: HashEmbedder) -> Callable[..., Design
         return Design(**{**values, **given})
 
     return make
+
+
+@pytest.fixture
+def evaluate(experiment: Callable[..., Design], tmp_path: Path) -> Callable[..., Awaitable[Results]]:
+    """Runs such an experiment in the folder of the test."""
+
+    async def run_here(*systems: Any, retry_failed: bool = False, out: Path = tmp_path, **given: Any) -> Results:
+        return await run(experiment(*systems, **given), out, retry_failed=retry_failed)
+
+    return run_here

@@ -22,13 +22,9 @@ async def test_a_verdict_tries_the_references_until_one_says_yes(embedder):
     model = ScriptedModel({"judge_entailed": [{"correct": True}]})
     assert (await find_judge("entailed").judge(model, embedder, ITEM, "butler")).score == 1.0
     assert len(model.calls) == 1
-
-
-async def test_an_empty_answer_scores_0_without_a_call(embedder):
-    model = ScriptedModel({})
-    for judge in JUDGES.values():
-        assert (await judge.judge(model, embedder, ITEM, " ")).score == 0.0
-    assert model.calls == []
+    model = ScriptedModel({"judge_correct": [ModelError("down")]})
+    failed = await find_judge("acc-l").judge(model, embedder, ITEM, "Crane")
+    assert (failed.score, failed.error) == (0.0, "ModelError: down")
 
 
 @pytest.mark.parametrize(("level", "score", "fits"), [("high", 60, True), ("high", 81, False), ("very low", 20, True)])
@@ -50,13 +46,7 @@ async def test_statements_weigh_facts_and_likeness(embedder):
     assert statement_f1(StatementsOut()) == 0.0
 
 
-async def test_a_judge_that_fails_gives_an_error(embedder):
-    model = ScriptedModel({"judge_correct": [ModelError("down")]})
-    found = await find_judge("acc-l").judge(model, embedder, ITEM, "Crane")
-    assert (found.score, found.error) == (0.0, "ModelError: down")
-
-
-async def test_the_extractive_model_judges_too(embedder: HashEmbedder):
+async def test_the_extractive_model_judges_too_and_an_empty_answer_scores_0_without_a_call(embedder: HashEmbedder):
     model = ExtractiveModel(embedder)
     item = Item(id="q", question=Question(text="Who sold the boat?"), answers=("Tom Hale sold Ada Marsh the boat.",))
     for judge in JUDGES.values():
@@ -64,6 +54,7 @@ async def test_the_extractive_model_judges_too(embedder: HashEmbedder):
         bad = await judge.judge(model, embedder, item, "Nobody knows when rain will fall.")
         assert good.error is bad.error is None
         assert 0 <= bad.score < good.score <= 1
+        assert (await judge.judge(ScriptedModel({}), embedder, ITEM, " ")).score == 0.0
 
 
 def test_an_unknown_judge_gets_the_nearest_name():

@@ -2,108 +2,105 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from tomewise.errors import UsageError
+from tomewise.evaluate.design import select_ranking_metrics
 from tomewise.evaluate.items import Item, Outcome, Prediction, RankedPassage, Span
 from tomewise.evaluate.metrics import choose_metrics, find_metric
+from tomewise.evaluate.report import write_csv, write_latex, write_markdown
 from tomewise.evaluate.results import tabulate
 from tomewise.evaluate.risk import LEVELS, Risk, measure_risks
-from tomewise.evaluate.rows import Row
-from tomewise.evaluate.running import run
-from tomewise.systems.kit import System
+from tomewise.evaluate.rows import Row, read_answer_fields
+from tomewise.loops.origins import EXTRACTS
+from tomewise.recall.flat import Everything
+from tomewise.systems.kit import Kit, System, answer_once
+from tomewise.systems.registry import assemble
 from tomewise.testing.scripted import ScriptedModel
-from tomewise.types import Answer, Citation, Evidence, Question
+from tomewise.tome.tome import Tome
+from tomewise.types import Answer, Citation, Document, Event, Evidence, Question
 
-QUESTION = Question(text="Which lighthouse did Ada Marsh keep?")
-GOLD = Item(id="q", question=QUESTION, answers=("a",), supporting=("d1", "d2"))
-
-
-class FixedSystem:
-    """A loop and a retriever that give what the functions `find` and `answer` make of all passages."""
-
-    def __init__(self, store, find, answer=None):
-        self.store, self.find, self.answer, self.questions = store, find, answer, []
-
-    async def retrieve(self, query, limit, *, within=None):
-        return self.find(list(self.store.passages().values()))
-
-    async def run(self, question):
-        self.questions.append(question)
-        yield self.answer(list(self.store.passages().values()))
+GOLD = Item(id="q", question=Question(text="Which lighthouse?"), answers=("a",), supporting=("d1", "d2"))
+RANKED = (find_metric("recall@2"),)
 
 
-@pytest.fixture
-def fix_systems(monkeypatch):
-    """Makes every system such a system."""
+def fix_system(find, answer=None):
+    """A recipe whose retriever and loop give what these functions make of all passages; it notes its questions."""
+    questions = []
 
-    def replace_systems(find, answer=None):
-        systems = []
+    def recipe(kit):
+        class Fixed:
+            async def retrieve(self, query, limit, *, within=None):
+                return find(list(kit.store.passages().values()))
 
-        def assemble(name, kit, **settings):
-            systems.append(FixedSystem(kit.store, find, answer))
-            return System(loop=systems[-1], retriever=systems[-1])
+            async def run(self, question):
+                questions.append(question)
+                yield answer(list(kit.store.passages().values()))
 
-        monkeypatch.setattr("tomewise.evaluate.memories.assemble", assemble)
-        return systems
+        return System(loop=Fixed(), retriever=Fixed())
 
-    return replace_systems
+    return recipe, questions
 
 
-def summary(passages, score=0.9):
+def make_evidence(*passages, score=0.9, **given):
+    """Evidence of one passage, which is found by itself, or a summary of several."""
     sources = tuple(passage.id for passage in passages)
-    return Evidence(node="s", layer="tree", text="about all", score=score, sources=sources)
+    found = {"node": sources[0], "layer": "passages", "text": passages[0].text} if len(passages) == 1 else {}
+    return Evidence(
+        **{"node": "s", "layer": "tree", "text": "about all", **found, **given}, score=score, sources=sources
+    )
 
 
-def direct_hit(passage, score):
-    return Evidence(node=passage.id, layer="passages", text=passage.text, score=score, sources=(passage.id,))
-
-
-async def test_a_summary_does_not_push_down_a_passage_found_by_itself(experiment, tmp_path, fix_systems, embedder):
+async def test_a_summary_does_not_push_down_a_passage_found_by_itself(evaluate, embedder, dataset):
     """The first hit is a summary of three passages; the second is the fourth passage, by itself, and better."""
 
     def find(passages):
         below = [passage for passage in passages if passage.document != "d3"]
         alone = [passage for passage in passages if passage.document == "d3"]
-        return [summary(below), *(direct_hit(passage, 0.8) for passage in alone)]
+        return [*([make_evidence(*below)] if below else []), *(make_evidence(passage, score=0.8) for passage in alone)]
 
-    fix_systems(find)
-    made = experiment(("naive",), retrieval_only=True, metrics=(find_metric("recall@2"),))
-    rows = (await run(made, tmp_path)).rows
-    question = made.dataset.items[0].question.text
-    texts = {document.id: document.text for document in made.dataset.documents}
-    below = embedder.embed([texts[name] for name in ("d0", "d1", "d2")]) @ embedder.embed([question])[0]
+    rows = (await evaluate(fix_system(find)[0], retrieval_only=True, metrics=RANKED)).rows
+    texts = {document.id: document.text for document in dataset.documents}
+    question = embedder.embed([dataset.items[0].question.text])[0]
+    below = embedder.embed([texts[name] for name in ("d0", "d1", "d2")]) @ question
     assert below.max() < 0.8
     order = [f"d{number}" for number in np.argsort(-below, kind="stable")]
     assert order[0] == "d0"
     assert [passage.document for passage in rows[0].prediction.ranked] == ["d3", *order]
 
 
-async def test_evidence_of_one_passage_each_keeps_its_order(experiment, tmp_path, fix_systems):
-    fix_systems(lambda passages: [direct_hit(passage, 1.0) for passage in reversed(passages)])
-    made = experiment(("naive",), retrieval_only=True, metrics=(find_metric("recall@2"),))
-    (row, *_) = (await run(made, tmp_path)).rows
+async def test_evidence_of_one_passage_each_keeps_its_order(evaluate):
+    system, _ = fix_system(lambda passages: [make_evidence(passage, score=1.0) for passage in reversed(passages)])
+    (row, *_) = (await evaluate(system, retrieval_only=True, metrics=RANKED)).rows
     assert [passage.document for passage in row.prediction.ranked] == ["d3", "d2", "d1", "d0"]
 
 
-async def test_answers_are_forced_and_say_what_they_rest_on(experiment, tmp_path, fix_systems):
+async def test_answers_are_forced_and_say_what_they_rest_on(evaluate, dataset):
+    whole = f"{'It rained for days. ' * 12}Sam Reed kept the lighthouse number 3 at Skerry."
+
     def answer(passages):
         first, second = passages[0], passages[-1]
         cited = Citation(document=second.document, passage=second.id, position=0, start=0, end=4, quote=second.text[:4])
-        shown = (direct_hit(first, 1.0), summary(passages), replace(direct_hit(second, 0.5), layer="facts"))
+        extract = make_evidence(second, layer=EXTRACTS, node="x", text="Ada … Sam Reed kept … at Skerry")
+        shown = (make_evidence(first), make_evidence(*passages), make_evidence(second, layer="facts"), extract)
         return Answer(text="a", evidence=shown, citations=(cited,), supported="partly", missing="the year", forced=True)
 
-    systems = fix_systems(lambda passages: [], answer)
+    system, questions = fix_system(lambda passages: [], answer)
     metrics = tuple(map(find_metric, ("em", "seen", "citation-precision", "citation-recall")))
-    results = await run(experiment(("naive",), metrics=metrics, model=ScriptedModel({})), tmp_path)
-    assert all(question.force for system in systems for question in system.questions)
+    data = replace(dataset, documents=(*dataset.documents[:3], Document(id="d3", text=whole)))
+    results = await evaluate(system, dataset=data, passage_tokens=32, metrics=metrics, model=ScriptedModel({}))
+    assert questions
+    assert all(question.force for question in questions)
     row = results.rows[0]
     assert not row.item.question.force
     assert (row.supported, row.missing, row.forced) == ("partly", "the year", True)
-    assert [passage.document for passage in row.prediction.shown] == ["d0"]
+    assert row.prediction.shown[0].document == "d0"
+    extracts = row.prediction.shown[1:]  # the words of an extract that stand in its passage
+    assert [whole[place.start : place.end] for place in extracts] == ["Sam Reed kept", "at Skerry"]
     assert [passage.document for passage in row.prediction.cited] == ["d3"]
     cells = tabulate(results).lines[0].cells
     assert cells["seen"].value == 0.5  # of the first question, and of the last, which has one document
@@ -124,10 +121,8 @@ def test_what_was_seen_and_cited_against_documents_and_spans(name, documents, sp
     cited = (place("d2", 90, 95), place("d3"), place("d9", 0, 3))
     prediction = Prediction(answer="a", shown=shown, cited=cited)
     assert metric.score(Outcome(GOLD, prediction)) == pytest.approx(documents)
-    gold = (
-        Span(document="d1", start=4, end=6),
-        Span(document="d3", start=9, end=20),
-        Span(document="d9", start=2, end=9),
+    gold = tuple(
+        Span(document=name, start=start, end=end) for name, start, end in (("d1", 4, 6), ("d3", 9, 20), ("d9", 2, 9))
     )
     seen = replace(prediction, shown=(place("d1", 0, 5), place("d3", 30, 40)))
     assert metric.score(Outcome(replace(GOLD, spans=gold), seen)) == pytest.approx(spans)
@@ -135,41 +130,90 @@ def test_what_was_seen_and_cited_against_documents_and_spans(name, documents, sp
     assert not metric.applies(replace(GOLD, supporting=()))
 
 
-def test_they_are_default_metrics_but_not_of_retrieval_alone(experiment, dataset):
-    from tomewise.evaluate.design import check_design, select_ranking_metrics
-
+def test_they_are_default_metrics_but_not_of_retrieval_alone(dataset):
     defaults = choose_metrics(dataset)
     names = {"seen", "citation-precision", "citation-recall"}
     assert names < {metric.name for metric in defaults}
     assert not names & {metric.name for metric in select_ranking_metrics(defaults)}
-    with pytest.raises(UsageError, match="seen need answers"):
-        check_design(experiment(metrics=(find_metric("seen"),), retrieval_only=True))
 
 
-def row(number: int, support: str = "full", **given: object) -> Row:
-    values: dict[str, object] = {
-        "key": str(number),
-        "system": "s",
-        "item": GOLD,
-        "resolved": True,
-        "supported": support,
-    }
-    return Row(**{**values, "prediction": Prediction(answer="a"), **given})  # type: ignore[arg-type]
+def make_row(number: int, supported: str = "full", **given) -> Row:
+    values = {"prediction": Prediction(answer="a"), "resolved": True, **given}
+    return Row(key=str(number), system="s", item=GOLD, supported=supported, **values)
 
 
 def test_risk_and_coverage_by_how_sure_the_answers_are():
-    rows = [
-        row(0), row(1), row(2, "partly"), row(3, "none"), row(4, "partly", forced=True), row(5, "full", resolved=False),
-        row(6, error="ModelError: no"), row(7, prediction=Prediction()), row(8),
+    given = [
+        {}, {}, {"supported": "partly"}, {"supported": "none"}, {"supported": "partly", "forced": True},
+        {"resolved": False}, {"error": "ModelError: no"}, {"prediction": Prediction()}, {},
     ]  # fmt: skip
+    rows = [make_row(number, **each) for number, each in enumerate(given)]
     scores = np.array([1.0, 1.0, 0.5, 0.0, 0.0, 1.0, 0.0, 0.0, np.nan])
     found = measure_risks(rows, scores)
     assert tuple(risk.level for risk in found) == LEVELS
-    assert found[0] == Risk("full", 2 / 8, 0.0)
-    assert found[1] == Risk("partly", 3 / 8, pytest.approx(1 - 2.5 / 3))
-    assert found[2] == Risk("none", 4 / 8, pytest.approx(1 - 2.5 / 4))
-    assert found[3] == Risk("forced, full", 5 / 8, pytest.approx(1 - 3.5 / 5))
-    assert found[4] == Risk("forced, partly", 6 / 8, pytest.approx(1 - 3.5 / 6))
+    assert found[:5] == (
+        Risk("full", 2 / 8, 0.0),
+        Risk("partly", 3 / 8, pytest.approx(1 - 2.5 / 3)),
+        Risk("none", 4 / 8, pytest.approx(1 - 2.5 / 4)),
+        Risk("forced, full", 5 / 8, pytest.approx(1 - 3.5 / 5)),
+        Risk("forced, partly", 6 / 8, pytest.approx(1 - 3.5 / 6)),
+    )
     assert found[5].coverage == 6 / 8  # neither the failed question nor the declined one
     assert measure_risks(rows[6:8], scores[6:8])[0].risk is None
     assert measure_risks(rows[8:], scores[8:]) == measure_risks(rows, None) == ()
+
+
+def several(kit: Kit) -> System:
+    """A loop that shows the first two passages, and says nothing of a retriever."""
+    return System(loop=answer_once(kit, Everything(kit.store), 2, 500, selection="as found").loop)
+
+
+async def test_without_a_retriever_tables_measure_what_the_answer_saw_and_say_so(evaluate):
+    results = await evaluate("naive", several, metrics=RANKED)
+    rows = {(row.system, row.item.id): row for row in results.rows}
+    assert {(row.system, row.ranked_by) for row in results.rows} == {("several", "shown"), ("naive", "retriever")}
+    # It is shown d0 and d1 for every question over all documents; the nearer one ranks first.
+    assert [place.document for place in rows["several", "q1"].prediction.ranked] == ["d1", "d0"]
+    assert [place.document for place in rows["several", "q0"].prediction.ranked] == ["d0", "d1"]
+    table = tabulate(results, baseline="naive")
+    assert [line.cells["recall@2"].value for line in table.lines] == [1.0, 0.75]
+    assert write_csv(table).splitlines()[2].split(",")[5] == "shown"
+    for text in (write_markdown(table), write_latex(table)):
+        assert "several: without one retriever of its own" in text
+    assert "75.0§" in write_markdown(table)
+    assert "100.0§" not in write_markdown(table)
+
+
+async def test_rankings_of_two_kinds_are_not_tested_against_each_other(evaluate, dataset):
+    items = tuple(replace(dataset.items[n % 3], id=f"q{n:02}") for n in range(12))
+    given = {"dataset": replace(dataset, items=items), "metrics": (*RANKED, find_metric("f1"))}
+    _, limited, shown = tabulate(await evaluate("naive", "naive limit=1", several, **given), baseline="naive").lines
+    assert limited.cells["recall@2"].p is not None
+    assert shown.cells["recall@2"].p is None
+    assert shown.cells["f1"].p is not None
+
+
+async def test_retrieval_alone_leaves_out_a_system_without_a_retriever(evaluate, here):
+    results = await evaluate("naive", several, retrieval_only=True, metrics=RANKED)
+    assert results.systems == ("naive",)
+    assert "no retriever of its own" in results.refused["several"]
+    with Tome.open(here / "m.tome", embedder="hash") as tome:
+        tome.add(Document(id="d", text="Ada kept the light."))
+        with pytest.raises(UsageError, match="several has no retriever of its own"):
+            tome.search("light", system=several)
+        # ComoRAG has one only where one layer is left.
+        assert assemble("comorag", tome.kit).retriever is None
+        assert assemble("comorag", tome.kit, semantic=0, episodic=0).retriever is not None
+        assert assemble("raptor+probe", tome.kit).retriever is not None
+
+
+def test_events_of_a_loop_from_outside_may_have_any_shape():
+    pieces = [{"node": "p", "text": "Rain."}, {"node": ["p"], "text": "Snow."}, "Hail."]
+    details = {"evidence": pieces, "value": {1}}, {"evidence": "a text", (1, 2): 3}
+    kept = read_answer_fields(Answer(text="Ada", events=tuple(Event(name="odd", detail=detail) for detail in details)))
+    events = json.loads(json.dumps(kept["events"]))
+    assert [event["detail"] for event in events] == [
+        {"evidence": [{"node": "p"}, {"node": ["p"], "text": "Snow."}, "Hail."], "value": "{1}"},
+        {"evidence": "a text"},
+    ]
+    assert kept["texts"] == {"p": "Rain."}

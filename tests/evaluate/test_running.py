@@ -1,3 +1,5 @@
+"""Runs: every question is asked and paid for once, and what fails, ends or changes meanwhile loses nothing."""
+
 from __future__ import annotations
 
 import asyncio
@@ -15,29 +17,46 @@ from tests.patience import wait_until
 
 from tomewise.errors import BudgetExceeded, Locked, ModelError, ModelUnavailable, UsageError
 from tomewise.evaluate.about import find_folder, list_experiments
-from tomewise.evaluate.items import Outcome, Prediction
+from tomewise.evaluate.datasets import read_dataset
+from tomewise.evaluate.design import Design
+from tomewise.evaluate.items import Dataset, Item, Outcome, Prediction
 from tomewise.evaluate.judges import find_judge
 from tomewise.evaluate.metrics import find_metric
 from tomewise.evaluate.results import find_journal, read_results, tabulate
 from tomewise.evaluate.running import run
 from tomewise.language.budget import Budgeted
+from tomewise.language.roles import DECOMPOSE, DecomposeIn
+from tomewise.loops.once import Once
+from tomewise.recall.flat import Dense
 from tomewise.store.sql import database
+from tomewise.systems.kit import System
 from tomewise.systems.registry import Variant, assemble
+from tomewise.testing import HashEmbedder
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.open_store import open_store
-from tomewise.types import Scope
+from tomewise.types import Document, Question, Scope
 
 ANSWER = {"answer": lambda given: {"answer": "the lighthouse"}}
-RANKED = (find_metric("recall@2"),)
+RANKED = {"retrieval_only": True, "metrics": (find_metric("recall@2"), find_metric("mrr"))}
 
 
-def make_failing_model(*errors):
-    """A model that answers; a question that contains a name of the pairs (name, error) gets the error."""
+def make_failing_model(**errors):
+    """A model that answers; a question that contains a name gets its error."""
 
     def reply(given):
-        return next((error for name, error in errors if name in given.question), {"answer": "the lighthouse"})
+        return next((error for name, error in errors.items() if name in given.question), {"answer": "the lighthouse"})
 
     return ScriptedModel({"answer": reply})
+
+
+def make_judging_model(name, judge=lambda given: True):
+    return ScriptedModel({"judge_correct": lambda given: {"correct": judge(given)}}, name=name)
+
+
+def read_scores(results, name):
+    """The failed questions of the first system, and its score."""
+    line = tabulate(results).lines[0]
+    return line.failed, line.cells[name].value
 
 
 async def test_every_system_gets_every_question_and_a_rerun_asks_nothing(experiment, tmp_path):
@@ -48,6 +67,7 @@ async def test_every_system_gets_every_question_and_a_rerun_asks_nothing(experim
         (system, f"q{number}") for system in ("naive", "hybrid") for number in range(4)
     ]
     assert len(model.calls) == 4  # both systems rank these few passages alike
+    assert not any(call.given.may_decline for call in model.calls), "an evaluation asks for a guess"
     assert sum(row.usage["calls"] for row in first.rows) == 8
     assert [progress.done for progress in seen if progress.label == "questions"] == [*range(9)]
     assert {progress.total for progress in seen if progress.label == "questions"} == {8}
@@ -58,10 +78,9 @@ async def test_every_system_gets_every_question_and_a_rerun_asks_nothing(experim
     assert find_folder(tmp_path) == find_folder(tmp_path / made.name()) == tmp_path / made.name()
 
 
-async def test_a_row_holds_answer_ranking_evidence_and_usage(experiment, tmp_path, dataset):
+async def test_a_row_holds_answer_ranking_evidence_and_usage(evaluate, tmp_path, dataset):
     quoted = {"answer": "Ada Marsh", "quotes": [{"label": "E1", "quote": "kept the lighthouse"}]}
-    results = await run(experiment(("naive",), model=ScriptedModel({"answer": lambda given: quoted})), tmp_path)
-    row = results.rows[0]
+    row, *_, alone = (await evaluate("naive", model=ScriptedModel({"answer": lambda given: quoted}))).rows
     assert row.item == dataset.items[0]
     assert row.prediction.answer == "Ada Marsh"
     assert row.prediction.ranked[0].document == "d0"
@@ -74,148 +93,97 @@ async def test_a_row_holds_answer_ranking_evidence_and_usage(experiment, tmp_pat
     assert row.usage["roles"]["answer"]["input_tokens"] == row.usage["input_tokens"] > 0
     assert row.characters == sum(len(document.text) for document in dataset.documents)
     assert {"tomewise", "prompts", "model", "embedder", "settings", "seed"} == set(row.versions)
-
-
-async def test_an_evaluation_asks_for_a_guess(experiment, tmp_path):
-    model = ScriptedModel(ANSWER)
-    await run(experiment(("naive",), model=model), tmp_path)
-    assert model.calls
-    assert not any(getattr(call.given, "may_decline", False) for call in model.calls)
-
-
-async def test_a_question_is_asked_over_its_own_documents(experiment, tmp_path, dataset):
-    results = await run(experiment(("hybrid",)), tmp_path)
-    alone = results.rows[3]
+    # The last question is asked over its own document.
     assert [passage.document for passage in alone.prediction.ranked] == ["d3"]
     assert alone.characters == len(dataset.documents[3].text)
     assert len(list((tmp_path / "tomes").glob("*.tome"))) == 2
 
 
-async def test_questions_that_fail_are_scored_wrong_and_shown(experiment, tmp_path):
-    model = make_failing_model(("Hale", ModelError("no luck")))
-    made = experiment(("naive",), model=model)
-    results = await run(made, tmp_path)
+async def test_questions_that_fail_are_scored_wrong_and_shown(evaluate):
+    model = make_failing_model(Hale=ModelError("no luck"))
+    results = await evaluate("naive", model=model)
     assert [row.error for row in results.rows] == [None, "ModelError: no luck", None, None]
     assert results.rows[1].outcome == Outcome(results.rows[1].item, Prediction())
-    (line,) = tabulate(results).lines
-    assert (line.n, line.failed) == (4, 1)
-    assert line.cells["em"].value == line.cells["recall@2"].value == 0.75
+    assert tabulate(results).lines[0].n == 4
+    assert read_scores(results, "em") == read_scores(results, "recall@2") == (1, 0.75)
     calls = len(model.calls)
-    assert (await run(made, tmp_path)).rows[1].error
+    assert (await evaluate("naive", model=model)).rows[1].error
     assert len(model.calls) == calls
     working = ScriptedModel(ANSWER)
-    retried = await run(replace(made, model=working), tmp_path, retry_failed=True)
+    retried = await evaluate("naive", model=working, retry_failed=True)
     assert len(working.calls) == 1
-    assert tabulate(retried).lines[0].failed == 0
+    assert read_scores(retried, "em")[0] == 0
     assert [row.item.id for row in retried.rows] == ["q0", "q1", "q2", "q3"]
 
 
-async def test_a_used_up_budget_fails_the_remaining_questions(experiment, tmp_path):
-    model = Budgeted(ScriptedModel(ANSWER), calls=3)
-    results = await run(experiment(("naive",), model=model, limit=1), tmp_path)
-    assert [row.error is None for row in results.rows] == [True, True, True, False]
-    assert str(results.rows[3].error).startswith(BudgetExceeded.__name__)
+async def test_a_used_up_budget_and_a_model_that_goes_away_later_fail_questions(evaluate, tmp_path):
+    spent = Budgeted(ScriptedModel(ANSWER), calls=3)
+    results = await evaluate("naive", model=spent, limit=1)
+    assert [str(row.error).partition(":")[0] for row in results.rows] == ["None"] * 3 + [BudgetExceeded.__name__]
+    gone = make_failing_model(Hale=ModelUnavailable("gone"), Ada=ModelUnavailable("gone"))
+    results = await evaluate("naive", model=gone, limit=1, out=tmp_path / "gone")
+    assert [row.error is None for row in results.rows] == [False, False, True, True]
 
 
-async def test_what_a_failed_question_spent_is_counted(experiment, tmp_path, monkeypatch):
-    class Twice:
-        """A loop that fails at its second call."""
+async def test_what_a_failed_question_spent_is_counted(evaluate):
+    def fail_later(kit):
+        class Loop:
+            async def run(self, question):
+                async for _ in assemble("naive", kit).loop.run(question):
+                    pass
+                raise ModelError("too late")
+                yield
 
-        def __init__(self, system, model):
-            self.retriever, self.layers, self.loop = system.retriever, system.layers, self
-            self.inner, self.model = system.loop, model
+        return System(loop=Loop())
 
-        async def run(self, question):
-            async for _ in self.inner.run(question):
-                pass
-            raise ModelError("too late")
-            yield
-
-    def break_assembly(name, kit, **settings):
-        return Twice(assemble(name, kit, **settings), kit.model)
-
-    monkeypatch.setattr("tomewise.evaluate.memories.assemble", break_assembly)
-    (row, *_) = (await run(experiment(("naive",)), tmp_path)).rows
+    (row, *_) = (await evaluate(fail_later)).rows
     assert row.error == "ModelError: too late"
     assert row.usage["calls"] == 1
 
 
 async def test_an_unavailable_model_ends_the_run_at_once(experiment, tmp_path):
-    made = experiment(("naive",), model=ScriptedModel({"answer": lambda given: ModelUnavailable("no such host")}))
+    made = experiment("naive", model=ScriptedModel({"answer": lambda given: ModelUnavailable("no such host")}))
     with pytest.raises(ModelUnavailable, match=r"first 4 questions all failed.*no such host"):
         await run(made, tmp_path)
     assert read_results(tmp_path / made.name()).rows == ()
     assert len((await run(replace(made, model=ScriptedModel(ANSWER)), tmp_path)).rows) == 4
 
 
-async def test_a_model_that_goes_away_later_fails_questions(experiment, tmp_path):
-    model = make_failing_model(("Hale", ModelUnavailable("gone")), ("Ada", ModelUnavailable("gone")))
-    results = await run(experiment(("naive",), model=model, limit=1), tmp_path)
-    assert [row.error is None for row in results.rows] == [False, False, True, True]
-
-
-async def test_a_system_that_cannot_be_built_fails_alone(experiment, tmp_path, monkeypatch):
-    from tomewise.evaluate import memories
-
-    build_layers = memories.build_layers
-
-    async def build_nothing(store, layers, openie, report):
-        if layers:
-            raise BudgetExceeded("used up")
-        return await build_layers(store, layers, openie, report)
-
-    monkeypatch.setattr(memories, "build_layers", build_nothing)
-    results = await run(experiment(("naive", "raptor")), tmp_path)
-    lines = {line.system: line for line in tabulate(results).lines}
-    assert (lines["naive"].failed, lines["raptor"].failed) == (0, 4)
-
-
-async def test_each_system_is_assembled_once_for_a_memory(experiment, tmp_path, monkeypatch):
-    names = []
-
-    def count_assembly(name, kit, **settings):
-        names.append(name)
-        return assemble(name, kit, **settings)
-
-    monkeypatch.setattr("tomewise.evaluate.memories.assemble", count_assembly)
-    made = experiment(retrieval_only=True, metrics=RANKED)
-    await run(made, tmp_path)
-    assert names == ["naive", "hybrid"] * 2  # all documents are one memory, those of the fourth question another
+async def test_a_system_that_cannot_be_built_fails_alone(evaluate):
+    model = ScriptedModel({**ANSWER, "extract_facts": lambda given: BudgetExceeded("used up")})
+    lines = tabulate(await evaluate("naive", "hipporag2", model=model)).lines
+    assert [(line.system, line.failed) for line in lines] == [("naive", 0), ("hipporag2", 4)]
 
 
 async def test_a_bug_of_ours_stops_the_run_and_keeps_the_rows_before(experiment, tmp_path):
-    made = experiment(("naive",), model=make_failing_model(("Poe", RuntimeError("a bug"))), limit=1)
+    made = experiment("naive", model=make_failing_model(Poe=RuntimeError("a bug")), limit=1)
     with pytest.raises(RuntimeError, match="a bug"):
         await run(made, tmp_path)
     assert len(read_results(tmp_path / made.name()).rows) == 2
 
 
-async def test_other_models_prompts_and_settings_ask_again(experiment, tmp_path):
+async def test_other_models_prompts_and_settings_ask_again(evaluate, tmp_path):
     own = tmp_path / "prompts"
     own.mkdir()
-    await run(experiment(("naive",)), tmp_path)
-    three = "naive limit=3 selection='as found'"
-    for given in ({"model": ScriptedModel(ANSWER, name="other")}, {"prompts": own}, {"systems": (three,)}):
-        model = given.setdefault("model", ScriptedModel(ANSWER))
-        if given.get("prompts"):
-            (own / "answer.md").write_text("Answer: {{ question }}")
-        results = await run(experiment(**{"systems": ("naive",), **given}), tmp_path)
-        asks_the_same = "systems" in given  # over the one document of the fourth question
-        assert len(model.calls) == 4 - asks_the_same
+    await evaluate("naive")
+    (own / "answer.md").write_text("Answer: {{ question }}")
+    for system, given, asked in (
+        ("naive", {"model": ScriptedModel(ANSWER, name="other")}, 4),
+        ("naive", {"model": ScriptedModel(ANSWER), "prompts": own}, 4),
+        # Over the one document of the fourth question it asks the same.
+        ("naive limit=3 selection='as found'", {"model": ScriptedModel(ANSWER)}, 3),
+    ):
+        results = await evaluate(system, **given)
+        assert len(given["model"].calls) == asked
         assert [row.usage["calls"] for row in results.rows] == [1] * 4
-    judge = own / "judge_correct.md"
-    judge.write_text("Judge: {{ prediction }}")
+    (own / "judge_correct.md").write_text("Judge: {{ prediction }}")
     model = ScriptedModel(ANSWER)
-    await run(experiment(("naive",), prompts=own, model=model), tmp_path)
+    await evaluate("naive", prompts=own, model=model)
     assert not model.calls
 
 
-async def test_the_ranking_costs_no_second_call(experiment, tmp_path, monkeypatch):
+async def test_the_ranking_costs_no_second_call(evaluate):
     """The retriever, which asks the model, runs twice; the model and the embedder answer once."""
-    from tomewise.language.roles import DECOMPOSE, DecomposeIn
-    from tomewise.loops.once import Once
-    from tomewise.recall.flat import Dense
-    from tomewise.systems.kit import System
 
     class Decomposing:
         def __init__(self, kit):
@@ -225,23 +193,20 @@ async def test_the_ranking_costs_no_second_call(experiment, tmp_path, monkeypatc
             await self.kit.model.ask(DECOMPOSE, DecomposeIn(question=query))
             return await self.inner.retrieve(query, limit, within=within)
 
-    def assemble_decomposing(name, kit, **settings):
-        retriever = Decomposing(kit)
-        loop = Once(retriever, kit.make_desk("as found"), limit=1, budget=500)
-        return System(loop=loop, retriever=retriever)
+    def decompose(kit):
+        loop = Once(Decomposing(kit), kit.make_desk("as found"), limit=1, budget=500)
+        return System(loop=loop, retriever=Decomposing(kit))
 
-    monkeypatch.setattr("tomewise.evaluate.memories.assemble", assemble_decomposing)
     model = ScriptedModel({**ANSWER, "decompose": lambda given: {"subqueries": []}})
-    results = await run(experiment(("naive",), model=model), tmp_path)
+    row = (await evaluate(decompose, model=model)).rows[0]
     assert len(model.calls) == 8
-    assert results.rows[0].usage["calls"] == 2
-    assert len(results.rows[0].evidence) == 1
-    assert len(results.rows[0].prediction.ranked) == 4
+    assert row.usage["calls"] == 2
+    assert (len(row.evidence), len(row.prediction.ranked)) == (1, 4)
 
 
 async def test_retrieval_alone_asks_no_model(experiment, tmp_path):
     model = ScriptedModel({})
-    made = experiment(model=model, retrieval_only=True, metrics=(find_metric("recall@2"), find_metric("mrr")))
+    made = experiment(model=model, **RANKED)
     results = await run(made, tmp_path)
     assert model.calls == []
     assert [line.cells["recall@2"].value for line in tabulate(results).lines] == [1.0, 1.0]
@@ -249,100 +214,85 @@ async def test_retrieval_alone_asks_no_model(experiment, tmp_path):
     assert made.name() != replace(made, retrieval_only=False).name()
 
 
-async def test_judges_ask_their_own_model_once(experiment, tmp_path):
-    strict = {"judge_correct": lambda given: {"correct": "Ada" in given.question}}
-    judge = ScriptedModel(strict, name="strict")
-    made = experiment(("naive",), judges=(find_judge("acc-l"),), judge_model=judge)
-    results = await run(made, tmp_path)
-    assert results.about.judge_model == "strict"
-    table = tabulate(results)
-    assert table.lines[0].cells["acc-l"].value == 0.25
-    assert len(judge.calls) == 4
-    await run(made, tmp_path)
-    assert len(judge.calls) == 4
-    kind = ScriptedModel({"judge_correct": lambda given: {"correct": True}}, name="kind")
-    answering = ScriptedModel({})
-    results = await run(replace(made, judge_model=kind, model=answering), tmp_path)
+async def test_judges_ask_their_own_model_once(evaluate):
+    given = {"judges": (find_judge("acc-l"),)}
+    strict = make_judging_model("strict", lambda given: "Ada" in given.question)
+    for _ in range(2):
+        results = await evaluate("naive", judge_model=strict, **given)
+        assert results.about.judge_model == "strict"
+        assert read_scores(results, "acc-l") == (0, 0.25)
+        assert len(strict.calls) == 4
+    kind, answering = make_judging_model("kind"), ScriptedModel({})
+    results = await evaluate("naive", judge_model=kind, model=answering, **given)
     assert (len(kind.calls), len(answering.calls)) == (4, 0)
-    assert tabulate(results).lines[0].cells["acc-l"].value == 1.0
+    assert read_scores(results, "acc-l") == (0, 1.0)
 
 
-async def test_a_judge_that_fails_is_counted_and_retried_on_request(experiment, tmp_path):
-    model = ScriptedModel({"judge_correct": lambda given: ModelError("tired")}, name="judge")
-    made = experiment(("naive",), judges=(find_judge("acc-l"),), judge_model=model)
-    line = tabulate(await run(made, tmp_path)).lines[0]
-    assert (line.failed, line.cells["acc-l"].value, line.cells["em"].value) == (4, 0.0, 1.0)
-    awake = ScriptedModel({"judge_correct": lambda given: {"correct": True}}, name="judge")
-    assert tabulate(await run(replace(made, judge_model=awake), tmp_path)).lines[0].failed == 4
-    line = tabulate(await run(replace(made, judge_model=awake), tmp_path, retry_failed=True)).lines[0]
-    assert (line.failed, line.cells["acc-l"].value) == (0, 1.0)
+async def test_a_judge_that_fails_is_counted_and_retried_on_request(evaluate):
+    given = {"judges": (find_judge("acc-l"),)}
+    tired = ScriptedModel({"judge_correct": lambda given: ModelError("tired")}, name="judge")
+    results = await evaluate("naive", judge_model=tired, **given)
+    assert read_scores(results, "acc-l") == (4, 0.0)
+    assert read_scores(results, "em") == (4, 1.0)
+    for retry_failed, scores in ((False, (4, 0.0)), (True, (0, 1.0))):
+        awake = make_judging_model("judge")
+        results = await evaluate("naive", judge_model=awake, retry_failed=retry_failed, **given)
+        assert read_scores(results, "acc-l") == scores
 
 
-async def test_each_model_has_its_own_memory(experiment, tmp_path):
+async def test_each_model_has_its_own_memory(evaluate):
     for name in ("one", "other"):
         model = ScriptedModel({**ANSWER, "extract_facts": lambda given: {"entities": [], "facts": []}}, name=name)
-        results = await run(experiment(("hipporag2",), model=model), tmp_path)
+        results = await evaluate("hipporag2", model=model)
         assert [call.role for call in model.calls].count("extract_facts") == 4  # d3 is in two memories, paid for once
         assert results.builds["hipporag2"]["calls"] == 5
 
 
-async def test_corrected_gold_counts_without_asking_again(experiment, tmp_path, dataset):
-    strict = {"judge_correct": lambda given: {"correct": given.reference == "the lighthouse"}}
-    judge = ScriptedModel(strict, name="strict")
-    wrong = tuple(replace(item, answers=("a boat",), slices={"hops": 9}) for item in dataset.items)
+async def test_corrected_gold_counts_without_asking_again(evaluate, dataset):
+    judge = make_judging_model("strict", lambda given: given.reference == "the lighthouse")
     given = {"judges": (find_judge("acc-l"),), "judge_model": judge}
-    made = experiment(("naive",), dataset=replace(dataset, items=wrong), **given)
-    assert tabulate(await run(made, tmp_path)).lines[0].cells["em"].value == 0.0
+    wrong = tuple(replace(item, answers=("a boat",), slices={"hops": 9}) for item in dataset.items)
+    assert read_scores(await evaluate("naive", dataset=replace(dataset, items=wrong), **given), "em") == (0, 0.0)
     model = ScriptedModel({})
-    right = replace(made, dataset=dataset, model=model)
     for _ in range(2):
-        results = await run(right, tmp_path)
+        results = await evaluate("naive", model=model, **given)
         assert [row.item for row in results.rows] == list(dataset.items)
-        cells = tabulate(results).lines[0].cells
-        assert (cells["em"].value, cells["acc-l"].value) == (1.0, 1.0)
+        assert read_scores(results, "em") == read_scores(results, "acc-l") == (0, 1.0)
     assert (len(model.calls), len(judge.calls)) == (0, 8)
 
 
-async def test_gold_evidence_added_later_needs_a_ranking(experiment, tmp_path, dataset):
+async def test_gold_evidence_added_later_needs_a_ranking(evaluate, dataset):
     bare = replace(dataset, items=tuple(replace(item, supporting=()) for item in dataset.items))
-    await run(experiment(("naive",), dataset=bare, metrics=(find_metric("em"),)), tmp_path)
-    results = await run(experiment(("naive",), model=ScriptedModel({})), tmp_path)  # the answers are paid for
-    assert tabulate(results).lines[0].cells["recall@2"].value == 1.0
+    await evaluate("naive", dataset=bare, metrics=(find_metric("em"),))
+    results = await evaluate("naive", model=ScriptedModel({}))  # the answers are paid for
+    assert read_scores(results, "recall@2") == (0, 1.0)
 
 
-async def test_a_system_under_two_names_is_asked_once(experiment, tmp_path):
-    await run(experiment(("hipporag2:without recognition",), retrieval_only=True, metrics=RANKED), tmp_path)
-    results = await run(experiment(("hipporag2 recognition=none",), retrieval_only=True, metrics=RANKED), tmp_path)
+async def test_a_system_under_two_names_is_asked_once(evaluate):
+    await evaluate("hipporag2:without recognition", **RANKED)
+    results = await evaluate("hipporag2 recognition=none", **RANKED)
     assert results.systems == ("hipporag2 recognition=none",)
     assert [row.item.id for row in results.rows] == ["q0", "q1", "q2", "q3"]
 
 
-async def test_an_experiment_that_measures_nothing_is_refused(experiment, tmp_path):
-    for given, says in (
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
         ({"metrics": ()}, "no gold"),
         ({"variants": ()}, "no system"),
         ({"retrieval_only": True}, "em, f1 need answers"),
         ({"metrics": (find_metric("recall@500"),)}, "write 'recall@50'"),
         ({"metrics": (find_metric("accuracy"),)}, "lacks the gold"),
-    ):
-        with pytest.raises(UsageError, match=says):
-            await run(experiment(**given), tmp_path)
+        ({"metrics": (find_metric("seen"),), "retrieval_only": True}, "seen need answers"),
+    ],
+)
+async def test_an_experiment_that_measures_nothing_is_refused(evaluate, tmp_path, given, says):
+    with pytest.raises(UsageError, match=says):
+        await evaluate(**given)
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_a_run_that_cannot_keep_replies_asks_nothing(experiment, tmp_path, monkeypatch):
-    monkeypatch.setattr(database, "BUSY_SECONDS", 0.05)
-    model = ScriptedModel(ANSWER)
-    open_store(tmp_path / "calls.tome").close()
-    with closing(sqlite3.connect(tmp_path / "calls.tome")) as foreign_writer:
-        foreign_writer.execute("BEGIN IMMEDIATE")
-        with pytest.raises(Locked):
-            await run(experiment(model=model), tmp_path)
-    assert model.calls == []
-    assert len((await run(experiment(model=model), tmp_path)).rows) == 8
-
-
-async def test_a_run_ends_at_a_reply_that_cannot_be_kept(experiment, tmp_path, monkeypatch):
+async def test_a_run_that_cannot_keep_replies_asks_nothing_more(evaluate, tmp_path, monkeypatch):
     def reply(given):
         if not foreign_writer.in_transaction:
             foreign_writer.execute("BEGIN IMMEDIATE")
@@ -351,113 +301,97 @@ async def test_a_run_ends_at_a_reply_that_cannot_be_kept(experiment, tmp_path, m
     monkeypatch.setattr(database, "BUSY_SECONDS", 0.05)
     open_store(tmp_path / "calls.tome").close()
     model = ScriptedModel({"answer": reply})
-    with closing(sqlite3.connect(tmp_path / "calls.tome")) as foreign_writer, pytest.raises(Locked):
-        await run(experiment(model=model, limit=1), tmp_path)
-    assert len(model.calls) == 1
+    with closing(sqlite3.connect(tmp_path / "calls.tome")) as foreign_writer:
+        foreign_writer.execute("BEGIN IMMEDIATE")
+        with pytest.raises(Locked):
+            await evaluate(model=model)
+        assert model.calls == []
+        foreign_writer.rollback()
+        with pytest.raises(Locked):
+            await evaluate(model=model, limit=1)
+        assert len(model.calls) == 1
+    assert len((await evaluate(model=ScriptedModel(ANSWER))).rows) == 8
 
 
 KILLED = """
 import asyncio, sys
 from pathlib import Path
-from tests_experiment import experiment
+from tests.evaluate.test_running import make_long
 from tomewise.evaluate.running import run
-asyncio.run(run(experiment(latency=0.05, log=Path(sys.argv[2])), Path(sys.argv[1])))
+asyncio.run(run(make_long(Path(sys.argv[2]), latency=0.05), Path(sys.argv[1])))
 """
-EXPERIMENT = """
-from tomewise.evaluate.design import Design
-from tomewise.evaluate.items import Dataset, Item
-from tomewise.evaluate.metrics import find_metric
-from tomewise.systems.registry import parse_variants
-from tomewise.testing.scripted import ScriptedModel
-from tomewise.tome.open_store import open_store
-from tomewise.testing import HashEmbedder
-from tomewise.types import Document, Question
 
-def experiment(latency, log):
+
+def make_long(log: Path, latency: float) -> Design:
+    """An experiment of 40 questions, which the model writes into a file."""
+
     def reply(given):
         with log.open("a") as file:
-            file.write(given.question + "\\n")
+            file.write(given.question + "\n")
         return {"answer": "yes"}
-    dataset = Dataset(
-        name="killed",
-        documents=(Document(id="d", text="The tide turned at nine."),),
-        items=tuple(Item(id=str(n), question=Question(text=f"Did {n} turn?"), answers=("yes",)) for n in range(40)),
-    )
+
+    items = (Item(id=str(n), question=Question(text=f"Did {n} turn?"), answers=("yes",)) for n in range(40))
+    document = Document(id="d", text="The tide turned at nine.")
     return Design(
-        dataset=dataset, variants=parse_variants(["naive"]), embedder=HashEmbedder(), limit=2,
-        model=ScriptedModel({"answer": reply}, latency=latency), metrics=(find_metric("em"),),
+        dataset=Dataset(name="killed", documents=(document,), items=tuple(items)),
+        variants=("naive",),
+        embedder=HashEmbedder(),
+        limit=2,
+        model=ScriptedModel({"answer": reply}, latency=latency),
+        metrics=(find_metric("em"),),
     )
-"""
 
 
 def count_rows(out: Path) -> int:
     return sum(len(journal.read_bytes().splitlines()) for journal in out.glob("*/rows.jsonl"))
 
 
-def run_and_kill(rows: int, out: Path, *command: str, env: dict[str, str]) -> None:
-    """Start a run and kill it once it has stored so many rows."""
-    child = subprocess.Popen([sys.executable, *command], env=env)
+def test_a_killed_run_continues_where_it_was(tmp_path):
+    out, log = tmp_path / "out", tmp_path / "log"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    child = subprocess.Popen([sys.executable, "-c", KILLED, str(out), str(log)], env=environment)
     try:
-        wait_until(lambda: child.poll() is not None or count_rows(out) >= rows)
+        wait_until(lambda: child.poll() is not None or count_rows(out) >= 10)
         assert child.poll() is None, "the run ended before it was killed"
     finally:
         child.send_signal(signal.SIGKILL)
         child.wait()
-
-
-def test_a_killed_run_continues_where_it_was(tmp_path, monkeypatch):
-    (tmp_path / "tests_experiment.py").write_text(EXPERIMENT)
-    out, log = tmp_path / "out", tmp_path / "log"
-    path = {"PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
-    run_and_kill(10, out, "-c", KILLED, str(out), str(log), env={**os.environ, **path})
-    monkeypatch.syspath_prepend(str(tmp_path))
-    from tests_experiment import experiment as make
-
-    made = make(latency=0.0, log=log)
+    made = make_long(log, latency=0.0)
     finished = {record["item"]["question"] for record in find_journal(out / made.name()).read()}
     assert 10 <= len(finished) < 40
     before = len(log.read_text().splitlines())
-    results = asyncio.run(run(made, out))
-    assert len(results.rows) == 40
+    assert len(asyncio.run(run(made, out)).rows) == 40
     asked = log.read_text().splitlines()[before:]
     # Two questions are under way at the kill; a stored reply without a row is not asked for again.
     assert 38 - len(finished) <= len(asked) <= 40 - len(finished)
     assert not finished & set(asked)
 
 
-def test_published_questions_retrieve_their_evidence(experiment, tmp_path):
+def test_published_questions_retrieve_their_evidence(evaluate):
     folder = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "musique"
     if not folder.is_dir():
         pytest.skip("../shared/data/musique is not there")
-    from tomewise.evaluate.datasets import read_dataset
-
     whole = read_dataset("plain", folder)
     items = whole.items[:5]
     gold = {id for item in items for id in item.supporting}
     documents = [kept for place, kept in enumerate(whole.documents) if kept.id in gold or place % 10 == 0]
     dataset = replace(whole, items=items, documents=tuple(documents))
     metrics = (find_metric("recall@20"), find_metric("all@5"))
-    made = experiment(("naive", "hybrid"), dataset=dataset, metrics=metrics, retrieval_only=True)
-    naive, hybrid = tabulate(asyncio.run(run(made, tmp_path))).lines
+    naive, hybrid = tabulate(asyncio.run(evaluate(dataset=dataset, metrics=metrics, retrieval_only=True))).lines
     assert (naive.n, hybrid.n) == (5, 5)
     assert naive.cells["recall@20"].value > 0  # by the hash embedder alone
     assert hybrid.cells["recall@20"].value >= 0.4
 
 
-def test_keys_depend_on_the_settings_of_a_variant(experiment):
-    made = experiment()
-    item = made.dataset.items[0]
-    plain, limited = Variant("naive", "naive"), Variant("naive limit=3", "naive", {"limit": 3})
-    assert made.make_key(plain, item, "d", "p") != made.make_key(limited, item, "d", "p")
-    assert made.make_key(plain, item, "d", "p") == replace(made, seed=4, limit=1).make_key(plain, item, "d", "p")
-
-
-def test_keys_depend_on_the_scope_of_a_question(experiment):
+def test_keys_depend_on_the_settings_of_a_variant_and_the_scope_of_a_question(experiment):
     made = experiment()
     item, plain = made.dataset.items[0], Variant("naive", "naive")
-    scopes = (None, Scope(documents=frozenset({"a", "b"})), Scope(documents=frozenset({"a"})))
-    items = [replace(item, question=replace(item.question, within=scope)) for scope in scopes]
-    assert len({made.make_key(plain, narrowed, "d", "p") for narrowed in items}) == 3
-    assert made.make_key(plain, items[1], "d", "p") == made.make_key(
-        plain, replace(item, question=replace(item.question, within=Scope(documents=frozenset({"b", "a"})))), "d", "p"
+    limited = Variant("naive limit=3", "naive", {"limit": 3})
+    assert made.make_key(plain, item, "d", "p") != made.make_key(limited, item, "d", "p")
+    assert made.make_key(plain, item, "d", "p") == replace(made, seed=4, limit=1).make_key(plain, item, "d", "p")
+    scopes = [None, *(Scope(documents=frozenset(names)) for names in ("ab", "a", "ba"))]
+    none, both, alone, again = (
+        made.make_key(plain, replace(item, question=replace(item.question, within=scope)), "d", "p") for scope in scopes
     )
+    assert len({none, both, alone}) == 3
+    assert both == again

@@ -175,7 +175,7 @@ def test_the_command_takes_a_model_for_a_role(here, command):
     with OpenAIServer(lambda _: reply_with(json.dumps(ANSWER))) as server:
         words = ("ask", "Who put out the light?", "--base-url", server.url, "--json")
         ran = command(*words, "--model", "openai:small", "--model", "answer=openai:large")
-        assert json.loads(ran.out)["answer"] == "Ada"
+        assert json.loads(ran.out)["text"] == "Ada"
         assert [request["model"] for request in server.requests] == ["large"]
         assert "has two models" in command(*words, "--model", "openai:a", "--model", "openai:b").err
         assert "did you mean 'answer'" in command(*words, "--model", "anwser=openai:b").err

@@ -7,25 +7,16 @@ import re
 import shlex
 from importlib.metadata import Distribution
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.newcomer.conftest import REPOSITORY, Installed, everything, light, makers
 
 STORY = (REPOSITORY / "src" / "tomewise" / "sample" / "story.md").read_text(encoding="utf-8")
 LETTER = "Ada Marsh forged the letter in May. The keeper, Tom Hale, put out the light at nine.\n"
-LEFT_OUT = {
-    "graspologic-native",
-    "numba",
-    "llvmlite",
-    "scipy",
-    "onnx",
-    "scikit-learn",
-    "umap-learn",
-    "pandas",
-    "fastapi",
-    "pypdfium2",
-    "torch",
-}
+LEFT_OUT = frozenset(
+    "graspologic-native numba llvmlite scipy onnx scikit-learn umap-learn pandas fastapi pypdfium2 torch".split()
+)
 
 
 def run_all(machine: Installed, *lines: str) -> list[str]:
@@ -37,6 +28,11 @@ def run_all(machine: Installed, *lines: str) -> list[str]:
         assert "Traceback" not in ran.stderr
         written.append(ran.stdout)
     return written
+
+
+def add_letter(machine: Installed) -> None:
+    (machine.here / "novel.txt").write_text(LETTER)
+    run_all(machine, "tome add novel.txt")
 
 
 def list_packages(machine: Installed) -> set[str]:
@@ -94,8 +90,7 @@ def test_a_day_with_the_light_installation(machine: Installed):
 @light
 def test_what_is_left_out_is_asked_for_by_name(machine: Installed):
     (machine.here / "a.pdf").write_bytes(b"%PDF-1.7")
-    (machine.here / "novel.txt").write_text(LETTER)
-    run_all(machine, "tome add novel.txt")
+    add_letter(machine)
     for line, extra in (
         ("tome build --system raptor", "graph"),
         ("tome build --system hipporag2", "graph"),
@@ -139,8 +134,7 @@ def test_a_document_that_comes_later_does_not_stop_questions(machine: Installed)
 
 @light
 def test_what_runs_here_is_found_and_what_does_not_fails_soon(machine: Installed):
-    (machine.here / "novel.txt").write_text(LETTER)
-    run_all(machine, "tome add novel.txt")
+    add_letter(machine)
     assert set(json.loads(run_all(machine, "tome models --json")[0])) == {"providers", "local"}
     away = "http://127.0.0.1:9/v1"
     ran = machine.run("ask", "Who forged the letter?", "--model", "ollama:llama3", "--base-url", away)
@@ -165,30 +159,29 @@ def test_it_says_which_system_and_finds_what_was_asked(machine: Installed):
     assert "passage, novel.txt" in traced
 
 
+def run_notebook(machine: Installed, *words: Path) -> list[list[dict[str, Any]]]:
+    """Run a notebook in Jupyter's kernel; returns the outputs of each cell, of which none is an error."""
+    ran = machine.call(machine.python, REPOSITORY / "tests" / "newcomer" / "run_notebook.py", *words)
+    assert ran.returncode == 0, ran.stderr
+    outputs: list[list[dict[str, Any]]] = json.loads(ran.stdout.splitlines()[-1])
+    assert not [output for cell in outputs for output in cell if output["output_type"] == "error"]
+    return outputs
+
+
 @makers
 def test_a_notebook(machine: Installed):
-    ran = machine.call(machine.python, REPOSITORY / "tests" / "newcomer" / "run_notebook.py")
-    assert ran.returncode == 0, ran.stderr
-    outputs = json.loads(ran.stdout.splitlines()[-1])
+    outputs = run_notebook(machine)
     written = ["".join(output.get("text", "") for output in cell) for cell in outputs]
-    assert not [output for cell in outputs for output in cell if output["output_type"] == "error"]
     assert "Ada Marsh" in written[2]
-    assert written[3] == "hybrid+probe\n"
-    assert written[4] == "Answer\n"
+    assert written[3:5] == ["hybrid+probe\n", "Answer\n"]
     assert outputs[5][0]["output_type"] == "execute_result"
     assert "Ada Marsh" in written[6]
 
 
 @makers
 def test_the_notebook_of_the_examples(machine: Installed):
-    tests, example = REPOSITORY / "tests" / "newcomer", REPOSITORY / "examples" / "notebook.ipynb"
-    ran = machine.call(machine.python, tests / "run_notebook.py", example)
-    assert ran.returncode == 0, ran.stderr
-    outputs = json.loads(ran.stdout.splitlines()[-1])
-    assert not [output for cell in outputs for output in cell if output["output_type"] == "error"]
-    shown = [
-        output["data"]["text/html"] for cell in outputs for output in cell if "text/html" in output.get("data", {})
-    ]
+    cells = run_notebook(machine, REPOSITORY / "examples" / "notebook.ipynb")
+    shown = [output.get("data", {}).get("text/html", "") for cell in cells for output in cell]
     assert any("<mark>" in html for html in shown)
     assert (machine.here / "memory.html").exists()
 

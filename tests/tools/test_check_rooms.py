@@ -1,32 +1,18 @@
 """The check of rooms finds what it is there to find, in small packages made for it."""
 
 import ast
-from collections.abc import Callable
 from pathlib import Path
-
-import pytest
 
 from tools import check_rooms
 
-Trees = dict[Path, ast.Module]
+SOURCE = Path("tomewise")
 
 
-@pytest.fixture
-def source(tmp_path: Path) -> Path:
-    return tmp_path / "tomewise"
+def parse(files: dict[str, str]) -> dict[Path, ast.Module]:
+    return {SOURCE / name: ast.parse(text) for name, text in files.items()}
 
 
-@pytest.fixture
-def parse(source: Path) -> Callable[[dict[str, str]], Trees]:
-    def parse_files(files: dict[str, str]) -> Trees:
-        return {source / name: ast.parse(text) for name, text in files.items()}
-
-    return parse_files
-
-
-def test_imports_in_functions_for_types_and_by_name_make_circles(
-    parse: Callable[[dict[str, str]], Trees], source: Path
-) -> None:
+def test_imports_in_functions_for_types_and_by_name_make_circles() -> None:
     trees = parse(
         {
             "__init__.py": "from tomewise.a import one",
@@ -36,28 +22,18 @@ def test_imports_in_functions_for_types_and_by_name_make_circles(
             "d.py": "from tomewise import a",
         }
     )
-    imports = check_rooms.read_imports(trees, source)
+    imports = check_rooms.read_imports(trees, SOURCE)
     assert check_rooms.find_circles(imports) == [["tomewise.a", "tomewise.b", "tomewise.c"]]
     assert imports["tomewise.d"] == {"tomewise.a"}
 
 
-def test_one_name_for_two_files_is_a_fault_but_not_for_a_file_in_its_own_folder(
-    parse: Callable[[dict[str, str]], Trees], source: Path
-) -> None:
-    names = (
-        "__init__.py",
-        "tome/__init__.py",
-        "tome/tome.py",
-        "a/pictures.py",
-        "b/pictures.py",
-        "b/a.py",
-        "a/__init__.py",
-    )
-    faults = list(check_rooms.find_repeated_names(parse(dict.fromkeys(names, "")), source))
+def test_one_name_for_two_files_is_a_fault_but_not_for_a_file_in_its_own_folder() -> None:
+    names = "__init__.py tome/__init__.py tome/tome.py a/pictures.py b/pictures.py b/a.py a/__init__.py".split()
+    faults = list(check_rooms.find_repeated_names(parse(dict.fromkeys(names, "")), SOURCE))
     assert [fault.partition(":")[0] for fault in faults] == ["a", "pictures"]
 
 
-def test_a_small_file_joins_its_only_importer(parse: Callable[[dict[str, str]], Trees], source: Path) -> None:
+def test_a_small_file_joins_its_only_importer() -> None:
     trees = parse(
         {
             "small.py": "x = 1",
@@ -67,12 +43,12 @@ def test_a_small_file_joins_its_only_importer(parse: Callable[[dict[str, str]], 
             "other.py": "import tomewise.shared",
         }
     )
-    faults = list(check_rooms.find_lost_files(trees, check_rooms.read_imports(trees, source), source))
+    faults = list(check_rooms.find_lost_files(trees, check_rooms.read_imports(trees, SOURCE), SOURCE))
     assert [fault.partition(":")[0] for fault in faults if "no exception" not in fault] == ["small.py"]
 
 
-def test_an_import_by_name_that_points_up_is_a_fault(parse: Callable[[dict[str, str]], Trees], source: Path) -> None:
+def test_an_import_by_name_that_points_up_is_a_fault() -> None:
     by_name = "from importlib import import_module\nimport_module('tomewise.{}')"
     trees = parse({"high/a.py": by_name.format("low.b"), "low/b.py": by_name.format("high.a")})
-    faults = list(check_rooms.find_upward_names(trees, source, ["high : side", "low"]))
+    faults = list(check_rooms.find_upward_names(trees, SOURCE, ["high : side", "low"]))
     assert faults == ["tomewise.low.b: it imports tomewise.high.a by name, which is above it"]

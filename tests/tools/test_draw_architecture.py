@@ -35,27 +35,21 @@ def test_the_page_is_written_and_then_passes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "page.md"
-    page.write_text(PAGE)
     monkeypatch.setattr(draw_architecture, "PAGE", page)
     monkeypatch.setattr(draw_architecture, "read_imports", lambda: {"top": {"low"}, "low": set()})
-    monkeypatch.setattr(sys, "argv", ["draw", "--check"])
-    assert draw_architecture.main() == 1
+
+    def draw(*words: str) -> int:
+        monkeypatch.setattr(sys, "argv", ["draw", *words])
+        return draw_architecture.main()
+
+    page.write_text("no place\n")
+    with pytest.raises(SystemExit, match="0 places for the table"):
+        draw("--check")
+    page.write_text(PAGE)
+    assert draw("--check") == 1
     assert "differs from the code" in capsys.readouterr().out
     assert page.read_text() == PAGE
-    monkeypatch.setattr(sys, "argv", ["draw"])
-    assert draw_architecture.main() == 0
-    assert page.read_text() == PAGE.replace(
-        "old\n", "| room | imports |\n| --- | --- |\n| `low` | nothing |\n| `top` | `low` |\n"
-    )
-    monkeypatch.setattr(sys, "argv", ["draw", "--check"])
-    assert draw_architecture.main() == 0
-
-
-def test_a_page_without_a_place_for_the_table_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("no place\n")
-    monkeypatch.setattr(draw_architecture, "PAGE", page)
-    monkeypatch.setattr(draw_architecture, "read_imports", lambda: {"alone": set()})
-    monkeypatch.setattr(sys, "argv", ["draw", "--check"])
-    with pytest.raises(SystemExit, match="0 places for the table"):
-        draw_architecture.main()
+    assert draw() == 0
+    new = "| room | imports |\n| --- | --- |\n| `low` | nothing |\n| `top` | `low` |\n"
+    assert page.read_text() == PAGE.replace("old\n", new)
+    assert draw("--check") == 0

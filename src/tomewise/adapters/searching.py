@@ -13,6 +13,7 @@ from tomewise.tome.reports import describe_evidence
 
 if TYPE_CHECKING:
     from tomewise.tome.tome import Tome
+    from tomewise.types import Evidence as Found
 
 Piece: TypeAlias = dict[str, Any]
 
@@ -35,15 +36,18 @@ class Search:
 
     def run(self, query: str) -> list[Piece]:
         """The pieces of evidence, best first. Raises what `Tome.search` raises."""
-        narrowing: Any = {"documents": self.documents, "where": self.where}
-        evidence = self.tome.search(query, system=self.system, limit=self.limit, **narrowing)
-        return [_describe_piece(row) for row in describe_evidence(evidence, self.tome.store)]
+        return self._describe(self.tome.search(query, **self._settings))
 
     async def arun(self, query: str) -> list[Piece]:
         """See `run`."""
-        narrowing: Any = {"documents": self.documents, "where": self.where}
-        evidence = await self.tome.asearch(query, system=self.system, limit=self.limit, **narrowing)
-        return [_describe_piece(row) for row in await asyncio.to_thread(describe_evidence, evidence, self.tome.store)]
+        return await asyncio.to_thread(self._describe, await self.tome.asearch(query, **self._settings))
+
+    @property
+    def _settings(self) -> dict[str, Any]:
+        return {"system": self.system, "limit": self.limit, "documents": self.documents, "where": self.where}
+
+    def _describe(self, evidence: Sequence[Found]) -> list[Piece]:
+        return [_describe_piece(row) for row in describe_evidence(evidence, self.tome.store)]
 
 
 def _describe_piece(piece: Evidence) -> Piece:

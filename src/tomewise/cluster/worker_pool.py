@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from tomewise.cluster.agreement import check_agreement
 from tomewise.cluster.pool_worker import Failed, Reply
 from tomewise.cluster.ray_cluster import RayCluster, join_cluster, shorten
-from tomewise.cluster.worker_parts import ModelParts, WorkerFacts, WorkerParts, describe_here
+from tomewise.cluster.worker_parts import ModelParts, WorkerFacts, WorkerParts, check_agreement, describe_here
 from tomewise.embedding.openai import OpenAIEmbedder
 from tomewise.errors import TomewiseError, UsageError
 from tomewise.settings import DEFAULTS

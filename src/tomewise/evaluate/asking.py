@@ -15,8 +15,7 @@ from tomewise.evaluate.digests import digest_prompts
 from tomewise.evaluate.items import Item, Prediction
 from tomewise.evaluate.memories import Memory
 from tomewise.evaluate.replay import remember_question, replay
-from tomewise.evaluate.rows import Row, read_answer_fields
-from tomewise.evaluate.usages import make_usage_record
+from tomewise.evaluate.rows import Row, make_usage_record, read_answer_fields
 from tomewise.fallbacks import count_fallbacks
 from tomewise.run import open_run
 from tomewise.systems.answer import answer_question

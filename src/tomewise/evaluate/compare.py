@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from tomewise.errors import UnknownName, suggest
 from tomewise.evaluate.items import Item
-from tomewise.evaluate.metrics.span_overlap import finds
+from tomewise.evaluate.metrics.rankings import finds
 from tomewise.evaluate.results import Results, score_row
 from tomewise.evaluate.rows import Row, make_question_record
 from tomewise.events import shorten
@@ -111,10 +111,7 @@ def _make_side_json(side: Side) -> dict[str, Any]:
         "supported": row.supported,
         "scores": dict(side.scores),
         "citations": [citation["quote"] for citation in row.citations],
-        "evidence": [
-            {name: getattr(piece, name) for name in ("node", "layer", "title", "text", "gold", "shared")}
-            for piece in side.evidence
-        ],
+        "evidence": [asdict(piece) for piece in side.evidence],
         "usage": dict(row.usage),
     }
 

@@ -24,7 +24,7 @@ from tomewise.evaluate.items import Dataset
 from tomewise.evaluate.judges import Judge, find_judge
 from tomewise.evaluate.metrics import Metric, choose_metrics, find_metric
 from tomewise.evaluate.on_workers import check_importable
-from tomewise.evaluate.parquet import list_records
+from tomewise.evaluate.report import list_records
 from tomewise.evaluate.results import Results, tabulate
 from tomewise.evaluate.table import Table
 from tomewise.language.budget import Budget

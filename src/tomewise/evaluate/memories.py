@@ -18,7 +18,7 @@ from tomewise.errors import ModelError
 from tomewise.evaluate.design import Design
 from tomewise.evaluate.items import RankedPassage
 from tomewise.evaluate.replay import ReplayedEmbedder, ReplayedModel, ReplayedStore
-from tomewise.evaluate.usages import make_usage_record, sum_usages
+from tomewise.evaluate.rows import make_usage_record, sum_usages
 from tomewise.loops.ledger_notes import BETWEEN_QUOTES, NOTED
 from tomewise.loops.origins import EXTRACTS
 from tomewise.memory.building import Provide, build, find_changes
@@ -166,19 +166,18 @@ async def open_memory(
 
 
 def _explain_refusals(experiment: Design, systems: Mapping[str, System]) -> dict[str, str]:
-    """The systems whose rankings cannot be compared with the others', with the reason."""
-    openie = experiment.dataset.openie
-    reasons = {
-        name: _NO_RETRIEVER if system.retriever is None else _explain_refusal(system.layers, openie)
-        for name, system in systems.items()
-    }
-    return {name: reason for name, reason in reasons.items() if reason}
+    """The systems whose rankings cannot be compared with the others', with the reason.
 
-
-def _explain_refusal(layers: Sequence[Layer], openie: Path | None) -> str | None:
-    """Why rankings by these layers cannot be compared with those from the given extractions, or None if they can."""
-    names = [layer.name for layer in layers if _asks_model_anyway(layer, openie)]
-    return f"the given triples are of passages, and {', '.join(names)} is not" if names else None
+    They have no retriever, or the given extractions are not for their layers.
+    """
+    reasons = {}
+    for name, system in systems.items():
+        asking = [layer.name for layer in system.layers if _asks_model_anyway(layer, experiment.dataset.openie)]
+        if system.retriever is None:
+            reasons[name] = _NO_RETRIEVER
+        elif asking:
+            reasons[name] = f"the given triples are of passages, and {', '.join(asking)} is not"
+    return reasons
 
 
 def _open_tome(experiment: Design, path: Path) -> Tome:

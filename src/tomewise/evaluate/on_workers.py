@@ -31,6 +31,7 @@ from tomewise.systems.registry import Variant
 from tomewise.types import Document
 
 Receive: TypeAlias = Callable[[Message], None]
+_FIELDS = ("retrieval_only", "passage_tokens", "overlap", "short_answers", "max_failures", "seed")  # of a `Design`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,11 +63,7 @@ class GroupsOnWorkers:
         self._receivers: dict[int, Receive] = {}
         self._dataset = experiment.dataset.name
         self._openie = experiment.dataset.openie
-        self._fields = {
-            "metrics": (),
-            **{name: getattr(experiment, name) for name in ("retrieval_only", "passage_tokens", "overlap")},
-            **{name: getattr(experiment, name) for name in ("short_answers", "max_failures", "seed")},
-        }
+        self._fields = {"metrics": (), **{name: getattr(experiment, name) for name in _FIELDS}}
 
     async def ask(
         self,
@@ -151,16 +148,13 @@ async def ask_group(place: Workplace, desk: Any, work: GroupWork) -> None:
 def check_importable(variants: Sequence[Variant]) -> None:
     """Raise UsageError for a system that is an object which no other process can import."""
     for variant in variants:
+        what = f"the system {variant.name!r} is a function that workers cannot import"
         try:
             written = pickle.dumps(variant)
         except Exception as error:
-            raise UsageError(f"{_explain(variant)} ({error}): {_MOVE}") from error
+            raise UsageError(f"{what} ({error}): {_MOVE}") from error
         if b"__main__" in written:
-            raise UsageError(f"{_explain(variant)}: {_MOVE}")
-
-
-def _explain(variant: Variant) -> str:
-    return f"the system {variant.name!r} is a function that workers cannot import"
+            raise UsageError(f"{what}: {_MOVE}")
 
 
 _MOVE = "put it in a module that is installed on every machine, and import it from there"

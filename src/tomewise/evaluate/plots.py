@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from tomewise.errors import MissingDependency
-from tomewise.evaluate.results import Results, score_rows, split_results, tabulate
-from tomewise.evaluate.slices import LENGTH
+from tomewise.evaluate.results import LENGTH, Results, score_rows, split_results, tabulate
 from tomewise.evaluate.table import Line
 
 if TYPE_CHECKING:
@@ -108,15 +107,23 @@ def _compute_mean(results: Results, system: str, metric: str) -> float:
 
 
 def _draw_cycles(axes: Axes, results: Results, metric: str) -> None:
-    """The score if every loop had stopped after a number of cycles; a question not answered by then counts as wrong."""
+    """The score if every loop had stopped after a number of cycles."""
     most = max(row.cycles for row in results.rows)
     for system, style in _list_styles(results.systems):
-        rows = [row for row in results.rows if row.system == system]
-        column = score_rows(rows, metric, metric in results.about.judges)
-        if column is None:
-            continue
-        pairs = [(row.cycles, score) for row, score in zip(rows, column, strict=True) if not np.isnan(score)]
-        sums = [sum(score for cycles, score in pairs if cycles <= limit) for limit in range(most + 1)]
-        axes.plot(range(most + 1), [100 * total / max(len(pairs), 1) for total in sums], **style)
+        if scores := score_by_cycles(results.select([system]), metric, most):
+            axes.plot(range(most + 1), [100 * score for score in scores], **style)
     axes.set_xticks(range(most + 1))
     axes.set_xlabel("cycles allowed")
+
+
+def score_by_cycles(results: Results, metric: str, most: int) -> list[float]:
+    """The score of one system by the cycles allowed, 0 to `most`; empty for a metric that is not a mean.
+
+    A question that was not answered by then counts as wrong.
+    """
+    column = score_rows(results.rows, metric, metric in results.about.judges)
+    if column is None:
+        return []
+    pairs = [(row.cycles, score) for row, score in zip(results.rows, column, strict=True) if not np.isnan(score)]
+    sums = [sum(score for cycles, score in pairs if cycles <= limit) for limit in range(most + 1)]
+    return [float(total) / max(len(pairs), 1) for total in sums]

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -26,7 +26,7 @@ from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.language.forwarding import Forwarding
 from tomewise.language.prompts import Prompts
 from tomewise.language.usage import count_replies, report_call
-from tomewise.meter import Clock, ModelCall
+from tomewise.meter import ModelCall
 from tomewise.run import meter
 from tomewise.types import LanguageModel, Passage, Scope
 
@@ -165,13 +165,10 @@ class PaidOnce(Cached):
     package: a changed package asks for them again.
     """
 
-    def __init__(
-        self, model: LanguageModel, prompts: Prompts, calls: CallCache, *, clock: Clock = time.perf_counter
-    ) -> None:
+    def __init__(self, model: LanguageModel, prompts: Prompts, calls: CallCache) -> None:
         super().__init__(model, prompts, calls)
         self._code = digest_code()
         self._costs: dict[str, _Costs] = {}
-        self._clock = clock
 
     def make_key(self, role: Role[In, Out], given: In) -> str:
         """The key of an ask: 64 hexadecimal digits."""
@@ -180,7 +177,7 @@ class PaidOnce(Cached):
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:
         """Answer as the model does."""
-        started = self._clock()
+        started = perf_counter()
         with meter() as used:
             reply = await super().ask(role, given)
         if not used.calls:  # the reply is stored, or another task is asking for it now
@@ -206,6 +203,6 @@ class PaidOnce(Cached):
 
     def _charge(self, role: str, costs: _Costs, started: float) -> None:
         """Report the calls again to the meters, one after the other between `started` and now."""
-        step = (self._clock() - started) / max(len(costs), 1)
+        step = (perf_counter() - started) / max(len(costs), 1)
         for number, call in enumerate(costs):
             report_call(ModelCall(role, started=started + number * step, ended=started + (number + 1) * step, **call))

@@ -1,19 +1,26 @@
-"""Tables of results: JSON and CSV for programs, tables for a terminal, Markdown and LaTeX."""
+"""Tables of results: JSON, CSV, Markdown, LaTeX, and tables for a terminal; and rows, also as one Parquet file."""
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping, Sequence
 from csv import DictWriter
 from dataclasses import asdict, replace
 from io import StringIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tomewise.errors import MissingDependency
+from tomewise.evaluate.results import Results, score_row
+from tomewise.evaluate.rows import Row, make_question_record
 from tomewise.evaluate.table import Entry, Grid, Line, Table, make_grids, write_notes
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _LEADING = ("system", "n", "failed")
+_NESTED = ("citations", "evidence", "events", "texts", "versions", "fallbacks")
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--", "·": r"$\cdot$", "†": r"$^{\dagger}$",
@@ -110,6 +117,59 @@ def _flatten(row: dict[str, Any]) -> dict[str, Any]:
         parts = (row[name] or {}).items()
         flat |= {f"{name}.{part}": value for part, value in parts if not isinstance(value, dict | list)}
     return flat
+
+
+# ---------------------------------------------------------------- rows
+
+
+def list_records(results: Results) -> list[dict[str, Any]]:
+    """One record a row: the question, the answer, the scores (`score:NAME`) and the costs.
+
+    Nested values (evidence, events, usage by role) are JSON text.
+    """
+    about = results.about
+    names = (*about.metrics, *about.judges)
+    return [_make_record(row, names, score_row(row, about)) for row in results.rows]
+
+
+def _make_record(row: Row, columns: Sequence[str], scores: Mapping[str, float | None]) -> dict[str, Any]:
+    item, prediction, usage = row.item, row.prediction, dict(row.usage)
+    roles = usage.pop("roles", {})
+    return {
+        "key": row.key,
+        "system": row.system,
+        **make_question_record(item),
+        "supporting": list(item.supporting),
+        "answer": prediction.answer,
+        "choice": prediction.choice,
+        "ranked": [passage.document for passage in prediction.ranked],
+        "shown": [passage.document for passage in prediction.shown],
+        "ranked_by": row.ranked_by,
+        "resolved": row.resolved,
+        "forced": row.forced,
+        "supported": row.supported,
+        "missing": row.missing,
+        "cycles": row.cycles,
+        "error": row.error,
+        "asked": row.asked,
+        "characters": row.characters,
+        **{f"score:{name}": scores.get(name) for name in columns},
+        **usage,
+        "roles": json.dumps(roles),
+        "slices": json.dumps(dict(item.slices)),
+        **{name: json.dumps(getattr(row, name)) for name in _NESTED},
+    }
+
+
+def write_parquet(results: Results, path: Path) -> None:
+    """Write a line for each row, see `list_records`. Raises MissingDependency without pyarrow."""
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise MissingDependency("writing Parquet needs pyarrow: pip install 'tomewise[eval]'") from error
+    path.parent.mkdir(parents=True, exist_ok=True)
+    parquet.write_table(pyarrow.Table.from_pylist(list_records(results)), path)
 
 
 # ---------------------------------------------------------------- on a terminal

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from math import isnan
 from pathlib import Path
 from typing import TypeAlias
@@ -18,15 +19,16 @@ from tomewise.evaluate.journal import Journal
 from tomewise.evaluate.judges import find_judge
 from tomewise.evaluate.metrics import find_metric
 from tomewise.evaluate.risk import Risk, measure_risks
-from tomewise.evaluate.rows import JsonObject, RankedBy, Row, read_latest_rows
+from tomewise.evaluate.rows import JsonObject, RankedBy, Row, read_latest_rows, sum_usages
 from tomewise.evaluate.significance import Scores, compute_p_value, correct_p_values, estimate_interval, resample_means
-from tomewise.evaluate.slices import split_by_slice
 from tomewise.evaluate.table import Cell, Line, Table
-from tomewise.evaluate.usages import sum_usages
 
 Column: TypeAlias = Callable[[Row], "float | None"]  # NaN: the item lacks the gold; None: the row was not judged
 
+LENGTH = "length"
 _ROWS = "rows.jsonl"
+_MOST = 8  # more different numbers of a slice than this are put in bins
+_BINS = 4
 _FEWEST = 10  # pairs of scores; resamples of fewer hardly vary, so that p would be too small
 
 
@@ -89,18 +91,18 @@ def read_results(folder: Path) -> Results:
 def _sum_builds(records: Sequence[JsonObject]) -> dict[str, JsonObject]:
     """By system the cost of its layers: the last record of each memory, summed over all memories."""
     last: dict[str, dict[str, JsonObject]] = {}
-    for number, record in enumerate(records):
+    for record in records:
         if record["kind"] == "build":
-            last.setdefault(record["system"], {})[record.get("memory", str(number))] = record
+            last.setdefault(record["system"], {})[record["memory"]] = record
     return {system: _sum_build(list(parts.values())) for system, parts in last.items()}
 
 
 def _sum_build(parts: Sequence[JsonObject]) -> JsonObject:
-    fallbacks = sum((Counter(part.get("fallbacks", {})) for part in parts), Counter[str]())
-    notes = list(dict.fromkeys(note for part in parts for note in part.get("notes", ())))
+    fallbacks = sum((Counter(part["fallbacks"]) for part in parts), Counter[str]())
+    notes = list(dict.fromkeys(note for part in parts for note in part["notes"]))
     networks: dict[str, list[JsonObject]] = {}
     for part in parts:
-        for layer, network in part.get("networks", {}).items():
+        for layer, network in part["networks"].items():
             networks.setdefault(layer, []).append(network)
     usage = sum_usages(part["usage"] for part in parts)
     return {**usage, "fallbacks": dict(fallbacks), "notes": notes, "networks": networks}
@@ -126,8 +128,10 @@ def tabulate(
     score_columns = {
         (system, name): score_rows(rows, name, name in judged) for system, rows in by_system.items() for name in names
     }
-    cells = _correct_p(_make_cells(by_system, score_columns, judged, baseline, resamples, results.about.seed), names)
-    risk_of = _choose_risk_column(names, judged)
+    ranked = tuple(name for name in names if name not in judged and find_metric(name).of_ranking)
+    cells = _make_cells(by_system, score_columns, ranked, judged, baseline, resamples, results.about.seed)
+    _correct_p(cells, names)
+    risk_of = next((name for name in names if _scores_answers(name, judged)), None)
     risks = {
         system: measure_risks(rows, score_columns[system, risk_of]) for system, rows in by_system.items() if risk_of
     }
@@ -142,14 +146,54 @@ def tabulate(
         }
         for name in by
     }
-    ranked = _list_ranking_columns(names, judged)
     return Table(results.about, names, judged, lines, baseline, slices, risk_of, results.refused, ranked)
 
 
 def split_results(results: Results, name: str) -> dict[str, Results]:
-    """The results by the value of a slice, without the costs of builds. Raises UnknownName."""
-    parts = split_by_slice(results.rows, name, results.about.dataset)
-    return {value: replace(results, rows=rows, builds={}) for value, rows in parts.items()}
+    """The results by the value of a slice, without the costs of builds. Raises UnknownName.
+
+    The slice `length` is that of the documents of the question, in characters. Whole numbers of many values are put in
+    up to four bins of about equally many questions. A question without the slice is left out.
+    """
+    names = list_slices(results.rows)
+    if name not in names:
+        raise UnknownName(f"{results.about.dataset} has no slice {name!r}: it has {', '.join(names)}")
+    values = {row.item.id: _read_value(row, name) for row in results.rows}
+    known = sorted({value for value in values.values() if value is not None}, key=_make_sort_key)
+    make_label = _choose_labels([value for value in values.values() if value is not None])
+    parts: dict[str, list[Row]] = {make_label(value): [] for value in known}
+    for row in results.rows:
+        if (value := values[row.item.id]) is not None:
+            parts[make_label(value)].append(row)
+    return {label: replace(results, rows=tuple(part), builds={}) for label, part in parts.items()}
+
+
+def list_slices(rows: Sequence[Row]) -> tuple[str, ...]:
+    """The slices that at least one question has, without `pair`, which names pairs of claims."""
+    names = dict.fromkeys(name for row in rows for name in row.item.slices if name != "pair")
+    return (*names, LENGTH)
+
+
+def _read_value(row: Row, name: str) -> str | int | None:
+    return row.item.slices.get(name) if name in row.item.slices or name != LENGTH else row.characters
+
+
+def _make_sort_key(value: str | int) -> tuple[int, int, str]:
+    return (0, value, "") if isinstance(value, int) else (1, 0, str(value))
+
+
+def _choose_labels(values: Sequence[str | int]) -> Callable[[str | int], str]:
+    """A function from a value to its label: the value itself, or its bin."""
+    numbers = sorted(value for value in values if isinstance(value, int))
+    if len(numbers) < len(values) or len(set(numbers)) <= _MOST:
+        return str
+    tops = sorted({numbers[-(-len(numbers) * part // _BINS) - 1] for part in range(1, _BINS + 1)})
+    names = [f"up to {tops[0]:,}", *(f"{low + 1:,} to {high:,}" for low, high in pairwise(tops))]
+
+    def make_label(value: str | int) -> str:
+        return next(name for name, top in zip(names, tops, strict=True) if isinstance(value, int) and value <= top)
+
+    return make_label
 
 
 def score_rows(rows: Sequence[Row], name: str, judged: bool) -> Scores | None:
@@ -163,11 +207,11 @@ def score_row(row: Row, about: About) -> dict[str, float | None]:
     """The scores of one row by column, None where it was not judged. Columns whose gold its item lacks are left out."""
     names = (*about.metrics, *about.judges)
     scores = {name: _make_column(name, name in about.judges)(row) for name in names}
-    return {name: score if score is None else float(score) for name, score in scores.items() if not _lacks_gold(score)}
-
-
-def _lacks_gold(score: float | None) -> bool:
-    return score is not None and isnan(score)
+    return {
+        name: None if score is None else float(score)
+        for name, score in scores.items()
+        if score is None or not isnan(score)
+    }
 
 
 def _is_judge(name: str, about: About) -> bool:
@@ -179,15 +223,9 @@ def _is_judge(name: str, about: About) -> bool:
 
 
 def _make_column(name: str, judged: bool) -> Column:
-    return _make_judge_column(name) if judged else _make_metric_column(name)
-
-
-def _make_metric_column(name: str) -> Column:
-    metric = find_metric(name)
-    return lambda row: metric.score(row.outcome) if metric.applies(row.item) else float("nan")
-
-
-def _make_judge_column(name: str) -> Column:
+    if not judged:
+        metric = find_metric(name)
+        return lambda row: metric.score(row.outcome) if metric.applies(row.item) else float("nan")
     judge = find_judge(name)
 
     def score(row: Row) -> float | None:
@@ -203,6 +241,7 @@ def _make_judge_column(name: str) -> Column:
 def _make_cells(
     by_system: Mapping[str, list[Row]],
     score_columns: Mapping[tuple[str, str], Scores | None],
+    ranked: Sequence[str],
     judged: Sequence[str],
     baseline: str | None,
     resamples: int,
@@ -211,7 +250,6 @@ def _make_cells(
     """All cells. All columns are resampled together, since for many systems that is most of the work."""
     keys = list(score_columns)
     known = [_drop_missing(score_columns[key]) for key in keys]
-    ranked = _list_ranking_columns({name for _, name in keys}, judged)
     differences = [_subtract_baseline(by_system, score_columns, key, baseline, ranked) for key in keys]
     means = resample_means([*known, *differences], resamples=resamples, seed=seed)
     cells: dict[str, dict[str, Cell]] = {system: {} for system in by_system}
@@ -228,24 +266,17 @@ def _make_cells(
     return cells
 
 
-def _correct_p(cells: dict[str, dict[str, Cell]], names: Sequence[str]) -> dict[str, dict[str, Cell]]:
-    """The cells with p-values corrected for the systems of each column."""
+def _correct_p(cells: dict[str, dict[str, Cell]], names: Sequence[str]) -> None:
+    """Correct the p-values of the cells for the systems of each column."""
     for name in names:
-        all_p = {system: columns[name].p for system, columns in cells.items()}
-        tested = {system: p for system, p in all_p.items() if p is not None}
+        tested = {system: p for system, columns in cells.items() if (p := columns[name].p) is not None}
         for system, corrected in zip(tested, correct_p_values(list(tested.values())), strict=True):
             cells[system][name] = replace(cells[system][name], p_holm=corrected)
-    return cells
 
 
-def _choose_risk_column(names: Sequence[str], judged: Sequence[str]) -> str | None:
-    """The first column that scores each answer."""
-    return next((name for name in names if name in judged or _scores_answers(name)), None)
-
-
-def _scores_answers(name: str) -> bool:
-    metric = find_metric(name)
-    return metric.of_answer and metric.overall is None
+def _scores_answers(name: str, judged: Sequence[str]) -> bool:
+    """Whether a column scores each answer."""
+    return name in judged or ((metric := find_metric(name)).of_answer and metric.overall is None)
 
 
 def _drop_missing(column: Scores | None) -> Scores:
@@ -285,7 +316,10 @@ def _make_line(
     build: JsonObject | None,
     risks: tuple[Risk, ...],
 ) -> Line:
-    failed = sum(row.error is not None or any(_judge_failed(row, name) for name in judged) for row in rows)
+    failed = sum(
+        row.error is not None or any(row.judgements[name].error for name in judged if name in row.judgements)
+        for row in rows
+    )
     total = sum_usages(row.usage for row in rows)
     depth = sum(row.usage["depth"] for row in rows)  # its mean has a meaning, its sum has none
     means = {**total, "depth": depth}.items()
@@ -294,14 +328,5 @@ def _make_line(
     return Line(system, len(rows), failed, cells, total, mean, build, dict(fallbacks), risks, _read_ranked_by(rows))
 
 
-def _list_ranking_columns(names: Iterable[str], judged: Sequence[str]) -> tuple[str, ...]:
-    """The columns that score rankings."""
-    return tuple(name for name in names if name not in judged and find_metric(name).of_ranking)
-
-
 def _read_ranked_by(rows: Sequence[Row]) -> RankedBy:
     return "shown" if any(row.ranked_by == "shown" for row in rows) else "retriever"
-
-
-def _judge_failed(row: Row, judge: str) -> bool:
-    return judge in row.judgements and row.judgements[judge].error is not None

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from tomewise.evaluate.items import Item, Outcome, Prediction, RankedPassage, Span
 from tomewise.evaluate.judges import Judgement
+from tomewise.meter import Meter
 from tomewise.outgoing import answer_models
 from tomewise.types import Answer, Citation, Event, Evidence, Question, Support, Usage
 
@@ -18,6 +19,8 @@ _PLAIN = (
     "fallbacks", "error", "asked", "characters", "ranked_by",
 )  # fmt: skip
 _LISTS = ("citations", "evidence", "events")
+_COUNTED = ("calls", "reused", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
+_TIMED = ("model_seconds", "own_seconds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +108,9 @@ def make_row_record(row: Row) -> dict[str, Any]:
 
 def read_row(record: JsonObject, judgements: Mapping[str, Judgement]) -> Row:
     """The row of a record."""
-    fields: dict[str, Any] = {name: record[name] for name in _PLAIN if name in record}
+    fields: dict[str, Any] = {name: record[name] for name in _PLAIN}
     fields |= {name: tuple(record[name]) for name in _LISTS}
-    passages = {name: _read_passages(record.get(name, ())) for name in ("ranked", "shown", "cited")}
+    passages = {name: _read_passages(record[name]) for name in ("ranked", "shown", "cited")}
     return Row(
         **fields,
         item=_read_item(record["item"]),
@@ -145,6 +148,22 @@ def read_latest_rows(records: Iterable[JsonObject], judge_model: str) -> tuple[R
             rows[record["system"], record["item"]["id"]] = record
             judgements.pop(record["key"], None)  # they judge an answer or a reference that has changed
     return tuple(read_row(record, judgements.get(record["key"], {})) for record in rows.values())
+
+
+def make_usage_record(used: Meter) -> dict[str, Any]:
+    """What a meter counted, as JSON, and how many of its calls a stored reply answered."""
+    record = answer_models.Usage.of(used.usage()).write()
+    del record["kept"]  # it depends on what ran before
+    return {**record, "reused": used.reused}
+
+
+def sum_usages(usages: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Add usages. The sum has no cost (None) where a part has none; a missing entry counts 0."""
+    parts = list(usages)
+    counted = {name: sum(part.get(name, 0) for part in parts) for name in _COUNTED}
+    timed = {name: sum(part.get(name, 0.0) for part in parts) for name in _TIMED}
+    costs = [part.get("cost", 0.0) for part in parts]
+    return {**counted, **timed, "cost": None if None in costs else sum(costs)}
 
 
 def _make_evidence_record(piece: Evidence, texts: dict[str, str]) -> dict[str, Any]:

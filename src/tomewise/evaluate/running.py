@@ -25,9 +25,8 @@ from tomewise.evaluate.memories import Build, Memory, open_memory
 from tomewise.evaluate.on_workers import GroupsOnWorkers
 from tomewise.evaluate.replay import PaidOnce
 from tomewise.evaluate.results import Results, find_journal, read_results
-from tomewise.evaluate.rows import Row, make_judgement_record, make_row_record, read_latest_rows
+from tomewise.evaluate.rows import Row, make_judgement_record, make_row_record, read_latest_rows, sum_usages
 from tomewise.evaluate.shared_desk import HERE, BudgetedAtDesk, Desk, DeskCalls, Message
-from tomewise.evaluate.usages import sum_usages
 from tomewise.language.budget import Budget
 from tomewise.language.cached import CallCache, prove_room
 from tomewise.language.failures import StopAtFailures

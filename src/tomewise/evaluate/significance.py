@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Scores: TypeAlias = "NDArray[np.float64]"
 
 RESAMPLES = 10_000
-LEVEL = 0.95
+_TAILS = ((1 - 0.95) / 2, (1 + 0.95) / 2)  # outside of an interval
 _AT_ONCE = 2_000_000  # drawn positions in memory at a time
 _NEAR = 1e-12  # sums of equal numbers in another order differ by less
 
@@ -36,9 +36,9 @@ def resample_means(columns: Sequence[Scores], *, resamples: int = RESAMPLES, see
     return means
 
 
-def estimate_interval(means: Scores, level: float = LEVEL) -> tuple[float, float]:
-    """The percentile interval that holds `level` of the resampled means."""
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+def estimate_interval(means: Scores) -> tuple[float, float]:
+    """The percentile interval that holds 95 % of the resampled means."""
+    low, high = np.quantile(means, _TAILS)
     return float(low), float(high)
 
 

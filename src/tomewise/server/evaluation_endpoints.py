@@ -51,8 +51,7 @@ def show_evaluation(
     `baseline` is the system against which differences are tested; `by` names slices for tables of their own.
     """
     from tomewise.evaluate.report import make_json
-    from tomewise.evaluate.results import tabulate
-    from tomewise.evaluate.slices import list_slices
+    from tomewise.evaluate.results import list_slices, tabulate
 
     results = _read(name, service)
     rows = [asdict(row) for row in results.rows[start : start + limit]]

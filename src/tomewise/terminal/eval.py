@@ -235,7 +235,7 @@ def export(
     experiment: Name = None,
 ) -> None:
     """Write all rows of an experiment, with scores, costs and traces, to a Parquet file."""
-    from tomewise.evaluate.parquet import write_parquet
+    from tomewise.evaluate.report import write_parquet
 
     results = _read(out, experiment)
     write_parquet(results, path)

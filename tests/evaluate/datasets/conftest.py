@@ -124,9 +124,7 @@ LAYOUTS: dict[str, Files] = {
     },
     "nq": {
         "nq_rear_corpus.json": [{**row, "idx": at + 10} for at, row in enumerate(WIKI)],
-        "nq_rear.json": [
-            {"question": "?", "reference": ["Norway"], "contexts": [{**WIKI[1], "is_supporting": True}]},
-        ],
+        "nq_rear.json": [{"question": "?", "reference": ["Norway"], "contexts": [{**WIKI[1], "is_supporting": True}]}],
     },
     "popqa": {
         "popqa_corpus.json": WIKI,
@@ -201,7 +199,7 @@ LAYOUTS: dict[str, Files] = {
             }
         },
         "Data/B2.json": [
-            {"QID": "Q2", "Question": "When?", "Options": {"A": "x", "B": "y"}, "Aspect": "times", "Complex": "mh"},
+            {"QID": "Q2", "Question": "When?", "Options": {"A": "x", "B": "y"}, "Aspect": "times", "Complex": "mh"}
         ],
         "Books/B1.txt": STORY,
         "Books/B2.txt": "Another.",

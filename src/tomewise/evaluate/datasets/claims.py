@@ -31,8 +31,7 @@ def read_nocha(folder: Path) -> Dataset:
     path = find_file(folder, "data_sample.json", "**/data_sample.json", "*.json", "*.jsonl")
     corpus = Corpus(path)
     books = Books(folder, corpus)
-    items = tuple(_make_nocha_item(record, books) for record in read_records(path))
-    return Dataset(name="nocha", documents=corpus.documents, items=items)
+    return corpus.make_dataset("nocha", (_make_nocha_item(record, books) for record in read_records(path)))
 
 
 def _make_nocha_item(record: Record, books: Books) -> Item:
@@ -54,8 +53,10 @@ def read_prelude(folder: Path) -> Dataset:
     path = find_file(folder, "*test*.json*", "*test*.parquet", "*.jsonl", "*.json", "*.csv", "*.parquet")
     corpus = Corpus(path)
     books = Books(folder, corpus)
-    items = tuple(_make_prelude_item(record, str(number), books) for number, record in enumerate(read_records(path), 1))
-    return Dataset(name="prelude", documents=corpus.documents, items=items)
+    return corpus.make_dataset(
+        "prelude",
+        (_make_prelude_item(record, str(number), books) for number, record in enumerate(read_records(path), 1)),
+    )
 
 
 def _make_prelude_item(record: Record, number: str, books: Books) -> Item:
@@ -95,7 +96,7 @@ def read_fables(folder: Path, *, strict: bool = False) -> Dataset:
         for number, claim in enumerate(root.make_inner(f"{book}, {summariser}", judged).rows("claims"), 1)
     ]
     name = "fables-strict" if strict else "fables"
-    return Dataset(name=name, documents=corpus.documents, items=tuple(item for item in items if item is not None))
+    return corpus.make_dataset(name, (item for item in items if item is not None))
 
 
 def _make_fables_item(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from tomewise.errors import ReadingError
 from tomewise.evaluate.datasets.data_rows import read_text
-from tomewise.evaluate.items import Span
+from tomewise.evaluate.items import Dataset, Item, Span
 from tomewise.reading.places import Marks
 from tomewise.types import Document, DocumentId
 
@@ -20,9 +21,10 @@ class Corpus:
         self._documents: dict[DocumentId, Document] = {}
         self._ids: dict[tuple[str, str], DocumentId] = {}
 
-    @property
-    def documents(self) -> tuple[Document, ...]:
-        return tuple(self._documents.values())
+    def make_dataset(self, name: str, items: Iterable[Item], openie: Path | None = None) -> Dataset:
+        """The dataset of these questions, and of all documents, also of those that are added while questions come."""
+        questions = tuple(items)
+        return Dataset(name=name, documents=tuple(self._documents.values()), items=questions, openie=openie)
 
     def add(self, text: str, *, title: str = "", id: str = "", marks: Marks = ()) -> DocumentId:
         """Add a document and return its id: `id`, or the number of documents before it.

@@ -32,7 +32,11 @@ class Record:
         """Like `find`, but raises ReadingError naming the field when it finds nothing."""
         value = self.find(*names)
         if value is None:
-            raise self.make_missing_field_error(*names)
+            others = f" (or {', '.join(map(repr, names[1:]))})" if names[1:] else ""
+            has = ", ".join(map(str, self.values)) or "nothing"
+            raise self.make_error(
+                f"the field {names[0]!r}{others} is missing; it has {has}. Add it, or name another layout"
+            )
         return value
 
     def text(self, *names: str) -> str:
@@ -72,14 +76,6 @@ class Record:
         """The fields that hold text or a whole number, by the last part of their name in lower case."""
         values = {name.rpartition(".")[2].lower(): self.find(name) for name in names}
         return {name: value for name, value in values.items() if isinstance(value, str | int)}
-
-    def make_missing_field_error(self, *names: str) -> ReadingError:
-        """The error for a field that is missing under all its names."""
-        others = f" (or {', '.join(map(repr, names[1:]))})" if names[1:] else ""
-        has = ", ".join(map(str, self.values)) or "nothing"
-        return self.make_error(
-            f"the field {names[0]!r}{others} is missing; it has {has}. Add it, or name another layout"
-        )
 
     def make_wrong_field_error(self, name: str, value: object, wanted: str) -> ReadingError:
         """The error for a field with a wrong value."""

@@ -23,8 +23,7 @@ def read_graphrag_bench(folder: Path) -> Dataset:
         corpus.add(record.text("context", "text"), id=name)
     questions = find_files(folder, "Datasets/Questions/*.json", "Questions/*.json", "*question*.json")
     rows = [record for path in questions for record in read_records(path)]
-    items = tuple(_make_item(record, corpus) for record in rows)
-    return Dataset(name="graphrag-bench", documents=corpus.documents, items=items)
+    return corpus.make_dataset("graphrag-bench", (_make_item(record, corpus) for record in rows))
 
 
 def _make_item(record: Record, corpus: Corpus) -> Item:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -60,16 +60,11 @@ def _check_dataset(dataset: Dataset, folder: Path) -> Dataset:
         if item.id in ids:
             raise ReadingError(f"{folder}: two questions have the id {item.id!r}: give each its own")
         ids.add(item.id)
-        if missing := _find_missing(
-            corpus, (*item.supporting, *item.documents, *(span.document for span in item.spans))
-        ):
-            message = f"{folder}: question {item.id!r} names the document {missing!r}, which the corpus does not hold"
-            raise ReadingError(f"{message}: add it, or fix the id")
+        for id in (*item.supporting, *item.documents, *(span.document for span in item.spans)):
+            if id not in corpus:
+                message = f"{folder}: question {item.id!r} names the document {id!r}, which the corpus does not hold"
+                raise ReadingError(f"{message}: add it, or fix the id")
     return dataset
-
-
-def _find_missing(corpus: set[str], ids: Iterable[str]) -> str | None:
-    return next((id for id in ids if id not in corpus), None)
 
 
 def _make_reader(module: str, function: str, *args: object, **kwargs: object) -> Callable[[Path], Dataset]:
@@ -84,23 +79,23 @@ def _make_reader(module: str, function: str, *args: object, **kwargs: object) ->
 def _read_wiki(folder: Path, name: str, begins: str) -> Dataset:
     """Read a dataset that HippoRAG publishes too: in HippoRAG's layout if it has a corpus file, else in its own."""
     if folder.is_dir() and any(folder.glob(f"{begins}*_corpus.json")):
-        return _make_reader("hipporag", "read_hipporag", begins)(folder)
+        return _make_reader("multihop", "read_hipporag", begins)(folder)
     return _make_reader("multihop", "read_multihop", name)(folder)
 
 
 _READERS: dict[str, Callable[[Path], Dataset]] = {
     "plain": _make_reader("own_layout", "read_plain"),
     "sample": _make_reader("sample_story", "read_sample"),
-    "narrativeqa": _make_reader("narrativeqa", "read_narrativeqa"),
+    "narrativeqa": _make_reader("novels", "read_narrativeqa"),
     "infinitebench-qa": _make_reader("long_context", "read_infinitebench_qa"),
     "infinitebench-mc": _make_reader("long_context", "read_infinitebench_mc"),
     "longbench-v2": _make_reader("long_context", "read_longbench"),
     "helmet": _make_reader("long_context", "read_helmet"),
-    "detectiveqa": _make_reader("detectiveqa", "read_detectiveqa", "en"),
-    "detectiveqa-zh": _make_reader("detectiveqa", "read_detectiveqa", "zh"),
-    "hipporag": _make_reader("hipporag", "read_hipporag"),
-    "nq": _make_reader("hipporag", "read_hipporag", "nq"),
-    "popqa": _make_reader("hipporag", "read_hipporag", "popqa"),
+    "detectiveqa": _make_reader("novels", "read_detectiveqa", "en"),
+    "detectiveqa-zh": _make_reader("novels", "read_detectiveqa", "zh"),
+    "hipporag": _make_reader("multihop", "read_hipporag"),
+    "nq": _make_reader("multihop", "read_hipporag", "nq"),
+    "popqa": _make_reader("multihop", "read_hipporag", "popqa"),
     "musique": partial(_read_wiki, name="musique", begins="musique"),
     "2wikimultihopqa": partial(_read_wiki, name="2wikimultihopqa", begins="2wiki"),
     "hotpotqa": partial(_read_wiki, name="hotpotqa", begins="hotpot"),
@@ -109,8 +104,8 @@ _READERS: dict[str, Callable[[Path], Dataset]] = {
     "prelude": _make_reader("claims", "read_prelude"),
     "fables": _make_reader("claims", "read_fables"),
     "fables-strict": _make_reader("claims", "read_fables", strict=True),
-    "novelqa": _make_reader("novelqa", "read_novelqa"),
+    "novelqa": _make_reader("novels", "read_novelqa"),
     "qmsum": _make_reader("qmsum", "read_qmsum"),
-    "multihop-rag": _make_reader("multihop_rag", "read_multihop_rag"),
+    "multihop-rag": _make_reader("multihop", "read_multihop_rag"),
     "odsum": _make_reader("odsum", "read_odsum"),
 }

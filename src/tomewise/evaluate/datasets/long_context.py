@@ -52,7 +52,7 @@ def _read(name: str, path: Path, rows: list[Record], item: Callable[[Record, str
     for number, record in enumerate(rows, 1):
         id = record.find("id", "_id")  # InfiniteBench counts from 0
         items.append(item(record, str(number if id is None else id), corpus.add(record.text("context"))))
-    return Dataset(name=name, documents=corpus.documents, items=tuple(items))
+    return corpus.make_dataset(name, items)
 
 
 def _make_open_item(record: Record, id: str, document: str) -> Item:

@@ -24,10 +24,10 @@ def read_odsum(folder: Path) -> Dataset:
         return _read_raw(folder, queries[0])
     path = find_file(folder, "test.json", "*.json")
     corpus = Corpus(path)
-    items = tuple(
-        _make_setting_item(record, str(number), corpus) for number, record in enumerate(read_records(path), 1)
+    return corpus.make_dataset(
+        "odsum",
+        (_make_setting_item(record, str(number), corpus) for number, record in enumerate(read_records(path), 1)),
     )
-    return Dataset(name="odsum", documents=corpus.documents, items=items)
 
 
 def _read_raw(folder: Path, queries: Path) -> Dataset:
@@ -44,8 +44,9 @@ def _read_raw(folder: Path, queries: Path) -> Dataset:
     # The file of meetings maps numbers to queries; that of stories is a list.
     if len(rows) == 1 and all(isinstance(value, dict) for value in rows[0].values.values()):
         rows = [rows[0].make_inner(f"query {key}", part) for key, part in rows[0].values.items()]
-    items = tuple(_make_raw_item(record, str(number), titles) for number, record in enumerate(rows, 1))
-    return Dataset(name="odsum", documents=corpus.documents, items=items)
+    return corpus.make_dataset(
+        "odsum", (_make_raw_item(record, str(number), titles) for number, record in enumerate(rows, 1))
+    )
 
 
 def _make_raw_item(record: Record, id: str, titles: dict[str, str]) -> Item:

@@ -24,12 +24,8 @@ def read_plain(folder: Path) -> Dataset:
     for record in read_records(corpus_file):
         corpus.add(record.text("text"), title=str(record.find("title") or ""), id=record.text("id"))
     openie = folder / "openie.jsonl"
-    return Dataset(
-        name=folder.resolve().name,
-        documents=corpus.documents,
-        items=tuple(map(_make_item, read_records(questions))),
-        openie=openie if openie.is_file() else None,
-    )
+    items = map(_make_item, read_records(questions))
+    return corpus.make_dataset(folder.resolve().name, items, openie if openie.is_file() else None)
 
 
 def _make_item(record: Record) -> Item:

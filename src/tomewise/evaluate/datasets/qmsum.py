@@ -24,7 +24,7 @@ def read_qmsum(folder: Path) -> Dataset:
         rows = read_records(path)
         for number, record in enumerate(rows, 1):
             items += _read_meeting(record, f"{path.stem}-{number}" if len(rows) > 1 else path.stem, corpus)
-    return Dataset(name="qmsum", documents=corpus.documents, items=tuple(items))
+    return corpus.make_dataset("qmsum", items)
 
 
 def _read_meeting(record: Record, meeting: str, corpus: Corpus) -> list[Item]:

@@ -21,8 +21,7 @@ def read_sample(_folder: Path) -> Dataset:
     corpus = Corpus(STORY)
     text = read_text(STORY)
     story = corpus.add(text, id=STORY.name, marks=mark_headings(text))
-    items = tuple(_make_item(question, story, corpus) for question in read_questions())
-    return Dataset(name="sample", documents=corpus.documents, items=items)
+    return corpus.make_dataset("sample", (_make_item(question, story, corpus) for question in read_questions()))
 
 
 def _make_item(sample: SampleQuestion, story: str, corpus: Corpus) -> Item:

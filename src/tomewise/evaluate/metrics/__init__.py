@@ -12,13 +12,14 @@ from typing import Literal, TypeAlias
 
 from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.evaluate.items import Dataset, Item, Outcome
-from tomewise.evaluate.metrics import answers, passage_ranks, span_overlap
+from tomewise.evaluate.metrics import answers, rankings
 from tomewise.evaluate.metrics.answers import choice_accuracy, class_f1, pair_accuracy, pick_letter, rouge
 from tomewise.plugins import find_plugin, list_names, refuse_hidden, register
 
 Need: TypeAlias = Literal["answers", "correct", "claims", "pairs", "supporting", "spans", "evidence"]
 Score: TypeAlias = Callable[[Outcome], float]
 Overall: TypeAlias = Callable[[Sequence[Outcome]], "float | None"]
+_Measure: TypeAlias = Callable[[rankings.Places, "int | None"], float]
 
 _LONG_ANSWER = 15  # words: references that are longer on average are summaries, for which EM is useless
 
@@ -202,32 +203,23 @@ def _score_pairs(outcomes: Sequence[Outcome]) -> float | None:
     return pair_accuracy([o.item.slices["pair"] for o in outcomes], [bool(_score_choice(o)) for o in outcomes])
 
 
-def _score_ids(
-    function: Callable[[Sequence[str], Sequence[str], int | None], float], outcome: Outcome, *, k: int | None
-) -> float:
-    return function([passage.document for passage in outcome.prediction.ranked], outcome.item.supporting, k)
+def _score_documents(measure: _Measure, outcome: Outcome, *, k: int | None) -> float:
+    return measure(rankings.find_documents(outcome.prediction.ranked, outcome.item.supporting, k), k)
 
 
-def _score_spans(function: Callable[..., float], outcome: Outcome, *, k: int | None) -> float:
-    return function(outcome.prediction.ranked, outcome.item.spans, k)
+def _score_spans(measure: _Measure, outcome: Outcome, *, k: int | None) -> float:
+    return measure(rankings.find_spans(outcome.prediction.ranked, outcome.item.spans, k), k)
 
 
-def _score_shown(outcome: Outcome) -> float:
-    return span_overlap.measure_gold_recall(outcome.prediction.shown, outcome.item)
-
-
-def _score_citation_precision(outcome: Outcome) -> float:
-    return span_overlap.measure_gold_precision(outcome.prediction.cited, outcome.item)
-
-
-def _score_citation_recall(outcome: Outcome) -> float:
-    return span_overlap.measure_gold_recall(outcome.prediction.cited, outcome.item)
+def _score_coverage(outcome: Outcome, *, k: int | None) -> float:
+    return rankings.measure_coverage(outcome.prediction.ranked, outcome.item.spans, k)
 
 
 _OF_EVIDENCE: dict[str, Score] = {
-    "seen": _score_shown,  # the share of the gold that the answering call saw
-    "citation-precision": _score_citation_precision,
-    "citation-recall": _score_citation_recall,
+    # the share of the gold that the answering call saw
+    "seen": lambda outcome: rankings.measure_gold_recall(outcome.prediction.shown, outcome.item),
+    "citation-precision": lambda outcome: rankings.measure_gold_precision(outcome.prediction.cited, outcome.item),
+    "citation-recall": lambda outcome: rankings.measure_gold_recall(outcome.prediction.cited, outcome.item),
 }
 
 _PLAIN: dict[str, tuple[Need, Score, Overall | None]] = {
@@ -245,14 +237,15 @@ _PLAIN: dict[str, tuple[Need, Score, Overall | None]] = {
     **{name: ("evidence", score, None) for name, score in _OF_EVIDENCE.items()},
 }
 
+_MEASURES: dict[str, _Measure] = {
+    "recall": rankings.recall,
+    "all": rankings.all_found,
+    "mrr": rankings.reciprocal_rank,
+    "ndcg": rankings.ndcg,
+}
+
 _RANKED: dict[str, tuple[Need, Callable[..., float]]] = {
-    "recall": ("supporting", partial(_score_ids, passage_ranks.recall_at)),
-    "all": ("supporting", partial(_score_ids, passage_ranks.all_at)),
-    "mrr": ("supporting", partial(_score_ids, passage_ranks.reciprocal_rank)),
-    "ndcg": ("supporting", partial(_score_ids, passage_ranks.ndcg_at)),
-    "span-recall": ("spans", partial(_score_spans, span_overlap.span_recall_at)),
-    "span-all": ("spans", partial(_score_spans, span_overlap.span_all_at)),
-    "span-mrr": ("spans", partial(_score_spans, span_overlap.span_reciprocal_rank)),
-    "span-ndcg": ("spans", partial(_score_spans, span_overlap.span_ndcg_at)),
-    "span-coverage": ("spans", partial(_score_spans, span_overlap.span_coverage_at)),
+    **{name: ("supporting", partial(_score_documents, measure)) for name, measure in _MEASURES.items()},
+    **{f"span-{name}": ("spans", partial(_score_spans, measure)) for name, measure in _MEASURES.items()},
+    "span-coverage": ("spans", _score_coverage),
 }

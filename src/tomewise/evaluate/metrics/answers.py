@@ -91,10 +91,10 @@ def find_letter(reply: str, options: Sequence[str]) -> str | None:
     reply = reply.strip()
     reply = reply.upper() if len(reply.strip(punctuation)) == 1 else reply
     return (
-        _match_wording(reply, options)
+        _find_wording(reply, options, whole=True)
         or _get_letter(re.match(rf"[\"'(*\[]*{alone}", reply))
         or _get_letter(re.search(rf"(?i:{_LEADING_WORDS}){alone}", reply))
-        or _find_wording(reply, options)
+        or _find_wording(reply, options, whole=False)
         or _get_letter(re.search(alone, reply))
     )
 
@@ -111,17 +111,15 @@ def pick_letter(choice: str | None, reply: str, options: Sequence[str]) -> str |
     return named if len(named) == 1 and named in letters else find_letter(reply, options)
 
 
-def _match_wording(reply: str, options: Sequence[str]) -> str | None:
-    """The letter of the one option whose wording is the reply."""
+def _find_wording(reply: str, options: Sequence[str], *, whole: bool) -> str | None:
+    """The letter of the one option whose wording the reply is, or contains."""
     text = normalise(reply)
-    letters = [get_letter(at) for at, option in enumerate(options) if text and normalise(option) == text]
-    return letters[0] if len(letters) == 1 else None
-
-
-def _find_wording(reply: str, options: Sequence[str]) -> str | None:
-    """The letter of the one option whose wording the reply contains."""
-    text, wordings = f" {normalise(reply)} ", map(normalise, options)
-    letters = [get_letter(at) for at, wording in enumerate(wordings) if wording and f" {wording} " in text]
+    wordings = [normalise(option) for option in options]
+    letters = [
+        get_letter(at)
+        for at, wording in enumerate(wordings)
+        if wording and (text == wording if whole else f" {wording} " in f" {text} ")
+    ]
     return letters[0] if len(letters) == 1 else None
 
 

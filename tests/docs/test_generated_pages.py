@@ -1,0 +1,181 @@
+"""The generated pages have everything that there is: commands, settings, systems, events, limits."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import typer
+from tests.texts import REPOSITORY
+from tools.docs.command_pages import write_command_pages
+from tools.docs.event_pages import find_makers, write_event_page
+from tools.docs.export_difference import write_export_difference
+from tools.docs.limit_pages import SECTIONS, read_number, write_limit_page
+from tools.docs.python_pages import load_package
+from tools.docs.reference_pages import write_reference_pages
+from tools.docs.system_parts import write_system_parts
+
+from tomewise import Document, Tome, errors, events
+from tomewise.outgoing import answer_models
+from tomewise.reading.formats import FORMATS
+from tomewise.server.operation_list import OPERATIONS
+from tomewise.settings import SETTINGS
+from tomewise.systems.registry import LOOPS, SYSTEMS, find_declaration
+from tomewise.terminal import commands, program  # noqa: F401 - it adds all commands to the application
+
+PACKAGE = REPOSITORY / "src" / "tomewise"
+REFERENCE = write_reference_pages()
+
+
+def test_each_command_has_a_page_with_all_its_options() -> None:
+    pages = write_command_pages()
+    for name, command in typer.main.get_command(commands.app).commands.items():
+        page = pages[f"commands/{name}.md"]
+        assert f"]({name}.md)" in pages["commands/index.md"]
+        for each in (command, *getattr(command, "commands", {}).values()):
+            for option in (option for parameter in each.params for option in parameter.opts if option.startswith("--")):
+                assert f"`{option}" in page or option == "--help", (name, option)
+
+
+def test_settings_formats_and_errors_are_those_of_the_code() -> None:
+    for name, setting in SETTINGS.items():
+        assert f"## `{name}`" in REFERENCE["settings.md"]
+        assert setting.variable in REFERENCE["settings.md"]
+    for each in FORMATS:
+        assert all(f"`{suffix}`" in REFERENCE["formats.md"] for suffix in each.suffixes)
+    for name, error in vars(errors).items():
+        if isinstance(error, type) and issubclass(error, errors.TomewiseError):
+            assert f"# {name}\n" in REFERENCE["errors.md"]
+
+
+def test_operations_and_tools_are_those_of_the_server() -> None:
+    for operation in OPERATIONS:
+        assert f"### `{operation.method} {operation.path.replace(':path}', '}')}`" in REFERENCE["http.md"]
+        if operation.tool is not None:
+            assert f"### {operation.tool.name}\n" in REFERENCE["mcp.md"]
+
+
+def test_each_system_has_its_ablations() -> None:
+    parts = write_system_parts()
+    for name in SYSTEMS:
+        assert f"| `{name}` |" in parts["table"]
+        assert all(f"| `{ablation}` |" in parts[name] for ablation in find_declaration(name).ablations)
+
+
+def test_the_difference_shows_what_went_and_what_came() -> None:
+    text = write_export_difference()
+    assert "\n- facts:passages-triples" in text
+    assert "tom reed forged the letter" in text
+    assert "\n+ entities:passages-triples" in text
+    assert "tom reed\n" not in text, "the entity that another sentence names stays"
+
+
+AROUND = {events.Rephrased, events.Resumed, events.SessionUsed, events.Waiting, events.Fallbacks}  # in no loop
+EVENTS = dict(part.split("\n", 1) for part in write_event_page(load_package()).split("\n## ")[1:])
+MAKERS = find_makers()
+STORY = """Ada Marsh kept the light of Skerry for nine years. Tom Reed forged the letter that called the boats home.
+
+On 3 May Ada Marsh put out the light at nine. Tom Reed sailed to Skerry with the letter.
+
+Ada Marsh found the letter in the harbour office in June. The harbour office of Skerry burned in July."""
+
+
+def test_each_event_has_a_section_and_is_made_somewhere() -> None:
+    for name, classes in events.CLASSES.items():
+        assert name in EVENTS
+        for made in classes:
+            assert (made in MAKERS) != (made in AROUND), made
+
+
+def test_systems_yield_what_the_page_says(tmp_path: Path) -> None:
+    seen = set[type[events.TypedEvent]]()
+    with Tome.open(tmp_path / "a.tome", model="extractive", embedder="hash", passage_tokens=32) as tome:
+        tome.add(Document(id="log", text=STORY))
+        for name in [*(name for name in SYSTEMS if "+" not in name), *(f"hybrid+{loop}" for loop in LOOPS)]:
+            tome.build(system=name)
+            answer = tome.ask("Who forged the letter, and what burned in July?", system=name)
+            for event in answer.events:
+                made = type(event)
+                assert issubclass(made, events.TypedEvent)
+                key = name.removeprefix("hybrid") if "+" in name else name
+                assert name == "auto" or made in AROUND or key in MAKERS[made], (name, event.name)
+                section = EVENTS[event.name]
+                plain = answer_models.Event.of(event).write()
+                missing = [field for field in plain["detail"] if f"| `{field}` |" not in section]
+                assert not missing or made is events.Fallbacks, (event.name, missing)
+                seen.add(made)
+    assert len(seen) > 20
+
+
+LIMITS = [limit for limits in SECTIONS.values() for limit in limits]
+BOUND = re.compile(r"^(_?(?:MOST|LONGEST|MAX|DEEPEST|LARGEST)[A-Z_]*)(?:: \w+)? = ", re.MULTILINE)
+NO_BOUNDS = {"base_url", "embedder", "embedder_base_url", "model", "models", "offer", "overlap", "prompts", "system"}
+# Bounds of a step, at which nothing is refused, cut or left out that a user gave or asked for.
+INNER = {
+    "reading.captions": {"_MOST_WORDS"},
+    "reading.columns": {"_MOST_SPANS", "_DEEPEST"},
+    "reading.epub": {"_MOST_LISTED"},
+    "reading.fetching": {"_LONGEST_ROBOTS"},
+    "reading.folder": {"_MAX_REASONS", "_MOST_DEEP"},
+    "reading.mail": {"_LONGEST_FIELD", "_LONGEST_SENDER", "_LONGEST_TYPE"},
+    "reading.messages": {"LONGEST_REQUEST", "_MAX_CHARACTER_BYTES", "_MAX_OVERHEAD_BYTES"},
+    "reading.metadata": {"_MOST"},
+    "reading.open_documents": {"_DEEPEST", "_MOST_COLUMNS"},
+    "reading.pdf": {"_LONGEST_TITLE"},
+    "reading.units": {"_LONGEST_QUOTATION"},
+    "reading.web_pages": {"_LONGEST_NOTICE"},
+    "reading.worker": {"_MAX_DEPTH"},
+    "server.mcp_results": {"MOST_BYTES"},
+    "server.mcp_server": {"_MOST_VALUES", "_MOST_TEXT"},
+    "server.mcp_tools": {"_LONGEST"},
+    "server.named_documents": {"_LONGEST_NAME"},
+    "server.paging": {"MOST_START"},
+    "server.tome_endpoints": {"_LONGEST_NAME"},
+    "server.trace_endpoints": {"_MOST_NUMBER"},
+    "server.uploads": {"_MOST_HEADERS"},
+}
+
+
+def list_bounds(room: str) -> list[str]:
+    """The names of bounds that the files of a room declare, as `MODULE:NAME`."""
+    return [
+        f"{path.relative_to(PACKAGE).with_suffix('').as_posix().replace('/', '.')}:{name}"
+        for path in sorted((PACKAGE / room).glob("*.py"))
+        for name in BOUND.findall(path.read_text(encoding="utf-8"))
+    ]
+
+
+def test_limits_have_every_setting_that_is_a_bound() -> None:
+    listed = {limit.setting for limit in LIMITS} - {""}
+    assert listed == SETTINGS.keys() - NO_BOUNDS - {"tome"}
+
+
+def test_numbers_of_limits_are_those_of_the_code() -> None:
+    page = write_limit_page()
+    for limit in LIMITS:
+        if limit.source and (number := read_number(limit.source)) is not None:
+            assert number > 0, limit.source
+    assert "| an upload | 100,000,000 bytes |" in page
+    assert "| results of one search | 1,000 |" in page
+
+
+def read_messages() -> str:
+    """The source without what joins the pieces of a message, and with "…" for what varies in it."""
+    source = "\n".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
+    joined = re.sub(r"\"\s*\n\s*f?\"", "", source)
+    return re.sub(r"\{[^{}]*\}", "…", joined)
+
+
+def test_messages_of_limits_are_those_of_the_code() -> None:
+    messages = read_messages()
+    for limit in LIMITS:
+        for part in re.split(r"…|: ", limit.says):
+            assert part.strip() in messages, (limit.what, part)
+
+
+def test_no_bound_of_reading_and_of_the_server_is_missing() -> None:
+    listed = {limit.source for limit in LIMITS}
+    found = [name for room in ("reading", "server") for name in list_bounds(room)]
+    inner = {f"{module}:{name}" for module, names in INNER.items() for name in names}
+    assert [name for name in found if name not in listed | inner] == []
+    assert inner <= set(found)
