@@ -1,5 +1,6 @@
 """Small documents of the formats that are converted."""
 
+import io
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -46,6 +47,23 @@ def write_zip(path: Path, parts: Mapping[str, str]) -> Path:
         for name, content in parts.items():
             archive.writestr(name, content)
     return path
+
+
+def read_zip(path: Path) -> dict[str, str]:
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name).decode() for name in archive.namelist()}
+
+
+def change_parts(raw: bytes, parts: Mapping[str, str | bytes]) -> bytes:
+    """The archive with other or further parts, squeezed."""
+    changed = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(raw)) as old, zipfile.ZipFile(changed, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            if name not in parts:
+                new.writestr(name, old.read(name))
+        for name, content in parts.items():
+            new.writestr(name, content)
+    return changed.getvalue()
 
 
 def docx(path: Path, body: str = "") -> Path:
