@@ -91,7 +91,7 @@ def test_what_stands_before_a_colon_begins_ends_or_goes_on(line, speaker, follow
 @pytest.mark.parametrize(
     ("cues", "speakers"),
     [
-        (["Ann: Hi.", "Bob: Hi.", "Remember this: rain.", "- Ann: So?", "Bob: Yes."], ["Ann", "Bob", "Bob", "Ann", "Bob"]),
+        (["Ann: Hi.", "Bob: Hi.", "Keep this: a.", "- Ann: So?", "Bob: Yes."], ["Ann", "Bob", "Bob", "Ann", "Bob"]),
         (["Anna: Hi.", "Ben: I did.", "Anna: So?", "Now."], ["Anna", "Ben", "Anna", "Anna"]),
         (["Anna: The gate.\nNote: it rains.", "Anna: Yes."], ["Anna"] * 3),
         (["The Storm: Part One", "Anna: Yes.", "Ben: No.", "Anna: Yes."], ["", "Anna", "Ben", "Anna"]),

@@ -54,6 +54,7 @@ def test_newlines_are_one_character(raw):
     assert decode_text(raw, "it") == "a\nb\nc\nd"
 
 
+PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
 NUL_IN_UTF16 = codecs.BOM_UTF16_LE + "a\0b".encode("utf-16-le")
 NOISE = random.Random(1).randbytes(5000).replace(b"\0", b"\x01")
 OUTSIDE = rb"caf\ud800 \q" + b"\xe9"
@@ -62,10 +63,10 @@ OUTSIDE = rb"caf\ud800 \q" + b"\xe9"
 @pytest.mark.parametrize(
     ("raw", "declared", "message"),
     [
-        *((raw, None, "is empty or holds only white space: ") for raw in (b"", b" \r\n\t ", b"\xef\xbb\xbf", b"\xff\xfe")),
-        (b"\xef\xbb\xbf  ", None, "is empty or holds only white space: "),
-        *((raw, None, "is binary, not text: ") for raw in (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", b"text with one \0 in it")),
-        *((raw, None, "is binary, not text: ") for raw in (b"\x01\x02\x03\x04abc", NUL_IN_UTF16, NOISE)),
+        *((raw, None, "is empty or holds only white space: ")
+          for raw in (b"", b" \r\n\t ", b"\xef\xbb\xbf", b"\xff\xfe", b"\xef\xbb\xbf  ")),
+        *((raw, None, "is binary, not text: ")
+          for raw in (PNG, b"text with one \0 in it", b"\x01\x02\x03\x04abc", NUL_IN_UTF16, NOISE)),
         # Damaged Unicode is named, and not guessed at.
         (FRENCH.encode()[:3] + b"\xff" + FRENCH.encode()[3:], None, "is UTF-8, but byte 3 is not: repair it"),
         (codecs.BOM_UTF16_LE + b"a\0\x00\xd8", None, "is UTF-16, but byte"),

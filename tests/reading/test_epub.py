@@ -1,6 +1,8 @@
 import pytest
 from tests.reading.documents import EPUB, write_zip
 
+from tomewise.types import Place
+
 CHAPTER = "<html><body><p>{}</p></body></html>"
 ITEM = '<item id="{}" href="{}" media-type="{}"/>'
 XHTML = "application/xhtml+xml"
@@ -24,6 +26,7 @@ def test_a_book(read_book, tmp_path):
     document = read_book()
     assert (document.title, document.text) == ("The Town", "# One\n\nThe rain fell.")
     assert (document.id, document.source) == (str(tmp_path / "a.epub"),) * 2
+    assert document.marks == ((0, Place(chapter=("One",))),)
 
 
 def test_chapters_come_in_the_order_of_the_spine_from_where_the_package_says(read_book):

@@ -53,18 +53,7 @@ def list_names(folder: Path) -> list[str]:
     return [entry.name for entry in entries if isinstance(entry, Path)]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "a*" * 100 + "b",
-        "**/" * 50 + "x",
-        "[" * 10_000,
-        "!",
-        "\\",
-        "a[z-a]",
-        "\udcff".encode("utf-8", "ignore").decode(),
-    ],
-)
+@pytest.mark.parametrize("line", ["a*" * 100 + "b", "**/" * 50 + "x", "[" * 10_000, "!", "\\", "a[z-a]", ""])
 def test_a_hostile_line_of_a_gitignore_neither_stops_nor_delays_the_others(line, tmp_path):
     for name in ("a" * 200, "b", "c"):
         (tmp_path / f"{name}.txt").write_text("The rain fell.")

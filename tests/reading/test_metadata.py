@@ -56,8 +56,8 @@ def test_plain_fields_are_kept():
         ('"yes"', "yes"),
         ("'1911'", "1911"),
         ("9" * 18, int("9" * 18)),
-        *((word, word) for word in ("2024-03-05", "2024-13-45", "2024-03-05 10:00:00", "0755", "0xff", "0b11", "1_000")),
-        *((word, word) for word in ("1:30", "1:59:59.5", ".inf", ".nan", "9" * 30, "1e5", "<<")),
+        *((word, word) for word in ("2024-03-05", "2024-13-45", "2024-03-05 10:00:00", "0755", "0xff", "0b11")),
+        *((word, word) for word in ("1_000", "1:30", "1:59:59.5", ".inf", ".nan", "9" * 30, "1e5", "<<")),
     ],
 )  # fmt: skip
 def test_a_word_is_a_number_only_where_it_plainly_is(written, value):

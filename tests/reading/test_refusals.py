@@ -10,6 +10,8 @@ from tomewise.errors import MissingDependency, ReadingError
 from tomewise.reading.formats import load_reader
 
 NO_DOCUMENT = b"this is no document at all"
+OFFICE = ("docx", "pptx", "xlsx")
+NO_NOTEBOOKS = (b"{", b"[]", b"{}", b'{"cells": 3}', b"[" * 100_000)
 OLD_OFFICE = bytes.fromhex("d0cf11e0a1b11ae1") + bytes(600)
 LOCKED_OFFICE = OLD_OFFICE + "EncryptedPackage".encode("utf-16-le")
 NO_PASSWORD = "needs a password, because it is encrypted: save a copy without"
@@ -23,8 +25,8 @@ ENCRYPTED_MAIL = b"Subject: s\nContent-Type: multipart/encrypted; boundary=b\n\n
         *((f"a.{kind}", NO_DOCUMENT, r"could not be converted: ") for kind in ("docx", "pptx", "xlsx", "odt", "ods")),
         ("a.pdf", NO_DOCUMENT, r"could not be converted: .*; repair it"),
         ("a.epub", NO_DOCUMENT, "could not be converted: File is not a zip file"),
-        *((f"a.{kind}", OLD_OFFICE, "is a file of an old version of Office: save it") for kind in ("docx", "pptx", "xlsx")),
-        *((f"a.{kind}", LOCKED_OFFICE, NO_PASSWORD) for kind in ("docx", "pptx", "xlsx")),
+        *((f"a.{kind}", OLD_OFFICE, "is a file of an old version of Office: save it") for kind in OFFICE),
+        *((f"a.{kind}", LOCKED_OFFICE, NO_PASSWORD) for kind in OFFICE),
         ("a.pdf", pdf("Rain.").replace(b"/Root 1 0 R", b"/Root 1 0 R " + PDF_KEYS), NO_PASSWORD),
         ("a.srt", b"The rain fell.", "holds no captions"),
         ("a.csv", b"a\0b", "is binary"),
@@ -32,7 +34,7 @@ ENCRYPTED_MAIL = b"Subject: s\nContent-Type: multipart/encrypted; boundary=b\n\n
         ("a.eml", b"The rain fell.", "is not a message"),
         ("a.eml", ENCRYPTED_MAIL, "is an encrypted message"),
         ("a.mbox", b"The rain fell.", "holds no messages"),
-        *(("a.ipynb", raw, "is not a notebook, because it") for raw in (b"{", b"[]", b"{}", b'{"cells": 3}', b"[" * 100_000)),
+        *(("a.ipynb", raw, "is not a notebook, because it") for raw in NO_NOTEBOOKS),
         ("a.html", b"<div>" * 20_000 + b"x", "is HTML but nested too deep: save it"),
     ],
     ids=lambda value: value if isinstance(value, str) and len(value) < 12 else "",

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from tomewise.types import Document
 
 _START_SECONDS = 120.0  # limit on starting Python and importing a reader; usually one or two seconds
-_WATCH_SECONDS = 0.1  # between two looks at the memory of the process
-_OWN_MEMORY = 400 * 2**20  # bytes that it has before it opens a file, where its own count is not known
 # So Ctrl-C reaches only this process, which then kills the worker.
 _NEW_GROUP = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)  # on Windows only
 _APART: dict[str, Any] = {"creationflags": _NEW_GROUP} if _NEW_GROUP else {"start_new_session": True}
@@ -175,12 +173,12 @@ class _Worker:
 
     def _watch(self, seconds: float, memory: int | None, arrived: Event, reasons: list[type[Exception]]) -> None:
         """Kill the process when it takes too long or too much, unless the message has arrived before."""
-        measure = choose_watch() if memory is not None else None
+        watch = choose_watch() if memory is not None else None
         ends = time.monotonic() + seconds
-        while not arrived.wait(min(_WATCH_SECONDS, seconds) if measure else seconds):
+        while not arrived.wait(min(watch.seconds, seconds) if watch else seconds):
             if time.monotonic() >= ends:
                 reasons.append(TimeoutError)
-            elif measure and measure(self._process.pid) > (memory or 0) + _OWN_MEMORY:
+            elif watch and watch.measure(self._process.pid) > (memory or 0) + watch.own_memory:
                 reasons.append(MemoryError)
             else:
                 continue

@@ -21,7 +21,7 @@ from tomewise.plugins import find_fault, find_plugin
 from tomewise.reading.decode import unify_newlines
 from tomewise.reading.formats import SCAN, Reader, Scanned, load_reader
 from tomewise.reading.lengths import cut_document
-from tomewise.reading.memory_limits import choose_limit
+from tomewise.reading.memory_limits import FileMemory, choose_limit
 from tomewise.reading.messages import LONGEST_REQUEST, Channel, Failure, Reply, Request, find_longest_reply
 from tomewise.types import Document, Place, Scalar
 
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def _serve(connection: Channel, requests: SimpleQueue[Request]) -> None:
-    memory = _Memory()
+    memory = FileMemory(choose_limit())
     try:
         while True:
             _serve_one(connection, requests.get(), memory)
@@ -69,7 +69,7 @@ def _serve(connection: Channel, requests: SimpleQueue[Request]) -> None:
         os._exit(1)
 
 
-def _serve_one(connection: Channel, request: Request, memory: _Memory) -> None:
+def _serve_one(connection: Channel, request: Request, memory: FileMemory) -> None:
     try:
         with memory.exclude():
             reader: Reader | MissingDependency = load_reader(request.format)
@@ -86,7 +86,7 @@ def _serve_one(connection: Channel, request: Request, memory: _Memory) -> None:
     connection.send(reply)
 
 
-def _read_scan(request: Request, memory: _Memory) -> Reply | None:
+def _read_scan(request: Request, memory: FileMemory) -> Reply | None:
     """The reply of a reader of scans that a package brings; None without one."""
     try:
         with memory.exclude():
@@ -96,11 +96,11 @@ def _read_scan(request: Request, memory: _Memory) -> Reply | None:
     return _make_reply(request, reader, memory) if callable(reader) else None
 
 
-def _make_reply(request: Request, reader: Reader | MissingDependency, memory: _Memory) -> Reply:
+def _make_reply(request: Request, reader: Reader | MissingDependency, memory: FileMemory) -> Reply:
     if isinstance(reader, MissingDependency):
         return Reply(failure="missing", message=str(reader))
     try:
-        with _end_after(request.bounds.seconds + _EXTRA_SECONDS), memory.limit(request.bounds.memory):
+        with end_after(request.bounds.seconds + _EXTRA_SECONDS), memory.limit(request.bounds.memory):
             return Reply(documents=_read(reader, request))
     except Scanned:
         raise
@@ -158,33 +158,8 @@ def _clean_text(text: str) -> str:
     return unify_newlines(text.replace("\0", "")).encode("utf-8", "replace").decode()
 
 
-class _Memory:
-    """The memory of this process, and a limit on what readers may add to what was in use before they opened a file."""
-
-    def __init__(self) -> None:
-        self._limit = choose_limit()
-        self._base = self._limit.count()
-
-    @contextmanager
-    def exclude(self) -> Iterator[None]:
-        """Memory that is taken inside this context, such as by imports, does not count for any file."""
-        before = self._limit.count()
-        yield
-        self._base += self._limit.count() - before
-
-    @contextmanager
-    def limit(self, megabytes: int) -> Iterator[None]:
-        """Let the code inside this context take so much memory; more raises MemoryError."""
-        if self._base:
-            self._limit.set(self._base + megabytes * 2**20)
-        try:
-            yield
-        finally:
-            self._limit.set(None)
-
-
 @contextmanager
-def _end_after(seconds: float) -> Iterator[None]:
+def end_after(seconds: float) -> Iterator[None]:
     """End this process if the code inside takes longer, in case that the asking process has ended."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, seconds)
