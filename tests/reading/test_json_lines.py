@@ -1,5 +1,4 @@
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -107,19 +106,6 @@ def test_a_file_with_more_than_the_bounds_allow_is_refused(corpus):
     assert len(list(read_rows(path, "/c.jsonl", bounds=Bounds(characters=13_000)))) == 50
     with pytest.raises(ReadingError, match=r"holds more than 12,000 characters of text: raise .*`read_characters`"):
         list(read_rows(path, "/c.jsonl", bounds=Bounds(characters=12_000)))
-
-
-@pytest.mark.parametrize(
-    ("size", "message"),
-    [(30 * 2**30, "holds more than 50,000,000 characters"), (150 * 2**20, "line 1: the line has more than 16,777,216")],
-)
-def test_a_sparse_file_is_refused_at_once(size, message, tmp_path):
-    with (tmp_path / "a.jsonl").open("wb") as file:
-        file.truncate(size)
-    started = time.thread_time()
-    with pytest.raises(ReadingError, match=message):
-        list(read_rows(tmp_path / "a.jsonl", "/a.jsonl"))
-    assert time.thread_time() - started < 5
 
 
 def test_a_file_that_grows_while_it_is_read_is_refused(corpus):

@@ -4,7 +4,7 @@ import sys
 import zipfile
 
 import pytest
-from tests.reading.documents import EPUB, pdf, write_zip
+from tests.reading.documents import ENCRYPTED_MAIL, ENCRYPTED_PDF, EPUB, LOCKED_OFFICE, OLD_OFFICE, write_zip
 
 from tomewise.errors import MissingDependency, ReadingError
 from tomewise.reading.formats import load_reader
@@ -12,11 +12,7 @@ from tomewise.reading.formats import load_reader
 NO_DOCUMENT = b"this is no document at all"
 OFFICE = ("docx", "pptx", "xlsx")
 NO_NOTEBOOKS = (b"{", b"[]", b"{}", b'{"cells": 3}', b"[" * 100_000)
-OLD_OFFICE = bytes.fromhex("d0cf11e0a1b11ae1") + bytes(600)
-LOCKED_OFFICE = OLD_OFFICE + "EncryptedPackage".encode("utf-16-le")
 NO_PASSWORD = "needs a password, because it is encrypted: save a copy without"
-PDF_KEYS = b"/Encrypt << /Filter /Standard /V 1 /R 2 /P -4 /O <%s> /U <%s> >> /ID [<00><00>]" % (b"41" * 32, b"42" * 32)
-ENCRYPTED_MAIL = b"Subject: s\nContent-Type: multipart/encrypted; boundary=b\n\n--b\n\nx\n--b--\n"
 
 
 @pytest.mark.parametrize(
@@ -27,7 +23,7 @@ ENCRYPTED_MAIL = b"Subject: s\nContent-Type: multipart/encrypted; boundary=b\n\n
         ("a.epub", NO_DOCUMENT, "could not be converted: File is not a zip file"),
         *((f"a.{kind}", OLD_OFFICE, "is a file of an old version of Office: save it") for kind in OFFICE),
         *((f"a.{kind}", LOCKED_OFFICE, NO_PASSWORD) for kind in OFFICE),
-        ("a.pdf", pdf("Rain.").replace(b"/Root 1 0 R", b"/Root 1 0 R " + PDF_KEYS), NO_PASSWORD),
+        ("a.pdf", ENCRYPTED_PDF, NO_PASSWORD),
         ("a.srt", b"The rain fell.", "holds no captions"),
         ("a.csv", b"a\0b", "is binary"),
         ("a.rtf", b"The rain fell.", "is not RTF"),
