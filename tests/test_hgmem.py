@@ -12,7 +12,6 @@ from tests.recall.relation_tomes import EMBEDDER, NAMES, build_store
 from tests.texts import NOVEL, SHARED, needs_shared
 
 from tomewise.errors import BadReply, ModelUnavailable, UsageError
-from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.forwarding import ModelPerRole
 from tomewise.language.roles import EVOLVE
 from tomewise.loops.evidence import FENCE, make_token_counter
@@ -101,6 +100,11 @@ def list_inputs(model: ScriptedModel, role: str) -> list[Any]:
 def list_points(events: list[Event]) -> dict[str, tuple[str, str]]:
     """What the memory holds in the end: the description and the entities by point."""
     return {row["point"]: (row["description"], row["entities"]) for row in events[-1].detail["pool"]}
+
+
+def remember(memory: Hypergraph, text: str, name: str = "Carter") -> str:
+    """Insert a point that is about one entity of the graph. Returns its id."""
+    return memory.insert(text, [Vertex(NAMES.entity(name.lower()), name)]).id
 
 
 async def test_the_question_is_searched_for_points_are_made_and_the_answer_sees_them(store):
@@ -255,18 +259,15 @@ async def test_empty_lists_change_nothing_and_end_nothing_but_a_plan_without_con
     assert list(list_points(events)) == ["M1"]
 
 
-async def test_an_unknown_entity_lives_in_this_memory_alone(store):
+async def test_an_unknown_entity_lives_in_this_memory_alone_and_a_search_around_it_is_global(store):
     before = list(export(store))
-    record = {"description": "It is a degradation.", "entities": ["Degradation", "XODAR"]}
-    events, _ = await ask(store, make_model([insert(record)], [plan(search_for("why", "local", "M1")), ENOUGH]))
+    record = {"description": "It is a degradation.", "entities": ["Degradation"]}
+    unwritten = {**record, "entities": ["Degradation", "XODAR"]}
+    events, _ = await ask(store, make_model([insert(unwritten)], [plan(search_for("why", "local", "M1")), ENOUGH]))
     assert list_details(events, "evolved")[0]["overlay"] == ["Degradation"]
     vertices = {row["name"]: row["in_graph"] for row in events[-1].detail["memory"]["vertices"]}
     assert vertices == {"Degradation": False, "XODAR": True}
     assert list(export(store)) == before, "the long-term graph is never written to"
-
-
-async def test_a_local_search_around_points_outside_the_graph_is_global_and_the_trace_says_so(store):
-    record = {"description": "It is a degradation.", "entities": ["Degradation"]}
     events, _ = await ask(store, make_model([insert(record)], [plan(search_for("why", "local", "M1")), ENOUGH]))
     assert list_details(events, "explored")[1]["place"] == "global"
     (skipped,) = list_details(events, "skipped")
@@ -313,7 +314,7 @@ async def test_two_questions_at_once_do_not_see_each_others_memory(store):
 
 async def test_a_memory_that_is_given_is_planned_with_and_grows_while_the_question_is_searched_too(store):
     memory = Hypergraph()
-    memory.insert("Carter won.", [Vertex(NAMES.entity("carter"), "Carter")])
+    remember(memory, "Carter won.")
     model = make_model([insert(POINT)], [plan(search_for("whom", "local", "M1")), ENOUGH])
     events, _ = await ask(store, model, memory=memory)
     assert [call.role for call in model.calls][:3] == ["plan", "evolve", "merge_points"]
@@ -334,7 +335,7 @@ async def test_a_later_question_without_a_usable_plan_finds_what_it_finds_alone(
     _, alone = await ask(store, make_model([NOTHING]), question)
     memory = Hypergraph()
     for name in ("Carter", "Xodar"):
-        memory.insert(f"{name} is known.", [Vertex(NAMES.entity(name.lower()), name)])
+        remember(memory, f"{name} is known.", name)
     model = make_model([NOTHING], [planned, ENOUGH])
     events, later = await ask(store, model, question, memory=memory)
     shown = {piece["text"] for piece in list_details(events, "explored")[0]["evidence"]}
@@ -397,10 +398,10 @@ async def test_what_a_declined_answer_misses_is_searched_for_while_rounds_are_le
 async def test_roles_see_the_past_points_that_are_near_to_the_question_up_to_a_bound(store):
     memory = Hypergraph()
     for number in range(60):
-        memory.insert(f"The tide of day {number} came at noon, with foam.", [Vertex(NAMES.entity("carter"), "Carter")])
-    memory.insert("Xodar is a slave of Carter.", [Vertex(NAMES.entity("xodar"), "Xodar")])
+        remember(memory, f"The tide of day {number} came at noon, with foam.")
+    remember(memory, "Xodar is a slave of Carter.", "Xodar")
     for number in range(60):
-        memory.insert(f"The wind of day {number} came at dawn, with rain.", [Vertex(NAMES.entity("carter"), "Carter")])
+        remember(memory, f"The wind of day {number} came at dawn, with rain.")
     model = make_model([insert(POINT, OTHER)], [plan(search_for("a ship")), ENOUGH])
     await ask(store, model, memory=memory)
     for role in ("plan", "evolve", "merge_points"):
@@ -415,10 +416,10 @@ async def test_a_session_forgets_what_mattered_least_to_its_last_questions(store
     memory = Hypergraph()
     for number in range(20):
         for _ in range(2):
-            memory.insert(f"The tide of day {number} came at noon.", [Vertex(NAMES.entity("carter"), "Carter")])
+            remember(memory, f"The tide of day {number} came at noon.")
         memory.merge([point.id for point in memory.points[-2:]], f"The tides of day {number} came at noon.")
-    relevant = memory.insert("Xodar is a slave of Carter.", [Vertex(NAMES.entity("xodar"), "Xodar")]).id
-    memory.insert("The wind came at dawn.", [Vertex(NAMES.entity("carter"), "Carter")])
+    relevant = remember(memory, "Xodar is a slave of Carter.", "Xodar")
+    remember(memory, "The wind came at dawn.")
     await ask(store, make_model([]), memory=memory)
     await ask(store, make_model([]), "When did the tide of day 3 come?", memory=memory)
     memory.shrink(4)
@@ -437,12 +438,12 @@ async def test_a_model_that_updates_although_it_may_not_is_not_obeyed(store):
     assert any("points are not updated" in detail["reason"] for detail in list_details(events, "skipped"))
 
 
-async def test_the_place_of_all_searches_is_given_to_the_planner(store):
-    for places in ("local", "global"):
-        model = make_model([insert(POINT)], [plan({"subqueries": "a ship", "place": "Local "})])
-        events, _ = await ask(store, model, places=places)
-        assert {given.place for given in list_inputs(model, "plan")} == {places}
-        assert list_details(events, "explored")[1]["place"] == places, "without points it is about all"
+@pytest.mark.parametrize("places", ["local", "global"])
+async def test_the_place_of_all_searches_is_given_to_the_planner(store, places):
+    model = make_model([insert(POINT)], [plan({"subqueries": "a ship", "place": "Local "})])
+    events, _ = await ask(store, model, places=places)
+    assert {given.place for given in list_inputs(model, "plan")} == {places}
+    assert list_details(events, "explored")[1]["place"] == places, "without points it is about all"
 
 
 async def test_any_recall_that_accepts_a_scope_goes_into_the_loop(tmp_path):
@@ -476,14 +477,11 @@ async def test_every_search_stays_within_the_scope_of_the_question(store):
 
 @pytest.mark.parametrize("role", ["plan", "evolve", "merge_points", "answer"])
 async def test_a_model_that_is_gone_is_an_error(store, role):
-    def fail(_: Any) -> Exception:
-        return ModelUnavailable("quota is used up")
-
-    scripts: dict[str, Any] = {"evolve": [insert(POINT, OTHER)], "plans": [plan(search_for("a ship"))]}
     argument = {"plan": "plans", "merge_points": "merges"}.get(role, role)
-    model = make_model(**{**scripts, argument: fail})
+    gone = {argument: lambda _: ModelUnavailable("quota is used up")}
+    scripts = {"evolve": [insert(POINT, OTHER)], "plans": [plan(search_for("a ship"))], **gone}
     with pytest.raises(ModelUnavailable, match="quota"):
-        await ask(store, model)
+        await ask(store, make_model(**scripts))
 
 
 async def test_without_a_usable_point_the_answer_sees_what_was_found(store):
@@ -495,11 +493,10 @@ async def test_without_a_usable_point_the_answer_sees_what_was_found(store):
     assert (answer.resolved, answer.missing) == (False, "the reason")
 
 
-def test_settings_that_find_nothing_are_refused(tmp_path):
-    with Tome.open(tmp_path / "a.tome", embedder="hash", model="extractive") as tome:
-        for settings in ({"rounds": 0}, {"subqueries": 0}):
-            with pytest.raises(UsageError, match="nothing: give 1 or more"):
-                assemble("hgmem", Kit(tome.store, ExtractiveModel(EMBEDDER), EMBEDDER), **settings)
+async def test_settings_that_find_nothing_are_refused(store):
+    for settings in ({"rounds": 0}, {"subqueries": 0}):
+        with pytest.raises(UsageError, match="nothing: give 1 or more"):
+            assemble("hgmem", Kit(store, make_model([]), EMBEDDER), **settings)
 
 
 async def test_without_a_known_vertex_the_passages_nearest_to_the_question_are_seen_too(tmp_path):
@@ -524,7 +521,7 @@ async def test_each_role_is_shown_as_many_points_as_its_own_model_takes_in(store
     narrow.window = 1_500
     memory = Hypergraph()
     for number in range(12):
-        memory.insert(f"Point {number} " + "says so " * 20, [Vertex(NAMES.entity("carter"), "Carter")])
+        remember(memory, f"Point {number} " + "says so " * 20)
     await ask(store, ModelPerRole(wide, {"plan": narrow}), memory=memory)
     (planned,) = list_inputs(narrow, "plan")
     assert 0 < len(planned.points) < 12
@@ -547,12 +544,12 @@ def test_the_question_of_the_paper_on_the_published_graph_of_the_novel(tmp_path)
     assert answer.events[-1].detail["points"] > 3
 
 
-async def test_relations_take_a_quarter_of_what_evolving_may_show_and_passages_half(store):
+@pytest.mark.parametrize("room", [160, 240, 400])  # tokens for what was found, beside the points
+async def test_relations_take_a_quarter_of_what_evolving_may_show_and_passages_half(store, room):
     count = make_token_counter(EMBEDDER)
-    for room in (160, 240, 400):  # tokens for what was found, beside the points
-        model = make_model([NOTHING], window=EVOLVE.output_tokens + room * 9 // 4)
-        await ask(store, model)
-        shown = list_inputs(model, "evolve")[0].evidence
-        for kind, most in (("fact", room // 4), ("passage", room // 2)):
-            sizes = [tokens + FENCE for tokens in count([piece.text for piece in shown if piece.kind == kind])]
-            assert 0 < sum(sizes) <= most, (kind, room)
+    model = make_model([NOTHING], window=EVOLVE.output_tokens + room * 9 // 4)
+    await ask(store, model)
+    shown = list_inputs(model, "evolve")[0].evidence
+    for kind, most in (("fact", room // 4), ("passage", room // 2)):
+        sizes = [tokens + FENCE for tokens in count([piece.text for piece in shown if piece.kind == kind])]
+        assert 0 < sum(sizes) <= most, kind
