@@ -185,10 +185,9 @@ def test_show_add_remove_systems_and_export_print_json(command, log_in_tome, her
     assert {"naive", "hybrid", "full_context"} <= {row["name"] for row in systems}
     assert [row["name"] for row in systems if row["default"]] == ["hybrid"]
     rows = {row["name"]: row for row in systems}
-    assert rows["hipporag2"]["ablations"] == ["without recognition", "selection as before"]
+    assert rows["hipporag2"]["ablations"] == ["without recognition"]
     assert "recognition of facts by a model" in rows["comorag"]["deviations"]
-    hybrid = ["without rewriting", "without comparisons", "as before", "selection as before"]
-    assert rows["hybrid"]["ablations"] == hybrid
+    assert rows["hybrid"]["ablations"] == ["without rewriting", "without comparisons"]
     assert rows["hybrid"]["deviations"] == ""
     assert "build: 1 a passage · question: 1 + 1 calls" in command("systems").out
     shown = command("systems", "hipporag2").out

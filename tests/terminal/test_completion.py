@@ -36,7 +36,7 @@ def story(command, here):
 
 
 def test_systems(complete):
-    assert complete("tome ask --system rap") == ["raptor", "raptor+interleave", "raptor+probe"]
+    assert complete("tome ask --system rap") == ["raptor"]
     assert complete("tome systems cosm") == ["cosmir"]
     assert complete("tome config set system cosm") == ["cosmir"]
     assert complete("tome config set model cosm") == []

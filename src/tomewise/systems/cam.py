@@ -18,7 +18,6 @@ from tomewise.recall.schemata_search import GlobalSchemata, HierarchicalSchemata
 from tomewise.systems.declaration import SystemDeclaration
 from tomewise.systems.kit import (
     CONTEXT,
-    SELECTION_AS_BEFORE,
     Above0,
     Context,
     Count,
@@ -113,7 +112,6 @@ SYSTEMS: Mapping[str, SystemDeclaration] = {
             "with entities": {"foundations": "passages and entities"},
             "hierarchical retrieval": {"retrieval": "hierarchical"},
             "global retrieval": {"retrieval": "global"},
-            **SELECTION_AS_BEFORE,
         },
     ),
 }

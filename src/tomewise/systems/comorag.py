@@ -189,7 +189,6 @@ SYSTEMS: Mapping[str, SystemDeclaration] = {
             "without regulation": {"regulation": "none"},
             "without both": {"consolidation": "none", "regulation": "none", "cycles": 0},
             "as published": {"workspace": "as published", "on_exhaustion": "force", "selection": "as found"},
-            "selection as before": {"selection": "as found"},
         },
     ),
 }

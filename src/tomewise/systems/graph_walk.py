@@ -15,19 +15,12 @@ from tomewise.memory.summaries import SummariesLayer
 from tomewise.recall.coverage import Coverage
 from tomewise.recall.diffusion import CogniRank, DecomposedRecall, Diffusion, walk_one_step, walk_to_end
 from tomewise.recall.evidence_forms import SelectedFacts, WithGists
-from tomewise.recall.graph_index import GraphIndexes, Weigh
+from tomewise.recall.graph_index import GraphIndexes
 from tomewise.recall.leads import GraphLeads
 from tomewise.recall.linking import Linking, NearestFacts, RecognisedFacts
 from tomewise.recall.rewriting import is_slow
 from tomewise.recall.rewritten_walk import RewrittenWalk
-from tomewise.recall.seeding import (
-    CogitoSeeds,
-    ExpandedPassageSeeds,
-    HippoSeeds,
-    MentionSeeds,
-    PassageSeeds,
-    SumOfSeeds,
-)
+from tomewise.recall.seeding import CogitoSeeds, HippoSeeds, MentionSeeds, PassageSeeds, SumOfSeeds
 from tomewise.recall.title_links import TitleLinks
 from tomewise.systems.declaration import OURS, SystemDeclaration
 from tomewise.systems.from_passages import (
@@ -41,9 +34,7 @@ from tomewise.systems.from_passages import (
     make_rewriter,
 )
 from tomewise.systems.kit import (
-    AS_FOUND,
     CONTEXT,
-    SELECTION_AS_BEFORE,
     Context,
     Count,
     Kit,
@@ -177,14 +168,7 @@ def associative(
     mention_weight: Annotated[Weight, Field(description="weight of the entities that the question names")] = 8.0,
     passage_weight: PassageWeight = 0.05,
     seeded: Seeded = 200,
-    expanded: Annotated[
-        Count, Field(description="facts whose entities are put before the question to find seeds among passages")
-    ] = 0,
     restart: Restart = 0.3,
-    links: Annotated[
-        Literal["by title", "equal"],
-        Field(description="by title: links from a passage are stronger to entities that its title has"),
-    ] = "by title",
     rewriting: RewritingWeight = 0.7,
     rewritten: Rewritten = 3,
     names: Names = 8,
@@ -202,16 +186,20 @@ def associative(
     """The recipe of `associative`: `recall.rewritten_walk` with `recall.coverage`, and `recall.comparing` around it."""
     graph = make_graph(kit, extraction, together)
     titles = TitleLinks(kit.store, graph.names)
-    weighings: Mapping[str, tuple[Weigh | None, str]] = {"by title": (titles.weigh, titles.rule), "equal": (None, "")}
-    weigh, rule = weighings[links]
     indexes = GraphIndexes(
-        kit.store, graph.names.instance, links="extracted", between=2.0, restart=restart, weigh=weigh, rule=rule
+        kit.store,
+        graph.names.instance,
+        links="extracted",
+        between=2.0,
+        restart=restart,
+        weigh=titles.weigh,
+        rule=titles.rule,
     )
     seeding = SumOfSeeds(
         [
             HippoSeeds(),
             MentionSeeds(kit.store, graph.names, weight=mention_weight),
-            ExpandedPassageSeeds(kit.store, kit.embedder, weight=passage_weight, keep=seeded, facts=expanded),
+            PassageSeeds(kit.store, weight=passage_weight, keep=seeded),
         ]
     )
     linking = NearestFacts(kit.store, graph.names.instance, limit=facts)
@@ -256,7 +244,7 @@ SYSTEMS: Mapping[str, SystemDeclaration] = {
             "only the best `seeded` passages are seeds, not all; entities and triples are extracted in one call unless "
             '`extraction` is "entities then triples"; "relations" takes the graph of HGMem instead.'
         ),
-        ablations={"without recognition": {"recognition": "none"}, **SELECTION_AS_BEFORE},
+        ablations={"without recognition": {"recognition": "none"}},
     ),
     "cogitorag": SystemDeclaration(
         recipe=cogitorag,
@@ -285,7 +273,6 @@ SYSTEMS: Mapping[str, SystemDeclaration] = {
             "answer from passages": {"carrier": "passages"},
             "answer from what gists add": {"carrier": "passages and what gists add"},
             "answer from triples": {"carrier": "triples"},
-            **SELECTION_AS_BEFORE,
         },
     ),
     "associative": SystemDeclaration(
@@ -305,18 +292,6 @@ SYSTEMS: Mapping[str, SystemDeclaration] = {
             "without rewriting": {"rewriting": 0.0},
             "without coverage": {"coverage": 0.0},
             "without comparisons": {"comparisons": "whole"},
-            "as before": {
-                "facts": 5,
-                "mention_weight": 1.0,
-                "expanded": 3,
-                "restart": 0.5,
-                "links": "equal",
-                "rewriting": 0.0,
-                "coverage": 0.0,
-                "comparisons": "whole",
-                **AS_FOUND,
-            },
-            **SELECTION_AS_BEFORE,
         },
     ),
 }

@@ -11,7 +11,7 @@ from tomewise.loops.fusing import DEPTH
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.tree_search import CollapsedTree, TreeTraversal
 from tomewise.systems.declaration import SystemDeclaration
-from tomewise.systems.kit import CONTEXT, SELECTION_AS_BEFORE, Context, Kit, Limit, Selection, System, answer_once
+from tomewise.systems.kit import CONTEXT, Context, Kit, Limit, Selection, System, answer_once
 from tomewise.types import Retriever
 
 
@@ -41,6 +41,6 @@ SYSTEMS: Mapping[str, SystemDeclaration] = {
         kind="one search",
         summary="Retrieve passages and the summaries above them from one tree, then answer.",
         paper="RAPTOR, arXiv 2401.18059",
-        ablations={"traversal": {"search": "traversal"}, **SELECTION_AS_BEFORE},
+        ablations={"traversal": {"search": "traversal"}},
     ),
 }

@@ -60,11 +60,6 @@ def _read_auto() -> SystemDeclaration:
     return declare_auto(lambda name, kit: _wire_way(name, kit), lambda: list_systems())
 
 
-def _compose_named(name: str) -> SystemDeclaration:
-    recall, _, loop = name.partition("+")
-    return compose(name, SYSTEMS[recall], LOOPS[loop])
-
-
 # Each goes around the recall of any system.
 LOOPS: Mapping[str, SystemDeclaration] = Declared(
     {
@@ -94,11 +89,6 @@ LOOPS: Mapping[str, SystemDeclaration] = Declared(
         ),
     }
 )
-# The pairs that papers and our tables compare.
-_NAMED = (
-    *("raptor+probe", "hipporag2+probe", "hybrid+probe"),
-    *("associative+rewrite", "raptor+interleave", "hipporag2+interleave", "hybrid+interleave", "hybrid+stepwise"),
-)
 SYSTEMS: Mapping[str, SystemDeclaration] = Declared(
     {
         **_list_readers(
@@ -118,7 +108,6 @@ SYSTEMS: Mapping[str, SystemDeclaration] = Declared(
             },
         ),
         "auto": _read_auto,
-        **{name: partial(_compose_named, name) for name in _NAMED},
     }
 )
 
