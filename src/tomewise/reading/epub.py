@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 from zipfile import BadZipFile, ZipFile
 
 from tomewise.errors import ReadingError
+from tomewise.reading.bounds import make_damage_error, make_locked_error
 from tomewise.reading.origin import describe_origin
 from tomewise.reading.places import mark_headings
 from tomewise.reading.web_pages import read_page
@@ -37,14 +38,13 @@ def read_epub(path: Path) -> tuple[Document]:
         with ZipFile(path) as archive:
             return (_read_book(path, archive),)
     except (BadZipFile, zlib.error, KeyError, NotImplementedError, ElementTree.ParseError, EOFError) as error:
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise ReadingError(f"{path} could not be converted: {reason}; repair it, or leave it out") from error
+        raise make_damage_error(path, error) from error
 
 
 def _read_book(path: Path, archive: ZipFile) -> Document:
     names = frozenset(archive.namelist())
     if any(part.flag_bits & _LOCKED for part in archive.infolist()):
-        raise ReadingError(f"{path} needs a password, because it is encrypted: save a copy without it, or leave it out")
+        raise make_locked_error(path)
     if _ENCRYPTION in names:
         _refuse_protected(path, archive)
     package = _find_package(path, archive)

@@ -10,7 +10,7 @@ from zipfile import ZipFile
 
 import odfdo
 
-from tomewise.errors import ReadingError
+from tomewise.reading.bounds import make_locked_error
 from tomewise.reading.office_package import refuse_large_parts, report_damage
 from tomewise.reading.origin import describe_origin
 from tomewise.reading.places import mark_headings
@@ -62,9 +62,7 @@ def _open(path: Path) -> tuple[str, Metadata, Any]:
     with ZipFile(path) as archive:
         refuse_large_parts(path, archive)
         if _MANIFEST in archive.namelist() and b"encryption-data" in archive.read(_MANIFEST):
-            raise ReadingError(
-                f"{path} needs a password, because it is encrypted: save a copy without it, or leave it out"
-            )
+            raise make_locked_error(path)
     document = odfdo.Document(path)
     meta = document.meta
     made = meta.creation_date or meta.date

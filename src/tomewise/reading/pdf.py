@@ -16,7 +16,7 @@ import numpy as np
 import pypdfium2 as pdfium
 from pypdfium2 import raw
 
-from tomewise.errors import ReadingError
+from tomewise.reading.bounds import make_damage_error, make_locked_error
 from tomewise.reading.columns import Region, find_regions
 from tomewise.reading.formats import Scanned
 from tomewise.reading.origin import describe_origin
@@ -52,12 +52,8 @@ def read_pdf(path: Path) -> tuple[Document]:
             return (_read_document(path, pdf),)
     except pdfium.PdfiumError as error:
         if getattr(error, "err_code", None) in (raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY):
-            raise ReadingError(
-                f"{path} needs a password, because it is encrypted: save a copy without it, or leave it out"
-            ) from None
-        raise ReadingError(
-            f"{path} could not be converted: {str(error).rstrip('.')}; repair it, or leave it out"
-        ) from error
+            raise make_locked_error(path) from None
+        raise make_damage_error(path, str(error).rstrip(".")) from error
 
 
 def _read_document(path: Path, pdf: pdfium.PdfDocument) -> Document:

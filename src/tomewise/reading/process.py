@@ -16,7 +16,7 @@ from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from tomewise.errors import MissingDependency, ReadingError
-from tomewise.reading.bounds import Bounds, make_bound_error, make_characters_error, make_documents_error
+from tomewise.reading.bounds import Bounds, make_bound_error, make_memory_error
 from tomewise.reading.memory_limits import choose_watch
 from tomewise.reading.messages import Channel, Reply, Request, find_longest_reply
 
@@ -66,10 +66,10 @@ class ReaderProcess:
             except BaseException:  # even Ctrl-C: the worker may still send its reply, and the next file must not get it
                 self._end_worker()
                 raise
-            if reply.failure not in ("", "refused", "missing"):
+            if reply.failure == "ended":
                 self._end_worker()
         if reply.failure:
-            raise self._make_error(path, reply)
+            raise (MissingDependency if reply.failure == "missing" else ReadingError)(reply.message)
         return reply.documents
 
     def close(self) -> None:
@@ -97,38 +97,21 @@ class ReaderProcess:
             longest, memory = find_longest_reply(self.bounds), self.bounds.memory * 2**20
             return Reply.decode(worker.receive(self.bounds.seconds, longest, memory))
         except MemoryError:
-            reason = f"takes more than {self.bounds.memory:,} MB of memory to read"
-            raise make_bound_error(path, reason, "memory") from None
+            raise make_memory_error(path, self.bounds) from None
         except TimeoutError:
             reason = f"took longer than {self.bounds.seconds:g} seconds to read"
             raise make_bound_error(path, reason, "seconds") from None
         except (EOFError, OSError):
             exit_reason = self._end_worker()
             if exit_reason in _OUT_OF_MEMORY:
-                most = f"takes more than {self.bounds.memory:,} MB of memory to read"
-                raise make_bound_error(
-                    path, f"crashed its reader ({exit_reason}), probably because it {most}", "memory"
-                ) from None
+                before = f"crashed its reader ({exit_reason}), probably because it "
+                raise make_memory_error(path, self.bounds, before) from None
             raise ReadingError(f"{path} crashed its reader ({exit_reason}): repair it, or leave it out") from None
 
     def _end_worker(self) -> str:
         """Returns how the process ended, or nothing if there was none."""
         worker, self._worker = self._worker, None
         return worker.end() if worker else ""
-
-    def _make_error(self, path: Path, reply: Reply) -> ReadingError | MissingDependency:
-        match reply.failure:
-            case "missing":
-                return MissingDependency(reply.message)
-            case "memory":
-                return make_bound_error(path, f"takes more than {self.bounds.memory:,} MB of memory to read", "memory")
-            case "characters":
-                return make_characters_error(path, self.bounds)
-            case "documents":
-                return make_documents_error(path, self.bounds)
-            case "error":
-                return ReadingError(f"{path} could not be read ({reply.message}): repair it, or leave it out")
-        return ReadingError(reply.message)
 
 
 class _Worker:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from tomewise.errors import ReadingError
+from tomewise.reading.bounds import make_damage_error
 from tomewise.reading.decode import decode_text
 from tomewise.reading.lengths import HEADING
 from tomewise.reading.places import Marks
@@ -32,7 +32,7 @@ def read_table(path: Path) -> tuple[Document]:
     try:
         rows = list(enumerate(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), start=1))
     except csv.Error as error:
-        raise ReadingError(f"{path} could not be converted: {error}; repair it, or leave it out") from error
+        raise make_damage_error(path, error) from error
     lines, marks = join_rows(rows)
     return (Document(id=str(path), text=lines, source=str(path), marks=marks),)
 

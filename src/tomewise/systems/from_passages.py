@@ -82,8 +82,7 @@ def full_context(kit: Kit) -> System:
 
 def compare(retriever: Retriever, comparisons: Comparisons) -> Retriever:
     """The retriever, with a search for each of the things that a question compares, or as it is."""
-    forms: Mapping[Comparisons, Retriever] = {"apart": ComparedRecall(retriever), "whole": retriever}
-    return forms[comparisons]
+    return ComparedRecall(retriever) if comparisons == "apart" else retriever
 
 
 def make_rewriter(kit: Kit, weight: float, passages: int, names: int, temperature: float, drop: float) -> Rewriter:

@@ -130,18 +130,16 @@ def cogitorag(
     indexes = GraphIndexes(kit.store, graph.names.instance, restart=restart)
     seeding = SumOfSeeds([CogitoSeeds(alpha=alpha, beta=beta), PassageSeeds(kit.store, weight=passage_weight)])
     linking = link_facts(kit, graph, recognition, facts)
-    walks = {"walk": walk_to_end, "one step": walk_one_step}
-    diffusion = Diffusion(kit.store, kit.embedder, indexes, linking, seeding, spreading=walks[spreading])
-    rankings: Mapping[str, Retriever] = {
-        "cognirank": CogniRank(kit.store, diffusion, blend=blend),
-        "diffusion": diffusion,
-    }
-    nearest = NearestFacts(kit.store, graph.names.instance, limit=_FACTS_A_PAIR * limit)
-    recall = rankings[ranking]
+    walk = walk_to_end if spreading == "walk" else walk_one_step
+    diffusion = Diffusion(kit.store, kit.embedder, indexes, linking, seeding, spreading=walk)
+    recall: Retriever = diffusion
     if carrier == "triples":
+        nearest = NearestFacts(kit.store, graph.names.instance, limit=_FACTS_A_PAIR * limit)
         recall = SelectedFacts(kit.store, kit.embedder, nearest, graph.names.instance)
-    forms: Mapping[str, Retriever] = {"parts": DecomposedRecall(recall, kit.model), "whole": recall}
-    recall = forms[asking]
+    elif ranking == "cognirank":
+        recall = CogniRank(kit.store, diffusion, blend=blend)
+    if asking == "parts":
+        recall = DecomposedRecall(recall, kit.model)
     gists, summaries = GistsLayer(kit.store, kit.model, together=together), SummariesLayer(kit.store, kit.model)
     carriers: Mapping[Carrier, tuple[Retriever, int, tuple[Layer, ...]]] = {
         "passages and gists": (WithGists(recall, kit.store), limit, (gists,)),
@@ -229,9 +227,9 @@ def make_hippo_recall(
 
 
 def link_facts(kit: Kit, graph: GraphLayer, recognition: str, facts: int) -> Linking:
+    """What finds the facts nearest to a question, and lets a model pick those that help where that is asked for."""
     nearest = NearestFacts(kit.store, graph.names.instance, limit=facts)
-    linkings: Mapping[str, Linking] = {"none": nearest, "model": RecognisedFacts(nearest, kit.model)}
-    return linkings[recognition]
+    return RecognisedFacts(nearest, kit.model) if recognition == "model" else nearest
 
 
 SYSTEMS: Mapping[str, SystemDeclaration] = {

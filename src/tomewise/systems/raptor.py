@@ -12,7 +12,6 @@ from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.tree_search import CollapsedTree, TreeTraversal
 from tomewise.systems.declaration import SystemDeclaration
 from tomewise.systems.kit import CONTEXT, Context, Kit, Limit, Selection, System, answer_once
-from tomewise.types import Retriever
 
 
 def raptor(
@@ -28,11 +27,8 @@ def raptor(
 ) -> System:
     """The recipe of `raptor`: `recall.tree_search` over `memory.tree`."""
     tree = TreeLayer(kit.store, kit.model, kit.embedder)
-    searches: Mapping[str, Retriever] = {
-        "collapsed": CollapsedTree(kit.store, kit.embedder),
-        "traversal": TreeTraversal(kit.store, kit.embedder),
-    }
-    return answer_once(kit, searches[search], limit, context, (tree,), selection)
+    kind = CollapsedTree if search == "collapsed" else TreeTraversal
+    return answer_once(kit, kind(kit.store, kit.embedder), limit, context, (tree,), selection)
 
 
 SYSTEMS: Mapping[str, SystemDeclaration] = {
