@@ -126,7 +126,7 @@ def test_one_process_serves_many_files_and_is_replaced_when_it_dies(tmp_path):
         assert read(own, tmp_path / "b.html") == ["One"]
         (second,) = {*list_readers()} - {*others}
         os.kill(second, signal.SIGKILL)  # between two files
-        wait_until(lambda: second not in list_readers())
+        os.waitid(os.P_PID, second, os.WEXITED | os.WNOWAIT)
         assert read(own, tmp_path / "b.html") == ["One"]
     assert list_readers() == others
 

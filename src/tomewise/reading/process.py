@@ -77,7 +77,7 @@ class ReaderProcess:
         self._closed = True
         while not self._busy.acquire(timeout=0.05):
             if worker := self._worker:
-                worker.kill()
+                worker.process.kill()
         try:
             self._end_worker()
         finally:
@@ -85,10 +85,10 @@ class ReaderProcess:
 
     def _ask(self, path: Path, format: str) -> Reply:
         try:
-            if self._worker and not self._worker.is_running():  # it ended after the last file
+            if self._worker and self._worker.process.poll() is not None:  # it ended after the last file
                 self._end_worker()
             self._worker = worker = self._worker or _Worker()
-            worker.send(Request(str(path), format, self.bounds))
+            worker.channel.send(Request(str(path), format, self.bounds).encode())
             worker.receive(_START_SECONDS, 0)  # an empty message: the worker starts to read
         except (EOFError, OSError) as error:
             reason = "it took too long" if isinstance(error, TimeoutError) else str(error) or "it ended"
@@ -119,19 +119,16 @@ class _Worker:
 
     def __init__(self) -> None:
         paths = [path for path in sys.path if os.path.isabs(path)]
-        self._process: subprocess.Popen[bytes] = subprocess.Popen(
+        self.process: subprocess.Popen[bytes] = subprocess.Popen(
             [sys.executable, "-P", "-c", _WORKER_CODE, *paths],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             **_APART,
         )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._channel = Channel(cast(BinaryIO, self._process.stdout), cast(BinaryIO, self._process.stdin))
-
-    def send(self, request: Request) -> None:
-        self._channel.send(request.encode())
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.channel = Channel(cast(BinaryIO, self.process.stdout), cast(BinaryIO, self.process.stdin))
 
     def receive(self, seconds: float, size: int, memory: int | None = None) -> bytes:
         """The next message, of at most `size` bytes.
@@ -145,7 +142,7 @@ class _Worker:
         watch = Thread(target=self._watch, args=(seconds, memory, arrived, reasons), daemon=True)
         watch.start()
         try:
-            return self._channel.receive(size)
+            return self.channel.receive(size)
         except (EOFError, OSError):
             if reasons:
                 raise reasons[0] from None
@@ -161,27 +158,21 @@ class _Worker:
         while not arrived.wait(min(watch.seconds, seconds) if watch else seconds):
             if time.monotonic() >= ends:
                 reasons.append(TimeoutError)
-            elif watch and watch.measure(self._process.pid) > (memory or 0) + watch.own_memory:
+            elif watch and watch.measure(self.process.pid) > (memory or 0) + watch.own_memory:
                 reasons.append(MemoryError)
             else:
                 continue
             if not arrived.is_set():
-                self.kill()
-                self._process.wait()
+                self.process.kill()
+                self.process.wait()
             return
-
-    def is_running(self) -> bool:
-        return self._process.poll() is None
-
-    def kill(self) -> None:
-        self._process.kill()
 
     def end(self) -> str:
         """Kill the process, unless it has ended by itself. Returns the signal or the exit code that ended it."""
-        self._channel.close()
+        self.channel.close()
         try:
-            code = self._process.wait(0.2)  # a process that has just crashed needs a moment to end
+            code = self.process.wait(0.2)  # a process that has just crashed needs a moment to end
         except subprocess.TimeoutExpired:
-            self.kill()
-            code = self._process.wait()
+            self.process.kill()
+            code = self.process.wait()
         return signal.Signals(-code).name if code < 0 else f"exit code {code}"

@@ -46,12 +46,11 @@ class Declared(Mapping[str, SystemDeclaration]):
 
 def _list_readers(kind: str, families: Mapping[str, Sequence[str]]) -> dict[str, Callable[[], SystemDeclaration]]:
     """A reader for each name that the files of families declare."""
-    return {name: partial(_read_family, kind, file, name) for file, names in families.items() for name in names}
 
+    def read(file: str, name: str) -> Any:
+        return getattr(import_module(f"tomewise.systems.{file}"), kind)[name]
 
-def _read_family(kind: str, file: str, name: str) -> SystemDeclaration:
-    declarations: Mapping[str, SystemDeclaration] = getattr(import_module(file), kind)
-    return declarations[name]
+    return {name: partial(read, file, name) for file, names in families.items() for name in names}
 
 
 def _read_auto() -> SystemDeclaration:
@@ -81,10 +80,10 @@ LOOPS: Mapping[str, SystemDeclaration] = Declared(
         **_list_readers(
             "LOOPS",
             {
-                "tomewise.systems.comorag": ("probe",),
-                "tomewise.systems.hgmem": ("evolve",),
-                "tomewise.systems.cosmir": ("relay",),
-                "tomewise.systems.readers": ("interleave", "stepwise"),
+                "comorag": ("probe",),
+                "hgmem": ("evolve",),
+                "cosmir": ("relay",),
+                "readers": ("interleave", "stepwise"),
             },
         ),
     }
@@ -94,17 +93,17 @@ SYSTEMS: Mapping[str, SystemDeclaration] = Declared(
         **_list_readers(
             "SYSTEMS",
             {
-                "tomewise.systems.from_passages": ("naive", "hybrid", "full_context"),
-                "tomewise.systems.graph_walk": ("hipporag2", "cogitorag", "associative"),
-                "tomewise.systems.raptor": ("raptor",),
-                "tomewise.systems.cam": ("cam",),
-                "tomewise.systems.memtree": ("memtree",),
-                "tomewise.systems.lightrag": ("lightrag",),
-                "tomewise.systems.comorag": ("comorag",),
-                "tomewise.systems.hgmem": ("hgmem",),
-                "tomewise.systems.graphrag": ("graphrag",),
-                "tomewise.systems.readers": ("read_agent",),
-                "tomewise.systems.cosmir": ("cosmir", "chain_of_agents"),
+                "from_passages": ("naive", "hybrid", "full_context"),
+                "graph_walk": ("hipporag2", "cogitorag", "associative"),
+                "raptor": ("raptor",),
+                "cam": ("cam",),
+                "memtree": ("memtree",),
+                "lightrag": ("lightrag",),
+                "comorag": ("comorag",),
+                "hgmem": ("hgmem",),
+                "graphrag": ("graphrag",),
+                "readers": ("read_agent",),
+                "cosmir": ("cosmir", "chain_of_agents"),
             },
         ),
         "auto": _read_auto,
