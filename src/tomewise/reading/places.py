@@ -100,7 +100,7 @@ def join_marked(parts: Iterable[tuple[str, Place]], gap: str = "\n\n", start: in
 def make_document(
     path: Path, text: str, title: str = "", metadata: Metadata | None = None, marks: Marks = ()
 ) -> tuple[Document]:
-    """The one document that a file holds."""
+    """The document that a file is, alone in a tuple, as readers return it."""
     return (Document(id=str(path), text=text, title=title, source=str(path), metadata=metadata or {}, marks=marks),)
 
 
