@@ -159,8 +159,8 @@ def test_relations_are_imported_and_recalled(give_extractions):
         {"kind": "entity", "name": "TOM HALE", "type": "PERSON", "description": "A seller of boats.", "passages": [0]},
         {"kind": "relation", **sold, "weight": 3.0, "passages": [0]},
     ]
-    other = Document(id="b", text="It rained on the harbour all that winter.")
-    with give_extractions(rows, Document(id="a", text=text), other) as (book, given):
+    unrelated = Document(id="b", text="It rained on the harbour all that winter.")
+    with give_extractions(rows, Document(id="a", text=text), unrelated) as (book, given):
         with pytest.raises(UsageError, match="holds relations of passages, which this system has no layer for"):
             book.build("associative", extractions=given)
         (graph,) = book.build("associative extraction=relations", extractions=given).layers

@@ -132,7 +132,7 @@ def test_what_libraries_write_unasked_is_left_out(process, tmp_path):
         ("2024-05-01 12:04:00 +0000", "2024-05-01 12:04"),
         ("D:20240501120400Z", "2024-05-01 12:04"),
         ("202405", "2024-05"),
-        # As it is written, where it is no date.
+        # As it is written, where that is not a date.
         *((words, words) for words in ("5 May 2024", "20240501123", "2019-2021", "2024-13-45", "2023-02-29")),
         *((words, words) for words in ("2024/05/01", "2024-05-01 or later", "")),
     ],
