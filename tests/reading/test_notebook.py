@@ -16,7 +16,7 @@ CELLS = [
         ],
     },
     {"cell_type": "code", "source": "", "outputs": []},
-    {"cell_type": "markdown", "source": "## Oars\n\nWind."},
+    {"cell_type": "markdown", "source": "Ice.\n\n## Oars\n\nWind."},
 ]
 
 
@@ -26,10 +26,10 @@ def test_cells_are_read_in_order_with_their_output(read_document):
     assert document.title == "Boats"
     assert document.text == (
         "# Boats\nRain.\n\n````python\n# a comment\nprint('''```''')\n````\n\n```\nseven\nboats\n```\n\n"
-        "```\n<Figure>\n```\n\n```\nKeyError: 'oar'\n```\n\n## Oars\n\nWind."
+        "```\n<Figure>\n```\n\n```\nKeyError: 'oar'\n```\n\nIce.\n\n## Oars\n\nWind."
     )
     places = [describe_place(place) for _, place in document.marks]
-    assert places == ["“Boats”, cell 1", "“Boats”, cell 2", "“Oars”, cell 4"]
+    assert places == ["“Boats”, cell 1", "“Boats”, cell 2", "“Boats”, cell 4", "“Oars”, cell 4"]
 
 
 SUM = {"cell_type": "code", "input": "1 + 1", "outputs": [{"output_type": "pyout", "text": "2"}]}

@@ -84,3 +84,11 @@ def test_equal_places_are_marked_once_and_text_before_the_first_mark_has_none():
     assert places.list_marks(0, 30) == ((5, ann), (20, bob))
     assert places.list_marks(6, 18) == ()
     assert places.list_marks(0, 18) == ((5, ann),)
+
+
+def test_the_last_row_of_a_passage_is_that_of_its_own_sheet():
+    rows = [("Boats", 2), ("Boats", 3), ("Nets", 5)]
+    marks = tuple((10 * at, Place(chapter=(sheet,), row=row)) for at, (sheet, row) in enumerate(rows))
+    places = PlaceFinder("row\nrow\nr\n" * 3, marks)
+    assert places.find(0, 20) == Place(chapter=("Boats",), row=2, last_row=3)
+    assert places.find(0, 30) == Place(row=2)
