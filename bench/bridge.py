@@ -2,8 +2,8 @@
 
     python bench/bridge.py [SYSTEM ...] [--only musique steps comparisons qmsum sample] [--passages 500]
 
-A SYSTEM is written as for `tome eval run`: `associative`, `hybrid:as before`, `associative facts=3`. Data are those of
-`../shared/data`; bundled embedder, extractive model. The tomes are made once and kept under `bench/out/bridge`.
+A SYSTEM is written as for `tome eval run`: `associative`, `hybrid:without rewriting`, `associative facts=3`. Data are
+those of `../shared/data`; bundled embedder, extractive model. The tomes are made once, under `bench/out/bridge`.
 
 - musique: 60 questions of two to four steps over the published triples.
 - steps: their parts, each asked by itself. `#1` in a part stands for the answer of the first part and is filled in.

@@ -61,8 +61,6 @@ SETTINGS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "cogitorag, alpha 0 (no reward)": ("cogitorag", {**COGITO, "alpha": 0.0}),
     "associative, 3 facts": ("associative", {"facts": 3}),
     "associative, 10 facts": ("associative", {"facts": 10}),
-    "associative, 1 expansion": ("associative", {"expanded": 1}),
-    "associative, 5 expansions": ("associative", {"expanded": 5}),
     "associative, mentions 0": ("associative", {"mention_weight": 0.0}),
     "associative, mentions 2": ("associative", {"mention_weight": 2.0}),
     "associative, passages 0.03": ("associative", {"passage_weight": 0.03}),

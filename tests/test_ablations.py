@@ -1,6 +1,6 @@
 """What every named ablation changes: the layers it needs, the calls it makes, or the evidence it shows.
 
-One row an ablation in `CHANGES`: a new ablation without a row fails.
+One row an ablation in `CHANGES`: a new ablation without a row fails. The setting `selection` is tried as well.
 """
 
 from __future__ import annotations
@@ -24,18 +24,13 @@ from tomewise.memory.building import build
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import Kit
-from tomewise.systems.registry import SYSTEMS, assemble
+from tomewise.systems.registry import SYSTEMS, assemble, list_ablations
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.tome import Tome
 from tomewise.types import Event, Evidence, Question
 
-# A pair of recall and loop has the ablations of its recall: here one pair is tried as well.
-ABLATIONS = {
-    name: declared.ablations
-    for name, declared in SYSTEMS.items()
-    if declared.ablations and ("+" not in name or name == "hipporag2+probe")
-}
-SELECTION = "selection as before"  # the others are compared with it, where a system has it: so each part shows
+PAIR = "hipporag2+probe"  # it has the ablations of its recall
+ABLATIONS = {name: found for name in (*SYSTEMS, PAIR) if (found := list_ablations(name))}
 EMBEDDER = HashEmbedder()
 QUESTION = "Whom did Ada meet?"
 LONER = "Whom did Ada ever meet?"  # near to the question, and in no fact
@@ -45,7 +40,7 @@ ADDED = "It was so indeed, that winter."  # what each gist says beyond its passa
 BESIDE = "Whom, once more: number 0."  # it follows that one
 TEXTS = (*CHAIN, LONER, *(f"Whom, once more: number {number}." for number in range(14)))
 
-# These systems are asked over documents with titles, about a bridge or about two things: what their searches do.
+# Ablations of these systems are tried over documents with titles, about a bridge or about two things.
 OVER_LANDS = {"hybrid", "associative"}
 CHOICE = f"{bridges.QUESTION.rstrip('?')}, the markka or the peseta?"
 LAND_FACTS = {
@@ -159,9 +154,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     store = SqlStore.open(path)
     put_texts(store, EMBEDDER, "story", *TEXTS)
     kit = Kit(store, make_model(), EMBEDDER)
-    ways = [(system, {}) for system in ABLATIONS] + [
-        (system, settings) for system, changes in ABLATIONS.items() for settings in changes.values()
-    ]
+    ways = [(system, settings) for system, changes in ABLATIONS.items() for settings in ({}, *changes.values())]
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "umap", None)  # what is clustered by does not matter here
         for system, settings in ways:
@@ -190,16 +183,18 @@ def _split_every_question(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tomewise.recall.diffusion.has_one_clause", lambda question: False)
 
 
-def is_over_lands(system: str, ablation: str) -> bool:
-    return system in OVER_LANDS and ablation != SELECTION
-
-
 @pytest.fixture
-def store(request: pytest.FixtureRequest, system: str, ablation: str, tmp_path: Path):
-    path = request.getfixturevalue("lands" if is_over_lands(system, ablation) else "library")
-    made = SqlStore.open(shutil.copy(path, tmp_path / "a.tome"))
-    yield made
-    made.close()
+def open_copy(library: Path, lands: Path, tmp_path: Path):
+    """A copy of the library, or of the lands."""
+    opened = []
+
+    def copy(name: str) -> SqlStore:
+        opened.append(SqlStore.open(shutil.copy(lands if name == "lands" else library, tmp_path / "a.tome")))
+        return opened[-1]
+
+    yield copy
+    for store in opened:
+        store.close()
 
 
 async def run(store: SqlStore, name: str, settings: Mapping[str, Any], question: str) -> Ran:
@@ -216,6 +211,10 @@ def texts(ran: Ran) -> list[str]:
     return [piece.text for piece in ran.evidence]
 
 
+def kinds(ran: Ran) -> set[str]:
+    return {piece.layer for piece in ran.evidence}
+
+
 def no_call_of(*roles: str) -> Callable[[Ran, Ran], None]:
     def check(full: Ran, ablated: Ran) -> None:
         assert all(full.calls[role] for role in roles)
@@ -229,8 +228,7 @@ def no_layer(name: str, kind: str) -> Callable[[Ran, Ran], None]:
 
     def check(full: Ran, ablated: Ran) -> None:
         assert {*full.layers} - {*ablated.layers} == {name}
-        assert kind in {piece.layer for piece in full.evidence}
-        assert kind not in {piece.layer for piece in ablated.evidence}
+        assert kind in kinds(full) - kinds(ablated)
 
     return check
 
@@ -289,7 +287,7 @@ def what_gists_add(full: Ran, ablated: Ran) -> None:
 
 def facts_alone(full: Ran, ablated: Ran) -> None:
     assert full.layers == ablated.layers
-    assert {piece.layer for piece in ablated.evidence} == {"facts"}
+    assert kinds(ablated) == {"facts"}
     facts = [line.lower().replace(" > ", " ") for text in CHAIN for line in text.splitlines()]
     assert {*texts(ablated)} == {*facts}
     assert {*texts(ablated)[: len(MET)]} == {*facts[: len(MET)]}, "first those that the question hits"
@@ -347,8 +345,7 @@ def one_page_after_another(full: Ran, ablated: Ran) -> None:
 
 def gists_alone(full: Ran, ablated: Ran) -> None:
     no_call_of("look_up")(full, ablated)
-    assert {piece.layer for piece in full.evidence} == {"passages"}, "all pages were looked up"
-    assert {piece.layer for piece in ablated.evidence} == {"pages"}
+    assert (kinds(full), kinds(ablated)) == ({"passages"}, {"pages"}), "all pages were looked up, or none"
 
 
 def check_single_reading(full: Ran, ablated: Ran) -> None:
@@ -361,8 +358,7 @@ def keep_all_facts(full: Ran, ablated: Ran) -> None:
 
 
 def show_no_passage(full: Ran, ablated: Ran) -> None:
-    assert {piece.layer for piece in full.evidence} == {EXTRACTS, "passages"}
-    assert {piece.layer for piece in ablated.evidence} == {EXTRACTS}
+    assert (kinds(full), kinds(ablated)) == ({EXTRACTS, "passages"}, {EXTRACTS})
 
 
 def read_both_ways(full: Ran, ablated: Ran) -> None:
@@ -375,8 +371,7 @@ def run_five_times(full: Ran, ablated: Ran) -> None:
 
 def network_alone(full: Ran, ablated: Ran) -> None:
     assert (full.layers, ablated.layers) == (("schemata",), ("schemata:levels=0",))
-    assert {piece.layer for piece in full.evidence} == {"passages", "schemata"}
-    assert {piece.layer for piece in ablated.evidence} == {"passages"}
+    assert (kinds(full), kinds(ablated)) == ({"passages", "schemata"}, {"passages"})
     assert ablated.calls["select_nodes"] > 1, "it grows along links"
 
 
@@ -411,8 +406,7 @@ def searches_without_keywords(full: Ran, ablated: Ran) -> None:
 def searches_passages_alone(full: Ran, ablated: Ran) -> None:
     no_call_of("keywords")(full, ablated)
     assert (full.layers, ablated.layers) == (("graph:passages-relations",), ())
-    assert {piece.layer for piece in full.evidence} == {"passages", "facts", "entities"}
-    assert {piece.layer for piece in ablated.evidence} == {"passages"}
+    assert (kinds(full), kinds(ablated)) == ({"passages", "facts", "entities"}, {"passages"})
 
 
 def builds_schemata(name: str) -> Callable[[Ran, Ran], None]:
@@ -424,7 +418,7 @@ def builds_schemata(name: str) -> Callable[[Ran, Ran], None]:
     return check
 
 
-def shows_kept_first(full: Ran, ablated: Ran) -> None:
+def put_kept_first(full: Ran, ablated: Ran) -> None:
     """The search puts what the model kept first; fused, what other searches find too may stand before it."""
     assert [piece.score for piece in ablated.evidence] == [1 / rank for rank in range(1, 1 + len(ablated.evidence))]
     assert [piece.score for piece in full.evidence] != [1 / rank for rank in range(1, 1 + len(full.evidence))]
@@ -432,7 +426,7 @@ def shows_kept_first(full: Ran, ablated: Ran) -> None:
 
 def check_entities(full: Ran, ablated: Ran) -> None:
     assert ablated.layers == ("graph:passages-triples", "schemata:entities:passages-triples")
-    assert {piece.layer for piece in ablated.evidence} >= {"passages", "schemata:entities:passages-triples"}
+    assert kinds(ablated) >= {"passages", "schemata:entities:passages-triples"}
 
 
 def check_search_without_model(full: Ran, ablated: Ran) -> None:
@@ -462,20 +456,6 @@ def check_whole_question(full: Ran, ablated: Ran) -> None:
     assert "the markka" not in rewrites_of(ablated)
 
 
-def ranks_alone(full: Ran, ablated: Ran) -> None:
-    """A sum of two reciprocal ranks; and the bridge stays behind what names it."""
-    assert full.score("Spain") > 1
-    assert all(2 / 70 < piece.score <= 2 / 61 for piece in ablated.evidence)
-    assert full.score("Finland") > full.score("Signmark")
-    assert ablated.score("Finland") < ablated.score("Signmark")
-
-
-def as_it_walked(full: Ran, ablated: Ran) -> None:
-    """A name in the question weighed as much as any fact, so the passage nearest to the question came first."""
-    assert full.score("Signmark") > full.score("Spain")
-    assert ablated.score("Signmark") < ablated.score("Spain")
-
-
 def rank_as_found(full: Ran, ablated: Ran) -> None:
     """The rule of the last prompt puts forward what stands beside the passage that is nearest to the question."""
     places = [
@@ -498,45 +478,29 @@ def reads_reports(*roles: str) -> Callable[[Ran, Ran], None]:
         assert full.layers == ablated.layers == ("graph:passages-relations", "communities")
         assert full.calls == {"answer": 1}
         assert {*ablated.calls} == {*roles, "answer"}
-        assert {piece.layer for piece in ablated.evidence} == {"passages"}
+        assert kinds(ablated) == {"passages"}
         (chosen,) = ablated.details("reports chosen")
         assert chosen["reports"]
 
     return check
 
 
-def without_reports(full: Ran, ablated: Ran) -> None:
-    no_layer("communities", "reports")(full, ablated)
-
-
 def without_relations(full: Ran, ablated: Ran) -> None:
     assert full.layers == ablated.layers
-    assert {piece.layer for piece in full.evidence} - {piece.layer for piece in ablated.evidence} == {
-        "entities",
-        "facts",
-    }
+    assert kinds(full) - kinds(ablated) == {"entities", "facts"}
 
 
 CHANGES: Mapping[tuple[str, str], Callable[[Ran, Ran], None]] = {
-    ("naive", SELECTION): show_apart,
     ("hybrid", "without rewriting"): without_lift,
     ("hybrid", "without comparisons"): check_whole_question,
-    ("hybrid", "as before"): ranks_alone,
-    ("hybrid", SELECTION): show_apart,
     ("associative", "without rewriting"): without_lift,
     ("associative", "without coverage"): without_coverage,
     ("associative", "without comparisons"): check_whole_question,
-    ("associative", "as before"): as_it_walked,
-    ("associative", SELECTION): show_apart,
     ("hipporag2", "without recognition"): one_fact_less,
-    ("hipporag2", SELECTION): show_apart,
     ("hipporag2+probe", "without recognition"): no_call_of("filter_facts"),
-    ("hipporag2+probe", SELECTION): show_apart,
     ("raptor", "traversal"): from_the_top,
-    ("raptor", SELECTION): show_apart,
     ("memtree", "batches of one"): builds_other_tree("batch=1"),
     ("memtree", "without aggregation"): builds_other_tree("aggregation=0"),
-    ("memtree", SELECTION): show_apart,
     ("lightrag", "local"): searches_by("ida"),
     ("lightrag", "global"): searches_by("ada", "tom"),
     ("lightrag", "hybrid"): searches_by("ida", "ada"),
@@ -551,7 +515,6 @@ CHANGES: Mapping[tuple[str, str], Callable[[Ran, Ran], None]] = {
     ("cogitorag", "answer from passages"): passages_alone,
     ("cogitorag", "answer from what gists add"): what_gists_add,
     ("cogitorag", "answer from triples"): facts_alone,
-    ("cogitorag", SELECTION): rank_as_found,
     ("cam", "links only"): network_alone,
     ("cam", "without hierarchy"): builds_schemata("levels=1"),
     ("cam", "without flexibility"): builds_schemata("disjoint"),
@@ -560,7 +523,6 @@ CHANGES: Mapping[tuple[str, str], Callable[[Ran, Ran], None]] = {
     ("cam", "with entities"): check_entities,
     ("cam", "hierarchical retrieval"): check_search_without_model,
     ("cam", "global retrieval"): check_search_without_model,
-    ("cam", SELECTION): shows_kept_first,
     ("comorag", "without veridical"): no_layer("graph:passages-triples", "passages"),
     ("comorag", "without semantic"): no_layer("tree", "tree"),
     ("comorag", "without episodic"): no_layer("episodes", "episodes"),
@@ -568,7 +530,6 @@ CHANGES: Mapping[tuple[str, str], Callable[[Ran, Ran], None]] = {
     ("comorag", "without regulation"): no_call_of("probe"),
     ("comorag", "without both"): one_shot,
     ("comorag", "as published"): as_published,
-    ("comorag", SELECTION): show_apart,
     ("hgmem", "global only"): search_only("global"),
     ("hgmem", "local only"): search_only("local"),
     ("hgmem", "without update"): no_update,
@@ -577,13 +538,12 @@ CHANGES: Mapping[tuple[str, str], Callable[[Ran, Ran], None]] = {
     ("hgmem", "update replaces vertices"): other_vertices,
     ("hgmem", "merged points stay"): originals_too,
     ("hgmem", "go on although sufficient"): go_on,
-    ("hgmem", SELECTION): show_apart,
     ("graphrag", "global"): reads_reports("map_reports"),
     ("graphrag", "dynamic"): reads_reports("rate_report", "map_reports"),
     ("graphrag", "drift"): reads_reports("hypothesise", "explore"),
     ("graphrag", "global, level 0"): reads_reports("map_reports"),
     ("graphrag", "global, level 1"): reads_reports("map_reports"),
-    ("graphrag", "without reports"): without_reports,
+    ("graphrag", "without reports"): no_layer("communities", "reports"),
     ("graphrag", "without relations"): without_relations,
     ("read_agent", "sequential"): one_page_after_another,
     ("read_agent", "without look-up"): gists_alone,
@@ -597,17 +557,31 @@ CHANGES: Mapping[tuple[str, str], Callable[[Ran, Ran], None]] = {
     ("chain_of_agents", "self-consistent"): run_five_times,
 }
 NAMED = [(system, ablation) for system, changes in ABLATIONS.items() for ablation in changes]
+FEW = {"selection": "as found", "limit": 20}
+SELECTIONS = {
+    **dict.fromkeys(("naive", "hybrid", "associative", "hipporag2", "raptor", "memtree"), (FEW, show_apart)),
+    **dict.fromkeys((PAIR, "comorag", "hgmem"), ({"selection": "as found"}, show_apart)),
+    "cogitorag": (FEW, rank_as_found),
+    "cam": (FEW, put_kept_first),
+}
 
 
 @pytest.mark.parametrize(("system", "ablation"), NAMED, ids=[f"{system}:{ablation}" for system, ablation in NAMED])
-async def test_an_ablation_changes_what_its_name_says(store, system, ablation):
+async def test_an_ablation_changes_what_its_name_says(open_copy, system, ablation):
     assert (system, ablation) in CHANGES, "say in CHANGES what this ablation changes"
-    question = QUESTION
-    if is_over_lands(system, ablation):
+    store, question, base = open_copy("lands" if system in OVER_LANDS else "library"), QUESTION, {}
+    if system in OVER_LANDS:
         question = CHOICE if ablation == "without comparisons" else bridges.QUESTION
-    base = {} if ablation == SELECTION else ABLATIONS[system].get(SELECTION, {})
+    if system in SELECTIONS:
+        base, _ = SELECTIONS[system]  # only what the system finds itself, so that each part shows
     full = await run(store, system, base, question)
     CHANGES[system, ablation](full, await run(store, system, {**base, **ABLATIONS[system][ablation]}, question))
+
+
+@pytest.mark.parametrize("system", SELECTIONS)
+async def test_evidence_is_selected_from_all_searches_or_as_it_was_found(open_copy, system):
+    store, (as_found, check) = open_copy("library"), SELECTIONS[system]
+    check(await run(store, system, {}, QUESTION), await run(store, system, as_found, QUESTION))
 
 
 def test_no_row_is_of_an_ablation_that_is_gone():

@@ -7,6 +7,7 @@ probes, inputs of the prober, attempts, fusing, encoding, errors of the model, t
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 import sys
 from collections import Counter
@@ -18,7 +19,6 @@ from tests.stories import put_texts
 
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import ModelUnavailable
-from tomewise.evaluate.metrics.answers import choice_accuracy
 from tomewise.language.prompts import Prompts
 from tomewise.language.reply import decode
 from tomewise.language.roles import ANSWER, ENCODE, FUSE, PROBE
@@ -27,7 +27,7 @@ from tomewise.memory.building import build
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import assemble, list_ablations
-from tomewise.testing.scripted import ScriptedModel
+from tomewise.testing.scripted import NotingEmbedder, ScriptedModel
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, Document, Event, Question
 
@@ -37,18 +37,7 @@ ABLATIONS = list_ablations("comorag")
 PUBLISHED = ABLATIONS["as published"]
 DECLINED = {"answer": "*"}
 ANSWERED = {"answer": "at nine"}
-
-
-class Heard(HashEmbedder):
-    """Remembers what it was given to embed."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.texts: list[str] = []
-
-    def embed(self, texts):
-        self.texts += texts
-        return super().embed(texts)
+PROBES = '["who rang the bell", "who lit the lamp"]'
 
 
 EMBEDDER = HashEmbedder()
@@ -94,17 +83,27 @@ def library(tmp_path_factory):
 
 
 @pytest.fixture
-def new(library, tmp_path):
-    made = SqlStore.open(shutil.copy(library / "new.tome", tmp_path / "new.tome"))
-    yield made
-    made.close()
+def open_copy(library, tmp_path):
+    """A copy of a tome of the library."""
+    opened = []
+
+    def copy(name: str) -> SqlStore:
+        opened.append(SqlStore.open(shutil.copy(library / name, tmp_path / name)))
+        return opened[-1]
+
+    yield copy
+    for store in opened:
+        store.close()
 
 
 @pytest.fixture
-def store(library, tmp_path):
-    made = SqlStore.open(shutil.copy(library / "built.tome", tmp_path / "built.tome"))
-    yield made
-    made.close()
+def new(open_copy):
+    return open_copy("new.tome")
+
+
+@pytest.fixture
+def store(open_copy):
+    return open_copy("built.tome")
 
 
 async def build_layers(store: SqlStore, model: ScriptedModel) -> None:
@@ -112,10 +111,11 @@ async def build_layers(store: SqlStore, model: ScriptedModel) -> None:
 
 
 async def ask_question(
-    store: SqlStore, model: ScriptedModel, question: Question | str = STEM, embedder: Any = EMBEDDER, **settings: Any
-) -> tuple[list[Event], Answer]:
+    store: SqlStore, model: ScriptedModel, question: Question | str = STEM, base: Any = PUBLISHED,
+    embedder: Any = EMBEDDER, **settings: Any,
+) -> tuple[list[Event], Answer]:  # fmt: skip
     """The events and the answer of ComoRAG over the story, as published but for the settings given."""
-    system = assemble("comorag", Kit(store, model, embedder), **{**PUBLISHED, **settings})
+    system = assemble("comorag", Kit(store, model, embedder), **{**base, **settings})
     question = Question(text=question) if isinstance(question, str) else question
     *events, answer = [what async for what in system.loop.run(question)]
     return events, answer
@@ -158,12 +158,11 @@ async def test_row_03_relevance_decides_what_fits_and_layers_have_their_shares(s
         for kind in ("passage", "summary", "episode")
     }
     ranked = {unit["layer"]: [piece["text"] for piece in unit["evidence"]] for unit in list_recalls(events)}
-    fits = len(shown["passage"])
-    assert 2 < fits < PASSAGES
-    assert set(shown["passage"]) == set(ranked["veridical"][:fits]), "the most relevant and not the earliest"
-    assert set(shown["passage"]) != {scene(number) for number in range(fits)}
-    assert shown["passage"] == sorted(shown["passage"], key=lambda text: int(text.split()[1][:-1])), "in order"
-    largest = max(size.values())
+    passages, largest = shown["passage"], max(size.values())
+    assert 2 < len(passages) < PASSAGES
+    assert {*passages} == {*ranked["veridical"][: len(passages)]}, "the most relevant and not the earliest"
+    assert {*passages} != {scene(number) for number in range(len(passages))}
+    assert passages == sorted(passages, key=lambda text: int(text.split()[1][:-1])), "in order"
     used = {kind: sum(size[text] for text in texts) for kind, texts in shown.items()}
     assert abs(used["passage"] - budget * 9 // 13) <= largest, "its 8 parts and that of history, which has nothing"
     assert 0 < used["episode"] <= budget * 2 // 13 + largest
@@ -188,15 +187,13 @@ async def test_row_03_cues_and_history_count_too(store):
 
 async def test_row_04_options_reach_the_answering_role_alone_and_it_may_always_decline_but_at_the_end(store):
     question = Question(text=STEM, options=("by lamplight", "at noon"))
-    model, heard = make_model([DECLINED] * 3 + [{"answer": "at noon", "choice": "B"}]), Heard()
-    _, answer = await ask_question(store, model, question, heard, cycles=2, limit=2)
+    model, heard = make_model([DECLINED] * 3 + [{"answer": "at noon", "choice": "B"}]), NotingEmbedder()
+    _, answer = await ask_question(store, model, question, embedder=heard, cycles=2, limit=2)
     assert answer.choice == "B"
     attempts = list_inputs(model, "answer")
     assert [attempt.may_decline for attempt in attempts] == [True, True, True, False]
     assert all(attempt.options == list(question.options) for attempt in attempts)
-    assert not [
-        call.role for call in model.calls if call.role != "answer" and "lamplight" in call.given.model_dump_json()
-    ]
+    assert {call.role for call in model.calls if "lamplight" in call.given.model_dump_json()} == {"answer"}
     assert heard.texts
     assert not [text for text in heard.texts if "lamplight" in text]
 
@@ -231,11 +228,11 @@ def empty(events: list[Event]) -> int:
 @pytest.mark.parametrize(
     "text",
     [
-        '{"probes": ["who rang the bell", "who lit the lamp"]}',
-        '["who rang the bell", "who lit the lamp"]',
-        '```json\n{"probes": ["who rang the bell", "who lit the lamp"]}\n```',
+        f'{{"probes": {PROBES}}}',
+        PROBES,
+        f'```json\n{{"probes": {PROBES}}}\n```',
         '{"probe1": "who rang the bell", "probe_2": "who lit the lamp"}',
-        'Let me see.\n```\n["who rang the bell", "who lit the lamp",]\n```\nThese might help.',
+        f"Let me see.\n```\n{PROBES[:-1]},]\n```\nThese might help.",
     ],
     ids=["object", "list", "fenced", "numbered", "prose around a fence"],
 )
@@ -243,7 +240,7 @@ async def test_row_07_probes_are_read_from_any_wrapping(store, text):
     model = make_model([DECLINED, ANSWERED], probe=lambda _: decode(PROBE, text))
     events, _ = await ask_question(store, model)
     (probed,) = [event for event in events if event.name == "probed"]
-    assert probed.detail["probes"] == ["who rang the bell", "who lit the lamp"]
+    assert probed.detail["probes"] == json.loads(PROBES)
 
 
 async def test_row_08_the_prober_sees_past_probes_in_order_and_the_cues_of_the_step_before_and_no_evidence(store):
@@ -304,18 +301,19 @@ async def test_row_11_nothing_is_encoded_before_the_first_failure_and_probes_sta
     assert sorted((call.probe, call.layer) for call in encoded) == sorted(pairs), "side by side, so in any order"
 
 
+GONE = ModelUnavailable("quota is used up")
+
+
 @pytest.mark.parametrize("role", ["answer", "probe", "encode", "fuse"])
 async def test_row_12_an_error_of_the_model_is_an_error_and_no_text(store, role):
-    model = make_model([DECLINED] * 2 + [ANSWERED], **{role: lambda _: ModelUnavailable("quota is used up")})
     with pytest.raises(ModelUnavailable, match="quota"):
-        await ask_question(store, model)
+        await ask_question(store, make_model([DECLINED] * 2 + [ANSWERED], **{role: lambda _: GONE}))
 
 
 @pytest.mark.parametrize("role", ["narrate", "summarise", "extract_facts"])
 async def test_row_12_nor_does_it_become_a_memory(new, role):
-    model = make_model([], **{role: lambda _: ModelUnavailable("quota is used up")})
     with pytest.raises(ModelUnavailable, match="quota"):
-        await build_layers(new, model)
+        await build_layers(new, make_model([], **{role: lambda _: GONE}))
     for layer in new.layers():
         assert not [node.text for node in new.nodes(layer).values() if "quota" in node.text or not node.text]
 
@@ -330,37 +328,23 @@ def test_row_13_no_text_is_lost_and_equal_passages_stay_apart(tmp_path):
     assert len({source for piece in answer.evidence for source in piece.sources}) == 2
 
 
-@pytest.mark.parametrize("label", sorted(ABLATIONS))
-async def test_row_13_no_part_is_needed_for_the_others_to_run(store, label):
-    _, answer = await ask_question(store, make_model([ANSWERED] * 2), **ABLATIONS[label])
-    assert answer.text == "at nine"
-
-
-async def test_the_best_so_far_takes_fewer_calls_and_declines_in_the_end(store):
-    calls: dict[str, Counter[str]] = {}
-    for label, settings in {"best so far": {}, "as published": PUBLISHED}.items():
-        model = make_model([DECLINED] * 3 + [ANSWERED])
-        *_, answer = [
-            what
-            async for what in assemble("comorag", Kit(store, model, EMBEDDER), cycles=2, limit=2, **settings).loop.run(
-                Question(text=STEM)
-            )
-        ]
-        calls[label] = Counter(call.role for call in model.calls)
-        assert answer.resolved == (label == "as published")
-    assert calls["as published"] == {"answer": 4, "probe": 2, "fuse": 2, "encode": 14}
-    assert calls["best so far"] == {"answer": 3, "probe": 2, "fuse": 1, "encode": 4}
+@pytest.mark.parametrize(
+    ("settings", "used", "resolved"),
+    [
+        (PUBLISHED, {"answer": 4, "probe": 2, "fuse": 2, "encode": 14}, True),
+        ({}, {"answer": 3, "probe": 2, "fuse": 1, "encode": 4}, False),
+    ],
+    ids=["as published", "best so far"],
+)
+async def test_the_best_so_far_takes_fewer_calls_and_declines_in_the_end(store, settings, used, resolved):
+    model = make_model([DECLINED] * 3 + [ANSWERED])
+    _, answer = await ask_question(store, model, base=settings, cycles=2, limit=2)
+    assert answer.resolved == resolved
+    assert Counter(call.role for call in model.calls) == used
 
 
 @pytest.mark.parametrize(("settings", "text"), [({}, "at nine"), (PUBLISHED, "at ten")])
 async def test_a_first_answer_that_is_supported_partly_ends_the_loop_only_as_published(store, settings, text):
     model = make_model([{"answer": "at ten", "supported": "partly"}, ANSWERED])
-    system = assemble("comorag", Kit(store, model, EMBEDDER), limit=2, **settings)
-    *_, answer = [what async for what in system.loop.run(Question(text=STEM))]
+    _, answer = await ask_question(store, model, base=settings, limit=2)
     assert answer.text == text
-
-
-def test_row_13_choices_are_scored():
-    options = ("by lamplight", "at noon")
-    assert choice_accuracy("B", "at noon", options, "B") == 1.0
-    assert choice_accuracy("A", "by lamplight", options, "B") == 0.0

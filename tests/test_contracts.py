@@ -10,6 +10,7 @@ import pytest
 from tests.language.openai_server import OpenAIServer, reply_with
 from tests.store.plain_store import make_opener
 
+from tomewise import parts
 from tomewise.embedding.bundled import BundledMiniLM
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.embedding.weights import INSTALL, PACKAGE
@@ -23,13 +24,12 @@ from tomewise.language.roles import ANSWER, SUMMARISE, AnswerIn, Shown, SummaryI
 from tomewise.run import meter
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.systems.kit import Kit
-from tomewise.systems.registry import SYSTEMS, assemble
+from tomewise.systems.registry import assemble
 from tomewise.testing import (
     NotingEmbedder,
     ScriptedModel,
     check_embedder,
     check_language_model,
-    check_layer,
     check_loop,
     check_retriever,
     check_store,
@@ -66,11 +66,13 @@ def make_model():
     return ScriptedModel({"answer": lambda _: REPLY})
 
 
+MODELS = (make_model(), ExtractiveModel(EMBEDDER))
+
+
 @pytest.mark.parametrize(
     "model",
     [
-        make_model(),
-        ExtractiveModel(EMBEDDER),
+        *MODELS,
         ScriptedModel({}, others=ExtractiveModel(EMBEDDER)),
         Budgeted(make_model(), calls=5),
         Budgeted(ExtractiveModel(EMBEDDER), tokens=10_000),
@@ -79,6 +81,11 @@ def make_model():
 )
 async def test_models(model):
     await check_language_model(model, ANSWER, GIVEN)
+
+
+def test_every_part_that_is_promised_is_there():
+    assert parts.__all__ == sorted(parts.__all__)
+    assert all(hasattr(parts, name) for name in parts.__all__)
 
 
 async def test_the_doubles_note_what_they_were_asked():
@@ -99,7 +106,7 @@ async def test_the_doubles_note_what_they_were_asked():
     assert embedder.texts == ["a", "b", "poison"]
 
 
-@pytest.mark.parametrize("inner", [make_model(), ExtractiveModel(EMBEDDER)], ids=lambda model: model.name)
+@pytest.mark.parametrize("inner", MODELS, ids=lambda model: model.name)
 async def test_a_cached_model(tmp_path, inner):
     store = SqlStore.open(tmp_path / "a.tome")
     await check_language_model(Cached(inner, Prompts(), store.calls), ANSWER, GIVEN)
@@ -126,7 +133,7 @@ def shelf(tmp_path):
 
 
 @pytest.mark.parametrize("name", FLAT)
-@pytest.mark.parametrize("model", [make_model(), ExtractiveModel(EMBEDDER)], ids=lambda model: model.name)
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
 async def test_systems_over_passages(shelf, name, model):
     system = assemble(name, Kit(shelf, model, EMBEDDER))
     await check_retriever(system.retriever, "Who put out the light?", shelf)
@@ -136,19 +143,3 @@ async def test_systems_over_passages(shelf, name, model):
     chosen = await check_loop(system.loop, Question(text="Who put out the light?", options=options))
     assert chosen.choice in (None, "A", "B")
     assert system.layers == ()
-
-
-async def test_systems_over_passages_need_no_layer_of_their_own(tmp_path):
-    made = []
-
-    def stores():
-        made.append(SqlStore.open(tmp_path / f"{len(made)}.tome"))
-        return made[-1]
-
-    for name in FLAT:
-        await check_layer(
-            lambda store, name=name: assemble(name, Kit(store, make_model(), EMBEDDER)).layers, stores, EMBEDDER
-        )
-    for store in made:
-        store.close()
-    assert set(FLAT) <= set(SYSTEMS)

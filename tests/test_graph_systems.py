@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import get_args
 
@@ -22,7 +24,7 @@ from tomewise.store.sql.sql_store import SqlStore
 from tomewise.systems.answer import answer_question
 from tomewise.systems.graph_walk import Carrier
 from tomewise.systems.kit import Kit
-from tomewise.systems.registry import assemble, list_ablations
+from tomewise.systems.registry import assemble
 from tomewise.testing import check_layer, check_loop, check_retriever, document_of, put_document
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.tome import Tome
@@ -30,10 +32,8 @@ from tomewise.types import Document, Event, Progress, Question
 
 EMBEDDER = HashEmbedder()
 SYSTEMS = ("hipporag2", "cogitorag", "associative")
-VARIANTS = [(name, "", {}) for name in SYSTEMS] + [
-    (name, label, dict(options)) for name in SYSTEMS for label, options in list_ablations(name).items()
-]
-VARIANTS += [(name, "relations", {"extraction": "relations"}) for name in SYSTEMS]
+VARIANTS = [(name, {}) for name in SYSTEMS] + [(name, {"extraction": "relations"}) for name in SYSTEMS]
+VARIANTS += [("cogitorag", {"carrier": "triples"}), ("cogitorag", {"source": "summaries"})]  # test_ablations has all
 TEXTS = (
     "Ada Marsh kept the lighthouse at Skerry. She was the daughter of Captain Marsh.",
     "Captain Marsh sailed the Heron from Ostend until 1911.",
@@ -60,10 +60,8 @@ def store(tmp_path: Path):
     made.close()
 
 
-@pytest.mark.parametrize(
-    ("name", "label", "options"), VARIANTS, ids=[f"{n} {label}".strip() for n, label, _ in VARIANTS]
-)
-async def test_from_texts_to_an_answer(store, name, label, options):
+@pytest.mark.parametrize(("name", "options"), VARIANTS, ids=str)
+async def test_from_texts_to_an_answer(store, name, options):
     system = assemble(name, Kit(store, ExtractiveModel(EMBEDDER), EMBEDDER), **options)
     assert find_backlog(system.layers, store).counts
     reports = await build(system.layers, store, quiet)
@@ -79,11 +77,6 @@ async def test_from_texts_to_an_answer(store, name, label, options):
     assert free.evidence[0].sources == (next(p.id for p in store.passages().values() if p.document == "d2"),)
     chosen = await check_loop(system.loop, Question(text=QUESTION, options=("Sam Reed", ANSWER)))
     assert chosen.choice == "B"
-
-
-def test_every_graph_system_has_its_ablations_named():
-    assert {"without diffusion", "without cognirank", "without decomposition"} <= set(list_ablations("cogitorag"))
-    assert {"graph from passages", "graph from summaries"} <= set(list_ablations("cogitorag"))
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
@@ -114,12 +107,27 @@ def test_a_tome_that_grows_is_asked_again(tmp_path):
         assert [piece.text for piece in again.evidence] == [piece.text for piece in before.evidence]
 
 
-def test_a_build_tells_what_given_extractions_cover_and_asks_for_the_rest(tmp_path: Path) -> None:
-    given = tmp_path / "given.jsonl"
-    rows = [{"id": "a", "triples": [["Ada", "kept", "light"]]}, {"id": "elsewhere", "triples": []}]
-    given.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    with Tome.open(tmp_path / "a.tome", embedder=HashEmbedder(32), model="extractive") as book:
-        book.add(Document(id="a", text="Ada kept the light."), Document(id="b", text="Tom Hale rowed to Skerry."))
+@pytest.fixture
+def give_extractions(tmp_path: Path):
+    """Write extractions, and open a tome of documents for which they are."""
+
+    @contextmanager
+    def give(rows: list[dict[str, object]], *documents: Document) -> Iterator[tuple[Tome, Path]]:
+        given = tmp_path / "given.jsonl"
+        given.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        with Tome.open(tmp_path / "a.tome", embedder=HashEmbedder(32), model="extractive") as book:
+            book.add(*documents)
+            yield book, given
+
+    return give
+
+
+KEPT = {"id": "a", "triples": [["Ada", "kept", "light"]]}
+
+
+def test_a_build_tells_what_given_extractions_cover_and_asks_for_the_rest(give_extractions):
+    documents = Document(id="a", text="Ada kept the light."), Document(id="b", text="Tom Hale rowed to Skerry.")
+    with give_extractions([KEPT, {"id": "elsewhere", "triples": []}], *documents) as (book, given):
         report = book.build("hipporag2", extractions=given)
         nodes = book.store.nodes(GraphNames("passages", "triples").facts)
     (graph,) = report.layers
@@ -129,39 +137,30 @@ def test_a_build_tells_what_given_extractions_cover_and_asks_for_the_rest(tmp_pa
     assert graph.added > len(nodes)
 
 
-def test_a_build_refuses_extractions_for_a_graph_of_gists_before_it_asks(tmp_path: Path) -> None:
-    given = tmp_path / "given.jsonl"
-    given.write_text(json.dumps({"id": "a", "triples": [["Ada", "kept", "light"]]}) + "\n", encoding="utf-8")
-    with Tome.open(tmp_path / "a.tome", embedder=HashEmbedder(32), model="extractive") as book:
-        book.add(Document(id="a", text="Ada kept the light."))
+def test_a_build_refuses_extractions_for_a_graph_of_gists_before_it_asks(give_extractions):
+    with give_extractions([KEPT], Document(id="a", text="Ada kept the light.")) as (book, given):
         with pytest.raises(UsageError, match="graph:gists-triples, which is read from gists"):
             book.build("cogitorag", extractions=given)
         assert book.store.notes(BUILDS).keys() <= {"passages"}
-        (graph,) = book.build(
-            "cogitorag", settings={"source": "passages", "carrier": "passages"}, extractions=given
-        ).layers
+        (graph,) = book.build("cogitorag source=passages carrier=passages", extractions=given).layers
     assert graph.notes[0] == "given.jsonl: covers 1 of 1 passages"
 
 
-def test_relations_are_imported_and_recalled(tmp_path: Path) -> None:
+def test_relations_are_imported_and_recalled(give_extractions):
     text = "Tom Hale sold the Heron to Ida Poe in May 1912."
+    sold = {
+        "head": "TOM HALE",
+        "tail": "IDA POE",
+        "description": "Tom Hale sold a boat to Ida Poe.",
+        "keywords": "sale",
+    }
     rows: list[dict[str, object]] = [
         {"kind": "passage", "index": 0, "text": text},
         {"kind": "entity", "name": "TOM HALE", "type": "PERSON", "description": "A seller of boats.", "passages": [0]},
-        {
-            "kind": "relation",
-            "head": "TOM HALE",
-            "tail": "IDA POE",
-            "description": "Tom Hale sold a boat to Ida Poe.",
-            "keywords": "sale",
-            "weight": 3.0,
-            "passages": [0],
-        },
+        {"kind": "relation", **sold, "weight": 3.0, "passages": [0]},
     ]
-    given = tmp_path / "given.jsonl"
-    given.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    with Tome.open(tmp_path / "a.tome", embedder=HashEmbedder(32), model="extractive") as book:
-        book.add(Document(id="a", text=text), Document(id="b", text="It rained on the harbour all that winter."))
+    unrelated = Document(id="b", text="It rained on the harbour all that winter.")
+    with give_extractions(rows, Document(id="a", text=text), unrelated) as (book, given):
         with pytest.raises(UsageError, match="holds relations of passages, which this system has no layer for"):
             book.build("associative", extractions=given)
         (graph,) = book.build("associative extraction=relations", extractions=given).layers

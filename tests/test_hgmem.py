@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -12,12 +14,12 @@ from tests.recall.relation_tomes import EMBEDDER, NAMES, build_store
 from tests.texts import NOVEL, SHARED, needs_shared
 
 from tomewise.errors import BadReply, ModelUnavailable, UsageError
-from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.forwarding import ModelPerRole
 from tomewise.language.roles import EVOLVE
 from tomewise.loops.evidence import FENCE, make_token_counter
 from tomewise.loops.evolve import Limits
 from tomewise.store.export import export
+from tomewise.store.sql.sql_store import SqlStore
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import assemble
@@ -66,86 +68,111 @@ def merge_pairs(*pairs: list[str]) -> dict[str, Any]:
     return {"merges": [{"points": pair, "description": "Both."} for pair in pairs]}
 
 
+def remember(memory: Hypergraph, text: str, name: str = "Carter") -> str:
+    """Insert a point that is about one entity of the graph. Returns its id."""
+    return memory.insert(text, [Vertex(NAMES.entity(name.lower()), name)]).id
+
+
 def make_model(
-    evolve: Any,
-    plans: Any = (ENOUGH,),
-    merges: Any = (NOTHING,),
-    latency: float = 0.0,
-    window: int = 32_000,
-    **others: Any,
+    evolve: Any = (), plans: Any = (ENOUGH,), merges: Any = (NOTHING,), answer: Any = None, **limits: Any
 ) -> ScriptedModel:
     """Each round takes the next reply; empty ones follow, and the memory suffices."""
     scripts = {"evolve": (evolve, NOTHING), "plan": (plans, ENOUGH), "merge_points": (merges, NOTHING)}
     replies = {role: script if callable(script) else [*script, *[last] * 9] for role, (script, last) in scripts.items()}
-    return ScriptedModel({**replies, "answer": lambda _: ANSWERED, **others}, latency=latency, window=window)
+    return ScriptedModel({**replies, "answer": answer or (lambda _: ANSWERED)}, **{"window": 32_000, **limits})
 
 
-async def ask(
-    store, model, question: Question | str = STEM, system: str = "hgmem", memory: Hypergraph | None = None, **settings
-) -> tuple[list[Event], Answer]:
-    """Few passages a search, so that later rounds find new ones."""
-    loop: Any = assemble(system, Kit(store, model, EMBEDDER), **{"limit": 1, **settings}).loop
-    question = Question(text=question) if isinstance(question, str) else question
-    *events, answer = [output async for output in loop.run(question, memory)]
-    return events, answer
+@dataclass(frozen=True)
+class Asked:
+    """A question that was answered, and the model that was asked."""
+
+    model: Any
+    events: list[Event]
+    answer: Answer
+
+    @property
+    def roles(self) -> list[str]:
+        return [call.role for call in self.model.calls]
+
+    @property
+    def points(self) -> dict[str, tuple[str, str]]:
+        """What the memory holds in the end: the description and the entities by point."""
+        return {row["point"]: (row["description"], row["entities"]) for row in self.last["pool"]}
+
+    @property
+    def last(self) -> Any:
+        return self.events[-1].detail
+
+    @property
+    def memory(self) -> Hypergraph:
+        return Hypergraph.load(self.last["memory"])
+
+    @property
+    def searches(self) -> list[tuple[str, str]]:
+        return [(each["subquery"], each["place"]) for each in self.details("explored")]
+
+    def details(self, name: str) -> list[Any]:
+        return [event.detail for event in self.events if event.name == name]
+
+    def inputs(self, role: str) -> list[Any]:
+        return [call.given for call in self.model.calls if call.role == role]
 
 
-def list_details(events: list[Event], name: str) -> list[Any]:
-    return [event.detail for event in events if event.name == name]
+@pytest.fixture
+def ask(store: SqlStore) -> Callable[..., Awaitable[Asked]]:
+    """Ask with scripted replies. Few passages a search, so that later rounds find new ones."""
+
+    async def run(
+        evolve: Any = (), plans: Any = (ENOUGH,), merges: Any = (NOTHING,), *, question: Question | str = STEM,
+        answer: Any = None, model: Any = None, memory: Hypergraph | None = None, over: Any = None,
+        embedder: Any = EMBEDDER, system: str = "hgmem", window: int = 32_000, **settings: Any,
+    ) -> Asked:  # fmt: skip
+        model = model or make_model(evolve, plans, merges, answer, window=window)
+        loop: Any = assemble(system, Kit(over or store, model, embedder), **{"limit": 1, **settings}).loop
+        question = Question(text=question) if isinstance(question, str) else question
+        outputs = loop.run(question, memory) if system == "hgmem" else loop.run(question)
+        *events, found = [output async for output in outputs]
+        return Asked(model, events, found)
+
+    return run
 
 
-def list_inputs(model: ScriptedModel, role: str) -> list[Any]:
-    return [call.given for call in model.calls if call.role == role]
-
-
-def list_points(events: list[Event]) -> dict[str, tuple[str, str]]:
-    """What the memory holds in the end: the description and the entities by point."""
-    return {row["point"]: (row["description"], row["entities"]) for row in events[-1].detail["pool"]}
-
-
-async def test_the_question_is_searched_for_points_are_made_and_the_answer_sees_them(store):
-    model = make_model([insert(POINT, OTHER)])
-    events, answer = await ask(store, model)
-    assert [call.role for call in model.calls] == ["evolve", "plan", "answer"]
-    assert [event.name for event in events] == ["explored", "evolved", "planned", "stopped", "answered"]
-    (given,) = list_inputs(model, "answer")
+async def test_the_question_is_searched_for_points_are_made_and_the_answer_sees_them(ask):
+    asked = await ask([insert(POINT, OTHER)])
+    assert asked.roles == ["evolve", "plan", "answer"]
+    assert [event.name for event in asked.events] == ["explored", "evolved", "planned", "stopped", "answered"]
+    (given,) = asked.inputs("answer")
     assert given.notes == [], "all that they rest on is shown"
     assert {piece.text for piece in given.evidence} >= set(TEXTS[:3]), "the passages of the vertices"
-    assert answer.text == "for his defeat"
-    (planned,) = list_inputs(model, "plan")
-    assert [(point.id, point.entities) for point in planned.points] == [
-        ("M1", ["Issus", "Xodar"]),
-        ("M2", ["Carter", "Xodar"]),
-    ]
+    assert asked.answer.text == "for his defeat"
+    (planned,) = asked.inputs("plan")
+    made = [("M1", ["Issus", "Xodar"]), ("M2", ["Carter", "Xodar"])]
+    assert [(point.id, point.entities) for point in planned.points] == made
     assert planned.searched == [STEM]
-    assert events[3].detail["reason"] == "the memory suffices"
-    last = events[-1].detail
-    assert (last["points"], last["vertices_per_point"], last["most_vertices"]) == (2, 2.0, 2)
-    assert Hypergraph.load(last["memory"]).dump() == last["memory"]
-    model = make_model([insert(POINT, OTHER)])
-    await ask(store, model, selection="as found")
-    assert set(list_inputs(model, "answer")[0].notes) == {"Carter defeated Xodar.", "Issus degraded Xodar."}
+    assert asked.events[3].detail["reason"] == "the memory suffices"
+    assert [asked.last[name] for name in ("points", "vertices_per_point", "most_vertices")] == [2, 2.0, 2]
+    assert asked.memory.dump() == asked.last["memory"]
+    apart = await ask([insert(POINT, OTHER)], selection="as found")
+    assert set(apart.inputs("answer")[0].notes) == {"Carter defeated Xodar.", "Issus degraded Xodar."}
 
 
-async def test_a_point_that_rests_on_a_relation_rests_on_the_passages_that_state_it(store):
+async def test_a_point_that_rests_on_a_relation_rests_on_the_passages_that_state_it(ask):
     def evolve(given: Any) -> dict[str, Any]:
         label = next(piece.label for piece in given.evidence if "rules Zodanga" in piece.text and piece.kind == "fact")
         return insert({"description": "Zat Arras is a ruler.", "entities": ["Zat Arras"], "evidence": [label]})
 
-    settings: dict[str, Any] = {"relations": 9, "entities": 9, "context": 75}
-    _, without = await ask(store, make_model([NOTHING]), "Who defeated Xodar?", **settings)
-    events, answer = await ask(store, make_model(evolve), "Who defeated Xodar?", **settings)
-    (point,) = Hypergraph.load(events[-1].detail["memory"]).points
-    assert TEXTS[-1] not in [piece.text for piece in without.evidence]
-    assert [piece.node for piece in answer.evidence if piece.text == TEXTS[-1]] == list(point.history[0].evidence)
+    settings = {"question": "Who defeated Xodar?", "relations": 9, "entities": 9, "context": 75}
+    without, asked = await ask([NOTHING], **settings), await ask(evolve, **settings)
+    (point,) = asked.memory.points
+    assert TEXTS[-1] not in [piece.text for piece in without.answer.evidence]
+    shown = [piece.node for piece in asked.answer.evidence if piece.text == TEXTS[-1]]
+    assert shown == list(point.history[0].evidence)
 
 
-async def test_evolving_sees_entities_relations_and_passages(store):
-    model = make_model([insert(POINT)])
-    await ask(store, model, "Issus degraded")
-    (given,) = list_inputs(model, "evolve")
+async def test_evolving_sees_entities_relations_and_passages(ask):
+    (given,) = (await ask([insert(POINT)], question="Issus degraded")).inputs("evolve")
     assert given.subqueries == [], "the question is not repeated as a query"
-    assert "Issus" in {entity.title for entity in given.entities} | {entity.title.title() for entity in given.entities}
+    assert "issus" in {entity.title.lower() for entity in given.entities}
     kinds = [piece.kind for piece in given.evidence]
     assert kinds == sorted(kinds), "relations come first"
     titles = [piece.title for piece in given.evidence if piece.kind == "fact"]
@@ -155,35 +182,31 @@ async def test_evolving_sees_entities_relations_and_passages(store):
     assert [piece.label for piece in given.evidence] == [f"E{n}" for n in range(1, len(kinds) + 1)]
 
 
-async def test_a_local_search_stays_around_a_point_and_a_global_one_leaves_the_memory_out(store):
-    model = make_model(
-        [insert({**POINT, "entities": ["Issus", "Phaidor"]})],
-        [plan(search_for("rules", "local", "M1"), search_for("ship", "global")), ENOUGH],
-    )
-    events, _ = await ask(store, model)
-    _, local, beyond = list_details(events, "explored")
+async def test_a_local_search_stays_around_a_point_and_a_global_one_leaves_the_memory_out(ask):
+    plans = [plan(search_for("rules", "local", "M1"), search_for("ship", "global")), ENOUGH]
+    asked = await ask([insert({**POINT, "entities": ["Issus", "Phaidor"]})], plans)
+    _, local, beyond = asked.details("explored")
     assert (local["place"], beyond["place"]) == ("local", "global")
     assert {name.lower() for name in local["entities"]} == {"issus", "phaidor", "xodar"}
     assert {name.lower() for name in beyond["entities"]}.isdisjoint({"issus", "phaidor"})
     assert (local["narrowed_to"], beyond["left_out"]) == (3, 2)
 
 
-async def test_points_are_updated_and_merged(store):
+async def test_points_are_updated_and_merged(ask):
     update = {"point": "M1", "description": "Issus degraded Xodar\nin disgust.", "entities": ["Zodanga"]}
-    model = make_model(
+    asked = await ask(
         [insert(POINT), {"updates": [update], "insertions": [OTHER]}],
         [plan(search_for("who defeated him")), ENOUGH],
         [{"merges": [{"points": ["M1", "M2"], "description": "Xodar is punished for his defeat."}]}],
     )
-    events, _ = await ask(store, model)
-    assert list_points(events) == {"M3": ("Xodar is punished for his defeat.", "Carter; Issus; Xodar")}
-    first, second = list_details(events, "evolved")
+    assert asked.points == {"M3": ("Xodar is punished for his defeat.", "Carter; Issus; Xodar")}
+    first, second = asked.details("evolved")
     assert [row["point"] for row in first["inserted"]] == ["M1"]
     assert second["updated"][0]["description"] == "Issus degraded Xodar\nin disgust.", "several lines are kept"
     assert second["updated"][0]["entities"] == "Issus; Xodar", "an update changes the description alone"
-    assert list_details(events, "merged")[0]["parts"] == {"M3": ["M1", "M2"]}
-    assert events[-1].detail["vertices_per_point"] == 3.0
-    assert events[-1].detail["memory"]["former"][0]["history"][1]["operation"] == "update"
+    assert asked.details("merged")[0]["parts"] == {"M3": ["M1", "M2"]}
+    assert asked.last["vertices_per_point"] == 3.0
+    assert asked.last["memory"]["former"][0]["history"][1]["operation"] == "update"
 
 
 @pytest.mark.parametrize(
@@ -216,80 +239,73 @@ async def test_points_are_updated_and_merged(store):
         ({"merge_points": BadReply("no JSON")}, ["no JSON"]),
     ],
 )  # fmt: skip
-async def test_what_cannot_be_used_of_a_reply_is_recorded_and_skipped(store, replies, reasons):
+async def test_what_cannot_be_used_of_a_reply_is_recorded_and_skipped(ask, replies, reasons):
     third = {"description": "Phaidor serves.", "entities": ["Phaidor"]}
-    model = make_model(
+    asked = await ask(
         [insert(POINT, OTHER, third), replies.get("evolve", NOTHING)],
         [replies.get("plan", plan(search_for("a ship"))), ENOUGH],
         [replies.get("merge_points", NOTHING)],
     )
-    events, answer = await ask(store, model)
-    recorded = [detail["reason"] for detail in list_details(events, "skipped")]
+    recorded = [detail["reason"] for detail in asked.details("skipped")]
     for reason in reasons:
         assert any(reason in line for line in recorded), f"{reason} is not in {recorded}"
-    assert answer.text == "for his defeat"
-    assert len(list_points(events)) >= 2
+    assert asked.answer.text == "for his defeat"
+    assert len(asked.points) >= 2
 
 
-async def test_labels_are_read_however_they_are_written_and_never_mean_all_evidence(store):
+async def test_labels_are_read_however_they_are_written_and_never_mean_all_evidence(ask):
     record = {**POINT, "evidence": "[E1], E2"}
     update = {"point": 1, "description": "Issus degraded Xodar to a slave.", "evidence": ["the last one"]}
-    model = make_model(
+    asked = await ask(
         [insert(record, {**OTHER, "evidence": ["all of them"]}, OTHER), {"updates": [update]}],
         [plan(search_for("whom", "local", "[M1]")), ENOUGH],
         [{"merges": [{"points": "M1, [M2]", "description": "Both."}]}],
     )
-    events, _ = await ask(store, model)
-    memory = Hypergraph.load(events[-1].detail["memory"])
-    assert [point.id for point in memory.points] == ["M3"], "the point whose label means nothing is not there"
-    first, second = memory.former
+    assert [point.id for point in asked.memory.points] == ["M3"], "the point whose label means nothing is not there"
+    first, second = asked.memory.former
     assert len(first.history) == 1, "the update whose label means nothing was not made"
     assert 0 < len(first.history[0].evidence) <= 2 < len(second.history[0].evidence), "without labels it rests on all"
-    assert list_details(events, "explored")[1]["place"] == "local"
+    assert asked.searches[1][1] == "local"
 
 
-async def test_empty_lists_change_nothing_and_end_nothing_but_a_plan_without_concerns(store):
-    events, _ = await ask(store, make_model([insert(POINT), NOTHING], [plan(search_for("a ship")), plan()]))
-    assert list_details(events, "skipped") == []
-    assert list_details(events, "stopped")[0]["reason"] == "no new subquery was thought of"
-    assert list(list_points(events)) == ["M1"]
+async def test_empty_lists_change_nothing_and_end_nothing_but_a_plan_without_concerns(ask):
+    asked = await ask([insert(POINT), NOTHING], [plan(search_for("a ship")), plan()])
+    assert asked.details("skipped") == []
+    assert asked.details("stopped")[0]["reason"] == "no new subquery was thought of"
+    assert list(asked.points) == ["M1"]
 
 
-async def test_an_unknown_entity_lives_in_this_memory_alone(store):
+OUTSIDE = {"description": "It is a degradation.", "entities": ["Degradation"]}
+AROUND = [plan(search_for("why", "local", "M1")), ENOUGH]
+
+
+async def test_an_unknown_entity_lives_in_this_memory_alone(ask, store):
     before = list(export(store))
-    record = {"description": "It is a degradation.", "entities": ["Degradation", "XODAR"]}
-    events, _ = await ask(store, make_model([insert(record)], [plan(search_for("why", "local", "M1")), ENOUGH]))
-    assert list_details(events, "evolved")[0]["overlay"] == ["Degradation"]
-    vertices = {row["name"]: row["in_graph"] for row in events[-1].detail["memory"]["vertices"]}
+    asked = await ask([insert({**OUTSIDE, "entities": ["Degradation", "XODAR"]})], AROUND)
+    assert asked.details("evolved")[0]["overlay"] == ["Degradation"]
+    vertices = {row["name"]: row["in_graph"] for row in asked.last["memory"]["vertices"]}
     assert vertices == {"Degradation": False, "XODAR": True}
     assert list(export(store)) == before, "the long-term graph is never written to"
 
 
-async def test_a_local_search_around_points_outside_the_graph_is_global_and_the_trace_says_so(store):
-    record = {"description": "It is a degradation.", "entities": ["Degradation"]}
-    events, _ = await ask(store, make_model([insert(record)], [plan(search_for("why", "local", "M1")), ENOUGH]))
-    assert list_details(events, "explored")[1]["place"] == "global"
-    (skipped,) = list_details(events, "skipped")
+async def test_a_local_search_around_points_outside_the_graph_is_global_unless_the_memory_has_neighbours(ask):
+    alone = await ask([insert(OUTSIDE)], AROUND)
+    assert alone.searches[1][1] == "global"
+    (skipped,) = alone.details("skipped")
     assert "no entity near these points: 'why' searches globally" in skipped["reason"]
-
-
-async def test_entities_outside_the_graph_have_neighbours_in_the_memory(store):
-    outside = {"description": "It is a degradation.", "entities": ["Degradation"]}
     both = {"description": "Phaidor knows of the degradation.", "entities": ["Degradation", "Phaidor"]}
-    model = make_model([insert(outside, both)], [plan(search_for("why", "local", "M1")), ENOUGH])
-    events, _ = await ask(store, model)
-    found = list_details(events, "explored")[1]
+    asked = await ask([insert(OUTSIDE, both)], AROUND)
+    found = asked.details("explored")[1]
     assert (found["place"], found["narrowed_to"]) == ("local", 1)
     assert [name.lower() for name in found["entities"]] == ["phaidor"]
-    assert list_details(events, "skipped") == []
+    assert asked.details("skipped") == []
 
 
 async def test_four_rounds_at_most_no_plan_after_the_last_and_a_round_is_three_calls_deep(tmp_path):
     store = await build_store(tmp_path, *TEXTS, *(f"Zat ~ Dor ~ Zat met Dor in year {year}" for year in range(9)))
     plans = [plan(search_for(f"ship {n}")) for n in range(9)]
     delayed = make_model([insert(POINT, OTHER)] * 9, plans, latency=0.02)
-    system = assemble("hgmem", Kit(store, delayed, EMBEDDER), limit=1)
-    answer = await answer_question(system, Question(text=STEM))
+    answer = await answer_question(assemble("hgmem", Kit(store, delayed, EMBEDDER), limit=1), Question(text=STEM))
     calls = Counter(call.role for call in delayed.calls)
     assert calls == {"evolve": 4, "plan": 3, "merge_points": 3, "answer": 1}
     assert answer.usage.depth == 1 + 3 * 3 + 1
@@ -306,227 +322,198 @@ async def test_two_questions_at_once_do_not_see_each_others_memory(store):
     loop = assemble("hgmem", Kit(store, model, EMBEDDER), selection="as found").loop
     answers = await asyncio.gather(*(check_loop(loop, Question(text=text)) for text in ("one?", "two?")))
     assert [answer.text for answer in answers] == ["for his defeat"] * 2
-    for given in list_inputs(model, "plan") + list_inputs(model, "merge_points") + list_inputs(model, "evolve"):
-        assert {point.description for point in given.points} <= {f"Of {given.question}"}
-    assert {tuple(set(given.notes)) for given in list_inputs(model, "answer")} == {("Of one?",), ("Of two?",)}
+    for call in model.calls:
+        if call.role != "answer":
+            assert {point.description for point in call.given.points} <= {f"Of {call.given.question}"}
+    notes = {tuple(set(call.given.notes)) for call in model.calls if call.role == "answer"}
+    assert notes == {("Of one?",), ("Of two?",)}
 
 
-async def test_a_memory_that_is_given_is_planned_with_and_grows_while_the_question_is_searched_too(store):
+async def test_a_memory_that_is_given_is_planned_with_and_grows_while_the_question_is_searched_too(ask):
     memory = Hypergraph()
-    memory.insert("Carter won.", [Vertex(NAMES.entity("carter"), "Carter")])
-    model = make_model([insert(POINT)], [plan(search_for("whom", "local", "M1")), ENOUGH])
-    events, _ = await ask(store, model, memory=memory)
-    assert [call.role for call in model.calls][:3] == ["plan", "evolve", "merge_points"]
-    assert [(each["subquery"], each["place"]) for each in list_details(events, "explored")] == [
-        (STEM, "everywhere"),
-        ("whom", "local"),
-    ]
+    remember(memory, "Carter won.")
+    asked = await ask([insert(POINT)], [plan(search_for("whom", "local", "M1")), ENOUGH], memory=memory)
+    assert asked.roles[:3] == ["plan", "evolve", "merge_points"]
+    assert asked.searches == [(STEM, "everywhere"), ("whom", "local")]
     assert [point.id for point in memory.points] == ["M1", "M2"]
-    model = make_model([])
-    events, _ = await ask(store, model, memory=memory)
-    assert [call.role for call in model.calls] == ["plan", "answer"], "what is known already may suffice"
-    assert [each["subquery"] for each in list_details(events, "explored")] == [STEM]
+    again = await ask(memory=memory)
+    assert again.roles == ["plan", "answer"], "what is known already may suffice"
+    assert again.searches == [(STEM, "everywhere")]
 
 
 @pytest.mark.parametrize("planned", [BadReply("no JSON"), plan()])
-async def test_a_later_question_without_a_usable_plan_finds_what_it_finds_alone(store, planned):
-    question = "Who rules Zodanga?"
-    _, alone = await ask(store, make_model([NOTHING]), question)
-    memory = Hypergraph()
+async def test_a_later_question_without_a_usable_plan_finds_what_it_finds_alone(ask, planned):
+    question, memory = "Who rules Zodanga?", Hypergraph()
     for name in ("Carter", "Xodar"):
-        memory.insert(f"{name} is known.", [Vertex(NAMES.entity(name.lower()), name)])
-    model = make_model([NOTHING], [planned, ENOUGH])
-    events, later = await ask(store, model, question, memory=memory)
-    shown = {piece["text"] for piece in list_details(events, "explored")[0]["evidence"]}
-    assert TEXTS[-1] in shown
-    assert list_inputs(model, "evolve"), "what was found is read"
-    assert TEXTS[-1] in {piece.text for piece in alone.evidence} & {piece.text for piece in later.evidence}
+        remember(memory, f"{name} is known.", name)
+    alone = await ask([NOTHING], question=question)
+    later = await ask([NOTHING], [planned, ENOUGH], question=question, memory=memory)
+    assert TEXTS[-1] in {piece["text"] for piece in later.details("explored")[0]["evidence"]}
+    assert later.inputs("evolve"), "what was found is read"
+    for asked in (alone, later):
+        assert TEXTS[-1] in {piece.text for piece in asked.answer.evidence}
 
 
-async def test_a_round_without_a_usable_plan_searches_with_the_question(store):
-    model = make_model([insert(POINT)] * 9, [BadReply("no JSON"), ENOUGH])
-    events, _ = await ask(store, model)
-    assert [(each["subquery"], each["place"]) for each in list_details(events, "explored")] == [
-        (STEM, "everywhere")
-    ] * 2
-    first, second = list_details(events, "evolved")
+async def test_a_round_without_a_usable_plan_searches_with_the_question(ask):
+    asked = await ask([insert(POINT)] * 9, [BadReply("no JSON"), ENOUGH])
+    assert asked.searches == [(STEM, "everywhere")] * 2
+    first, second = asked.details("evolved")
     assert second["shown"]
     assert not {*first["shown"]} & {*second["shown"]}, "the next passages"
 
 
-async def test_nothing_is_shown_twice_and_a_round_that_finds_nothing_new_is_the_last(store):
+async def test_nothing_is_shown_twice_and_a_round_that_finds_nothing_new_is_the_last(ask):
     plans = [plan(*(search_for(f"{word} {number}") for word in ("slave", "Issus"))) for number in range(9)]
-    model = make_model([insert(POINT)] * 9, plans)
-    events, _ = await ask(store, model, rounds=9)
-    texts = [piece.text for given in list_inputs(model, "evolve") for piece in given.evidence]
+    asked = await ask([insert(POINT)] * 9, plans, rounds=9)
+    texts = [piece.text for given in asked.inputs("evolve") for piece in given.evidence]
     assert len(texts) == len({*texts})
     assert {*texts} >= {*TEXTS}
-    rounds = len(list_inputs(model, "evolve"))
-    assert rounds == len(list_inputs(model, "plan")) < 9, "the last round called neither evolve nor merge"
-    assert list_details(events, "stopped")[0]["reason"] == "nothing new was found"
-    descriptions = [entity.text for given in list_inputs(model, "evolve") for entity in given.entities if entity.text]
+    rounds = len(asked.inputs("evolve"))
+    assert rounds == len(asked.inputs("plan")) < 9, "the last round called neither evolve nor merge"
+    assert asked.details("stopped")[0]["reason"] == "nothing new was found"
+    descriptions = [entity.text for given in asked.inputs("evolve") for entity in given.entities if entity.text]
     assert len(descriptions) == len({*descriptions})
 
 
-async def test_the_passages_from_anywhere_are_others_than_those_of_the_graph(store):
-    events, _ = await ask(store, make_model([insert(POINT)]), limit=2)
-    (found,) = list_details(events, "explored")
+async def test_the_passages_from_anywhere_are_others_than_those_of_the_graph(ask):
+    (found,) = (await ask([insert(POINT)], limit=2)).details("explored")
     passages = [piece["text"] for piece in found["evidence"] if piece["text"] in TEXTS]
     assert len(passages) == len({*passages}) == 4
 
 
-async def test_what_a_declined_answer_misses_is_searched_for_while_rounds_are_left(store):
+async def test_what_a_declined_answer_misses_is_searched_for_while_rounds_are_left(ask):
     answers = [{"answer": "*", "missing": "what Phaidor serves"}, ANSWERED]
-    model = make_model([insert(POINT), NOTHING], answer=answers)
-    events, answer = await ask(store, model)
-    assert [call.role for call in model.calls] == ["evolve", "plan", "answer", "evolve", "plan", "answer"]
-    assert [(each["subquery"], each["place"]) for each in list_details(events, "explored")][1:] == [
-        ("what Phaidor serves", "everywhere")
-    ]
-    assert (list_details(events, "tried")[0]["failed"], answer.text) == (True, "for his defeat")
+    asked = await ask([insert(POINT), NOTHING], answer=answers)
+    assert asked.roles == ["evolve", "plan", "answer", "evolve", "plan", "answer"]
+    assert asked.searches[1:] == [("what Phaidor serves", "everywhere")]
+    assert (asked.details("tried")[0]["failed"], asked.answer.text) == (True, "for his defeat")
     for missing in ("", STEM):
-        model = make_model([insert(POINT)], answer=lambda _, missing=missing: {"answer": "*", "missing": missing})
-        _, answer = await ask(store, model)
-        assert [call.role for call in model.calls] == ["evolve", "plan", "answer"], "nothing new to search for"
-        assert not answer.resolved
-    model = make_model([insert(POINT)], answer=lambda _: {"answer": "*", "missing": "the rest"})
-    await ask(store, model, rounds=1)
-    assert [call.role for call in model.calls] == ["evolve", "answer"], "no round is left"
+        asked = await ask([insert(POINT)], answer=lambda _, missing=missing: {"answer": "*", "missing": missing})
+        assert asked.roles == ["evolve", "plan", "answer"], "nothing new to search for"
+        assert not asked.answer.resolved
+    asked = await ask([insert(POINT)], answer=lambda _: {"answer": "*", "missing": "the rest"}, rounds=1)
+    assert asked.roles == ["evolve", "answer"], "no round is left"
 
 
-async def test_roles_see_the_past_points_that_are_near_to_the_question_up_to_a_bound(store):
+async def test_roles_see_the_past_points_that_are_near_to_the_question_up_to_a_bound(ask):
     memory = Hypergraph()
     for number in range(60):
-        memory.insert(f"The tide of day {number} came at noon, with foam.", [Vertex(NAMES.entity("carter"), "Carter")])
-    memory.insert("Xodar is a slave of Carter.", [Vertex(NAMES.entity("xodar"), "Xodar")])
+        remember(memory, f"The tide of day {number} came at noon, with foam.")
+    remember(memory, "Xodar is a slave of Carter.", "Xodar")
     for number in range(60):
-        memory.insert(f"The wind of day {number} came at dawn, with rain.", [Vertex(NAMES.entity("carter"), "Carter")])
-    model = make_model([insert(POINT, OTHER)], [plan(search_for("a ship")), ENOUGH])
-    await ask(store, model, memory=memory)
+        remember(memory, f"The wind of day {number} came at dawn, with rain.")
+    asked = await ask([insert(POINT, OTHER)], [plan(search_for("a ship")), ENOUGH], memory=memory)
     for role in ("plan", "evolve", "merge_points"):
-        (first, *_), count = list_inputs(model, role), make_token_counter(EMBEDDER)
+        (first, *_), count = asked.inputs(role), make_token_counter(EMBEDDER)
         assert "Xodar is a slave of Carter." in [point.description for point in first.points]
         assert sum(count([point.description for point in first.points])) <= Limits().past
-    (merging, *_) = list_inputs(model, "merge_points")
+    (merging, *_) = asked.inputs("merge_points")
     assert [point.description for point in merging.points][-2:] == [POINT["description"], OTHER["description"]]
 
 
-async def test_a_session_forgets_what_mattered_least_to_its_last_questions(store):
+async def test_a_session_forgets_what_mattered_least_to_its_last_questions(ask):
     memory = Hypergraph()
     for number in range(20):
         for _ in range(2):
-            memory.insert(f"The tide of day {number} came at noon.", [Vertex(NAMES.entity("carter"), "Carter")])
+            remember(memory, f"The tide of day {number} came at noon.")
         memory.merge([point.id for point in memory.points[-2:]], f"The tides of day {number} came at noon.")
-    relevant = memory.insert("Xodar is a slave of Carter.", [Vertex(NAMES.entity("xodar"), "Xodar")]).id
-    memory.insert("The wind came at dawn.", [Vertex(NAMES.entity("carter"), "Carter")])
-    await ask(store, make_model([]), memory=memory)
-    await ask(store, make_model([]), "When did the tide of day 3 come?", memory=memory)
+    relevant = remember(memory, "Xodar is a slave of Carter.", "Xodar")
+    remember(memory, "The wind came at dawn.")
+    await ask(memory=memory)
+    await ask(question="When did the tide of day 3 come?", memory=memory)
     memory.shrink(4)
     assert relevant in [point.id for point in memory.points]
     assert "The tides of day 3 came at noon." in memory.notes
     assert Hypergraph.load(memory.dump()) == memory
 
 
-async def test_a_model_that_updates_although_it_may_not_is_not_obeyed(store):
-    model = make_model(
-        [insert(POINT), {"updates": [{"point": "M1", "description": "x"}]}], [plan(search_for("a ship"))]
-    )
-    events, _ = await ask(store, model, updates=False)
-    assert {given.may_update for given in list_inputs(model, "evolve")} == {False}
-    assert list_points(events)["M1"] == ("Issus degraded Xodar.", "Issus; Xodar")
-    assert any("points are not updated" in detail["reason"] for detail in list_details(events, "skipped"))
+async def test_a_model_that_updates_although_it_may_not_is_not_obeyed(ask):
+    evolve = [insert(POINT), {"updates": [{"point": "M1", "description": "x"}]}]
+    asked = await ask(evolve, [plan(search_for("a ship"))], updates=False)
+    assert {given.may_update for given in asked.inputs("evolve")} == {False}
+    assert asked.points["M1"] == ("Issus degraded Xodar.", "Issus; Xodar")
+    assert any("points are not updated" in detail["reason"] for detail in asked.details("skipped"))
 
 
-async def test_the_place_of_all_searches_is_given_to_the_planner(store):
-    for places in ("local", "global"):
-        model = make_model([insert(POINT)], [plan({"subqueries": "a ship", "place": "Local "})])
-        events, _ = await ask(store, model, places=places)
-        assert {given.place for given in list_inputs(model, "plan")} == {places}
-        assert list_details(events, "explored")[1]["place"] == places, "without points it is about all"
+@pytest.mark.parametrize("places", ["local", "global"])
+async def test_the_place_of_all_searches_is_given_to_the_planner(ask, places):
+    asked = await ask([insert(POINT)], [plan({"subqueries": "a ship", "place": "Local "})], places=places)
+    assert {given.place for given in asked.inputs("plan")} == {places}
+    assert asked.searches[1][1] == places, "without points it is about all"
 
 
-async def test_any_recall_that_accepts_a_scope_goes_into_the_loop(tmp_path):
+@pytest.mark.parametrize(("system", "known"), [("associative+evolve", True), ("hybrid+evolve", False)])
+async def test_any_recall_that_accepts_a_scope_goes_into_the_loop(ask, tmp_path_factory, system, known):
     store = await graph_tomes.build_store(
-        tmp_path, "Xodar > serves > Issus", "Issus > rules > Dor", "Carter > knows > Zat"
+        tmp_path_factory.mktemp("graph"), "Xodar > serves > Issus", "Issus > rules > Dor", "Carter > knows > Zat"
     )
-    embedder, point = graph_tomes.EMBEDDER, {"description": "He serves.", "entities": ["Xodar", "Issus"]}
-    for system, known in (("associative+evolve", True), ("hybrid+evolve", False)):
-        model = make_model([insert(point)], [plan(search_for("Dor rules", "local", "M1"), search_for("Zat")), ENOUGH])
-        loop = assemble(system, Kit(store, model, embedder), limit=1).loop
-        *events, answer = [output async for output in loop.run(Question(text=STEM))]
-        assert answer.text == "for his defeat"
-        _, local, beyond = list_details(events, "explored")
-        assert local["place"] == ("local" if known else "global")
-        assert (local.get("narrowed_to", 0), beyond["left_out"]) == ((3, 2) if known else (0, 0))
-        assert bool(local["entities"]) == known
-        overlay = list_details(events, "evolved")[0]["overlay"]
-        assert overlay == ([] if known else ["Issus", "Xodar"]), "without a graph all are of the overlay"
+    plans = [plan(search_for("Dor rules", "local", "M1"), search_for("Zat")), ENOUGH]
+    record = insert({"description": "He serves.", "entities": ["Xodar", "Issus"]})
+    asked = await ask([record], plans, over=store, embedder=graph_tomes.EMBEDDER, system=system)
+    assert asked.answer.text == "for his defeat"
+    _, local, beyond = asked.details("explored")
+    assert local["place"] == ("local" if known else "global")
+    assert (local.get("narrowed_to", 0), beyond["left_out"]) == ((3, 2) if known else (0, 0))
+    assert bool(local["entities"]) == known
+    overlay = asked.details("evolved")[0]["overlay"]
+    assert overlay == ([] if known else ["Issus", "Xodar"]), "without a graph all are of the overlay"
     store.close()
 
 
-async def test_every_search_stays_within_the_scope_of_the_question(store):
-    within = Scope(documents=frozenset(("d0", "d1")))
-    model = make_model([insert(POINT)], [plan(search_for("rules", "local", "M1"), search_for("Phaidor")), ENOUGH])
-    events, answer = await ask(store, model, Question(text=STEM, within=within))
-    shown = [piece["text"] for detail in list_details(events, "explored") for piece in detail["evidence"]]
+async def test_every_search_stays_within_the_scope_of_the_question(ask):
+    question = Question(text=STEM, within=Scope(documents=frozenset(("d0", "d1"))))
+    plans = [plan(search_for("rules", "local", "M1"), search_for("Phaidor")), ENOUGH]
+    asked = await ask([insert(POINT)], plans, question=question)
+    shown = [piece["text"] for detail in asked.details("explored") for piece in detail["evidence"]]
     assert shown
     assert not [text for text in shown if any(word in text for word in ("Phaidor", "Zodanga", "married"))]
-    assert {piece.text for piece in answer.evidence} <= set(TEXTS[:2])
+    assert {piece.text for piece in asked.answer.evidence} <= set(TEXTS[:2])
 
 
-@pytest.mark.parametrize("role", ["plan", "evolve", "merge_points", "answer"])
-async def test_a_model_that_is_gone_is_an_error(store, role):
-    def fail(_: Any) -> Exception:
-        return ModelUnavailable("quota is used up")
-
-    scripts: dict[str, Any] = {"evolve": [insert(POINT, OTHER)], "plans": [plan(search_for("a ship"))]}
-    argument = {"plan": "plans", "merge_points": "merges"}.get(role, role)
-    model = make_model(**{**scripts, argument: fail})
+@pytest.mark.parametrize("part", ["plans", "evolve", "merges", "answer"])
+async def test_a_model_that_is_gone_is_an_error(ask, part):
+    scripts = {"evolve": [insert(POINT, OTHER)], "plans": [plan(search_for("a ship"))]}
     with pytest.raises(ModelUnavailable, match="quota"):
-        await ask(store, model)
+        await ask(**{**scripts, part: lambda _: ModelUnavailable("quota is used up")})
 
 
-async def test_without_a_usable_point_the_answer_sees_what_was_found(store):
-    model = make_model([BadReply("no JSON")] * 9, answer=lambda _: {"answer": "*", "missing": "the reason"})
-    _, answer = await ask(store, model)
-    given = list_inputs(model, "answer")[0]
+async def test_without_a_usable_point_the_answer_sees_what_was_found(ask):
+    asked = await ask([BadReply("no JSON")] * 9, answer=lambda _: {"answer": "*", "missing": "the reason"})
+    given = asked.inputs("answer")[0]
     assert given.notes == []
     assert given.evidence
-    assert (answer.resolved, answer.missing) == (False, "the reason")
+    assert (asked.answer.resolved, asked.answer.missing) == (False, "the reason")
 
 
-def test_settings_that_find_nothing_are_refused(tmp_path):
-    with Tome.open(tmp_path / "a.tome", embedder="hash", model="extractive") as tome:
-        for settings in ({"rounds": 0}, {"subqueries": 0}):
-            with pytest.raises(UsageError, match="nothing: give 1 or more"):
-                assemble("hgmem", Kit(tome.store, ExtractiveModel(EMBEDDER), EMBEDDER), **settings)
+@pytest.mark.parametrize("setting", ["rounds", "subqueries"])
+async def test_settings_that_find_nothing_are_refused(ask, setting):
+    with pytest.raises(UsageError, match="nothing: give 1 or more"):
+        await ask(**{setting: 0})
 
 
-async def test_without_a_known_vertex_the_passages_nearest_to_the_question_are_seen_too(tmp_path):
-    store = await graph_tomes.build_store(
-        tmp_path, "Xodar serves Issus", *(f"Carter knows Zat {word} ship" for word in "abcdefgh")
-    )
+async def test_without_a_known_vertex_the_passages_nearest_to_the_question_are_seen_too(ask, tmp_path_factory):
+    texts = ["Xodar serves Issus", *(f"Carter knows Zat {word} ship" for word in "abcdefgh")]
+    store = await graph_tomes.build_store(tmp_path_factory.mktemp("graph"), *texts)
 
     def evolve(given: Any) -> dict[str, Any]:
         label = next(piece.label for piece in given.evidence if piece.text.endswith("ship"))
         return insert({"description": "Carter knows Zat.", "entities": ["Nobody"], "evidence": [label]})
 
-    model = make_model(evolve, [plan(search_for(f"Carter Zat {word}")) for word in "abc"])
-    loop = assemble("hybrid+evolve", Kit(store, model, graph_tomes.EMBEDDER), limit=2, context=100).loop
-    *events, answer = [output async for output in loop.run(Question(text="Whom does Xodar serve?"))]
-    assert "Xodar serves Issus" in {piece.text for piece in answer.evidence}
-    assert events[-1].detail["cut"], "there was no room for all that was found"
+    asked = await ask(
+        evolve, [plan(search_for(f"Carter Zat {word}")) for word in "abc"], question="Whom does Xodar serve?",
+        over=store, embedder=graph_tomes.EMBEDDER, system="hybrid+evolve", limit=2, context=100,
+    )  # fmt: skip
+    assert "Xodar serves Issus" in {piece.text for piece in asked.answer.evidence}
+    assert asked.last["cut"], "there was no room for all that was found"
     store.close()
 
 
-async def test_each_role_is_shown_as_many_points_as_its_own_model_takes_in(store):
-    wide, narrow = make_model([]), make_model([])
-    narrow.window = 1_500
-    memory = Hypergraph()
+async def test_each_role_is_shown_as_many_points_as_its_own_model_takes_in(ask):
+    narrow, memory = make_model(window=1_500), Hypergraph()
     for number in range(12):
-        memory.insert(f"Point {number} " + "says so " * 20, [Vertex(NAMES.entity("carter"), "Carter")])
-    await ask(store, ModelPerRole(wide, {"plan": narrow}), memory=memory)
-    (planned,) = list_inputs(narrow, "plan")
+        remember(memory, f"Point {number} " + "says so " * 20)
+    await ask(model=ModelPerRole(make_model(), {"plan": narrow}), memory=memory)
+    (planned,) = [call.given for call in narrow.calls]
     assert 0 < len(planned.points) < 12
 
 
@@ -547,12 +534,10 @@ def test_the_question_of_the_paper_on_the_published_graph_of_the_novel(tmp_path)
     assert answer.events[-1].detail["points"] > 3
 
 
-async def test_relations_take_a_quarter_of_what_evolving_may_show_and_passages_half(store):
-    count = make_token_counter(EMBEDDER)
-    for room in (160, 240, 400):  # tokens for what was found, beside the points
-        model = make_model([NOTHING], window=EVOLVE.output_tokens + room * 9 // 4)
-        await ask(store, model)
-        shown = list_inputs(model, "evolve")[0].evidence
-        for kind, most in (("fact", room // 4), ("passage", room // 2)):
-            sizes = [tokens + FENCE for tokens in count([piece.text for piece in shown if piece.kind == kind])]
-            assert 0 < sum(sizes) <= most, (kind, room)
+@pytest.mark.parametrize("room", [160, 240, 400])  # tokens for what was found, beside the points
+async def test_relations_take_a_quarter_of_what_evolving_may_show_and_passages_half(ask, room):
+    asked, count = await ask([NOTHING], window=EVOLVE.output_tokens + room * 9 // 4), make_token_counter(EMBEDDER)
+    shown = asked.inputs("evolve")[0].evidence
+    for kind, most in (("fact", room // 4), ("passage", room // 2)):
+        sizes = [tokens + FENCE for tokens in count([piece.text for piece in shown if piece.kind == kind])]
+        assert 0 < sum(sizes) <= most, kind

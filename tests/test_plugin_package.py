@@ -7,14 +7,16 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.installed_plugin import SOURCES, install_plugin
+from tests.installed_plugin import SOURCES, forget_parts, install_plugin
 from tests.reading.documents import draw_pdf
 
-from tomewise import Experiment, plugins
+from tomewise import Experiment
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import ReadingError, UnknownName, UsageError
 from tomewise.evaluate.digests import digest_prompts
@@ -23,7 +25,6 @@ from tomewise.language.cached import Cached
 from tomewise.language.choose_model import check_models
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import find_outside_roles
-from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.systems.kit import Kit
 from tomewise.systems.layers import make_layers
 from tomewise.systems.registry import find_recipe
@@ -35,9 +36,6 @@ from tomewise.types import Document, Question
 
 LOG = "# kept by Ada Marsh\n1911-05-02 | Ada Marsh put out the light at nine.\n1911-05-03 | Tom Hale rowed in.\n"
 SCANNED = "q 9 0 0 9 72 600 cm BI /W 1 /H 1 /BPC 8 /CS /G ID x EI Q"  # a page with a picture alone
-needs_writes = pytest.mark.skipif(
-    not hasattr(GraphLayer, "writes"), reason="a layer on a graph gets its nodes once layers state what they write"
-)
 
 
 @pytest.fixture
@@ -47,10 +45,20 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     install_plugin(folder)
     monkeypatch.syspath_prepend(folder)
     monkeypatch.syspath_prepend(SOURCES)
-    monkeypatch.setattr(plugins, "_registered", {})
-    yield folder
-    for name in [name for name in sys.modules if name.partition(".")[0] == "tomewise_harbour"]:
-        del sys.modules[name]
+    forget_parts(monkeypatch, "tomewise_harbour")
+    return folder
+
+
+@pytest.fixture
+def run(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Run the command. Returns what it wrote as JSON."""
+
+    def run(*words: object) -> Any:
+        ran = command(*words, "--json")
+        assert ran.code == 0, ran.err
+        return json.loads(ran.out)
+
+    return run
 
 
 @pytest.fixture
@@ -60,43 +68,38 @@ def logbook(here: Path) -> Path:
     return path
 
 
-def run_command(site: Path, *words: object) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own, as a person starts it."""
+def test_the_command_uses_the_package(site, logbook, here, run, command):
     path = os.pathsep.join([str(site), *(each for each in sys.path if each)])
-    ran = subprocess.run(
-        [sys.executable, "-m", "tomewise", *map(str, words)],
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
-    return ran
-
-
-def test_the_command_uses_the_package(site, logbook, here):
-    added = json.loads(run_command(site, "add", here, "--embedder", "hash", "--json").stdout)
-    assert added["added"] == [str(logbook.resolve())]
-    built = json.loads(run_command(site, "build", "--system", "harbour", "--json").stdout)
+    words = [sys.executable, "-m", "tomewise", "add", str(here), "--embedder", "hash", "--json"]
+    added = subprocess.run(words, env={**os.environ, "PYTHONPATH": path}, capture_output=True, timeout=120, check=True)
+    assert json.loads(added.stdout)["added"] == [str(logbook.resolve())], "in a process of its own"
+    built = run("build", "--system", "harbour")
     assert [layer["layer"] for layer in built["layers"]] == ["graph:passages-triples", "retold"]
-    asked = run_command(site, "ask", "Who put out the light?", "--system", "harbour limit=3", "--json")
-    assert json.loads(asked.stdout)["system"] == "harbour limit=3"
-    shown = json.loads(run_command(site, "systems", "harbour:briefly", "--json").stdout)
+    assert run("ask", "Who put out the light?", "--system", "harbour limit=3")["system"] == "harbour limit=3"
+    shown = run("systems", "harbour:briefly")
     assert (shown["kind"], shown["ablations"]) == ("one search", {"briefly": {"words": 5}})
     assert [setting["help"] for setting in shown["settings"]][1] == "words of a passage that count"
     (here / "corpus.jsonl").write_text('{"id": "a", "text": "Ada put out the light at nine."}\n')
     (here / "questions.jsonl").write_text('{"id": "q", "question": "When?", "answers": ["at nine"]}\n')
     systems = ("harbour", "opening+doubted first=1")
-    table = run_command(site, "eval", "run", *systems, "--data", here, "--metric", "brevity", "--embedder", "hash")
-    assert "opening+doubted first=1" in table.stdout
-    assert "brevity" in table.stdout
+    table = command("eval", "run", *systems, "--data", here, "--metric", "brevity", "--embedder", "hash").out
+    assert "opening+doubted first=1" in table
+    assert "brevity" in table
 
 
-def test_the_command_names_its_parts(command, site):
-    rows = json.loads(command("plugins", "--json").out)
-    ours = [(row["kind"], row["name"]) for row in rows if row["package"] == "tomewise-harbour"]
-    assert ours == [
+def test_the_command_builds_its_layer_by_name(site, logbook, here, run):
+    run("add", here)
+    costs = run("build", "--layer", "retold", "--estimate")
+    built = run("build", "--layer", "retold")
+    for report in (costs, built):
+        assert [layer["layer"] for layer in report["layers"]] == ["graph:passages-triples", "retold"]
+    again = run("build", "--layer", "retold", "--again", "retold")
+    assert [layer["added"] for layer in again["layers"]] == [0, built["layers"][1]["added"]]
+
+
+def test_the_command_names_its_parts(command, run, site):
+    rows = run("plugins")
+    assert [(row["kind"], row["name"]) for row in rows if row["package"] == "tomewise-harbour"] == [
         ("systems", "harbour"),
         ("recalls", "opening"),
         ("loops", "doubted"),
@@ -107,12 +110,11 @@ def test_the_command_names_its_parts(command, site):
         ("metrics", "brevity"),
     ]
     assert not [row for row in rows if row["problem"]]
-    listed = command("systems").out
-    assert "relay, interleave, stepwise, doubted. Recalls of packages: opening." in listed
-    shown = json.loads(command("systems", "opening+doubted", "--json").out)
+    assert "relay, interleave, stepwise, doubted. Recalls of packages: opening." in command("systems").out
+    shown = run("systems", "opening+doubted")
     assert [setting["name"] for setting in shown["settings"]] == ["words", "first", "limit", "context"]
     assert shown["ask"] == {"formula": "2", "most": 2}
-    (_, retold) = json.loads(command("systems", "harbour", "--json").out)["layers"]
+    (_, retold) = run("systems", "harbour")["layers"]
     assert retold["calls"]["formula"] == "1 a node of facts:passages-triples"
 
 
@@ -138,15 +140,11 @@ def test_a_scan_is_read_by_the_package(site, here):
     assert found.text == "Ada put out the light.\n\nTom rowed in."
 
 
-def test_without_the_package_a_scan_says_that_one_could_read_it(here):
+def test_without_the_package_a_scan_names_one_and_a_logbook_is_plain_text(logbook, here):
     (here / "a.pdf").write_bytes(draw_pdf(SCANNED))
-    says = r"is scanned: .* install a package that reads scans"
-    with Tome.open(here / "m.tome", embedder="hash") as tome, pytest.raises(ReadingError, match=says):
-        tome.add(here / "a.pdf")
-
-
-def test_without_the_package_a_logbook_is_plain_text(logbook, here):
     with Tome.open(here / "m.tome", embedder="hash") as tome:
+        with pytest.raises(ReadingError, match=r"is scanned: .* install a package that reads scans"):
+            tome.add(here / "a.pdf")
         tome.add(logbook)
         assert tome.document("may.logbook").text == LOG
 
@@ -177,19 +175,20 @@ async def test_a_declined_answer_sees_more(site, here):
     assert [event.name for event in answer.events] == ["retrieved", "doubted", "retrieved"]
 
 
-@needs_writes
+REPLIES = {
+    "extract_facts": lambda given: {"entities": ["Ada"], "triples": [["Ada", "kept", given.text.split()[-1]]]},
+    "retell_fact": lambda given: {"sentence": f"Retold: {given.fact}."},
+    "answer": lambda _: {"answer": "Ada"},
+}
+
+
 async def test_its_layer_rests_on_the_graph(site, here):
-    replies = {
-        "extract_facts": lambda given: {"entities": ["Ada"], "triples": [["Ada", "kept", given.text.split()[-1]]]},
-        "retell_fact": lambda given: {"sentence": f"Retold: {given.fact}."},
-        "answer": lambda _: {"answer": "Ada"},
-    }
-    async with Tome.open(here / "m.tome", model=ScriptedModel(replies), embedder=HashEmbedder()) as tome:
+    async with Tome.open(here / "m.tome", model=ScriptedModel(REPLIES), embedder=HashEmbedder()) as tome:
         await tome.aadd(Document(id="one", text="Ada kept boats"), Document(id="two", text="Ada kept lights"))
         built = await tome.abuild("harbour")
         assert {report.layer: report.added for report in built.layers}["retold"] == 2
         answer = await tome.aask("Who kept boats?", system="harbour limit=1")
-        assert "Retold: ada kept boats." in answer.evidence[0].text.casefold().replace("retold", "Retold")
+        assert "retold: ada kept boats." in answer.evidence[0].text.casefold()
         await tome.aremove("one")
         assert [node.text for node in tome.store.nodes("retold").values()] == ["Retold: ada kept lights."]
         rebuilt = await tome.abuild("harbour")
@@ -197,26 +196,13 @@ async def test_its_layer_rests_on_the_graph(site, here):
 
 
 async def test_its_layer_passes_the_contract(site, tmp_path):
-    replies = {
-        "extract_facts": lambda given: {"entities": ["Ada"], "triples": [["Ada", "saw", given.text]]},
-        "retell_fact": lambda given: {"sentence": f"Retold: {given.fact}."},
-    }
-    model, numbers = ScriptedModel(replies), count()
+    numbers = count()
 
     def make(store):
-        return make_layers(Kit(store, Cached(model, Prompts(), store.calls), HashEmbedder(32)), "retold")
+        model = Cached(ScriptedModel(REPLIES), Prompts(), store.calls)
+        return make_layers(Kit(store, model, HashEmbedder(32)), "retold")
 
     await check_mapped_layer(make, lambda: open_store(tmp_path / f"{next(numbers)}.tome"), HashEmbedder(32))
-
-
-def test_the_command_builds_its_layer_by_name(site, logbook, here):
-    run_command(site, "add", here, "--embedder", "hash")
-    costs = json.loads(run_command(site, "build", "--layer", "retold", "--estimate", "--json").stdout)
-    assert [layer["layer"] for layer in costs["layers"]] == ["graph:passages-triples", "retold"]
-    built = json.loads(run_command(site, "build", "--layer", "retold", "--json").stdout)
-    assert [layer["layer"] for layer in built["layers"]] == ["graph:passages-triples", "retold"]
-    again = json.loads(run_command(site, "build", "--layer", "retold", "--again", "retold", "--json").stdout)
-    assert [layer["added"] for layer in again["layers"]] == [0, built["layers"][1]["added"]]
 
 
 def test_an_experiment_compares_its_systems(site, here):
@@ -264,8 +250,3 @@ def test_its_files_import_what_is_promised():
     text = "".join(path.read_text("utf-8") for path in SOURCES.rglob("*.py"))
     rooms = set(re.findall(r"(?:from|import) (tomewise[.\w]*)", text))
     assert {room for room in rooms if not room.startswith("tomewise_harbour")} == {"tomewise.parts"}
-
-
-def test_a_reader_comes_with_a_package_only():
-    with pytest.raises(UsageError, match="runs in a process of its own"):
-        plugins.register("readers", "logbook", print)

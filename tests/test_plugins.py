@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
+from collections.abc import Mapping
 from unittest.mock import Mock
 
 import pytest
+from tests.installed_plugin import forget_parts, write_metadata
 from tests.texts import REPOSITORY
 
 import tomewise
-from tomewise import plugins
 from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import MissingDependency, PartError, UnknownName, UsageError
@@ -33,6 +32,7 @@ from tomewise.parts import (
     System,
     answer_once,
 )
+from tomewise.systems.from_passages import hybrid
 from tomewise.systems.registry import find_recipe
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.tome import Tome
@@ -70,45 +70,36 @@ def model(name, *, embedder, **settings):
 def embed(name):
     return HashEmbedder(int(name))
 '''
-POINTS = """
-[tomewise.systems]
-few = mine_parts:few
-bad = mine_parts:nowhere
-naive = mine_parts:few
-[tomewise.metrics]
-length = mine_parts:length
-[tomewise.judges]
-praise = mine_parts:praise
-[tomewise.layouts]
-mine = mine_parts:read
-[tomewise.models]
-echo = mine_parts:model
-[tomewise.embedders]
-small = mine_parts:embed
-"""
+POINTS = {
+    "tomewise.systems": {"few": "mine_parts:few", "bad": "mine_parts:nowhere", "naive": "mine_parts:few"},
+    "tomewise.metrics": {"length": "mine_parts:length"},
+    "tomewise.judges": {"praise": "mine_parts:praise"},
+    "tomewise.layouts": {"mine": "mine_parts:read"},
+    "tomewise.models": {"echo": "mine_parts:model"},
+    "tomewise.embedders": {"small": "mine_parts:embed"},
+}
 
 
 @pytest.fixture(autouse=True)
-def forget_parts(monkeypatch):
-    monkeypatch.setattr(plugins, "_registered", {})
-    monkeypatch.setattr(plugins, "_imported", {})
+def forget(monkeypatch):
+    forget_parts(monkeypatch, "mine_parts")
 
 
 @pytest.fixture
-def package(tmp_path, monkeypatch) -> Path:
-    """An installed package with a part of each kind; one of them does not exist."""
+def package(tmp_path, monkeypatch):
+    """Install a package: one with a part of each kind, of which one does not exist, or one of another text."""
     folder = tmp_path / "site"
-    about = folder / "mine_parts-1.0.dist-info"
-    about.mkdir(parents=True)
-    (folder / "mine_parts.py").write_text(MODULE)
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: mine-parts\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text(POINTS)
     monkeypatch.syspath_prepend(folder)
-    monkeypatch.delitem(sys.modules, "mine_parts", raising=False)  # of an earlier test
-    return folder
+
+    def install(text: str = MODULE, points: Mapping[str, Mapping[str, str]] = POINTS, name: str = "mine-parts") -> None:
+        write_metadata(folder, name, points)
+        (folder / "mine_parts.py").write_text(text)
+
+    install()
+    return install
 
 
-def test_a_package_brings_parts_to_the_command(command, package, here):
+def test_a_package_brings_parts_to_the_command_which_names_the_broken_one(command, package, here):
     (here / "log.txt").write_text("Ada kept the light of the tower.")
     assert command("add", "log.txt").code == 0
     ran = command("ask", "Who kept the light?", "--system", "few limit=1", "--model", "echo:Ada", "--json")
@@ -117,18 +108,12 @@ def test_a_package_brings_parts_to_the_command(command, package, here):
     assert "few" in [row["name"] for row in json.loads(command("systems", "--json").out)]
     ran = command("ask", "Who?", "--system", "feew")
     assert (ran.code, "did you mean 'few'" in ran.err) == (2, True)
-
-
-def test_plugins_lists_parts_and_names_the_broken_one(command, package):
-    rows = json.loads(command("plugins", "--json").out)
-    mine = [row for row in rows if row["package"] == "mine-parts"]
-    assert [row["name"] for row in mine] == ["bad", "few", "naive", "mine", "length", "praise", "echo", "small"]
-    assert [row["name"] for row in mine if row["problem"]] == ["bad"]
+    rows = [row for row in json.loads(command("plugins", "--json").out) if row["package"] == "mine-parts"]
+    assert [row["name"] for row in rows] == ["bad", "few", "naive", "mine", "length", "praise", "echo", "small"]
+    assert [row["name"] for row in rows if row["problem"]] == ["bad"]
     assert "mine-parts" in command("plugins").out
     ran = command("ask", "Who?", "--system", "bad")
-    assert ran.code == 5
-    assert ran.err.count("\n") == 1
-    assert "update or uninstall mine-parts" in ran.err
+    assert (ran.code, ran.err.count("\n"), "update or uninstall mine-parts" in ran.err) == (5, 1, True)
     assert "uninstall mine-parts" in " ".join(command("systems").out.split())
 
 
@@ -145,40 +130,31 @@ def test_parts_are_found_by_their_names(package, tmp_path):
         find_recipe("bad")
 
 
-def test_a_broken_reader_names_its_package(command, package, here):
-    about = package / "mine_parts-1.0.dist-info" / "entry_points.txt"
-    about.write_text("[tomewise.readers]\nodd = mine_parts:nowhere\nthree = mine_parts:length\n")
-    for suffix, message in (("odd", "update or uninstall mine-parts"), ("three", "not a function of a path")):
-        (here / f"a.{suffix}").write_text("Ada kept the light.")
-        ran = command("add", f"a.{suffix}")
-        assert (ran.code, ran.err.count("\n")) == (5, 1)
-        assert message in ran.err
-
-
-def test_a_fault_in_a_reader_names_its_package(command, package, here):
-    (package / "mine_parts.py").write_text("def read(path):\n    return {}['read']\n")
-    about = package / "mine_parts-1.0.dist-info" / "entry_points.txt"
-    about.write_text("[tomewise.readers]\nodd = mine_parts:read\n")
+@pytest.mark.parametrize(
+    ("place", "code", "message"),
+    [
+        ("mine_parts:nowhere", 5, "update or uninstall mine-parts"),
+        ("mine_parts:length", 5, "not a function of a path"),
+        ("mine_parts:fail", 3, "the reader 'odd' of mine-parts failed: KeyError: 'read'"),
+    ],
+)
+def test_a_broken_reader_names_its_package(place, code, message, command, package, here):
+    package(MODULE + "\ndef fail(path):\n    return {}['read']\n", {"tomewise.readers": {"odd": place}})
     (here / "a.odd").write_text("Ada kept the light.")
-    assert "the reader 'odd' of mine-parts failed: KeyError: 'read'" in command("add", "a.odd").err
+    ran = command("add", "a.odd")
+    assert (ran.code, ran.err.count("\n"), message in ran.err) == (code, 1, True)
 
 
 def test_two_packages_of_one_name_are_refused(package):
-    about = package / "more_parts-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: more-parts\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text("[tomewise.systems]\nfew = mine_parts:few\n")
+    package(MODULE, {"tomewise.systems": {"few": "mine_parts:few"}}, "more-parts")
     with pytest.raises(UsageError, match=r"several packages bring 'few'.*mine-parts, more-parts"):
         find_recipe("few")
 
 
 def test_a_program_registers_a_system(here):
-    from tomewise.systems.from_passages import hybrid
-
     tomewise.register("systems", "mine", lambda kit, *, limit=1: hybrid(kit, limit=limit))
-    with Tome.open(
-        here / "m.tome", model=ScriptedModel({"answer": lambda _: {"answer": "Ada"}}), embedder="hash"
-    ) as tome:
+    model = ScriptedModel({"answer": lambda _: {"answer": "Ada"}})
+    with Tome.open(here / "m.tome", model=model, embedder="hash") as tome:
         tome.add(*(Document(id=name, text=f"{name} was here.") for name in ("Ada", "Ida", "Tom")))
         answer = tome.ask("Who?", system="mine limit=2")
     assert (answer.system, len(answer.evidence)) == ("mine limit=2", 2)
@@ -190,6 +166,7 @@ def test_a_program_registers_a_system(here):
         ("system", "mine", UnknownName, "did you mean 'systems'"),
         ("systems", "my own", UsageError, "without blanks"),
         ("systems", "", UsageError, "cannot name a part"),
+        ("readers", "logbook", UsageError, "runs in a process of its own"),
     ],
 )
 def test_what_cannot_be_registered(kind, name, error, message):
@@ -206,8 +183,7 @@ def test_what_cannot_be_registered(kind, name, error, message):
         ("judges", "acc-l", find_judge),
     ],
 )
-def test_a_part_under_a_name_of_ours_is_refused_when_it_would_be_used(kind, name, use, here, monkeypatch):
-    monkeypatch.setattr(plugins, "_registered", {})
+def test_a_part_under_a_name_of_ours_is_refused_when_it_would_be_used(kind, name, use):
     tomewise.register(kind, name, object())
     with pytest.raises(UsageError, match=f"'{name}' is one of Tomewise's own {kind}"):
         use(name)
@@ -227,7 +203,7 @@ def test_a_part_under_a_name_of_ours_is_refused_when_it_would_be_used(kind, name
         ("models", lambda name: choose_model(name, embedder=HashEmbedder())),
     ],
 )
-def test_a_part_of_the_wrong_kind_is_named(kind, use, here, monkeypatch):
+def test_a_part_of_the_wrong_kind_is_named(kind, use):
     tomewise.register(kind, "odd", 3)
     with pytest.raises(UsageError, match=r"'odd'.*3"):
         use("odd")
@@ -311,14 +287,8 @@ def test_a_fault_in_a_part_names_the_part(faulty, use, named, cause):
     assert isinstance(caught.value.__cause__, cause)
 
 
-class Listener:
-    def fail(self, _):
-        raise KeyError("heard")
-
-
-class FailingModel(ScriptedModel):
-    async def ask(self, role, given):
-        raise KeyError("asked")
+def fail_to_hear(_):
+    raise KeyError("heard")
 
 
 class Shared:
@@ -330,14 +300,6 @@ class Shared:
         return found if query == "Who?" else {}[query]
 
 
-def share(kit):
-    return answer_once(kit, Shared(kit), 3, 500)
-
-
-def share_too(kit):
-    return answer_once(kit, Shared(kit), 3, 600)
-
-
 class ReportingLayer(BrokenLayer):
     name = "reporting"
 
@@ -347,20 +309,18 @@ class ReportingLayer(BrokenLayer):
 
 
 def test_a_part_is_not_blamed_for_what_others_raise(faulty, here, monkeypatch):
-    tomewise.register("systems", "shared", share)
+    tomewise.register("systems", "shared", lambda kit: answer_once(kit, Shared(kit), 3, 500))
     tomewise.register("layers", "reporting", ReportingLayer)
     with pytest.raises(PartError, match="the system 'shared' failed"):
         faulty.ask("What?", system="shared")
     with pytest.raises(KeyError, match="heard"):
-        faulty.ask("Who?", system="shared", on_event=Listener().fail)
+        faulty.ask("Who?", system="shared", on_event=fail_to_hear)
     with pytest.raises(KeyError, match="heard"):
-        faulty.build(layers="reporting", on_progress=Listener().fail)
-    with (
-        Tome.open(here / "m.tome", model=FailingModel({}), embedder="hash") as tome,
-        pytest.raises(KeyError, match="asked"),
-    ):
+        faulty.build(layers="reporting", on_progress=fail_to_hear)
+    model = ScriptedModel({"answer": lambda _: KeyError("asked")})
+    with Tome.open(here / "m.tome", model=model, embedder="hash") as tome, pytest.raises(KeyError, match="asked"):
         tome.ask("Who?", system="shared")
-    tomewise.register("systems", "too", share_too)
+    tomewise.register("systems", "too", lambda kit: answer_once(kit, Shared(kit), 3, 600))
     with pytest.raises(KeyError, match="What"):  # of which of the two is unknown
         faulty.ask("What?", system="shared")
     for error in (OSError(28, "No space left on device"), TypeError("a bug of ours")):
@@ -375,16 +335,14 @@ def test_an_error_of_ours_in_a_part_stays_as_it_is(faulty):
         faulty.ask("Who?", system="refusing")
 
 
-def test_the_command_names_a_part_of_a_package(command, package, here):
-    (package / "mine_parts.py").write_text(MODULE + "\ndef few(kit):\n    return kit.nothing\n")
+@pytest.mark.parametrize("words", [("ask", "Who?", "--system", "few"), ("systems", "few")])
+def test_the_command_names_a_part_of_a_package(words, command, package, here):
+    package(MODULE + "\ndef few(kit):\n    return kit.nothing\n")
     (here / "log.txt").write_text("Ada kept the light of the tower.")
     command("add", "log.txt")
-    for words in (("ask", "Who?", "--system", "few"), ("systems", "few")):
-        ran = command(*words)
-        assert (ran.code, ran.err.count("\n")) == (5, 1)
-        assert (
-            "the system 'few' of mine-parts failed (AttributeError: 'Kit' object has no attribute 'nothing'" in ran.err
-        )
+    ran = command(*words)
+    says = "the system 'few' of mine-parts failed (AttributeError: 'Kit' object has no attribute 'nothing'"
+    assert (ran.code, ran.err.count("\n"), says in ran.err) == (5, 1, True)
 
 
 @pytest.mark.parametrize(

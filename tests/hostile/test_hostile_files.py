@@ -10,22 +10,30 @@ import socket
 import subprocess
 import sys
 import zipfile
-import zlib
 from pathlib import Path
 
 import pytest
-from tests.reading.documents import EPUB, docx, draw_pdf, pdf, write_zip
+from tests.reading.documents import (
+    ENCRYPTED_MAIL,
+    ENCRYPTED_PDF,
+    EPUB,
+    LAUGHS,
+    LOCKED_OFFICE,
+    OLD_OFFICE,
+    docx,
+    draw_pdf,
+    draw_stream,
+    pdf,
+    read_zip,
+    repeat_part,
+    write_zip,
+)
 
 from tomewise.tome.tome import Tome
 
 DOCTYPE = '<!DOCTYPE a [<!ENTITY secret SYSTEM "file://{secret}">{laughs}]>'
-LAUGHS = '<!ENTITY l0 "ha">' + "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 10))
 SECRET = "the words of the secret file"
-OLE = bytes.fromhex("d0cf11e0a1b11ae1") + bytes(600)
 CUES = "WEBVTT\n\n" + "".join(f"00:{n // 60:02}:{n % 60:02}.000 --> 99:99:99.999\nword\n\n" for n in range(3000))
-ENCRYPTION = b"/Encrypt << /Filter /Standard /V 1 /R 2 /P -4 /O <%s> /U <%s> >> /ID [<00><00>]" % (b"A" * 64, b"B" * 64)
-MEGABYTE = b" " * 2**20
-
 
 REASONS = {
     "bomb.pdf": "takes more than 200 MB of memory to read",
@@ -52,17 +60,9 @@ REASONS = {
 }
 
 
-def shrink(raw: bytes, times: int) -> bytes:
-    squeeze = zlib.compressobj(9)
-    return b"".join(squeeze.compress(raw) for _ in range(times)) + squeeze.flush()
-
-
 def make_texts(folder: Path) -> dict[str, bytes]:
     """The files that are made from bytes alone. Names with `ok-` hold text that must be read."""
-    page, stream = "BT /F1 12 Tf 72 720 Td (Rain.) Tj ET", shrink(MEGABYTE, 400)
-    bomb = draw_pdf("x").replace(
-        b"<< /Length 1 >>\nstream\nx", b"<< /Length %d /Filter /FlateDecode >>\nstream\n%s" % (len(stream), stream)
-    )
+    page = "BT /F1 12 Tf 72 720 Td (Rain.) Tj ET"
     loop = [b"<< /Title (Loop) /Parent 6 0 R /Next 7 0 R /First 7 0 R /Dest [4 0 R /Fit] >>"]
     outlines = [b"<< /Type /Outlines /First 7 0 R /Last 7 0 R >>"]
     nested = io.BytesIO()
@@ -71,19 +71,17 @@ def make_texts(folder: Path) -> dict[str, bytes]:
     cell = '{"cell_type": "markdown", "source": "Rain."}'
     head = b"Subject: Rain\nFrom: a@b.example\n"
     return {
-        "bomb.pdf": bomb,
+        "bomb.pdf": draw_stream(b" " * 2**20, 400),
         "no-end.pdf": pdf("Rain.")[:200],
         "kids-loop.pdf": pdf("Rain.").replace(b"/Kids [4 0 R]", b"/Kids [2 0 R]"),
         "ok-outline-loop.pdf": draw_pdf(page, catalog=b"/Outlines 6 0 R", more=outlines + loop),
         "million-pages.pdf": pdf("Rain.").replace(b"/Count 1", b"/Count 999999999"),
         "zeros.pdf": b"%PDF-1.7\n" + bytes(100_000),
-        "encrypted.pdf": pdf("Rain.").replace(b"/Root 1 0 R", b"/Root 1 0 R " + ENCRYPTION),
+        "encrypted.pdf": ENCRYPTED_PDF,
         "scanned.pdf": draw_pdf("q 9 0 0 9 72 600 cm BI /W 1 /H 1 /BPC 8 /CS /G ID x EI Q"),
         "infinite-box.pdf": pdf("Rain.").replace(b"[0 0 612 792]", b"[0 0 1e38 nan]"),
-        "old.docx": OLE,
-        "encrypted.docx": OLE + "EncryptedPackage".encode("utf-16-le"),
-        "encrypted.xlsx": OLE + "EncryptedPackage".encode("utf-16-le"),
-        "encrypted.pptx": OLE + "EncryptedPackage".encode("utf-16-le"),
+        "old.docx": OLD_OFFICE,
+        **{f"encrypted.{kind}": LOCKED_OFFICE for kind in ("docx", "xlsx", "pptx")},
         "text.docx": b"The rain fell.",
         "half.xlsx": nested.getvalue()[:60],
         "other.pptx": nested.getvalue(),
@@ -111,7 +109,7 @@ def make_texts(folder: Path) -> dict[str, bytes]:
         "ok-odd.ipynb": f'{{"cells": [3, null, {cell}, {{"cell_type": "code", "source": 7, "outputs": 9}}]}}'.encode(),
         "huge-number.ipynb": b'{"cells": ' + b"9" * 5000 + b"}",
         "not-mail.eml": b"The rain fell.",
-        "encrypted.eml": head + b"Content-Type: multipart/encrypted; boundary=b\n\n--b\n\nx\n--b--\n",
+        "encrypted.eml": ENCRYPTED_MAIL,
         "ok-no-end.eml": head + b'Content-Type: multipart/mixed; boundary="b"\n\n--b\n\nrain\n',
         "ok-deep.eml": (head + b"Content-Type: message/rfc822\n\n") * 60 + head + b"\nrain",
         "ok-charset.eml": head + b"Content-Type: text/plain; charset=rot13\n\nrain \xff",
@@ -145,7 +143,7 @@ def make_archives(folder: Path) -> None:
     for name in ("locked.epub", "locked.docx"):
         write_zip(folder / name, EPUB if name.endswith("epub") else read_zip(docx(folder / name)))
         lock_entries(folder / name)
-    overlap_entries(folder / "overlapping.epub")
+    write_overlapping_book(folder / "overlapping.epub")
     workbook = {"xl/workbook.xml": entities + "<workbook>&l9;</workbook>", "[Content_Types].xml": entities + "<a/>"}
     write_zip(folder / "laughs.xlsx", workbook)
 
@@ -161,28 +159,13 @@ def lock_entries(path: Path) -> None:
     path.write_bytes(raw)
 
 
-def overlap_entries(path: Path) -> None:
-    """An archive in which a thousand entries share the bytes of one, after Fifield, "A better zip bomb", 2019."""
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        chapters = "".join(
-            f'<item id="i{n}" href="c{n}.xhtml" media-type="application/xhtml+xml"/>' for n in range(1000)
-        )
-        order = "".join(f'<itemref idref="i{n}"/>' for n in range(1000))
-        book = EPUB["o.opf"].replace("</manifest>", f"{chapters}</manifest>").replace("</spine>", f"{order}</spine>")
-        for name, content in {**EPUB, "o.opf": book}.items():
-            archive.writestr(name, content)
-        archive.writestr("c0.xhtml", "<p>" + " " * 2**24)
-        whole = archive.infolist()[-1]
-        for number in range(1, 1000):
-            copy = zipfile.ZipInfo(f"c{number}.xhtml")
-            for part in ("header_offset", "CRC", "compress_size", "file_size", "compress_type"):
-                setattr(copy, part, getattr(whole, part))
-            archive.filelist.append(copy)
-
-
-def read_zip(path: Path) -> dict[str, str]:
-    with zipfile.ZipFile(path) as archive:
-        return {name: archive.read(name).decode() for name in archive.namelist()}
+def write_overlapping_book(path: Path) -> None:
+    """A book whose thousand chapters share the bytes of one."""
+    items = "".join(f'<item id="i{n}" href="c{n}.xhtml" media-type="application/xhtml+xml"/>' for n in range(1000))
+    order = "".join(f'<itemref idref="i{n}"/>' for n in range(1000))
+    book = EPUB["o.opf"].replace("</manifest>", f"{items}</manifest>").replace("</spine>", f"{order}</spine>")
+    write_zip(path, {**EPUB, "o.opf": book, "c0.xhtml": "<p>" + " " * 2**24})
+    repeat_part(path, "c0.xhtml", [f"c{number}.xhtml" for number in range(1, 1000)])
 
 
 def bind(server: socket.socket, path: Path) -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-import zlib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tests.patience import SOON, wait_until
-from tests.reading.documents import EPUB, docx, pdf, write_zip
+from tests.reading.documents import EPUB, docx, draw_stream, write_zip
+from tests.reading.processes import LISTED, list_readers
 
 from tomewise.errors import ReadingError, UsageError
 from tomewise.reading.bounds import Bounds
@@ -21,7 +23,6 @@ from tomewise.reading.process import ReaderProcess
 from tomewise.reading.read import SourceReader
 from tomewise.tome.tome import Tome
 
-SPACES = " " * 10_000_000
 MAILBOX = b"From a\nSubject: rain\n\nbody\n\n" * 101
 ENDLESS = ("<b>" * 300 + "x" + "</b>" * 300) * 5_000  # minutes of conversion
 
@@ -39,13 +40,7 @@ def read(process: ReaderProcess, path: Path) -> list[str]:
 
 def deflate_twice(path: Path) -> Path:
     """A PDF of 2 KB whose page is a stream of 150 MB."""
-    squeeze = zlib.compressobj(9)
-    once = b"".join(squeeze.compress(SPACES.encode()) for _ in range(15)) + squeeze.flush()
-    stream = zlib.compress(once, 9)
-    plain = pdf("x")
-    begin, end = plain.index(b"<< /Length"), plain.index(b"endstream")
-    head = b"<< /Length %d /Filter [/FlateDecode /FlateDecode] >>\nstream\n" % len(stream)
-    path.write_bytes(plain[:begin] + head + stream + b"\n" + plain[end:])
+    path.write_bytes(draw_stream(b" " * 10_000_000, 15, squeezed=2))
     return path
 
 
@@ -57,27 +52,46 @@ def wide_epub(path: Path) -> Path:
     return write_zip(path, {**EPUB, "c.xhtml": f"<p>{'<i>a</i>' * 400_000}</p>"})
 
 
-@pytest.mark.parametrize("make", [deflate_twice, wide_docx, wide_epub])
-def test_a_bomb_is_refused_for_its_memory_and_the_next_file_is_read(process, make, tmp_path):
-    path = make(tmp_path / {"deflate_twice": "a.pdf", "wide_docx": "a.docx", "wide_epub": "a.epub"}[make.__name__])
-    assert path.stat().st_size < 300_000
-    with pytest.raises(ReadingError, match=r"takes more than 100 MB of memory to read: raise .*`read_memory`"):
+def endless_epub(path: Path) -> Path:
+    return write_zip(path, {**EPUB, "c.xhtml": "<p>" + "abc " * 300_000})
+
+
+def sparse_text(path: Path) -> Path:
+    with path.open("wb") as file:
+        file.truncate(2**40)
+    return path
+
+
+def long_text(path: Path) -> Path:
+    path.write_text("ab " * 400_000)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "message"),
+    [
+        ("a.pdf", deflate_twice, r"takes more than 100 MB of memory to read: raise .*`read_memory`"),
+        ("a.docx", wide_docx, r"takes more than 100 MB of memory to read: raise .*`read_memory`"),
+        ("a.epub", wide_epub, r"takes more than 100 MB of memory to read: raise .*`read_memory`"),
+        ("a.epub", endless_epub, r"holds more than 1,000,000 characters of text: raise .*`read_characters`"),
+        ("a.txt", sparse_text, r"holds more than 1,000,000 characters of text: raise .*`read_characters`"),
+        ("a.txt", long_text, r"holds more than 1,000,000 characters of text"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_what_unfolds_is_refused_for_its_bound_and_the_next_file_is_read(process, name, make, message, tmp_path):
+    path = make(tmp_path / name)
+    assert name == "a.txt" or path.stat().st_size < 300_000
+    with pytest.raises(ReadingError, match=message):
         read(process, path)
     (tmp_path / "b.html").write_text("<p>One")
     assert read(process, tmp_path / "b.html") == ["One"]
 
 
 def test_a_docx_of_more_xml_than_a_reader_can_take_is_refused_at_once(process, tmp_path):
-    path = docx(tmp_path / "a.docx", f"<w:p><w:r><w:t>{SPACES * 11}</w:t></w:r></w:p>")
+    path = docx(tmp_path / "a.docx", f"<w:p><w:r><w:t>{' ' * 110_000_000}</w:t></w:r></w:p>")
     with pytest.raises(ReadingError, match=r"a\.docx unpacks to 105 MB of XML: split it, or leave it out"):
         read(process, path)
-
-
-def test_a_text_without_end_is_refused_for_its_characters(process, tmp_path):
-    archive = write_zip(tmp_path / "a.epub", {**EPUB, "c.xhtml": "<p>" + "abc " * 300_000})
-    assert archive.stat().st_size < 20_000
-    with pytest.raises(ReadingError, match=r"holds more than 1,000,000 characters of text: raise .*`read_characters`"):
-        read(process, archive)
 
 
 def test_a_slow_file_is_given_up_and_the_process_replaced(tmp_path):
@@ -89,36 +103,32 @@ def test_a_slow_file_is_given_up_and_the_process_replaced(tmp_path):
         assert read(process, tmp_path / "b.html") == ["One"]
 
 
-def test_one_process_serves_many_files(process, tmp_path):
-    served = set()
-    for number in range(3):
-        (tmp_path / f"{number}.html").write_text(f"<p>{number}")
-        assert read(process, tmp_path / f"{number}.html") == [str(number)]
-        served.add(process._worker._process.pid)
-    (tmp_path / "bad.epub").write_text("no book")
-    with pytest.raises(ReadingError, match="could not be converted"):
-        read(process, tmp_path / "bad.epub")
-    assert {process._worker._process.pid} == served  # a refusal does not end the process
-
-
-def test_a_process_that_dies_is_named_and_replaced(process, tmp_path):
+@pytest.mark.skipif(not LISTED, reason="looks for processes as Linux lists them")
+def test_one_process_serves_many_files_and_is_replaced_when_it_dies(tmp_path):
     (tmp_path / "a.html").write_text(ENDLESS)
     (tmp_path / "b.html").write_text("<p>One")
-    read(process, tmp_path / "b.html")
-    threading.Timer(0.3, os.kill, (process._worker._process.pid, signal.SIGSEGV)).start()
-    with pytest.raises(ReadingError, match=r"a\.html crashed its reader \(SIGSEGV\): repair it, or leave it out"):
-        read(process, tmp_path / "a.html")
-    assert read(process, tmp_path / "b.html") == ["One"]
-
-
-def test_a_process_that_was_killed_between_two_files_is_replaced(tmp_path):
-    path = tmp_path / "a.html"
-    path.write_text("<p>Hello</p>")
+    (tmp_path / "a.txt").write_text("One")
+    (tmp_path / "a.jsonl").write_text('{"text": "Two"}')
+    (tmp_path / "bad.epub").write_text("no book")
+    others = list_readers()
     with ReaderProcess() as own:
-        assert read(own, path) == ["Hello"]
-        own._worker.kill()
-        own._worker._process.wait(SOON)
-        assert read(own, path) == ["Hello"]
+        assert read(own, tmp_path / "a.txt") + read(own, tmp_path / "a.jsonl") == ["One", "Two"]
+        assert list_readers() == others, "plain text needs no process"
+        for _ in range(2):
+            assert read(own, tmp_path / "b.html") == ["One"]
+        (first,) = {*list_readers()} - {*others}
+        with pytest.raises(ReadingError, match="could not be converted"):
+            read(own, tmp_path / "bad.epub")
+        assert {*list_readers()} - {*others} == {first}, "a refusal does not end the process"
+        threading.Timer(0.3, os.kill, (first, signal.SIGSEGV)).start()
+        with pytest.raises(ReadingError, match=r"a\.html crashed its reader \(SIGSEGV\): repair it, or leave it out"):
+            read(own, tmp_path / "a.html")
+        assert read(own, tmp_path / "b.html") == ["One"]
+        (second,) = {*list_readers()} - {*others}
+        os.kill(second, signal.SIGKILL)  # between two files
+        os.waitid(os.P_PID, second, os.WEXITED | os.WNOWAIT)
+        assert read(own, tmp_path / "b.html") == ["One"]
+    assert list_readers() == others
 
 
 def test_closing_from_elsewhere_ends_a_reading_at_once(tmp_path):
@@ -129,25 +139,6 @@ def test_closing_from_elsewhere_ends_a_reading_at_once(tmp_path):
         read(process, tmp_path / "a.html")
     with pytest.raises(ReadingError, match="reading was stopped"):
         read(process, tmp_path / "a.html")
-
-
-def test_a_plain_text_is_refused_for_its_characters_before_it_is_read(process, tmp_path):
-    path = tmp_path / "a.txt"
-    with path.open("wb") as file:
-        file.truncate(2**40)
-    with pytest.raises(ReadingError, match=r"holds more than 1,000,000 characters of text: raise .*`read_characters`"):
-        read(process, path)
-    path.write_text("ab " * 400_000)
-    with pytest.raises(ReadingError, match=r"holds more than 1,000,000 characters of text"):
-        read(process, path)
-
-
-def test_plain_text_needs_no_process(tmp_path):
-    (tmp_path / "a.txt").write_text("One")
-    (tmp_path / "a.jsonl").write_text('{"text": "Two"}')
-    with ReaderProcess() as process:
-        assert read(process, tmp_path / "a.txt") + read(process, tmp_path / "a.jsonl") == ["One", "Two"]
-        assert process._worker is None
 
 
 @pytest.mark.parametrize("tag", ["div", "b", "blockquote", "ul><li", "table><tr><td"])
@@ -191,51 +182,77 @@ def test_a_file_of_too_many_documents_is_refused_whole(name, tmp_path):
         SourceReader(process).read(path)
 
 
+@pytest.mark.parametrize(
+    ("bound", "content", "message"),
+    [
+        ("documents", MAILBOX, "holds more than 100 documents: raise the setting `read_documents`"),
+        ("characters", b"From a\nSubject: rain\n\n" + b"rain " * 30, "holds more than 100 characters"),
+    ],
+)
 @pytest.mark.parametrize("door", ["file", "environment", "argument"])
-def test_the_limit_on_documents_is_set_at_every_door(door, here, command, monkeypatch):
-    (here / "a.mbox").write_bytes(MAILBOX)
+def test_a_bound_is_set_at_every_door(door, bound, content, message, here, command, monkeypatch):
+    (here / "a.mbox").write_bytes(content)
     if door == "argument":
-        with (
-            Tome.open(embedder="hash", read_documents=100) as tome,
-            pytest.raises(ReadingError, match="holds more than 100 documents"),
-        ):
+        bounded = Tome.open(embedder="hash", **{f"read_{bound}": 100})
+        with bounded as tome, pytest.raises(ReadingError, match=message):
             tome.add("a.mbox")
-        with Tome.open(embedder="hash", read_documents=101) as tome:
-            assert len(tome.add("a.mbox").added) == 101
         return
     if door == "file":
-        assert command("config", "set", "read_documents", "100").code == 0
+        assert command("config", "set", f"read_{bound}", "100").code == 0
     else:
-        monkeypatch.setenv("TOMEWISE_READ_DOCUMENTS", "100")
+        monkeypatch.setenv(f"TOMEWISE_READ_{bound.upper()}", "100")
     ran = command("add", "a.mbox")
     (line,) = ran.err.splitlines()
-    assert (ran.code, "holds more than 100 documents: raise the setting `read_documents`" in line) == (3, True)
+    assert (ran.code, message in line) == (3, True)
 
 
-def test_settings_bound_what_a_tome_reads(here):
-    (here / "a.html").write_text("<p>One two three")
-    with (
-        Tome.open(embedder="hash", read_characters=5) as tome,
-        pytest.raises(ReadingError, match="holds more than 5 characters"),
-    ):
-        tome.add("a.html")
+@pytest.mark.parametrize("suffix", ["jsonl", "mbox", "eml", "csv", "vtt", "ipynb", "html", "md"])
+def test_a_sparse_file_of_30_gigabytes_is_refused_at_once(suffix, tmp_path):
+    path = tmp_path / f"a.{suffix}"
+    with path.open("wb") as file:
+        file.write(b"From a\n")
+        file.truncate(30 * 2**30)
+    started = time.process_time()
+    refuses = pytest.raises(ReadingError, match=r"raise the setting `read_(?:characters|memory)`, or leave it out")
+    with ReaderProcess(Bounds(seconds=60, memory=200)) as process, refuses:
+        SourceReader(process).read(path)
+    assert time.process_time() - started < 10
 
 
-def test_the_command_takes_bounds_from_the_environment(command, here, monkeypatch):
-    (here / "a.html").write_text("<p>One two three")
-    monkeypatch.setenv("TOMEWISE_READ_CHARACTERS", "5")
-    ran = command("add", "a.html")
-    assert (ran.code, "holds more than 5 characters" in ran.err) == (3, True)
+@pytest.mark.parametrize("times", [2, 2_000])
+def test_standard_input_keeps_to_the_bounds_of_files(times, monkeypatch, command):
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"rain " * times)))
+    with ReaderProcess(Bounds(characters=5 * times)) as process:
+        assert [document.text for document in SourceReader(process).read("-").documents] == ["rain " * times]
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"rain " * times)))
+    monkeypatch.setenv("TOMEWISE_READ_CHARACTERS", "9")
+    ran = command("add", "-")
+    says = "standard input holds more than 9 characters of text: raise the setting `read_characters`"
+    assert (ran.code, says in ran.err) == (3, True)
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks for processes as Linux lists them")
+def test_standard_input_without_end_is_not_read_to_its_end(monkeypatch):
+    wanted: list[int] = []
+
+    def read(size: int = -1) -> bytes:
+        wanted.append(size)
+        return b"a" * size
+
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=SimpleNamespace(read=read)))
+    refuses = pytest.raises(ReadingError, match="more than 100 characters")
+    with ReaderProcess(Bounds(characters=100)) as process, refuses:
+        SourceReader(process).read("-")
+    assert wanted == [401]
+
+
+@pytest.mark.skipif(not LISTED, reason="looks for processes as Linux lists them")
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
 def test_ctrl_c_and_a_kill_end_the_process_too(here, end):
     (here / "a.html").write_text(ENDLESS)
     words = [sys.executable, "-m", "tomewise", "add", "a.html", "--embedder", "hash"]
     tome = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    wait_until(lambda: list_children(tome.pid))
-    (reader,) = list_children(tome.pid)
+    wait_until(lambda: list_readers(tome.pid))
+    (reader,) = list_readers(tome.pid)
     time.sleep(1)
     tome.send_signal(end)
     _, err = tome.communicate(timeout=SOON)
@@ -243,14 +260,3 @@ def test_ctrl_c_and_a_kill_end_the_process_too(here, end):
     if end == signal.SIGINT:
         assert tome.returncode == 130
         assert "interrupted" in err
-
-
-def list_children(pid: int) -> list[int]:
-    return [int(path.name) for path in Path("/proc").glob("[0-9]*") if parent(path) == pid]
-
-
-def parent(process: Path) -> int:
-    try:
-        return int((process / "stat").read_text().rsplit(")", 1)[1].split()[1])
-    except OSError:
-        return 0

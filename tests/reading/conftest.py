@@ -1,13 +1,31 @@
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
+from tomewise.reading.formats import find_format, load_reader
+from tomewise.types import Document
+
 PROSE = [
     "It was a dark night. The rain fell in torrents, and the wind swept up the streets of the old town.",
     "What do you want? Nothing, said the man at the gate; he had been waiting there since the morning.",
 ]
+
+
+@pytest.fixture
+def read_document(tmp_path: Path) -> Callable[..., Document]:
+    """Write a file, if it is not there, and read its one document with the reader of its suffix, in this process."""
+
+    def read(name: str, content: str | bytes | None = None) -> Document:
+        path = tmp_path / name
+        if content is not None:
+            path.write_bytes(content.encode() if isinstance(content, str) else content)
+        (document,) = load_reader(find_format(path.suffix.lower()).name)(path)
+        return document
+
+    return read
 
 
 @pytest.fixture(scope="session")

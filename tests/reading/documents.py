@@ -1,6 +1,8 @@
 """Small documents of the formats that are converted."""
 
+import io
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -41,10 +43,59 @@ def draw_pdf(*drawings: str, catalog: bytes = b"", more: Sequence[bytes] = ()) -
     return body + b"xref\n0 %d\n0000000000 65535 f \n" % size + table + tail
 
 
+def draw_stream(raw: bytes, times: int, squeezed: int = 1) -> bytes:
+    """A PDF whose page is drawn by these bytes, so many times; they are squeezed so often."""
+    squeeze = zlib.compressobj(9)
+    stream = b"".join(squeeze.compress(raw) for _ in range(times)) + squeeze.flush()
+    for _ in range(squeezed - 1):
+        stream = zlib.compress(stream, 9)
+    head = b"<< /Length %d /Filter [%s] >>\nstream\n" % (len(stream), b"/FlateDecode " * squeezed)
+    return draw_pdf("x").replace(b"<< /Length 1 >>\nstream\nx", head + stream)
+
+
+PDF_KEYS = b"/Encrypt << /Filter /Standard /V 1 /R 2 /P -4 /O <%s> /U <%s> >> /ID [<00><00>]" % (b"A" * 64, b"B" * 64)
+ENCRYPTED_PDF = pdf("Rain.").replace(b"/Root 1 0 R", b"/Root 1 0 R " + PDF_KEYS)
+OLD_OFFICE = bytes.fromhex("d0cf11e0a1b11ae1") + bytes(600)
+LOCKED_OFFICE = OLD_OFFICE + "EncryptedPackage".encode("utf-16-le")
+ENCRYPTED_MAIL = b"Subject: s\nContent-Type: multipart/encrypted; boundary=b\n\n--b\n\nx\n--b--\n"
+LAUGHS = '<!ENTITY l0 "ha">' + "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 10))
+"""Entities that unfold to ten thousand million letters."""
+
+
 def write_zip(path: Path, parts: Mapping[str, str]) -> Path:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in parts.items():
             archive.writestr(name, content)
+    return path
+
+
+def read_zip(path: Path) -> dict[str, str]:
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name).decode() for name in archive.namelist()}
+
+
+def change_parts(raw: bytes, parts: Mapping[str, str | bytes]) -> bytes:
+    """The archive with other or further parts, squeezed."""
+    changed = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(raw)) as old, zipfile.ZipFile(changed, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            if name not in parts:
+                new.writestr(name, old.read(name))
+        for name, content in parts.items():
+            new.writestr(name, content)
+    return changed.getvalue()
+
+
+def repeat_part(path: Path, name: str, copies: list[str]) -> Path:
+    """The archive with further entries that share the bytes of one, after Fifield, "A better zip bomb", 2019."""
+    with zipfile.ZipFile(path, "a") as archive:
+        whole = archive.getinfo(name)
+        for each in copies:
+            copy = zipfile.ZipInfo(each)
+            for part in ("header_offset", "CRC", "compress_size", "file_size", "compress_type"):
+                setattr(copy, part, getattr(whole, part))
+            archive.filelist.append(copy)
+        archive.comment = b"more"  # so that the list is written again
     return path
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -70,33 +69,6 @@ def test_a_pattern_that_is_none_is_named(tmp_path: Path) -> None:
     make(tmp_path, "a.md")
     with pytest.raises(UsageError, match="cannot read the patterns"):
         find(tmp_path, exclude=["a[z-a]"])
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "a*" * 100 + "b",
-        "**/" * 50 + "x",
-        "[" * 10_000,
-        "!",
-        "\\",
-        "a[z-a]",
-        "\udcff".encode("utf-8", "ignore").decode(),
-    ],
-)
-def test_a_hostile_gitignore_neither_stops_nor_delays_reading(tmp_path: Path, line: str) -> None:
-    make(tmp_path, f"{'a' * 200}.txt", "b.txt", "c.txt", _=f"{line}\nb.txt\n")
-    started = time.perf_counter()
-    assert len(find(tmp_path)) == 2
-    assert time.perf_counter() - started < 2
-
-
-def test_long_names_and_many_slow_lines_do_not_delay_reading(tmp_path: Path) -> None:
-    names = [f"{'a' * 240}{number:03}.txt" for number in range(20)]
-    make(tmp_path, *names, _="".join(f"*a*a*b{number}\n*a*b{number}\n*c{number}*\n" for number in range(300)))
-    started = time.perf_counter()
-    assert find(tmp_path) == names
-    assert time.perf_counter() - started < 2
 
 
 def test_usual_wildcards_count_and_lines_after_the_first_thousand_do_not(tmp_path: Path) -> None:

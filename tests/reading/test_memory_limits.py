@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.patience import wait_until
 
 import tomewise
 from tomewise.errors import ReadingError
@@ -18,10 +19,10 @@ from tomewise.reading import worker
 from tomewise.reading.bounds import Bounds
 from tomewise.reading.memory_limits import (
     DataLimit,
+    FileMemory,
     JobLimit,
     NoLimit,
-    _JobLimits,
-    _MemoryCounters,
+    Watch,
     choose_limit,
     choose_watch,
     measure_process,
@@ -36,29 +37,30 @@ class Kernel:
 
     def __init__(self, *, refuses: str = "") -> None:
         self.limits: list[tuple[int, int]] = []
-
-        def call(name: str, work: Any) -> Any:
-            def run(*given: Any) -> Any:
-                return 0 if name == refuses else work(*given)
-
-            setattr(self, name, run)
+        self.sizes: set[int] = set()
 
         def take_limits(job: int, kind: int, limits: Any, size: int) -> int:
-            assert (job, kind, size) == (7, 9, ctypes.sizeof(_JobLimits))
+            assert (job, kind) == (7, 9)
+            self.sizes.add(size)
             found = limits._obj
             self.limits.append((found.flags, found.process_memory))
             return 1
 
         def give_counters(process: int, counters: Any, size: int) -> int:
-            assert (process, size, counters._obj.size) == (5, ctypes.sizeof(_MemoryCounters), size)
+            assert (process, counters._obj.size) == (5, size)
+            self.sizes.add(size)
             counters._obj.committed = 3 * 2**20
             return 1
 
-        call("CreateJobObjectW", lambda *_: 7)
-        call("GetCurrentProcess", lambda: 5)
-        call("AssignProcessToJobObject", lambda job, process: (job, process) == (7, 5))
-        call("SetInformationJobObject", take_limits)
-        call("K32GetProcessMemoryInfo", give_counters)
+        calls = {
+            "CreateJobObjectW": lambda *_: 7,
+            "GetCurrentProcess": lambda: 5,
+            "AssignProcessToJobObject": lambda job, process: (job, process) == (7, 5),
+            "SetInformationJobObject": take_limits,
+            "K32GetProcessMemoryInfo": give_counters,
+        }
+        for name, work in calls.items():  # of functions, because their types are set
+            setattr(self, name, (lambda *_: 0) if name == refuses else (lambda *given, work=work: work(*given)))
 
 
 def test_a_job_object_limits_what_a_process_commits() -> None:
@@ -69,7 +71,7 @@ def test_a_job_object_limits_what_a_process_commits() -> None:
     limit.set(None)
     assert kernel.limits == [(0x100, 64 * 2**20), (0, 0)]
     if ctypes.sizeof(ctypes.c_void_p) == 8:
-        assert (ctypes.sizeof(_JobLimits), ctypes.sizeof(_MemoryCounters)) == (144, 72), "as Windows lays them out"
+        assert kernel.sizes == {144, 72}, "as Windows lays them out"
 
 
 @pytest.mark.parametrize("name", ["CreateJobObjectW", "AssignProcessToJobObject", "SetInformationJobObject"])
@@ -86,17 +88,13 @@ def test_each_system_has_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [choose_watch(platform) is None for platform in ("linux", "win32", "darwin")] == [True, True, False]
 
 
-def test_the_worker_adds_the_limit_to_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_limit_of_a_file_is_added_to_what_the_worker_has():
     kernel = Kernel()
-    monkeypatch.setattr(worker, "choose_limit", lambda: JobLimit(kernel))
-    memory = worker._Memory()
+    memory = FileMemory(JobLimit(kernel))
     with memory.exclude(), memory.limit(10):
         pass
     assert kernel.limits == [(0x100, 13 * 2**20), (0, 0)]
-    with worker._Memory().limit(10):
-        pass
-    monkeypatch.setattr(worker, "choose_limit", NoLimit)
-    with worker._Memory().limit(10):
+    with FileMemory(NoLimit()).limit(10):
         pass
 
 
@@ -104,40 +102,34 @@ def test_without_timers_of_the_system_a_thread_ends_the_worker(monkeypatch: pyte
     ended: list[int] = []
     monkeypatch.setattr(worker, "signal", SimpleNamespace())
     monkeypatch.setattr(worker.os, "_exit", ended.append)
-    with worker._end_after(60):
+    with worker.end_after(60):
         pass
     assert ended == []
-    with worker._end_after(0.01):
-        for _ in range(500):
-            if ended:
-                break
-            worker.threading.Event().wait(0.01)
+    with worker.end_after(0.01):
+        wait_until(lambda: ended)
     assert ended == [1]
 
 
-@pytest.fixture
-def large_page(tmp_path: Path) -> Path:
-    path = tmp_path / "a.html"
-    path.write_text("<p>The rain fell.</p>" * 40_000)
-    return path
-
-
-def test_a_process_that_cannot_limit_itself_is_watched(large_page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_cannot_limit_itself_is_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "a.html"
+    page.write_text("<p>The rain fell.</p>" * 40_000)
     measured: list[int] = []
 
     def measure(process: int) -> int:
         measured.append(measure_process(process))
         return measured[-1]
 
-    monkeypatch.setattr(reader_process, "choose_watch", lambda: measure)
-    monkeypatch.setattr(reader_process, "_WATCH_SECONDS", 0.01)
+    def watch(own_memory: int) -> None:
+        monkeypatch.setattr(reader_process, "choose_watch", lambda: Watch(measure, 0.01, own_memory))
+
     with ReaderProcess(Bounds(memory=512)) as process:
-        assert process.read(large_page, "html")[0].text
-        monkeypatch.setattr(reader_process, "_OWN_MEMORY", -512 * 2**20)
+        watch(400 * 2**20)
+        assert process.read(page, "html")[0].text
+        watch(-512 * 2**20)
         with pytest.raises(ReadingError, match=r"takes more than 512 MB of memory to read: raise .*`read_memory`"):
-            process.read(large_page, "html")
-        monkeypatch.setattr(reader_process, "_OWN_MEMORY", 512 * 2**20)
-        assert process.read(large_page, "html")[0].text
+            process.read(page, "html")
+        watch(512 * 2**20)
+        assert process.read(page, "html")[0].text
     assert max(measured) > 2**20
 
 

@@ -1,4 +1,4 @@
-"""Metadata: the plain fields of rows, and of the front matter of Markdown."""
+"""Metadata: the plain fields of rows, and of the front matter of Markdown; and the lengths to which it is cut."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from dataclasses import replace
 import pytest
 
 from tomewise.errors import ReadingError
+from tomewise.place import read_plain_data
+from tomewise.reading.lengths import HEADING, ID, METADATA, SPEAKER, TIME, TITLE, VALUE, cut_document, cut_metadata
 from tomewise.reading.metadata import find_unstorable, read_front_matter, select_plain
 from tomewise.reading.process import ReaderProcess
 from tomewise.reading.read import SourceReader
 from tomewise.reading.splitter import PassageSplitter
 from tomewise.tome.tome import Tome
+from tomewise.types import Document, Place
 
 NOTE = """---
 title:  The  keeper
@@ -30,16 +33,16 @@ The light went out.
 FIELDS = {"author": "Ada Marsh", "year": 1911, "finished": True, "tags": ["sea", "light"], "day": "2024-03-05"}
 
 
+@pytest.fixture(scope="module")
+def reader():
+    with ReaderProcess() as process:
+        yield SourceReader(process)
+
+
 def test_plain_fields_are_kept():
-    fields = {"a": "x", "b": 1, "c": 1.5, "d": False, "e": ["x", 2], "f": [], 3: "no name", "g": None, "h": [None]}
-    assert select_plain({"a": 2**63 - 1, "b": 2**63, "c": [10**5000]}) == {"a": 2**63 - 1}
-    plain = {"a": "x", "b": 1, "c": 1.5, "d": False, "e": ["x", 2], "f": []}
-    assert select_plain({**fields, "i": {"j": 1}, "k": [[1]], "l": float("nan"), "m": [float("inf")]}) == plain
-
-
-def test_front_matter_is_read():
-    assert read_front_matter(NOTE)[0] == {"title": "The  keeper", **FIELDS}
-    assert read_front_matter("---\na: 1\n...\n") == ({"a": 1}, 12)
+    plain = {"a": "x", "b": 1, "c": 1.5, "d": False, "e": ["x", 2], "f": [], "n": 2**63 - 1}
+    infinite = {"l": float("nan"), "m": [float("inf")], "o": 2**63, "p": [10**5000]}
+    assert select_plain({**plain, 3: "no name", "g": None, "h": [None], "i": {"j": 1}, "k": [[1]], **infinite}) == plain
 
 
 @pytest.mark.parametrize(
@@ -52,23 +55,11 @@ def test_front_matter_is_read():
         ("yes", True),
         ('"yes"', "yes"),
         ("'1911'", "1911"),
-        ("2024-03-05", "2024-03-05"),
-        ("2024-13-45", "2024-13-45"),
-        ("2024-03-05 10:00:00", "2024-03-05 10:00:00"),
-        ("0755", "0755"),
-        ("0xff", "0xff"),
-        ("0b11", "0b11"),
-        ("1_000", "1_000"),
-        ("1:30", "1:30"),
-        ("1:59:59.5", "1:59:59.5"),
-        (".inf", ".inf"),
-        (".nan", ".nan"),
         ("9" * 18, int("9" * 18)),
-        ("9" * 30, "9" * 30),
-        ("1e5", "1e5"),
-        ("<<", "<<"),
+        *((word, word) for word in ("2024-03-05", "2024-13-45", "2024-03-05 10:00:00", "0755", "0xff", "0b11")),
+        *((word, word) for word in ("1_000", "1:30", "1:59:59.5", ".inf", ".nan", "9" * 30, "1e5", "<<")),
     ],
-)
+)  # fmt: skip
 def test_a_word_is_a_number_only_where_it_plainly_is(written, value):
     found, _ = read_front_matter(f"---\na: {written}\nb: [{written}]\n---\n")
     assert found == {"a": value, "b": [value]}
@@ -130,36 +121,72 @@ def test_any_other_beginning_is_text(text):
     assert read_front_matter(text) == ({}, 0)
 
 
-def test_markdown_has_its_front_matter_as_metadata_and_keeps_its_text(tmp_path):
+def test_markdown_has_its_front_matter_as_metadata_and_keeps_its_text(reader, tmp_path):
     for name in ("note.md", "note.txt"):
         (tmp_path / name).write_text(NOTE)
-    with ReaderProcess() as process:
-        reader = SourceReader(process)
-        (note,), (plain,) = (reader.read(tmp_path / name).documents for name in ("note.md", "note.txt"))
+    (note,), (plain,) = (reader.read(tmp_path / name).documents for name in ("note.md", "note.txt"))
     assert (note.title, note.metadata) == ("The keeper", FIELDS)
     assert note.text == plain.text == NOTE
     assert (plain.title, plain.metadata) == ("", {})
+    assert read_front_matter("---\na: 1\n...\n") == ({"a": 1}, 12)
 
 
-def test_characters_that_cannot_be_stored_are_refused(tmp_path):
+def test_characters_that_cannot_be_stored_are_refused(reader, tmp_path):
     assert find_unstorable({"a": "x", "b": ["y", 1, "\0"]}) == "b"
     assert find_unstorable({"a\ud800": 1}) == "a\ud800"
     assert find_unstorable({"a": "x", "b": ["y", 1]}) is None
     (tmp_path / "a.md").write_text('---\nnote: "a\\0b"\n---\ntext')
-    with ReaderProcess() as process, pytest.raises(ReadingError, match="'note' in its front matter"):
-        SourceReader(process).read(tmp_path / "a.md")
+    with pytest.raises(ReadingError, match="'note' in its front matter"):
+        reader.read(tmp_path / "a.md")
 
 
-def test_front_matter_is_in_no_passage(tmp_path, minilm):
+def test_front_matter_is_in_no_passage(reader, tmp_path, minilm):
     (tmp_path / "note.md").write_text("---\ntitle: Rain\n# a comment\n---\n# One\n\nThe rain fell.\n")
     (tmp_path / "bare.md").write_text("---\ntitle: Rain\n---\n")
-    with ReaderProcess() as process:
-        (note,), (bare,) = (SourceReader(process).read(tmp_path / name).documents for name in ("note.md", "bare.md"))
+    (note,), (bare,) = (reader.read(tmp_path / name).documents for name in ("note.md", "bare.md"))
     splitter = PassageSplitter(minilm, max_tokens=64)
     (passage,) = splitter.split(note)
     assert passage.text == "# One\n\nThe rain fell."
     assert note.text[passage.start : passage.end] == passage.text
     assert passage.place.chapter == ("One",)
-    assert [passage.text for passage in splitter.split(bare)] == ["---\ntitle: Rain\n---"]
-    assert [passage.text for passage in splitter.split(replace(bare, body=-1))] == ["---\ntitle: Rain\n---"]
+    for document in (bare, replace(bare, body=-1)):
+        assert [passage.text for passage in splitter.split(document)] == ["---\ntitle: Rain\n---"]
     assert splitter.split(replace(bare, body=99)) == []
+
+
+def test_what_fits_stays_as_it_is_and_long_words_are_cut():
+    metadata = {"author": "Ada Marsh", "year": 1911, "tags": ["sea", "light"], "none": []}
+    marks = ((0, Place(chapter=("One", "Two"), speaker="Ann", time="12:04", page=3)),)
+    document = Document(id="d", text="text", title="The Town", metadata=metadata, marks=marks)
+    assert cut_document(document) == document
+    place = Place(chapter=("a " * 9_000, "b"), speaker="s" * 9_000, time="t" * 9_000, row=7)
+    document = cut_document(Document(id="d", text="t", title="a " * 9_000, marks=((0, place),)))
+    assert document.title == ("a " * TITLE)[:TITLE].strip()
+    heading = ("a " * HEADING)[:HEADING].strip()
+    cut = Place(chapter=(heading, "b"), speaker="s" * SPEAKER, time="t" * TIME, row=7)
+    assert document.marks == ((0, cut),)
+    assert read_plain_data({"chapter": ["a"] * 3}).chapter == ("a",) * 3
+    deep = cut_document(Document(id="d", text="t", marks=((0, Place(chapter=("a",) * 90)),)))
+    assert deep.marks[0][1].chapter == ("a",) * 8
+
+
+def test_metadata_keeps_what_fits_in_its_order():
+    assert cut_metadata({"a": "x" * 9_000, "b": 1}) == {"a": "x" * VALUE, "b": 1}
+    many = cut_metadata({f"field {number}": number for number in range(9_000)})
+    assert 100 < len(many) < 400
+    assert next(iter(many)) == "field 0"
+    (pages,) = cut_metadata({"pages": list(range(9_000))}).values()
+    assert pages == list(range(len(pages)))
+    assert len(str(pages)) < METADATA
+    assert cut_metadata({"n" * 9_000: 1, "b": 1}) == {}
+
+
+def test_a_document_from_python_is_cut_too_and_a_long_id_is_refused(here):
+    with Tome.open(embedder="hash") as tome:
+        tome.add(Document(id="d", text="The rain fell.", title="t" * 9_000, metadata={"a": "x" * 9_000}))
+        stored = tome.document("d")
+        assert (stored.title, stored.metadata) == ("t" * TITLE, {"a": "x" * VALUE})
+        with pytest.raises(ReadingError, match=r"the id of the document 'i+' has 1,001 characters: give it at most"):
+            tome.add(Document(id="i" * (ID + 1), text="The rain fell."))
+        with pytest.raises(ReadingError, match=r"the metadata of the document 'd' is not plain: .* 64 bits"):
+            tome.add(Document(id="d", text="The rain fell.", metadata={"year": 10**9000}))

@@ -1,82 +1,37 @@
-import sys
+"""DOCX, PPTX, XLSX, ODT, ODS and RTF."""
+
 import zipfile
 from datetime import date
-from pathlib import Path
 
+import odfdo
 import openpyxl
 import pptx
 import pytest
 from pptx.util import Inches
 from tests.reading.documents import docx
 
-from tomewise.errors import MissingDependency, ReadingError
-from tomewise.reading.formats import load_reader
-from tomewise.reading.office import read_docx, read_pptx
-from tomewise.reading.workbooks import read_xlsx
+from tomewise.errors import ReadingError
 from tomewise.types import Place
 
-
-def test_a_docx_is_marked_with_its_headings(tmp_path: Path) -> None:
-    heading = '<w:p><w:pPr><w:pStyle w:val="Heading1"/></w:pPr><w:r><w:t>After</w:t></w:r></w:p>'
-    (document,) = read_docx(docx(tmp_path / "a.docx", heading))
-    assert [(document.text[start:], place.chapter) for start, place in document.marks] == [("# After", ("After",))]
+TITLED = '<w:p><w:pPr><w:pStyle w:val="{}"/></w:pPr><w:r><w:t>{}</w:t></w:r></w:p>'
+CELL = "<w:tc><w:p><w:r><w:t>{}</w:t></w:r></w:p></w:tc>"
 
 
-def test_docx(tmp_path: Path) -> None:
-    (document,) = read_docx(docx(tmp_path / "a.docx"))
-    assert document.text == "The rain fell.\n\nThe wind rose."
-
-
-@pytest.mark.parametrize("reader", [read_docx, read_pptx, read_xlsx])
-def test_a_damaged_document_is_refused(reader, tmp_path: Path) -> None:
-    path = tmp_path / "a"
-    path.write_bytes(b"this is no document at all")
-    with pytest.raises(ReadingError, match="could not be converted: ") as caught:
-        reader(path)
-    assert str(path) in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("format", "library"), [("pdf", "pypdfium2"), ("docx", "mammoth"), ("pptx", "pptx"), ("xlsx", "openpyxl")]
-)
-def test_without_the_extra_its_name_is_said(format: str, library: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("office", "pdf", "workbooks"):
-        monkeypatch.delitem(sys.modules, f"tomewise.reading.{module}", raising=False)
-    monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(
-        MissingDependency, match=rf"reading {format.upper()} needs .*pip install 'tomewise\[documents\]'"
-    ):
-        load_reader(format)
-
-
-@pytest.mark.parametrize("reader", [read_docx, read_pptx, read_xlsx])
-def test_an_encrypted_or_old_file_of_office_is_named_as_such(reader, tmp_path: Path) -> None:
-    path = tmp_path / "a"
-    path.write_bytes(bytes.fromhex("d0cf11e0a1b11ae1") + bytes(600))
-    with pytest.raises(ReadingError, match="is a file of an old version of Office: save it in the format"):
-        reader(path)
-    path.write_bytes(path.read_bytes() + "EncryptedPackage".encode("utf-16-le"))
-    with pytest.raises(ReadingError, match="needs a password, because it is encrypted: save a copy without"):
-        reader(path)
-
-
-def test_a_docx_has_title_lists_tables_and_notes(tmp_path: Path) -> None:
-    body = (
-        '<w:p><w:pPr><w:pStyle w:val="Title"/></w:pPr><w:r><w:t>The Town</w:t></w:r></w:p>'
-        "<w:tbl><w:tr><w:tc><w:p><w:r><w:t>Oil</w:t></w:r></w:p></w:tc><w:tc><w:p><w:r><w:t>12</w:t></w:r></w:p></w:tc>"
-        "</w:tr></w:tbl>"
-    )
+def test_a_docx_has_paragraphs_headings_tables_and_the_stated_title(read_document, tmp_path):
+    body = f"{TITLED.format('Heading1', 'After')}<w:tbl><w:tr>{CELL.format('Oil')}{CELL.format(12)}</w:tr></w:tbl>"
     path = docx(tmp_path / "a.docx", body)
+    assert read_document("a.docx").title == ""
     core = '<p:coreProperties xmlns:p="p" xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>Rain</dc:title></p:coreProperties>'
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("docProps/core.xml", core)
-    (document,) = read_docx(path)
+    document = read_document("a.docx")
     assert document.title == "Rain"
+    assert document.text.startswith("The rain fell.\n\nThe wind rose.\n\n# After\n\n")
     assert "| Oil | 12 |" in document.text
+    assert document.marks == ((document.text.index("# After"), Place(chapter=("After",))),)
 
 
-def test_slides_have_headings_tables_groups_and_notes(tmp_path: Path) -> None:
+def test_slides_have_headings_tables_groups_and_notes(read_document, tmp_path):
     deck = pptx.Presentation()
     first = deck.slides.add_slide(deck.slide_layouts[1])
     first.shapes.title.text = "The Town"
@@ -91,7 +46,7 @@ def test_slides_have_headings_tables_groups_and_notes(tmp_path: Path) -> None:
         table.cell(number // 2, number % 2).text = word
     deck.core_properties.title = "Harbour"
     deck.save(tmp_path / "a.pptx")
-    (document,) = read_pptx(tmp_path / "a.pptx")
+    document = read_document("a.pptx")
     assert document.title == "Harbour"
     assert document.text == (
         "# The Town\n\nThe rain fell.\nThe wind rose.\n\nNotes: Pause here.\n\n"
@@ -103,23 +58,19 @@ def test_slides_have_headings_tables_groups_and_notes(tmp_path: Path) -> None:
     )
 
 
-def test_sheets_are_read_by_rows_with_the_names_of_columns(tmp_path: Path) -> None:
+def test_sheets_are_read_by_rows_with_the_names_of_columns(read_document, tmp_path):
     book = openpyxl.Workbook()
     sheet = book.active
     sheet.title = "Boats"
-    for row in (
-        ["Name", "Oars", "Built", "Paid"],
-        ["Gull", 4.0, date(1911, 5, 2), True],
-        [],
-        ["Tern", 2.5, None, False],
-    ):
+    rows = (["Gull", 4.0, date(1911, 5, 2), True], [], ["Tern", 2.5, None, False])
+    for row in (["Name", "Oars", "Built", "Paid"], *rows):
         sheet.append(row)
     book.create_sheet("Empty")
     book.create_sheet("Hidden").append(["only this"])
     book["Hidden"].sheet_state = "hidden"
     book.properties.title = "Harbour"
     book.save(tmp_path / "a.xlsx")
-    (document,) = read_xlsx(tmp_path / "a.xlsx")
+    document = read_document("a.xlsx")
     assert document.title == "Harbour"
     assert document.text == (
         "# Boats\n\nName: Gull; Oars: 4; Built: 1911-05-02; Paid: True\n\n"
@@ -132,10 +83,96 @@ def test_sheets_are_read_by_rows_with_the_names_of_columns(tmp_path: Path) -> No
     ]
 
 
-def test_a_cell_in_the_last_corner_of_a_sheet_takes_no_time(tmp_path: Path) -> None:
+def test_a_cell_in_the_last_corner_of_a_sheet_takes_no_time(read_document, tmp_path):
     book = openpyxl.Workbook()
     book.active["A1"], book.active["XFD1048576"] = "first", "last"
     book.save(tmp_path / "a.xlsx")
-    (document,) = read_xlsx(tmp_path / "a.xlsx")
+    document = read_document("a.xlsx")
     assert [place.row for _, place in document.marks] == [1048576]
     assert "last" in document.text
+
+
+@pytest.fixture
+def read_open(read_document, tmp_path):
+    """Save an open document with these elements, and read it."""
+
+    def save_and_read(kind: str, *elements: odfdo.Element):
+        document = odfdo.Document(kind)
+        document.body.clear()
+        for element in elements:
+            document.body.append(element)
+        for element in elements:
+            if isinstance(element, odfdo.TOC):
+                element.fill(document)
+        name = "a.odt" if kind == "text" else "a.ods"
+        document.save(str(tmp_path / name))
+        return read_document(name)
+
+    return save_and_read
+
+
+def test_headings_lists_tables_and_notes_are_read_and_comments_and_contents_are_not(read_open):
+    noted = odfdo.Paragraph("The rain fell.")
+    noted.insert_note(after="rain", note_id="n", citation="1", body="It was warm.")
+    noted.insert_annotation(after="fell", body="Is this so?", creator="Ben")
+    table = odfdo.Table("T", 2, 1)
+    table.set_values([["ship", "Ada"]])
+    contents = odfdo.TOC(title="What is in it")
+    parts = [odfdo.Header(1, "One"), contents, noted, odfdo.Header(2, "Two"), odfdo.List(["wind", "ice"]), table]
+    document = read_open("text", *parts)
+    assert document.text == "# One\n\nThe rain fell.\n\nIt was warm.\n\n## Two\n\n- wind\n- ice\n\n| ship | Ada |"
+    assert [place.chapter for _, place in document.marks] == [("One",), ("One", "Two")]
+
+
+def test_a_box_in_a_box_is_read_once_and_notes_of_headings_are_kept(read_open):
+    def box(*inner: str) -> str:
+        paragraphs = "".join(f"<text:p>{each}</text:p>" for each in inner)
+        return f"<draw:frame><draw:text-box>{paragraphs}</draw:text-box></draw:frame>"
+
+    header = odfdo.Header(1, "One")
+    header.insert_note(after="One", note_id="n", citation="1", body="It was warm.")
+    boxed = odfdo.Element.from_tag(f"<text:p>The rain fell.{box('outer', 'more' + box('inner'))}</text:p>")
+    ruby = odfdo.Element.from_tag(
+        "<text:p><text:ruby><text:ruby-base>雨</text:ruby-base><text:ruby-text>あめ</text:ruby-text></text:ruby></text:p>"
+    )
+    document = read_open("text", header, boxed, ruby)
+    assert document.text == "# One\n\nIt was warm.\n\nThe rain fell.\n\nouter\n\nmore\n\ninner\n\n雨"
+
+
+def test_sheets_are_chapters_and_cells_have_their_values(read_open):
+    table = odfdo.Table("Harbour")
+    table.set_values([["ship", "year", "seen"], ["Ada", 1911, date(2020, 5, 1)], ["", "", ""], ["Bea", 12.5, None]])
+    document = read_open("spreadsheet", table, odfdo.Table("Empty"))
+    assert document.text == "# Harbour\n\nship: Ada; year: 1911; seen: 2020-05-01\n\nship: Bea; year: 12.5"
+    assert [(place.chapter, place.row) for _, place in document.marks] == [(("Harbour",), 2), (("Harbour",), 4)]
+
+
+def test_rows_that_a_file_repeats_without_end_are_refused(read_open):
+    table = odfdo.Table("Harbour")
+    table.set_values([["ship"]])
+    table.get_elements("table:table-row")[0].set_attribute("table:number-rows-repeated", "99999999")
+    with pytest.raises(ReadingError, match="rows behind row"):
+        read_open("spreadsheet", table)
+
+
+def test_rtf_is_read_as_text_without_its_tables_of_fonts(read_document):
+    document = read_document(
+        "a.rtf",
+        r"{\rtf1\ansi\ansicpg1252\deff0{\fonttbl{\f0\froman Times New Roman;}}{\colortbl;\red255;}"
+        r"{\info{\title The caf\'e9}{\author Zo\'eb}}\pard The \b rain\b0  fell on the caf\'e9 \u8212- twice.\par"
+        r"{\*\generator Msftedit;}The wind rose.\par}",
+    )
+    assert document.text == "The rain fell on the café — twice.\nThe wind rose."
+    assert (document.title, document.metadata["author"]) == ("The café", "Zoë")
+
+
+def test_footnotes_of_rtf_follow_their_paragraph_and_a_title_may_hold_groups(read_document):
+    document = read_document(
+        "a.rtf",
+        r"{\rtf1\ansi{\info{\title The {\b red} harbour}}\pard The rain{\super\chftn{\footnote \pard{\super\chftn} It "
+        r"was {\i warm}.\par And wet.}} fell.\par The wind{\footnote From the west.} rose.}",
+    )
+    assert [line.strip() for line in document.text.splitlines()] == [
+        *("The rain fell.", "It was warm.", "And wet.", "The wind rose.", "From the west.")
+    ]
+    assert document.title == "The red harbour"

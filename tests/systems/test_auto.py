@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from tests.installed_plugin import forget_parts
 from tests.stories import put_texts
 from tests.test_ablations import EMBEDDER, make_model
 
@@ -32,10 +33,14 @@ def store(tmp_path):
 
 
 async def choose(store, question=QUESTION, model=None, **settings):
+    """What was chosen, the answer, and the model."""
     kit = Kit(store, model or make_model(), EMBEDDER)
-    system = assemble("auto", kit, **settings)
-    answer = await answer_question(system, question)
+    answer = await answer_question(assemble("auto", kit, **settings), question)
     return [event.detail for event in answer.events if event.name == "chosen"], answer, kit.model
+
+
+async def build_walk(store):
+    await build(assemble("hipporag2", Kit(store, make_model(), EMBEDDER)).layers, store, lambda _: None)
 
 
 async def test_it_needs_no_layer_and_says_which_build_would_help(store):
@@ -46,16 +51,10 @@ async def test_it_needs_no_layer_and_says_which_build_would_help(store):
     assert not answer.resolved
 
 
-async def test_it_goes_on_with_what_is_built(store):
-    kit = Kit(store, make_model(), EMBEDDER)
-    await build(assemble("hipporag2", kit).layers, store, lambda _: None)
+async def test_it_goes_on_with_what_is_built_also_where_it_lags_but_not_for_a_strict_question(store):
+    await build_walk(store)
     chosen, _, _ = await choose(store)
-    assert chosen[-1]["chosen"] == "hipporag2+probe"
-    assert chosen[-1]["build would help"] == ["comorag"]
-
-
-async def test_it_goes_on_with_memory_that_lags_but_not_for_a_strict_question(store):
-    await build(assemble("hipporag2", Kit(store, make_model(), EMBEDDER)).layers, store, lambda _: None)
+    assert (chosen[-1]["chosen"], chosen[-1]["build would help"]) == ("hipporag2+probe", ["comorag"])
     put_texts(store, EMBEDDER, "late", "Ada met Una on day 9.")
     chosen, answer, _ = await choose(store)
     assert (chosen[-1]["chosen"], answer.lagging.documents) == ("hipporag2+probe", ("late",))
@@ -79,7 +78,7 @@ async def test_a_limit_leaves_the_ladder_untouched(store):
 
 
 async def test_a_whole_text_question_goes_to_a_system_that_is_known_by_then(store, monkeypatch):
-    monkeypatch.setattr(plugins, "_registered", {})
+    forget_parts(monkeypatch)
     asked = Question(text="List all people whom Ada met, and how often.")
     chosen, _, _ = await choose(store, asked, whole="nobody_brings_this")
     assert (chosen[0]["chosen"], chosen[0]["passed over"]) == ("none", {"nobody_brings_this": "not a system here"})

@@ -53,10 +53,7 @@ def test_the_settings_of_both_reach_their_parts(kit):
     with pytest.raises(UsageError, match=r"raptor\+probe: cycles must be greater than or equal to 0"):
         parse_variant("raptor+probe cycles=-1")
     assert parse_variant("raptor+probe:traversal").settings == {"search": "traversal"}
-    assert list_ablations("hipporag2+probe") == {
-        "without recognition": {"recognition": "none"},
-        "selection as before": {"selection": "as found"},
-    }
+    assert list_ablations("hipporag2+probe") == {"without recognition": {"recognition": "none"}}
     assert find_declaration("raptor+once").summary.startswith("One answer")
 
 

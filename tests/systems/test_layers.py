@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from tests.installed_plugin import forget_parts
 
 import tomewise
-from tomewise import plugins
 from tomewise.errors import UnknownName, UsageError
 from tomewise.memory.summaries import SummariesLayer
 from tomewise.systems.layers import make_layers
@@ -22,7 +22,7 @@ class Shorter(SummariesLayer):
 
 @pytest.fixture
 def tome(here, monkeypatch):
-    monkeypatch.setattr(plugins, "_registered", {})
+    forget_parts(monkeypatch)
     with Tome.open(here / "m.tome", embedder="hash") as tome:
         tome.add(Document(id="d", text="Ada Marsh kept the light at Skerry. Tom Hale sold a boat to her in May 1911."))
         yield tome

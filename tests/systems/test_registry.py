@@ -1,44 +1,43 @@
+"""Which systems there are, the texts that name them, and the settings that their recipes take."""
+
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
-from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import pytest
+from pydantic import Field
 
 from tomewise.errors import UnknownName, UsageError
 from tomewise.systems import registry
-from tomewise.systems.recipe_settings import read_declared
+from tomewise.systems.declaration import read_declaration
+from tomewise.systems.recipe_settings import read_declared, validate_settings
 from tomewise.systems.registry import name_variant, parse_variant, parse_variants
+
+if TYPE_CHECKING:
+    from tomewise.systems.kit import Kit, System
 
 
 def test_systems_settings_and_all():
     naive, hybrid = parse_variants(["naive", "hybrid  limit=3 context=100", "naive"])
     assert (naive.name, naive.system, naive.settings) == ("naive", "naive", {})
-    assert (hybrid.name, hybrid.system, hybrid.settings) == (
-        "hybrid limit=3 context=100",
-        "hybrid",
-        {"limit": 3, "context": 100},
-    )
+    settings = {"limit": 3, "context": 100}
+    assert (hybrid.name, hybrid.system, hybrid.settings) == ("hybrid limit=3 context=100", "hybrid", settings)
     assert [variant.name for variant in parse_variants(["all"])] == list(registry.SYSTEMS)
+    assert parse_variant("comorag stride=2").settings == {"stride": 2}
+    with pytest.raises(UsageError, match=r"names \d+ systems: name one"):
+        parse_variant("all")
 
 
-def test_ablations_are_settings_under_a_name(monkeypatch):
-    ablations = {"with less": {"limit": 2}, "with least": {"limit": 1}}
-    hybrid = replace(registry.SYSTEMS["hybrid"], ablations=ablations)
-    monkeypatch.setattr(registry, "SYSTEMS", {**registry.SYSTEMS, "hybrid": hybrid})
-    (found,) = parse_variants(["hybrid:with less context=50"])
-    assert (found.name, found.settings) == ("hybrid:with less context=50", {"limit": 2, "context": 50})
-    assert [variant.name for variant in parse_variants(["hybrid:all"])] == ["hybrid:with less", "hybrid:with least"]
-    with pytest.raises(UnknownName, match="did you mean 'with less'"):
-        parse_variants(["hybrid:with les"])
-
-
-def test_every_ablation_there_is_can_be_named():
-    ablations = {name: declared.ablations for name, declared in registry.SYSTEMS.items()}
-    named = parse_variants([f"{system}:all" for system in ablations])
-    assert len({variant.name for variant in named}) == sum(map(len, ablations.values()))
+def test_ablations_are_settings_under_a_name():
+    (found,) = parse_variants(["hybrid:without rewriting context=50"])
+    assert (found.name, found.settings) == ("hybrid:without rewriting context=50", {"rewriting": 0.0, "context": 50})
+    named = parse_variants([f"{system}:all" for system in registry.SYSTEMS])
+    ablations = [f"{name}:{each}" for name, declared in registry.SYSTEMS.items() for each in declared.ablations]
+    assert [variant.name for variant in named] == ablations
 
 
 @pytest.mark.parametrize("name", registry.SYSTEMS)
@@ -62,6 +61,7 @@ def test_python_without_docstrings_shows_the_same():
     [
         ("hybird", UnknownName, "did you mean 'hybrid'"),
         ("naive:without rain", UnknownName, "no ablation 'without rain'"),
+        ("hybrid:without rewritin", UnknownName, "did you mean 'without rewriting'"),
         ("naive cycles=3", UsageError, "no setting 'cycles'"),
         ("naive limit", UsageError, "write 'SYSTEM'"),
         ("naive limit=many", UsageError, "limit must be a valid integer, not 'many'"),
@@ -71,17 +71,12 @@ def test_python_without_docstrings_shows_the_same():
         ("probe", UsageError, r"'probe' is a loop and needs a recall: write 'hybrid\+probe'"),
         ("cogitorag blend=-1", UsageError, "blend must be greater than or equal to 0, not -1"),
         ("cogitorag source=novels", UsageError, "source must be 'gists', 'passages' or 'summaries'"),
+        *((text, UsageError, "names no system") for text in ("hybrid limit=3 more", "hybrid 'limit=3", "limit=3", "")),
     ],
 )
 def test_what_does_not_exist_is_refused(text, error, says):
     with pytest.raises(error, match=says):
         parse_variants([text])
-
-
-def test_one_variant_is_one():
-    assert parse_variant("comorag stride=2").settings == {"stride": 2}
-    with pytest.raises(UsageError, match=r"names \d+ systems: name one"):
-        parse_variant("all")
 
 
 @pytest.mark.parametrize(
@@ -100,7 +95,66 @@ def test_a_name_says_the_settings_and_is_read_as_them(text, name):
     assert parse_variant(name).settings == variant.settings
 
 
-@pytest.mark.parametrize("text", ["hybrid limit=3 more", "hybrid 'limit=3", "limit=3", ""])
-def test_what_names_no_system(text):
-    with pytest.raises(UsageError, match="names no system"):
-        parse_variant(text)
+def recipe(
+    kit: Kit,
+    *,
+    name: str = "x",
+    deep: bool = False,
+    depth: Annotated[int, Field(ge=-1)] = 0,
+    share: float = 0.5,
+    way: Literal["walk", "jump"] = "walk",
+    most: int | None = None,
+    json=3,
+) -> System:
+    return (kit, name, deep, depth, share, way, most, json)  # type: ignore[return-value]
+
+
+def need_least(kit, *, least: int):
+    return kit, least
+
+
+GIVEN = {"name": "y", "deep": True, "depth": -1, "share": 1, "way": "jump", "most": None, "json": [1, 2]}
+
+
+def test_values_that_the_signature_takes():
+    assert validate_settings("own", recipe, GIVEN) == GIVEN
+    assert validate_settings("own", partial(recipe, deep=True), {"name": "z"}) == {"name": "z"}
+    assert validate_settings("own", need_least, {"least": 2}) == {"least": 2}
+
+
+def take_nowhere(kit, *, limit: Nowhere = 1): ...  # noqa: F821
+
+
+@pytest.mark.parametrize(
+    ("part", "settings", "message"),
+    [
+        (recipe, {"deep": 1}, "own: deep must be a valid boolean, not 1"),
+        (recipe, {"depth": True}, "own: depth must be a valid integer, not True"),
+        (recipe, {"depth": -2}, "depth must be greater than or equal to -1, not -2"),
+        (recipe, {"share": float("nan")}, "share must be a finite number, not nan"),
+        (recipe, {"way": "run"}, "way must be 'walk' or 'jump', not 'run'"),
+        (recipe, {"most": "2"}, "most must be a valid integer, not '2'"),
+        (recipe, {"dept": 1}, "own has no setting 'dept': did you mean 'depth'"),
+        (need_least, {}, "own needs a value for the setting 'least'"),
+        (lambda: None, {}, "is not a recipe"),
+        (lambda *, kit: None, {}, "is not a recipe"),
+        (3, {}, "is not a recipe"),
+        (take_nowhere, {}, "Nowhere"),
+    ],
+)
+def test_what_a_signature_does_not_take(part, settings, message):
+    with pytest.raises(UsageError, match=message):
+        validate_settings("own", part, settings)
+
+
+def test_settings_of_any_name_and_type_in_a_text(monkeypatch):
+    monkeypatch.setattr(registry, "SYSTEMS", {**registry.SYSTEMS, "own": read_declaration(recipe)})
+    variant = parse_variant("""own name=2026-01 deep=true 'json={"a": [1]}' most=null""")
+    settings = {"name": "2026-01", "deep": True, "json": {"a": [1]}, "most": None}
+    assert variant.settings == settings
+    assert registry.assemble("own", "the kit", **settings)[1] == "2026-01"
+    settings["name"] = "3"  # written as it is, this text would be read as a number
+    text = name_variant("own", settings)
+    assert parse_variant(text).settings == settings
+    with pytest.raises(UnknownName):
+        parse_variant("own kit=1")

@@ -133,7 +133,7 @@ def test_systems_are_listed_with_what_they_cost_and_how_they_deviate(command, re
     rows = {row["name"]: row for row in read_json("systems")}
     assert {"naive", "hybrid", "full_context"} <= rows.keys()
     assert [name for name, row in rows.items() if row["default"]] == ["hybrid"]
-    assert rows["hipporag2"]["ablations"] == ["without recognition", "selection as before"]
+    assert rows["hipporag2"]["ablations"] == ["without recognition"]
     assert "recognition of facts by a model" in rows["comorag"]["deviations"]
     assert "build: 1 a passage · question: 1 + 1 calls" in command("systems").out
 

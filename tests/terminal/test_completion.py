@@ -37,7 +37,7 @@ def story(command, here):
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("tome ask --system rap", ["raptor", "raptor+interleave", "raptor+probe"]),
+        ("tome ask --system rap", ["raptor"]),
         ("tome config set system cosm", ["cosmir"]),
         ("tome config set max_", ["max_calls", "max_cost", "max_failures", "max_tokens"]),
         ("tome config unset models.ans", ["models.answer"]),

@@ -89,7 +89,7 @@ def _list_systems(names: Sequence[str]) -> str:
 
 
 def _list_recipes() -> dict[str, Callable[..., Any]]:
-    systems = {name: SYSTEMS[name].recipe for name in SYSTEMS if "+" not in name}
+    systems = {name: SYSTEMS[name].recipe for name in SYSTEMS}
     return {**systems, **{f"+{name}": LOOPS[name].recipe for name in LOOPS}}
 
 

@@ -10,11 +10,13 @@ from tools.docs.markdown import escape_html, write_code, write_table
 from tomewise.systems.registry import SYSTEMS, parse_variant
 from tomewise.tome.system_summary import Setting, SystemSummary, summarise_system
 
+_PAIRS = ("hybrid+interleave", "hybrid+stepwise")  # a page shows a loop around the default recall
+
 
 def write_system_parts() -> dict[str, str]:
-    """The parts by their names: one for each system, and `table` with all of them."""
-    summaries = {name: summarise_system(parse_variant(name)) for name in SYSTEMS}
-    rows = [(f"`{name}`", escape_html(each.summary), _list_layers(each)) for name, each in summaries.items()]
+    """The parts by their names: one for each system and pair with a page, and `table` with all systems."""
+    summaries = {name: summarise_system(parse_variant(name)) for name in (*SYSTEMS, *_PAIRS)}
+    rows = [(f"`{name}`", escape_html(summaries[name].summary), _list_layers(summaries[name])) for name in SYSTEMS]
     parts = {name: _write_part(each) for name, each in summaries.items()}
     return {**parts, "table": "\n".join(write_table(["system", "how it answers", "needs"], rows))}
 

@@ -1,4 +1,4 @@
-"""Limits on the time, memory, text and documents of reading one file."""
+"""Limits on the time, memory, text and documents of reading one file, and the errors of files that are refused."""
 
 from __future__ import annotations
 
@@ -67,6 +67,32 @@ def make_documents_error(name: Path | str, bounds: Bounds) -> ReadingError:
     return make_bound_error(name, f"holds more than {bounds.documents:,} documents", "documents")
 
 
+def make_memory_error(name: Path | str, bounds: Bounds, before: str = "") -> ReadingError:
+    """The error for a source that needs too much memory. `before` says what happened."""
+    return make_bound_error(name, f"{before}takes more than {bounds.memory:,} MB of memory to read", "memory")
+
+
 def make_bound_error(name: Path | str, reason: str, bound: str) -> ReadingError:
     """The error for a source that exceeds a bound."""
     return ReadingError(f"{name} {reason}: raise the setting `read_{bound}`, or leave it out")
+
+
+def make_locked_error(path: Path) -> ReadingError:
+    """The error for a file that is encrypted with a password."""
+    return ReadingError(f"{path} needs a password, because it is encrypted: save a copy without it, or leave it out")
+
+
+def make_damage_error(path: Path, reason: Exception | str, remedy: str = "repair it, or leave it out") -> ReadingError:
+    """The error for a file that its reader cannot convert."""
+    words = describe_error(reason) if isinstance(reason, Exception) else reason
+    return ReadingError(f"{path} could not be converted: {words}; {remedy}")
+
+
+def describe_error(error: Exception) -> str:
+    """What an error says, in one short line; its type if it says nothing."""
+    return " ".join(str(error).split())[:200] or type(error).__name__
+
+
+def describe_fault(error: Exception) -> str:
+    """An error that nobody foresaw, in one short line: its type and what it says."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"

@@ -12,6 +12,7 @@ from typing import Literal
 
 from tomewise.errors import ReadingError
 from tomewise.reading.decode import decode_text
+from tomewise.reading.places import join_marked, make_document
 from tomewise.types import Document, Place
 
 _TIMES = re.compile(r"^[ \t]*(?:(\d+):)?(\d{1,2}):(\d{2})[.,]\d{1,3}[ \t]*-->[^\n]*$", re.MULTILINE)
@@ -63,9 +64,8 @@ def read_captions(path: Path) -> tuple[Document]:
     names = Counter(found[1] for cue in cues for _, line in cue.lines if (found := _NAME.match(line)))
     known = frozenset(name for name, count in names.items() if (count > 1 or name.isupper()) and not _is_label(name))
     turns = _Turns(known)
-    pieces: list[str] = []
-    marks: list[tuple[int, Place]] = []
-    start, last_speaker = 0, ""
+    parts: list[tuple[str, Place]] = []
+    last_speaker = ""
     for cue, before in zip(cues, [None, *cues], strict=False):
         turns.begin_cue()
         for voice, line in cue.lines[_repeats_line(cue, before) :]:
@@ -73,12 +73,11 @@ def read_captions(path: Path) -> tuple[Document]:
             is_named = bool(speaker) and (bool(voice) or words != line)
             written = f"{speaker}: {words}" if is_named and speaker != last_speaker else words
             last_speaker = speaker
-            marks.append((start, Place(time=cue.time, speaker=speaker)))
-            pieces.append(written)
-            start += len(written) + 1
+            parts.append((written, Place(time=cue.time, speaker=speaker)))
     header = _HEADER.match(raw)
     title = " ".join(header[1].split()) if header else ""
-    return (Document(id=str(path), text="\n".join(pieces), title=title, source=str(path), marks=tuple(marks)),)
+    text, marks = join_marked(parts, "\n")
+    return make_document(path, text, title, marks=marks)
 
 
 class _Turns:

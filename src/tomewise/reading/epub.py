@@ -11,8 +11,9 @@ from xml.etree import ElementTree
 from zipfile import BadZipFile, ZipFile
 
 from tomewise.errors import ReadingError
+from tomewise.reading.bounds import make_damage_error, make_locked_error
 from tomewise.reading.origin import describe_origin
-from tomewise.reading.places import mark_headings
+from tomewise.reading.places import make_document, mark_headings
 from tomewise.reading.web_pages import read_page
 from tomewise.types import Document
 
@@ -35,16 +36,15 @@ def read_epub(path: Path) -> tuple[Document]:
     """
     try:
         with ZipFile(path) as archive:
-            return (_read_book(path, archive),)
+            return _read_book(path, archive)
     except (BadZipFile, zlib.error, KeyError, NotImplementedError, ElementTree.ParseError, EOFError) as error:
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise ReadingError(f"{path} could not be converted: {reason}; repair it, or leave it out") from error
+        raise make_damage_error(path, error) from error
 
 
-def _read_book(path: Path, archive: ZipFile) -> Document:
+def _read_book(path: Path, archive: ZipFile) -> tuple[Document]:
     names = frozenset(archive.namelist())
     if any(part.flag_bits & _LOCKED for part in archive.infolist()):
-        raise ReadingError(f"{path} needs a password, because it is encrypted: save a copy without it, or leave it out")
+        raise make_locked_error(path)
     if _ENCRYPTION in names:
         _refuse_protected(path, archive)
     package = _find_package(path, archive)
@@ -61,8 +61,7 @@ def _read_book(path: Path, archive: ZipFile) -> Document:
     title, date, language = (next(_list_texts(root, name), "") for name in ("title", "date", "language"))
     origin = describe_origin(authors=_list_texts(root, "creator"), date=date, language=language)
     text = "\n\n".join(page for page in pages if page)
-    marks = mark_headings(text)
-    return Document(id=str(path), text=text, title=title, source=str(path), metadata=origin, marks=marks)
+    return make_document(path, text, title, origin, mark_headings(text))
 
 
 def _refuse_protected(path: Path, archive: ZipFile) -> None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from tomewise.addresses import find_public, is_never_asked
 from tomewise.errors import ReadingError
-from tomewise.reading.bounds import Bounds, make_bound_error, make_characters_error
+from tomewise.reading.bounds import Bounds, describe_error, make_bound_error, make_characters_error
 from tomewise.reading.formats import list_suffixes
 from tomewise.reading.robots import is_allowed
 
@@ -181,9 +181,8 @@ class _Fetcher:
                 )
         except (httpx2.HTTPError, httpx2.StreamError) as error:
             self._check_time()
-            reason = " ".join(str(error).split())[:200] or type(error).__name__
             raise ReadingError(
-                f"{self._address} could not be fetched ({reason}): check it, or try again later"
+                f"{self._address} could not be fetched ({describe_error(error)}): check it, or try again later"
             ) from None
 
     def _check_time(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -23,6 +24,17 @@ _DEFAULTS = Bounds()
 _LONGEST_LINE = 1 << 24  # bytes: a row is parsed in this process, into at most some 30 times as many
 
 
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line of a file, as errors name it."""
+
+    source: str
+    number: int
+
+    def refuse(self, what: str, remedy: str) -> ReadingError:
+        return ReadingError(f"{self.source}, line {self.number}: {what}: {remedy}")
+
+
 def read_rows(path: Path, source: str, prefix: str = "", bounds: Bounds = _DEFAULTS) -> Iterator[Document]:
     """The documents of a JSON Lines file in UTF-8, one row at a time; `source` is its absolute path.
 
@@ -37,10 +49,11 @@ def read_rows(path: Path, source: str, prefix: str = "", bounds: Bounds = _DEFAU
             line = line.removeprefix(_BOM) if number == 1 else line
             if not line.strip():
                 continue
-            document = _parse_document(line, source, number, prefix)
+            place = _Line(source, number)
+            document = _parse_document(line, place, prefix)
             first = seen.setdefault(document.id, number)
             if first != number:
-                raise _make_error(source, number, f"the id {document.id!r} was used in line {first}", "make ids unique")
+                raise place.refuse(f"the id {document.id!r} was used in line {first}", "make ids unique")
             if len(seen) > bounds.documents:
                 raise make_documents_error(source, bounds)
             yield document
@@ -54,7 +67,7 @@ def _read_lines(file: BinaryIO, source: str, bounds: Bounds) -> Iterator[bytes]:
         line = file.readline(_LONGEST_LINE + 1)
         if len(line) > _LONGEST_LINE:
             what = f"the line has more than {_LONGEST_LINE:,} bytes"
-            raise _make_error(source, number, what, "make several rows of it, or save its text as a file")
+            raise _Line(source, number).refuse(what, "make several rows of it, or save its text as a file")
         left -= len(line)
         if left < 0:  # the file grows while it is read
             raise make_characters_error(source, bounds)
@@ -68,84 +81,72 @@ def add_prefix(prefix: str, id: DocumentId) -> DocumentId:
     return f"{prefix}/{id}" if prefix else id
 
 
-def _parse_document(line: bytes, source: str, number: int, prefix: str) -> Document:
-    row = _parse_row(line, source, number)
+def _parse_document(raw: bytes, line: _Line, prefix: str) -> Document:
+    row = _parse_row(raw, line)
     id = row.get("id")
     if isinstance(id, str) and len(id) > ID:
-        raise _make_error(
-            source, number, f"`id` has {len(id):,} characters", f"give it at most {ID:,}, or leave it out"
-        )
+        raise line.refuse(f"`id` has {len(id):,} characters", f"give it at most {ID:,}, or leave it out")
     if id is not None and (isinstance(id, bool) or not isinstance(id, str | int) or not str(id).strip()):
-        raise _make_error(source, number, f"`id` is {id!r}", "make it a string or a whole number, or leave it out")
+        raise line.refuse(f"`id` is {id!r}", "make it a string or a whole number, or leave it out")
     title = row.get("title") or ""
     if not isinstance(title, str):
-        raise _make_error(source, number, f"`title` is {title!r}", "make it a string, or leave it out")
+        raise line.refuse(f"`title` is {title!r}", "make it a string, or leave it out")
     text, marks = (
-        _parse_meeting(row["meeting_transcripts"], source, number)
+        _parse_meeting(row["meeting_transcripts"], line)
         if "meeting_transcripts" in row
-        else (unify_newlines(_parse_text(row, source, number)), ())
+        else (unify_newlines(_parse_text(row, line)), ())
     )
     document = Document(
-        id=f"{source}#{number}" if id is None else add_prefix(prefix, str(id)),
+        id=f"{line.source}#{line.number}" if id is None else add_prefix(prefix, str(id)),
         text=text,
         title=" ".join(title.split()),
-        source=source,
+        source=line.source,
         metadata=select_plain({name: value for name, value in row.items() if name not in _KNOWN_FIELDS}),
         marks=marks,
     )
     document = cut_document(document)
     for name in ("id", "title", "text"):
-        _refuse_unstorable(name, getattr(document, name), source, number)
+        _refuse_unstorable(name, getattr(document, name), line)
     if field := find_unstorable(document.metadata):
-        raise _make_error(source, number, f"{field!a} holds a character that a text cannot hold", "replace it")
+        raise line.refuse(f"{field!a} holds a character that a text cannot hold", "replace it")
     return document
 
 
-def _parse_row(line: bytes, source: str, number: int) -> dict[str, Any]:
+def _parse_row(raw: bytes, line: _Line) -> dict[str, Any]:
     try:
-        row = json.loads(line.decode())
+        row = json.loads(raw.decode())
     except UnicodeDecodeError as error:
-        raise _make_error(source, number, f"byte {error.start} is not UTF-8", "save the file as UTF-8") from None
+        raise line.refuse(f"byte {error.start} is not UTF-8", "save the file as UTF-8") from None
     except (ValueError, RecursionError) as error:
-        raise _make_error(source, number, f"the row is not JSON ({error})", "write one JSON object per line") from None
+        raise line.refuse(f"the row is not JSON ({error})", "write one JSON object per line") from None
     if not isinstance(row, dict):
-        raise _make_error(
-            source, number, f"the row is not an object but {line[:40]!r}", "write one JSON object per line"
-        )
+        raise line.refuse(f"the row is not an object but {raw[:40]!r}", "write one JSON object per line")
     return row
 
 
-def _parse_text(row: dict[str, Any], source: str, number: int) -> str:
+def _parse_text(row: dict[str, Any], line: _Line) -> str:
     if "text" not in row:
-        raise _make_error(source, number, "the row lacks the field `text`", "add it, or leave the row out")
+        raise line.refuse("the row lacks the field `text`", "add it, or leave the row out")
     text = row["text"]
     if not isinstance(text, str) or not text.strip():
-        raise _make_error(
-            source, number, "the field `text` is empty or not a string", "give it text, or leave the row out"
-        )
+        raise line.refuse("the field `text` is empty or not a string", "give it text, or leave the row out")
     return text
 
 
-def _parse_meeting(turns: object, source: str, number: int) -> tuple[str, Marks]:
+def _parse_meeting(turns: object, line: _Line) -> tuple[str, Marks]:
     if not isinstance(turns, list) or not turns:
-        raise _make_error(source, number, "`meeting_transcripts` is empty or not a list", "list its turns")
+        raise line.refuse("`meeting_transcripts` is empty or not a list", "list its turns")
     for position, turn in enumerate(turns):
         for field in ("speaker", "content"):
             if not isinstance(turn, dict) or not isinstance(turn.get(field), str):
-                raise _make_error(
-                    source, number, f"turn {position} lacks the field `{field}`", "give every turn a string there"
-                )
+                raise line.refuse(f"turn {position} lacks the field `{field}`", "give every turn a string there")
     text, lines = join_turns(turns)
     return text, mark_turns(turns, lines)
 
 
-def _refuse_unstorable(field: str, value: str, source: str, number: int) -> None:
+def _refuse_unstorable(field: str, value: str, line: _Line) -> None:
     """Refuse NUL and half surrogate pairs: JSON can spell them, but a text file cannot hold them."""
     found = UNSTORABLE.search(value)
     if found:
         what = f"`{field}` holds the character {found[0]!a} at {found.start()}"
-        raise _make_error(source, number, what, "replace it")
-
-
-def _make_error(source: str, number: int, what: str, remedy: str) -> ReadingError:
-    return ReadingError(f"{source}, line {number}: {what}: {remedy}")
+        raise line.refuse(what, "replace it")

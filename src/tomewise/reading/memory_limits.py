@@ -10,8 +10,10 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from ctypes import POINTER, Structure, byref, c_int64, c_size_t, c_uint32, c_uint64, c_void_p, sizeof
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -130,9 +132,47 @@ def choose_limit(platform: str = sys.platform) -> MemoryLimit:
     return DataLimit() if platform == "linux" else NoLimit()
 
 
-def choose_watch(platform: str = sys.platform) -> Callable[[int], int] | None:
-    """What measures the memory of another process where that cannot limit itself; None where it can."""
-    return None if platform in ("linux", "win32") else measure_process
+class FileMemory:
+    """The memory of this process, and a limit on what readers may add to what was in use before they opened a file."""
+
+    def __init__(self, limit: MemoryLimit) -> None:
+        self._limit = limit
+        self._base = limit.count()
+
+    @contextmanager
+    def exclude(self) -> Iterator[None]:
+        """Memory that is taken inside this context, such as by imports, does not count for any file."""
+        before = self._limit.count()
+        yield
+        self._base += self._limit.count() - before
+
+    @contextmanager
+    def limit(self, megabytes: int) -> Iterator[None]:
+        """Let the code inside this context take so much memory; more raises MemoryError."""
+        if self._base:
+            self._limit.set(self._base + megabytes * 2**20)
+        try:
+            yield
+        finally:
+            self._limit.set(None)
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """How the memory of another process is watched.
+
+    `measure` says the bytes that it has. `seconds` pass between two looks. `own_memory` are the bytes that it has
+    before it opens a file, since its own count is not known.
+    """
+
+    measure: Callable[[int], int]
+    seconds: float = 0.1
+    own_memory: int = 400 * 2**20
+
+
+def choose_watch(platform: str = sys.platform) -> Watch | None:
+    """How the memory of another process is watched where that cannot limit itself; None where it can."""
+    return None if platform in ("linux", "win32") else Watch(measure_process)
 
 
 def measure_process(process: int) -> int:

@@ -12,8 +12,8 @@ from tomewise.place import as_plain_data, read_plain_data
 from tomewise.reading.bounds import Bounds
 from tomewise.types import Document
 
-Failure: TypeAlias = Literal["", "refused", "missing", "memory", "characters", "documents", "error"]
-
+Failure: TypeAlias = Literal["", "refused", "missing", "ended"]
+"""Of a reply: none; a file that was refused; libraries that are missing; a file after which the worker is replaced."""
 
 LONGEST_REQUEST = 1 << 20  # bytes
 _LENGTH = struct.Struct("!Q")  # the number of bytes of a message, before it

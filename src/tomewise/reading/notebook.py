@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 from tomewise.errors import ReadingError
 from tomewise.reading.decode import decode_text
-from tomewise.reading.places import Marks, mark_headings
+from tomewise.reading.places import Marks, join_marked, make_document, mark_headings
 from tomewise.types import Document, Place
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -28,19 +27,11 @@ def read_notebook(path: Path) -> tuple[Document]:
     metadata = notebook.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     language = _find_language(metadata)
-    cells: list[tuple[int, int]] = []  # offset and number
-    parts: list[str] = []
-    start = 0
-    for number, cell in enumerate(_list_cells(notebook), start=1):
-        if text := "\n\n".join(_read_cell(cell, language)):
-            cells.append((start, number))
-            parts.append(text)
-            start += len(text) + 2
-    text = "\n\n".join(parts)
+    texts = ("\n\n".join(_read_cell(cell, language)) for cell in _list_cells(notebook))
+    text, cells = join_marked((text, Place(cell=number)) for number, text in enumerate(texts, start=1) if text)
     headings = mark_headings(text)
     title = metadata.get("title") or next((place.chapter[0] for at, place in headings if text.startswith("# ", at)), "")
-    marks = _join_marks(headings, cells)
-    return (Document(id=str(path), text=text, title=" ".join(str(title).split()), source=str(path), marks=marks),)
+    return make_document(path, text, " ".join(str(title).split()), marks=_join_marks(headings, cells))
 
 
 def _parse_notebook(path: Path) -> Mapping[str, Any]:
@@ -101,13 +92,12 @@ def _fence(text: str, language: str) -> str:
     return f"{fence}{language}\n{text}\n{fence}"
 
 
-def _join_marks(headings: Marks, cells: list[tuple[int, int]]) -> Marks:
+def _join_marks(headings: Marks, cells: Marks) -> Marks:
     """A mark for each cell and for each heading, with both."""
-    chapters = dict(headings)
-    heading_starts, cell_starts = [at for at, _ in headings], [at for at, _ in cells]
+    chapters, cells_by_start = dict(headings), dict(cells)
     marks: list[tuple[int, Place]] = []
-    for at in sorted({*heading_starts, *cell_starts}):
-        heading = bisect_right(heading_starts, at) - 1
-        place = chapters[heading_starts[heading]] if heading >= 0 else Place()
-        marks.append((at, replace(place, cell=cells[bisect_right(cell_starts, at) - 1][1])))
+    place, cell = Place(), Place()
+    for at in sorted(chapters.keys() | cells_by_start.keys()):
+        place, cell = chapters.get(at, place), cells_by_start.get(at, cell)
+        marks.append((at, replace(place, cell=cell.cell)))
     return tuple(marks)

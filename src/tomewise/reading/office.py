@@ -11,7 +11,7 @@ import mammoth
 import pptx
 
 from tomewise.reading.office_package import read_properties, report_damage
-from tomewise.reading.places import mark_headings
+from tomewise.reading.places import join_marked, make_document, mark_headings
 from tomewise.reading.web_pages import convert_html
 from tomewise.types import Document, Place
 
@@ -30,8 +30,7 @@ def read_docx(path: Path) -> tuple[Document]:
         with path.open("rb") as file:
             html = mammoth.convert_to_html(file, style_map=_STYLES, convert_image=_drop_image).value
     text = convert_html(html, str(path))[1]
-    marks = mark_headings(text)
-    return (Document(id=str(path), text=text, title=title, source=str(path), metadata=origin, marks=marks),)
+    return make_document(path, text, title, origin, mark_headings(text))
 
 
 def _drop_image(_: object) -> list[object]:
@@ -44,16 +43,12 @@ def read_pptx(path: Path) -> tuple[Document]:
         title, origin = read_properties(path)
         with path.open("rb") as file:
             slides = [_read_slide(slide) for slide in pptx.Presentation(file).slides]
-    pieces: list[str] = []
-    marks: list[tuple[int, Place]] = []
-    start = 0
-    for number, (heading, text) in enumerate(slides, start=1):
-        if text:
-            marks.append((start, Place(slide=number, chapter=(heading,) if heading else ())))
-            pieces.append(text)
-            start += len(text) + 2
-    text = "\n\n".join(pieces)
-    return (Document(id=str(path), text=text, title=title, source=str(path), metadata=origin, marks=tuple(marks)),)
+    text, marks = join_marked(
+        (text, Place(slide=number, chapter=(heading,) if heading else ()))
+        for number, (heading, text) in enumerate(slides, start=1)
+        if text
+    )
+    return make_document(path, text, title, origin, marks)
 
 
 def _read_slide(slide: Any) -> tuple[str, str]:

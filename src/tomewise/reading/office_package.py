@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 from zipfile import ZipFile
 
 from tomewise.errors import ReadingError
+from tomewise.reading.bounds import make_damage_error, make_locked_error
 from tomewise.reading.origin import describe_origin
 from tomewise.types import Metadata
 
@@ -32,8 +33,7 @@ def report_damage(path: Path) -> Iterator[None]:
         raise
     except Exception as error:
         _refuse_compound(path)
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise ReadingError(f"{path} could not be converted: {reason}; save it as text or repair it") from error
+        raise make_damage_error(path, error, "save it as text or repair it") from error
 
 
 def read_properties(path: Path) -> tuple[str, Metadata]:
@@ -69,9 +69,7 @@ def _refuse_compound(path: Path) -> None:
     raw = path.read_bytes()
     if raw.startswith(_COMPOUND):
         if _ENCRYPTED in raw:
-            raise ReadingError(
-                f"{path} needs a password, because it is encrypted: save a copy without it, or leave it out"
-            ) from None
+            raise make_locked_error(path) from None
         raise ReadingError(
             f"{path} is a file of an old version of Office: save it in the format that its name states"
         ) from None

@@ -10,10 +10,10 @@ from zipfile import ZipFile
 
 import odfdo
 
-from tomewise.errors import ReadingError
+from tomewise.reading.bounds import make_locked_error
 from tomewise.reading.office_package import refuse_large_parts, report_damage
 from tomewise.reading.origin import describe_origin
-from tomewise.reading.places import mark_headings
+from tomewise.reading.places import make_document, mark_headings
 from tomewise.reading.tables import Row, join_sheets
 from tomewise.types import Document, Metadata
 
@@ -44,8 +44,7 @@ def read_odt(path: Path) -> tuple[Document]:
     with report_damage(path):
         title, origin, body = _open(path)
         text = "\n\n".join(_list_blocks(body))
-    marks = mark_headings(text)
-    return (Document(id=str(path), text=text, title=title, source=str(path), metadata=origin, marks=marks),)
+    return make_document(path, text, title, origin, mark_headings(text))
 
 
 def read_ods(path: Path) -> tuple[Document]:
@@ -54,7 +53,7 @@ def read_ods(path: Path) -> tuple[Document]:
         title, origin, body = _open(path)
         sheets = ((table.name or "", _list_rows(table)) for table in body.get_elements("table:table"))
         text, marks = join_sheets(sheets)
-    return (Document(id=str(path), text=text, title=title, source=str(path), metadata=origin, marks=marks),)
+    return make_document(path, text, title, origin, marks)
 
 
 def _open(path: Path) -> tuple[str, Metadata, Any]:
@@ -62,9 +61,7 @@ def _open(path: Path) -> tuple[str, Metadata, Any]:
     with ZipFile(path) as archive:
         refuse_large_parts(path, archive)
         if _MANIFEST in archive.namelist() and b"encryption-data" in archive.read(_MANIFEST):
-            raise ReadingError(
-                f"{path} needs a password, because it is encrypted: save a copy without it, or leave it out"
-            )
+            raise make_locked_error(path)
     document = odfdo.Document(path)
     meta = document.meta
     made = meta.creation_date or meta.date

@@ -16,11 +16,11 @@ import numpy as np
 import pypdfium2 as pdfium
 from pypdfium2 import raw
 
-from tomewise.errors import ReadingError
+from tomewise.reading.bounds import make_damage_error, make_locked_error
 from tomewise.reading.columns import Region, find_regions
 from tomewise.reading.formats import Scanned
 from tomewise.reading.origin import describe_origin
-from tomewise.reading.places import Marks
+from tomewise.reading.places import Marks, make_document
 from tomewise.types import Document, Place
 
 _Outline: TypeAlias = Mapping[
@@ -49,18 +49,14 @@ def read_pdf(path: Path) -> tuple[Document]:
     """
     try:
         with closing(pdfium.PdfDocument(path)) as pdf:
-            return (_read_document(path, pdf),)
+            return _read_document(path, pdf)
     except pdfium.PdfiumError as error:
         if getattr(error, "err_code", None) in (raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY):
-            raise ReadingError(
-                f"{path} needs a password, because it is encrypted: save a copy without it, or leave it out"
-            ) from None
-        raise ReadingError(
-            f"{path} could not be converted: {str(error).rstrip('.')}; repair it, or leave it out"
-        ) from error
+            raise make_locked_error(path) from None
+        raise make_damage_error(path, str(error).rstrip(".")) from error
 
 
-def _read_document(path: Path, pdf: pdfium.PdfDocument) -> Document:
+def _read_document(path: Path, pdf: pdfium.PdfDocument) -> tuple[Document]:
     pages: list[str] = []
     scanned: list[int] = []
     for number in range(len(pdf)):
@@ -78,7 +74,7 @@ def _read_document(path: Path, pdf: pdfium.PdfDocument) -> Document:
     metadata = _read_origin(pdf)
     if scanned:
         metadata["scanned_pages"] = scanned
-    return Document(id=str(path), text=text, title=_read_title(pdf), source=str(path), metadata=metadata, marks=marks)
+    return make_document(path, text, _read_title(pdf), metadata, marks)
 
 
 def _read_page(page: pdfium.PdfPage) -> str:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from itertools import groupby, takewhile
 from operator import itemgetter
+from pathlib import Path
 from typing import TypeAlias
 
 from tomewise.reading.allowance import choose_sections
-from tomewise.types import Document, Passage, Place
+from tomewise.types import Document, Metadata, Passage, Place
 
 Marks: TypeAlias = tuple[tuple[int, Place], ...]
 
@@ -83,6 +84,24 @@ def find_sections(document: Document) -> list[int]:
 def find_place(passage: Passage, start: int, end: int) -> Place:
     """The place of `passage.text[start:end]`, or of the passage if it has no marks."""
     return PlaceFinder(passage.text, passage.marks).find(start, end) if passage.marks else passage.place
+
+
+def join_marked(parts: Iterable[tuple[str, Place]], gap: str = "\n\n", start: int = 0) -> tuple[str, Marks]:
+    """The texts with a gap between them, and the mark of each. `start` is where they begin in their document."""
+    texts: list[str] = []
+    marks: list[tuple[int, Place]] = []
+    for text, place in parts:
+        texts.append(text)
+        marks.append((start, place))
+        start += len(text) + len(gap)
+    return gap.join(texts), tuple(marks)
+
+
+def make_document(
+    path: Path, text: str, title: str = "", metadata: Metadata | None = None, marks: Marks = ()
+) -> tuple[Document]:
+    """The document that a file is, alone in a tuple, as readers return it."""
+    return (Document(id=str(path), text=text, title=title, source=str(path), metadata=metadata or {}, marks=marks),)
 
 
 class PlaceFinder:

@@ -16,7 +16,7 @@ from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from tomewise.errors import MissingDependency, ReadingError
-from tomewise.reading.bounds import Bounds, make_bound_error, make_characters_error, make_documents_error
+from tomewise.reading.bounds import Bounds, make_bound_error, make_memory_error
 from tomewise.reading.memory_limits import choose_watch
 from tomewise.reading.messages import Channel, Reply, Request, find_longest_reply
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from tomewise.types import Document
 
 _START_SECONDS = 120.0  # limit on starting Python and importing a reader; usually one or two seconds
-_WATCH_SECONDS = 0.1  # between two looks at the memory of the process
-_OWN_MEMORY = 400 * 2**20  # bytes that it has before it opens a file, where its own count is not known
 # So Ctrl-C reaches only this process, which then kills the worker.
 _NEW_GROUP = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)  # on Windows only
 _APART: dict[str, Any] = {"creationflags": _NEW_GROUP} if _NEW_GROUP else {"start_new_session": True}
@@ -68,10 +66,10 @@ class ReaderProcess:
             except BaseException:  # even Ctrl-C: the worker may still send its reply, and the next file must not get it
                 self._end_worker()
                 raise
-            if reply.failure not in ("", "refused", "missing"):
+            if reply.failure == "ended":
                 self._end_worker()
         if reply.failure:
-            raise self._make_error(path, reply)
+            raise (MissingDependency if reply.failure == "missing" else ReadingError)(reply.message)
         return reply.documents
 
     def close(self) -> None:
@@ -79,7 +77,7 @@ class ReaderProcess:
         self._closed = True
         while not self._busy.acquire(timeout=0.05):
             if worker := self._worker:
-                worker.kill()
+                worker.process.kill()
         try:
             self._end_worker()
         finally:
@@ -87,10 +85,10 @@ class ReaderProcess:
 
     def _ask(self, path: Path, format: str) -> Reply:
         try:
-            if self._worker and not self._worker.is_running():  # it ended after the last file
+            if self._worker and self._worker.process.poll() is not None:  # it ended after the last file
                 self._end_worker()
             self._worker = worker = self._worker or _Worker()
-            worker.send(Request(str(path), format, self.bounds))
+            worker.channel.send(Request(str(path), format, self.bounds).encode())
             worker.receive(_START_SECONDS, 0)  # an empty message: the worker starts to read
         except (EOFError, OSError) as error:
             reason = "it took too long" if isinstance(error, TimeoutError) else str(error) or "it ended"
@@ -99,18 +97,15 @@ class ReaderProcess:
             longest, memory = find_longest_reply(self.bounds), self.bounds.memory * 2**20
             return Reply.decode(worker.receive(self.bounds.seconds, longest, memory))
         except MemoryError:
-            reason = f"takes more than {self.bounds.memory:,} MB of memory to read"
-            raise make_bound_error(path, reason, "memory") from None
+            raise make_memory_error(path, self.bounds) from None
         except TimeoutError:
             reason = f"took longer than {self.bounds.seconds:g} seconds to read"
             raise make_bound_error(path, reason, "seconds") from None
         except (EOFError, OSError):
             exit_reason = self._end_worker()
             if exit_reason in _OUT_OF_MEMORY:
-                most = f"takes more than {self.bounds.memory:,} MB of memory to read"
-                raise make_bound_error(
-                    path, f"crashed its reader ({exit_reason}), probably because it {most}", "memory"
-                ) from None
+                before = f"crashed its reader ({exit_reason}), probably because it "
+                raise make_memory_error(path, self.bounds, before) from None
             raise ReadingError(f"{path} crashed its reader ({exit_reason}): repair it, or leave it out") from None
 
     def _end_worker(self) -> str:
@@ -118,39 +113,22 @@ class ReaderProcess:
         worker, self._worker = self._worker, None
         return worker.end() if worker else ""
 
-    def _make_error(self, path: Path, reply: Reply) -> ReadingError | MissingDependency:
-        match reply.failure:
-            case "missing":
-                return MissingDependency(reply.message)
-            case "memory":
-                return make_bound_error(path, f"takes more than {self.bounds.memory:,} MB of memory to read", "memory")
-            case "characters":
-                return make_characters_error(path, self.bounds)
-            case "documents":
-                return make_documents_error(path, self.bounds)
-            case "error":
-                return ReadingError(f"{path} could not be read ({reply.message}): repair it, or leave it out")
-        return ReadingError(reply.message)
-
 
 class _Worker:
     """The worker process and the channel to it."""
 
     def __init__(self) -> None:
         paths = [path for path in sys.path if os.path.isabs(path)]
-        self._process: subprocess.Popen[bytes] = subprocess.Popen(
+        self.process: subprocess.Popen[bytes] = subprocess.Popen(
             [sys.executable, "-P", "-c", _WORKER_CODE, *paths],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             **_APART,
         )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._channel = Channel(cast(BinaryIO, self._process.stdout), cast(BinaryIO, self._process.stdin))
-
-    def send(self, request: Request) -> None:
-        self._channel.send(request.encode())
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.channel = Channel(cast(BinaryIO, self.process.stdout), cast(BinaryIO, self.process.stdin))
 
     def receive(self, seconds: float, size: int, memory: int | None = None) -> bytes:
         """The next message, of at most `size` bytes.
@@ -164,7 +142,7 @@ class _Worker:
         watch = Thread(target=self._watch, args=(seconds, memory, arrived, reasons), daemon=True)
         watch.start()
         try:
-            return self._channel.receive(size)
+            return self.channel.receive(size)
         except (EOFError, OSError):
             if reasons:
                 raise reasons[0] from None
@@ -175,32 +153,26 @@ class _Worker:
 
     def _watch(self, seconds: float, memory: int | None, arrived: Event, reasons: list[type[Exception]]) -> None:
         """Kill the process when it takes too long or too much, unless the message has arrived before."""
-        measure = choose_watch() if memory is not None else None
+        watch = choose_watch() if memory is not None else None
         ends = time.monotonic() + seconds
-        while not arrived.wait(min(_WATCH_SECONDS, seconds) if measure else seconds):
+        while not arrived.wait(min(watch.seconds, seconds) if watch else seconds):
             if time.monotonic() >= ends:
                 reasons.append(TimeoutError)
-            elif measure and measure(self._process.pid) > (memory or 0) + _OWN_MEMORY:
+            elif watch and watch.measure(self.process.pid) > (memory or 0) + watch.own_memory:
                 reasons.append(MemoryError)
             else:
                 continue
             if not arrived.is_set():
-                self.kill()
-                self._process.wait()
+                self.process.kill()
+                self.process.wait()
             return
-
-    def is_running(self) -> bool:
-        return self._process.poll() is None
-
-    def kill(self) -> None:
-        self._process.kill()
 
     def end(self) -> str:
         """Kill the process, unless it has ended by itself. Returns the signal or the exit code that ended it."""
-        self._channel.close()
+        self.channel.close()
         try:
-            code = self._process.wait(0.2)  # a process that has just crashed needs a moment to end
+            code = self.process.wait(0.2)  # a process that has just crashed needs a moment to end
         except subprocess.TimeoutExpired:
-            self.kill()
-            code = self._process.wait()
+            self.process.kill()
+            code = self.process.wait()
         return signal.Signals(-code).name if code < 0 else f"exit code {code}"

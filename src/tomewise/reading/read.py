@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tomewise.errors import MissingDependency, ReadingError, TomewiseError
-from tomewise.reading.bounds import Bounds, make_characters_error, open_within, read_within
+from tomewise.reading.bounds import Bounds, describe_fault, make_characters_error, open_within, read_within
 from tomewise.reading.decode import decode_text
 from tomewise.reading.fetching import fetch
 from tomewise.reading.folder import FolderRules, Skipped, list_files, summarise_reasons
@@ -260,8 +260,7 @@ def _report_errors(path: Path | str) -> Iterator[None]:
     except OSError as error:
         raise _make_access_error(path, error) from error
     except Exception as error:
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-        raise ReadingError(f"{path} could not be read ({reason}): repair it, or leave it out") from error
+        raise ReadingError(f"{path} could not be read ({describe_fault(error)}): repair it, or leave it out") from error
 
 
 def _make_access_error(path: Path | str, error: OSError | ValueError) -> ReadingError:

@@ -10,6 +10,7 @@ from striprtf.striprtf import rtf_to_text
 
 from tomewise.errors import ReadingError
 from tomewise.reading.origin import describe_origin
+from tomewise.reading.places import make_document
 from tomewise.types import Document
 
 _BEGINNING = r"{\rtf"
@@ -36,8 +37,7 @@ def read_rtf(path: Path) -> tuple[Document]:
         date=date,
         language=windows_locale.get(int(language[1]), "") if language else "",
     )
-    title = " ".join(_read_property("title", head).split())
-    return (Document(id=str(path), text=text, title=title, source=str(path), metadata=origin),)
+    return make_document(path, text, " ".join(_read_property("title", head).split()), origin)
 
 
 def _read_property(name: str, head: str) -> str:

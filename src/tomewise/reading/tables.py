@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from tomewise.errors import ReadingError
+from tomewise.reading.bounds import make_damage_error
 from tomewise.reading.decode import decode_text
 from tomewise.reading.lengths import HEADING
-from tomewise.reading.places import Marks
+from tomewise.reading.places import Marks, join_marked, make_document
 from tomewise.types import Document, Place
 
 Row: TypeAlias = tuple[int, Sequence[str]]  # its number from 1, and its cells
@@ -32,20 +32,15 @@ def read_table(path: Path) -> tuple[Document]:
     try:
         rows = list(enumerate(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), start=1))
     except csv.Error as error:
-        raise ReadingError(f"{path} could not be converted: {error}; repair it, or leave it out") from error
+        raise make_damage_error(path, error) from error
     lines, marks = join_rows(rows)
-    return (Document(id=str(path), text=lines, source=str(path), marks=marks),)
+    return make_document(path, lines, marks=marks)
 
 
 def join_rows(rows: Iterable[Row], chapter: tuple[str, ...] = (), start: int = 0) -> tuple[str, Marks]:
     """The rows as paragraphs, and the mark of each. `start` is where this text begins in its document."""
-    lines: list[str] = []
-    marks: list[tuple[int, Place]] = []
-    for number, line in _write_rows(rows):
-        lines.append(line)
-        marks.append((start, Place(row=number, chapter=chapter)))
-        start += len(line) + 2
-    return "\n\n".join(lines), tuple(marks)
+    written = ((line, Place(row=number, chapter=chapter)) for number, line in _write_rows(rows))
+    return join_marked(written, start=start)
 
 
 def join_sheets(sheets: Iterable[tuple[str, Iterable[Row]]]) -> tuple[str, Marks]:

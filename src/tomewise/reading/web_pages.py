@@ -15,7 +15,7 @@ from markdownify import ATX, MarkdownConverter
 from tomewise.errors import ReadingError
 from tomewise.reading.decode import decode_text
 from tomewise.reading.origin import describe_origin
-from tomewise.reading.places import mark_headings
+from tomewise.reading.places import make_document, mark_headings
 from tomewise.types import Document, Metadata
 
 _NO_TEXT = ("script", "style", "noscript", "template", "svg", "title")
@@ -74,8 +74,7 @@ def read_html(path: Path) -> tuple[Document]:
         remove_frame(soup)
 
     title, text = convert_html(html, str(path), prepare=prepare)
-    marks = mark_headings(text)
-    return (Document(id=str(path), text=text, title=title, source=str(path), metadata=origin, marks=marks),)
+    return make_document(path, text, title, origin, mark_headings(text))
 
 
 def _read_origin(soup: BeautifulSoup) -> Metadata:

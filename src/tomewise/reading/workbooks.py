@@ -12,6 +12,7 @@ from typing import Any
 import openpyxl
 
 from tomewise.reading.office_package import read_properties, report_damage
+from tomewise.reading.places import make_document
 from tomewise.reading.tables import Row, join_sheets
 from tomewise.types import Document
 
@@ -29,7 +30,7 @@ def read_xlsx(path: Path) -> tuple[Document]:
         title, origin = read_properties(path)
         with path.open("rb") as file, closing(openpyxl.load_workbook(file, read_only=True, data_only=True)) as book:
             text, marks = join_sheets((sheet.title, _list_rows(sheet)) for sheet in book.worksheets)
-    return (Document(id=str(path), text=text, title=title, source=str(path), metadata=origin, marks=marks),)
+    return make_document(path, text, title, origin, marks)
 
 
 def _list_rows(sheet: Any) -> Iterator[Row]:

@@ -18,11 +18,12 @@ from queue import SimpleQueue
 
 from tomewise.errors import MissingDependency, ReadingError, TomewiseError
 from tomewise.plugins import find_fault, find_plugin
+from tomewise.reading.bounds import describe_fault, make_characters_error, make_documents_error, make_memory_error
 from tomewise.reading.decode import unify_newlines
 from tomewise.reading.formats import SCAN, Reader, Scanned, load_reader
 from tomewise.reading.lengths import cut_document
-from tomewise.reading.memory_limits import choose_limit
-from tomewise.reading.messages import LONGEST_REQUEST, Channel, Failure, Reply, Request, find_longest_reply
+from tomewise.reading.memory_limits import FileMemory, choose_limit
+from tomewise.reading.messages import LONGEST_REQUEST, Channel, Reply, Request, find_longest_reply
 from tomewise.types import Document, Place, Scalar
 
 _STACK_BYTES = 128 * 2**20  # for nested elements: a page may nest 300 of them, and each needs several calls
@@ -30,12 +31,8 @@ _MAX_DEPTH = 20_000  # nested calls
 _EXTRA_SECONDS = 30.0  # added to the limit on a file, for the case that the asking process has ended
 
 
-class _TooLong(Exception):
-    """The text of a file has more characters than allowed."""
-
-
-class _TooMany(Exception):
-    """A file has more documents than allowed."""
+class _Exceeded(Exception):
+    """A file exceeds a bound."""
 
 
 def main() -> None:
@@ -61,7 +58,7 @@ def main() -> None:
 
 
 def _serve(connection: Channel, requests: SimpleQueue[Request]) -> None:
-    memory = _Memory()
+    memory = FileMemory(choose_limit())
     try:
         while True:
             _serve_one(connection, requests.get(), memory)
@@ -69,7 +66,7 @@ def _serve(connection: Channel, requests: SimpleQueue[Request]) -> None:
         os._exit(1)
 
 
-def _serve_one(connection: Channel, request: Request, memory: _Memory) -> None:
+def _serve_one(connection: Channel, request: Request, memory: FileMemory) -> None:
     try:
         with memory.exclude():
             reader: Reader | MissingDependency = load_reader(request.format)
@@ -82,11 +79,11 @@ def _serve_one(connection: Channel, request: Request, memory: _Memory) -> None:
         found = _read_scan(request, memory) or Reply(failure="refused", message=str(error))
     reply = found.encode()
     if len(reply) > find_longest_reply(request.bounds):  # by its marks and metadata
-        reply = Reply(failure="characters").encode()
+        reply = Reply(failure="ended", message=str(make_characters_error(request.path, request.bounds))).encode()
     connection.send(reply)
 
 
-def _read_scan(request: Request, memory: _Memory) -> Reply | None:
+def _read_scan(request: Request, memory: FileMemory) -> Reply | None:
     """The reply of a reader of scans that a package brings; None without one."""
     try:
         with memory.exclude():
@@ -96,26 +93,25 @@ def _read_scan(request: Request, memory: _Memory) -> Reply | None:
     return _make_reply(request, reader, memory) if callable(reader) else None
 
 
-def _make_reply(request: Request, reader: Reader | MissingDependency, memory: _Memory) -> Reply:
+def _make_reply(request: Request, reader: Reader | MissingDependency, memory: FileMemory) -> Reply:
     if isinstance(reader, MissingDependency):
         return Reply(failure="missing", message=str(reader))
     try:
-        with _end_after(request.bounds.seconds + _EXTRA_SECONDS), memory.limit(request.bounds.memory):
+        with end_after(request.bounds.seconds + _EXTRA_SECONDS), memory.limit(request.bounds.memory):
             return Reply(documents=_read(reader, request))
     except Scanned:
         raise
     except ReadingError as error:
-        failure: tuple[Failure, str] = ("refused", str(error))
-    except _TooLong:
-        failure = ("characters", "")
-    except _TooMany:
-        failure = ("documents", "")
+        return Reply(failure="refused", message=str(error))
+    except _Exceeded as error:
+        return Reply(failure="ended", message=str(error))
     except MemoryError:
-        failure = ("memory", "")
+        return Reply(failure="ended", message=str(make_memory_error(request.path, request.bounds)))
     except Exception as error:  # noqa: BLE001 - whatever error a file causes, the next files are read
-        what = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-        failure = ("error", f"{fault.part} failed: {what}" if (fault := find_fault(error)) else what)
-    return Reply(failure=failure[0], message=failure[1])
+        what = describe_fault(error)
+        what = f"{fault.part} failed: {what}" if (fault := find_fault(error)) else what
+        message = f"{request.path} could not be read ({what}): repair it, or leave it out"
+        return Reply(failure="ended", message=message)
 
 
 def _read(reader: Reader, request: Request) -> tuple[Document, ...]:
@@ -124,9 +120,9 @@ def _read(reader: Reader, request: Request) -> tuple[Document, ...]:
     for document in reader(Path(request.path)):
         left -= len(document.text) + len(document.title)
         if left < 0:
-            raise _TooLong
+            raise _Exceeded(make_characters_error(request.path, request.bounds))
         if len(documents) == request.bounds.documents:
-            raise _TooMany
+            raise _Exceeded(make_documents_error(request.path, request.bounds))
         documents.append(_clean_document(cut_document(document)))
     return tuple(documents)
 
@@ -158,33 +154,8 @@ def _clean_text(text: str) -> str:
     return unify_newlines(text.replace("\0", "")).encode("utf-8", "replace").decode()
 
 
-class _Memory:
-    """The memory of this process, and a limit on what readers may add to what was in use before they opened a file."""
-
-    def __init__(self) -> None:
-        self._limit = choose_limit()
-        self._base = self._limit.count()
-
-    @contextmanager
-    def exclude(self) -> Iterator[None]:
-        """Memory that is taken inside this context, such as by imports, does not count for any file."""
-        before = self._limit.count()
-        yield
-        self._base += self._limit.count() - before
-
-    @contextmanager
-    def limit(self, megabytes: int) -> Iterator[None]:
-        """Let the code inside this context take so much memory; more raises MemoryError."""
-        if self._base:
-            self._limit.set(self._base + megabytes * 2**20)
-        try:
-            yield
-        finally:
-            self._limit.set(None)
-
-
 @contextmanager
-def _end_after(seconds: float) -> Iterator[None]:
+def end_after(seconds: float) -> Iterator[None]:
     """End this process if the code inside takes longer, in case that the asking process has ended."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, seconds)

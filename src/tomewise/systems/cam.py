@@ -17,7 +17,6 @@ from tomewise.recall.schemata_nodes import GlobalSchemata, HierarchicalSchemata,
 from tomewise.systems.declaration import SystemDeclaration
 from tomewise.systems.kit import (
     CONTEXT,
-    SELECTION_AS_BEFORE,
     Above0,
     Context,
     Count,
@@ -112,7 +111,6 @@ SYSTEMS: Mapping[str, SystemDeclaration] = {
             "with entities": {"foundations": "passages and entities"},
             "hierarchical retrieval": {"retrieval": "hierarchical"},
             "global retrieval": {"retrieval": "global"},
-            **SELECTION_AS_BEFORE,
         },
     ),
 }

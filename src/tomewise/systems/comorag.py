@@ -102,12 +102,12 @@ def comorag(
     graph = GraphLayer(kit.store, kit.model, kit.embedder, together=together)
     tree = TreeLayer(kit.store, kit.model, kit.embedder)
     episodes = EpisodesLayer(kit.store, kit.model, kit.embedder, stride=stride, levels=levels)
-    recalls: Mapping[str, Retriever] = {
-        "hipporag2": make_hippo_recall(kit, graph, "none", 5, 0.05, 200),
-        "associative": find_recall("associative", associative(kit, together=together)).retriever,
-    }
+    if recall == "hipporag2":
+        walk = make_hippo_recall(kit, graph, "none", 5, 0.05, 200)
+    else:
+        walk = find_recall(recall, associative(kit, together=together)).retriever
     parts: dict[str, tuple[int, Retriever, Layer]] = {
-        "veridical": (veridical, recalls[recall], graph),
+        "veridical": (veridical, walk, graph),
         "semantic": (semantic, DenseDerived(kit.store, kit.embedder, tree), tree),
         "episodic": (episodic, DenseDerived(kit.store, kit.embedder, episodes), episodes),
     }
@@ -116,18 +116,12 @@ def comorag(
         raise UsageError(f"comorag without any layer finds nothing: give a share to one or more of {', '.join(parts)}")
     shares = {name: share for name, (share, _, _) in used.items()} | {HISTORY: history}
     retrievers = {name: retriever for name, (_, retriever, _) in used.items()}
-    probing: Mapping[str, Probing] = {"probes": SelfProbe(kit.model, limit=probes), "none": SameQuestion()}
-    consolidating: Mapping[str, Consolidating] = {
-        "cues": Consolidation(desk),
-        "none": NoConsolidation(),
-    }
-    probing_best, consolidating_best = probing[regulation], consolidating[consolidation]
-    workspaces = {
-        "best so far": Workspace(probing_best, consolidating_best, BestSoFar(), kit.embedder),
-        "as published": Workspace(
-            WithoutMissing(probing_best), WithoutKnown(consolidating_best), NewestFirst(), kit.embedder
-        ),
-    }
+    probing: Probing = SelfProbe(kit.model, limit=probes) if regulation == "probes" else SameQuestion()
+    consolidating: Consolidating = Consolidation(desk) if consolidation == "cues" else NoConsolidation()
+    if workspace == "best so far":
+        space = Workspace(probing, consolidating, BestSoFar(), kit.embedder)
+    else:
+        space = Workspace(WithoutMissing(probing), WithoutKnown(consolidating), NewestFirst(), kit.embedder)
     layers = tuple(layer for _, _, layer in used.values())
     bounds = Bounds(
         cycles=cycles,
@@ -138,7 +132,7 @@ def comorag(
         on_exhaustion=on_exhaustion,
         accept_partly=workspace == "as published",
     )
-    return probe_loop(desk, retrievers, workspaces[workspace], bounds, layers)
+    return probe_loop(desk, retrievers, space, bounds, layers)
 
 
 def probe(
@@ -199,7 +193,6 @@ SYSTEMS: Mapping[str, SystemDeclaration] = {
             "without regulation": {"regulation": "none"},
             "without both": {"consolidation": "none", "regulation": "none", "cycles": 0},
             "as published": {"workspace": "as published", "on_exhaustion": "force", "selection": "as found"},
-            "selection as before": {"selection": "as found"},
         },
     ),
 }

@@ -42,10 +42,7 @@ def compose(name: str, recall: SystemDeclaration, loop: SystemDeclaration) -> Sy
         summary=f"{loop.summary} {of_both}",
         paper="; ".join(dict.fromkeys(paper for paper in (recall.paper, loop.paper) if paper)),
         kind=loop.kind,
-        ablations={
-            name: {key: value for key, value in changes.items() if key != "limit"}
-            for name, changes in recall.ablations.items()
-        },
+        ablations=recall.ablations,
     )
 
 

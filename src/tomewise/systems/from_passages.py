@@ -10,14 +10,12 @@ from pydantic import Field
 from tomewise.loops.fusing import DEPTH
 from tomewise.loops.once import Once
 from tomewise.recall.comparing import ComparedRecall
-from tomewise.recall.flat import Dense, Everything, Fused, Lexical
+from tomewise.recall.flat import Dense, Everything
 from tomewise.recall.hybrid import REWRITING, WORDS, Summed
 from tomewise.recall.rewriting import Rewriter, Rewriting, TitleLeads
 from tomewise.systems.declaration import OURS, SystemDeclaration
 from tomewise.systems.kit import (
-    AS_FOUND,
     CONTEXT,
-    SELECTION_AS_BEFORE,
     Above0,
     Context,
     Count,
@@ -31,7 +29,6 @@ from tomewise.systems.kit import (
 from tomewise.types import Retriever
 
 _UNLIMITED = 10**9  # passages
-Fusion: TypeAlias = Literal["scores", "ranks"]
 Comparisons: TypeAlias = Literal["apart", "whole"]
 # Settings of the rewriting, which `associative` has as well.
 Rewritten: TypeAlias = Annotated[Count, Field(description="first passages whose names go into questions")]
@@ -58,9 +55,6 @@ def naive(kit: Kit, *, selection: Selection = "fused", limit: Limit = DEPTH, con
 def hybrid(
     kit: Kit,
     *,
-    fusion: Annotated[
-        Fusion, Field(description="scores: cosine and BM25 added up; ranks: reciprocal ranks of both, no rewriting")
-    ] = "scores",
     words: Annotated[Weight, Field(description="weight of BM25 beside the cosine")] = WORDS,
     rewriting: RewritingWeight = REWRITING.weight,
     rewritten: Rewritten = REWRITING.passages,
@@ -74,10 +68,7 @@ def hybrid(
 ) -> System:
     """The recipe of `hybrid`: `recall.hybrid` with `recall.rewriting`, and `recall.comparing` around it."""
     rewriter = make_rewriter(kit, rewriting, rewritten, names, temperature, drop)
-    summed = Summed(kit.store, kit.embedder, TitleLeads(), rewriter, words=words)
-    ranked = Fused([Dense(kit.store, kit.embedder), Lexical(kit.store)])
-    recalls: Mapping[Fusion, Retriever] = {"scores": summed, "ranks": ranked}
-    recall = compare(recalls[fusion], comparisons)
+    recall = compare(Summed(kit.store, kit.embedder, TitleLeads(), rewriter, words=words), comparisons)
     loop = Once(recall, kit.make_desk(selection, recall), limit=limit, budget=context)
     return System(loop=loop, retriever=recall)
 
@@ -89,8 +80,7 @@ def full_context(kit: Kit) -> System:
 
 def compare(retriever: Retriever, comparisons: Comparisons) -> Retriever:
     """The retriever, with a search for each of the things that a question compares, or as it is."""
-    forms: Mapping[Comparisons, Retriever] = {"apart": ComparedRecall(retriever), "whole": retriever}
-    return forms[comparisons]
+    return ComparedRecall(retriever) if comparisons == "apart" else retriever
 
 
 def make_rewriter(kit: Kit, weight: float, passages: int, names: int, temperature: float, drop: float) -> Rewriter:
@@ -105,7 +95,6 @@ SYSTEMS: Mapping[str, SystemDeclaration] = {
         kind="one search",
         summary="Retrieve the passages nearest to the question, then answer.",
         paper=OURS,
-        ablations={**SELECTION_AS_BEFORE},
     ),
     "hybrid": SystemDeclaration(
         recipe=hybrid,
@@ -119,12 +108,7 @@ SYSTEMS: Mapping[str, SystemDeclaration] = {
             "Cosine and BM25 are added up. A question of several steps is asked again with names of each of the first "
             "passages that it names by their titles. It calls no model."
         ),
-        ablations={
-            "without rewriting": {"rewriting": 0.0},
-            "without comparisons": {"comparisons": "whole"},
-            "as before": {"fusion": "ranks", "comparisons": "whole", **AS_FOUND},
-            **SELECTION_AS_BEFORE,
-        },
+        ablations={"without rewriting": {"rewriting": 0.0}, "without comparisons": {"comparisons": "whole"}},
     ),
     "full_context": SystemDeclaration(
         recipe=full_context,

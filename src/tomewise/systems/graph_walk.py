@@ -14,19 +14,12 @@ from tomewise.memory.graph.graph_names import Calls, Style
 from tomewise.memory.summaries import SummariesLayer
 from tomewise.recall.diffusion import CogniRank, DecomposedRecall, Diffusion, walk_one_step, walk_to_end
 from tomewise.recall.evidence_forms import SelectedFacts, WithGists
-from tomewise.recall.graph_index import GraphIndexes, Weigh
+from tomewise.recall.graph_index import GraphIndexes
 from tomewise.recall.linking import Linking, NearestFacts, RecognisedFacts
 from tomewise.recall.mentions import TitleLinks
 from tomewise.recall.rewriting import GraphLeads, is_slow
 from tomewise.recall.rewritten_walk import Coverage, RewrittenWalk
-from tomewise.recall.seeding import (
-    CogitoSeeds,
-    ExpandedPassageSeeds,
-    HippoSeeds,
-    MentionSeeds,
-    PassageSeeds,
-    SumOfSeeds,
-)
+from tomewise.recall.seeding import CogitoSeeds, HippoSeeds, MentionSeeds, PassageSeeds, SumOfSeeds
 from tomewise.systems.declaration import OURS, SystemDeclaration
 from tomewise.systems.from_passages import (
     Comparing,
@@ -39,9 +32,7 @@ from tomewise.systems.from_passages import (
     make_rewriter,
 )
 from tomewise.systems.kit import (
-    AS_FOUND,
     CONTEXT,
-    SELECTION_AS_BEFORE,
     Context,
     Count,
     Kit,
@@ -137,18 +128,16 @@ def cogitorag(
     indexes = GraphIndexes(kit.store, graph.names.instance, restart=restart)
     seeding = SumOfSeeds([CogitoSeeds(alpha=alpha, beta=beta), PassageSeeds(kit.store, weight=passage_weight)])
     linking = link_facts(kit, graph, recognition, facts)
-    walks = {"walk": walk_to_end, "one step": walk_one_step}
-    diffusion = Diffusion(kit.store, kit.embedder, indexes, linking, seeding, spreading=walks[spreading])
-    rankings: Mapping[str, Retriever] = {
-        "cognirank": CogniRank(kit.store, diffusion, blend=blend),
-        "diffusion": diffusion,
-    }
-    nearest = NearestFacts(kit.store, graph.names.instance, limit=_FACTS_A_PAIR * limit)
-    recall = rankings[ranking]
+    walk = walk_to_end if spreading == "walk" else walk_one_step
+    diffusion = Diffusion(kit.store, kit.embedder, indexes, linking, seeding, spreading=walk)
+    recall: Retriever = diffusion
     if carrier == "triples":
+        nearest = NearestFacts(kit.store, graph.names.instance, limit=_FACTS_A_PAIR * limit)
         recall = SelectedFacts(kit.store, kit.embedder, nearest, graph.names.instance)
-    forms: Mapping[str, Retriever] = {"parts": DecomposedRecall(recall, kit.model), "whole": recall}
-    recall = forms[asking]
+    elif ranking == "cognirank":
+        recall = CogniRank(kit.store, diffusion, blend=blend)
+    if asking == "parts":
+        recall = DecomposedRecall(recall, kit.model)
     gists, summaries = GistsLayer(kit.store, kit.model, together=together), SummariesLayer(kit.store, kit.model)
     carriers: Mapping[Carrier, tuple[Retriever, int, tuple[Layer, ...]]] = {
         "passages and gists": (WithGists(recall, kit.store), limit, (gists,)),
@@ -175,14 +164,7 @@ def associative(
     mention_weight: Annotated[Weight, Field(description="weight of the entities that the question names")] = 8.0,
     passage_weight: PassageWeight = 0.05,
     seeded: Seeded = 200,
-    expanded: Annotated[
-        Count, Field(description="facts whose entities are put before the question to find seeds among passages")
-    ] = 0,
     restart: Restart = 0.3,
-    links: Annotated[
-        Literal["by title", "equal"],
-        Field(description="by title: links from a passage are stronger to entities that its title has"),
-    ] = "by title",
     rewriting: RewritingWeight = 0.7,
     rewritten: Rewritten = 3,
     names: Names = 8,
@@ -200,16 +182,20 @@ def associative(
     """The recipe of `associative`: `recall.rewritten_walk`, and `recall.comparing` around it."""
     graph = make_graph(kit, extraction, together)
     titles = TitleLinks(kit.store, graph.names)
-    weighings: Mapping[str, tuple[Weigh | None, str]] = {"by title": (titles.weigh, titles.rule), "equal": (None, "")}
-    weigh, rule = weighings[links]
     indexes = GraphIndexes(
-        kit.store, graph.names.instance, links="extracted", between=2.0, restart=restart, weigh=weigh, rule=rule
+        kit.store,
+        graph.names.instance,
+        links="extracted",
+        between=2.0,
+        restart=restart,
+        weigh=titles.weigh,
+        rule=titles.rule,
     )
     seeding = SumOfSeeds(
         [
             HippoSeeds(),
             MentionSeeds(kit.store, graph.names, weight=mention_weight),
-            ExpandedPassageSeeds(kit.store, kit.embedder, weight=passage_weight, keep=seeded, facts=expanded),
+            PassageSeeds(kit.store, weight=passage_weight, keep=seeded),
         ]
     )
     linking = NearestFacts(kit.store, graph.names.instance, limit=facts)
@@ -239,9 +225,9 @@ def make_hippo_recall(
 
 
 def link_facts(kit: Kit, graph: GraphLayer, recognition: str, facts: int) -> Linking:
+    """What finds the facts nearest to a question, and lets a model pick those that help where that is asked for."""
     nearest = NearestFacts(kit.store, graph.names.instance, limit=facts)
-    linkings: Mapping[str, Linking] = {"none": nearest, "model": RecognisedFacts(nearest, kit.model)}
-    return linkings[recognition]
+    return RecognisedFacts(nearest, kit.model) if recognition == "model" else nearest
 
 
 SYSTEMS: Mapping[str, SystemDeclaration] = {
@@ -254,7 +240,7 @@ SYSTEMS: Mapping[str, SystemDeclaration] = {
             "only the best `seeded` passages are seeds, not all; entities and triples are extracted in one call unless "
             '`extraction` is "entities then triples"; "relations" takes the graph of HGMem instead.'
         ),
-        ablations={"without recognition": {"recognition": "none"}, **SELECTION_AS_BEFORE},
+        ablations={"without recognition": {"recognition": "none"}},
     ),
     "cogitorag": SystemDeclaration(
         recipe=cogitorag,
@@ -283,7 +269,6 @@ SYSTEMS: Mapping[str, SystemDeclaration] = {
             "answer from passages": {"carrier": "passages"},
             "answer from what gists add": {"carrier": "passages and what gists add"},
             "answer from triples": {"carrier": "triples"},
-            **SELECTION_AS_BEFORE,
         },
     ),
     "associative": SystemDeclaration(
@@ -303,18 +288,6 @@ SYSTEMS: Mapping[str, SystemDeclaration] = {
             "without rewriting": {"rewriting": 0.0},
             "without coverage": {"coverage": 0.0},
             "without comparisons": {"comparisons": "whole"},
-            "as before": {
-                "facts": 5,
-                "mention_weight": 1.0,
-                "expanded": 3,
-                "restart": 0.5,
-                "links": "equal",
-                "rewriting": 0.0,
-                "coverage": 0.0,
-                "comparisons": "whole",
-                **AS_FOUND,
-            },
-            **SELECTION_AS_BEFORE,
         },
     ),
 }

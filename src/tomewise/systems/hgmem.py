@@ -178,7 +178,6 @@ SYSTEMS: Mapping[str, SystemDeclaration] = {
             "update replaces vertices": {"replaces_vertices": True},
             "merged points stay": {"keeps_merged": True},
             "go on although sufficient": {"goes_on": True},
-            "selection as before": {"selection": "as found"},
         },
     ),
 }

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -69,8 +69,6 @@ Selection: TypeAlias = Annotated[
     ),
 ]
 """A setting: what fills the context."""
-AS_FOUND: Mapping[str, Any] = {"selection": "as found", "limit": 20}
-SELECTION_AS_BEFORE = {"selection as before": AS_FOUND}  # an ablation that many systems have
 Together: TypeAlias = Annotated[
     int, Field(ge=1, le=MOST_TOGETHER, description="neighbouring passages that one call of a build reads")
 ]

@@ -14,7 +14,7 @@ from tomewise.recall.flat import Dense
 from tomewise.recall.keyword_graph import KeywordGraph, Mode
 from tomewise.systems.declaration import SystemDeclaration
 from tomewise.systems.kit import CONTEXT, Context, Gleanings, Kit, Limit, System, answer_once
-from tomewise.types import Layer, Retriever
+from tomewise.types import Retriever
 
 _LIMIT = 200  # what has room is far less
 
@@ -43,9 +43,8 @@ def lightrag(
     recall = KeywordGraph(
         kit.store, kit.embedder, kit.model, layer.names, measure, mode=mode, keywords=keywords, room=context
     )
-    recalls: Mapping[bool, Retriever] = {True: recall, False: Dense(kit.store, kit.embedder)}
-    layers: Mapping[bool, tuple[Layer, ...]] = {True: (layer,), False: ()}
-    return answer_once(kit, recalls[graph], limit, context, layers[graph], "as found")
+    found: Retriever = recall if graph else Dense(kit.store, kit.embedder)
+    return answer_once(kit, found, limit, context, (layer,) if graph else (), "as found")
 
 
 SYSTEMS: Mapping[str, SystemDeclaration] = {

@@ -12,7 +12,7 @@ from tomewise.memory.growing_tree.memtree_layer import MemTreeLayer
 from tomewise.memory.growing_tree.memtree_names import MemTreeRules
 from tomewise.recall.derived import CollapsedTree
 from tomewise.systems.declaration import SystemDeclaration
-from tomewise.systems.kit import CONTEXT, SELECTION_AS_BEFORE, Context, Kit, Limit, Selection, System, answer_once
+from tomewise.systems.kit import CONTEXT, Context, Kit, Limit, Selection, System, answer_once
 
 
 def memtree(
@@ -52,10 +52,6 @@ SYSTEMS: Mapping[str, SystemDeclaration] = {
             "always leaves; a removed document leaves the tree, which the paper does not describe; all nodes are "
             "ranked, without a threshold of their cosine."
         ),
-        ablations={
-            "batches of one": {"batch": 1},
-            "without aggregation": {"aggregation": False},
-            **SELECTION_AS_BEFORE,
-        },
+        ablations={"batches of one": {"batch": 1}, "without aggregation": {"aggregation": False}},
     ),
 }

@@ -11,8 +11,7 @@ from tomewise.loops.fusing import DEPTH
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.derived import CollapsedTree, TreeTraversal
 from tomewise.systems.declaration import SystemDeclaration
-from tomewise.systems.kit import CONTEXT, SELECTION_AS_BEFORE, Context, Kit, Limit, Selection, System, answer_once
-from tomewise.types import Retriever
+from tomewise.systems.kit import CONTEXT, Context, Kit, Limit, Selection, System, answer_once
 
 
 def raptor(
@@ -28,11 +27,8 @@ def raptor(
 ) -> System:
     """The recipe of `raptor`: `recall.derived` over `memory.tree`."""
     tree = TreeLayer(kit.store, kit.model, kit.embedder)
-    searches: Mapping[str, Retriever] = {
-        "collapsed": CollapsedTree(kit.store, kit.embedder),
-        "traversal": TreeTraversal(kit.store, kit.embedder),
-    }
-    return answer_once(kit, searches[search], limit, context, (tree,), selection)
+    kind = CollapsedTree if search == "collapsed" else TreeTraversal
+    return answer_once(kit, kind(kit.store, kit.embedder), limit, context, (tree,), selection)
 
 
 SYSTEMS: Mapping[str, SystemDeclaration] = {
@@ -41,6 +37,6 @@ SYSTEMS: Mapping[str, SystemDeclaration] = {
         kind="one search",
         summary="Retrieve passages and the summaries above them from one tree, then answer.",
         paper="RAPTOR, arXiv 2401.18059",
-        ablations={"traversal": {"search": "traversal"}, **SELECTION_AS_BEFORE},
+        ablations={"traversal": {"search": "traversal"}},
     ),
 }

@@ -23,10 +23,15 @@ _STRICT = ConfigDict(strict=True, arbitrary_types_allowed=True, allow_inf_nan=Fa
 
 def name_recipe(recipe: Recipe) -> str:
     """The name of a recipe that is not registered: that of its function."""
-    function: Any = recipe
-    while isinstance(function, partial):
-        function = function.func
+    function = _find_function(recipe)
     return str(getattr(function, "__name__", type(function).__name__))
+
+
+def _find_function(recipe: Callable[..., object]) -> Any:
+    """The function of a recipe, without the settings that `partial` gave it."""
+    while isinstance(recipe, partial):
+        recipe = recipe.func
+    return recipe
 
 
 def list_settings(recipe: Callable[..., object]) -> Mapping[str, inspect.Parameter]:
@@ -74,10 +79,7 @@ def read_declared(
 
 def is_ours(recipe: Callable[..., object]) -> bool:
     """Whether it is a function of Tomewise."""
-    function: Any = recipe
-    while isinstance(function, partial):
-        function = function.func
-    return str(getattr(function, "__module__", "")).partition(".")[0] == "tomewise"
+    return str(getattr(_find_function(recipe), "__module__", "")).partition(".")[0] == "tomewise"
 
 
 def list_numbers(value: object) -> Iterator[float]:
@@ -160,9 +162,7 @@ def _make_adapter(recipe: Recipe) -> TypeAdapter[Any]:
 
 def read_types(recipe: Recipe, settings: Mapping[str, inspect.Parameter]) -> dict[str, Any]:
     """The types of the settings alone: the type of the kit may be imported for type checkers only."""
-    function: Any = recipe
-    while isinstance(function, partial):
-        function = function.func
+    function = _find_function(recipe)
     function = inspect.unwrap(function if hasattr(function, "__globals__") else function.__call__)
     names: dict[str, Any] = getattr(function, "__globals__", {})
     annotations = {name: each.annotation for name, each in settings.items() if each.annotation is not each.empty}

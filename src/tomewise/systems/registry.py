@@ -46,23 +46,17 @@ class Declared(Mapping[str, SystemDeclaration]):
 
 def _list_readers(kind: str, families: Mapping[str, Sequence[str]]) -> dict[str, Callable[[], SystemDeclaration]]:
     """A reader for each name that the files of families declare."""
-    return {name: partial(_read_family, kind, file, name) for file, names in families.items() for name in names}
 
+    def read(file: str, name: str) -> Any:
+        return getattr(import_module(f"tomewise.systems.{file}"), kind)[name]
 
-def _read_family(kind: str, file: str, name: str) -> SystemDeclaration:
-    declarations: Mapping[str, SystemDeclaration] = getattr(import_module(file), kind)
-    return declarations[name]
+    return {name: partial(read, file, name) for file, names in families.items() for name in names}
 
 
 def _read_auto() -> SystemDeclaration:
     from tomewise.systems.auto import declare_auto
 
-    return declare_auto(lambda name, kit: _wire_way(name, kit), lambda: list_systems())
-
-
-def _compose_named(name: str) -> SystemDeclaration:
-    recall, _, loop = name.partition("+")
-    return compose(name, SYSTEMS[recall], LOOPS[loop])
+    return declare_auto(_wire_way, list_systems)
 
 
 # Each goes around the recall of any system.
@@ -86,39 +80,33 @@ LOOPS: Mapping[str, SystemDeclaration] = Declared(
         **_list_readers(
             "LOOPS",
             {
-                "tomewise.systems.comorag": ("probe",),
-                "tomewise.systems.hgmem": ("evolve",),
-                "tomewise.systems.cosmir": ("relay",),
-                "tomewise.systems.readers": ("interleave", "stepwise"),
+                "comorag": ("probe",),
+                "hgmem": ("evolve",),
+                "cosmir": ("relay",),
+                "readers": ("interleave", "stepwise"),
             },
         ),
     }
-)
-# The pairs that papers and our tables compare.
-_NAMED = (
-    *("raptor+probe", "hipporag2+probe", "hybrid+probe"),
-    *("associative+rewrite", "raptor+interleave", "hipporag2+interleave", "hybrid+interleave", "hybrid+stepwise"),
 )
 SYSTEMS: Mapping[str, SystemDeclaration] = Declared(
     {
         **_list_readers(
             "SYSTEMS",
             {
-                "tomewise.systems.from_passages": ("naive", "hybrid", "full_context"),
-                "tomewise.systems.graph_walk": ("hipporag2", "cogitorag", "associative"),
-                "tomewise.systems.raptor": ("raptor",),
-                "tomewise.systems.cam": ("cam",),
-                "tomewise.systems.memtree": ("memtree",),
-                "tomewise.systems.lightrag": ("lightrag",),
-                "tomewise.systems.comorag": ("comorag",),
-                "tomewise.systems.hgmem": ("hgmem",),
-                "tomewise.systems.graphrag": ("graphrag",),
-                "tomewise.systems.readers": ("read_agent",),
-                "tomewise.systems.cosmir": ("cosmir", "chain_of_agents"),
+                "from_passages": ("naive", "hybrid", "full_context"),
+                "graph_walk": ("hipporag2", "cogitorag", "associative"),
+                "raptor": ("raptor",),
+                "cam": ("cam",),
+                "memtree": ("memtree",),
+                "lightrag": ("lightrag",),
+                "comorag": ("comorag",),
+                "hgmem": ("hgmem",),
+                "graphrag": ("graphrag",),
+                "readers": ("read_agent",),
+                "cosmir": ("cosmir", "chain_of_agents"),
             },
         ),
         "auto": _read_auto,
-        **{name: partial(_compose_named, name) for name in _NAMED},
     }
 )
 
@@ -249,10 +237,10 @@ def _parse_text(text: str) -> list[Variant]:
     if match is None or not all(map(_SETTING.fullmatch, words[setting_start:])):
         raise UsageError(f"{text!r} names no system: write 'SYSTEM', 'SYSTEM:ABLATION' or 'SYSTEM key=value'")
     system, ablation = match["system"], (match["ablation"] or "").strip()
-    pairs = [_parse_setting(word) for word in words[setting_start:]]
+    pairs = [(key, _read_value(value)) for key, _, value in (word.partition("=") for word in words[setting_start:])]
     if twice := [name for place, (name, _) in enumerate(pairs) if name in dict(pairs[:place])]:
         raise UsageError(f"{text!r} gives the setting {twice[0]!r} twice: leave one out")
-    settings = check_settings(system, dict(pairs))
+    settings = validate_settings(system, find_recipe(system), dict(pairs))
     ablations = list_ablations(system)
     if ablation == ALL:
         return [_make_variant(system, name, ablations[name], settings) for name in ablations]
@@ -269,11 +257,6 @@ def _make_variant(system: str, ablation: str, changes: Mapping[str, Any], settin
 
 def _join_settings(name: str, settings: Mapping[str, Any]) -> str:
     return " ".join([name, *(quote(f"{key}={_write_value(value)}") for key, value in settings.items())])
-
-
-def _parse_setting(pair: str) -> tuple[str, Any]:
-    key, _, value = pair.partition("=")
-    return key, _read_value(value)
 
 
 def _read_value(text: str) -> Any:
@@ -342,8 +325,7 @@ def _find_outside(kind: str, name: str) -> SystemDeclaration | None:
 
 def _find_recall(name: str) -> SystemDeclaration:
     """What stands before `+`: a system, or a recall that a plugin brings."""
-    is_system = name in SYSTEMS or name in list_names("systems")
-    recall = None if is_system else _find_outside("recalls", name)
+    recall = None if name in list_systems() else _find_outside("recalls", name)
     return recall or find_declaration(name)
 
 
@@ -354,33 +336,22 @@ def list_systems() -> list[str]:
 
 def assemble(system: str | Recipe, kit: Kit, /, **settings: Any) -> System:
     """The system of a name or a recipe, with these settings. Raises UnknownName and UsageError."""
-    if isinstance(system, str):
-        return find_recipe(system)(kit, **check_settings(system, settings))
-    return system(kit, **validate_settings(name_recipe(system), system, settings))
-
-
-def check_settings(system: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings, as the recipe's signature types them.
-
-    Raises UnknownName for a setting that the recipe does not have, UsageError for a value that it cannot take.
-    """
-    return validate_settings(system, find_recipe(system), settings)
+    name, recipe = (system, find_recipe(system)) if isinstance(system, str) else (name_recipe(system), system)
+    return recipe(kit, **validate_settings(name, recipe, settings))
 
 
 def _find_loop(name: str) -> SystemDeclaration:
     """The loop of that name, ours or a plugin's. Raises UnknownName."""
     if name in LOOPS:
         refuse_hidden("loops", name)
-    loop = LOOPS.get(name) or _find_outside("loops", name)
-    if loop is None:
-        names = list_loops()
-        raise UnknownName(f"{name!r} is not a loop: {suggest(name, names)}known are {', '.join(names)}")
-    return loop
+        return LOOPS[name]
+    if loop := _find_outside("loops", name):
+        return loop
+    names = list_loops()
+    raise UnknownName(f"{name!r} is not a loop: {suggest(name, names)}known are {', '.join(names)}")
 
 
-@cache  # the types of a recipe's settings are read once
-def _compose(name: str, recall: SystemDeclaration, loop: SystemDeclaration) -> SystemDeclaration:
-    return compose(name, recall, loop)
+_compose = cache(compose)  # the types of a recipe's settings are read once
 
 
 def _wire_way(name: str, kit: Kit) -> tuple[str, System]:
