@@ -124,7 +124,7 @@ def test_what_is_killed_costs_no_row_and_no_kept_reply(
         node = nodes.add() if victim == "node" else None
         place = {"on": "ray", "workers": 3 if node else 2}
         experiment = make_killed(str(tmp_path), server.url, **place)
-        second = make_killed(str(tmp_path), server.url, on="ray", workers=1)
+        second = make_killed(str(tmp_path), server.url)  # which starts no workers, so that the first one goes on
         running = apart.submit(experiment.run)
         wait_for(server, 1)
         with pytest.raises(Locked):
