@@ -54,7 +54,7 @@ def store(event: Event) -> Event:
 
 
 @pytest.mark.parametrize("made", ALL, ids=lambda made: made.__name__)
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(data=st.data())
 def test_every_class_comes_back_from_what_it_prints(made: type[TypedEvent], data: st.DataObject) -> None:
     event = data.draw(find_strategy(made))
@@ -68,8 +68,6 @@ def test_a_detail_that_does_not_fit_leaves_a_plain_event():
     for detail in ({}, {"reason": 3}, {"pool": []}, {"reason": None, "more": 1}):
         event = Event(name="stopped", step=2, summary="reason: x", detail=detail)
         assert restore_event(event) is event
-    unknown = Event(name="of nobody", detail={"reason": "x"})
-    assert restore_event(unknown) is unknown
 
 
 def test_a_detail_that_was_shortened_or_comes_from_another_version_is_printed_as_it_was_stored():

@@ -9,12 +9,10 @@ from tomewise.types import Place
     [
         (Place(), ""),
         (Place(chapter=("The Slack Water Book", "3. The Lay of the Case"), page=37), "ch. 3, p. 37"),
-        (Place(chapter=("Chapter IV",)), "ch. IV"),
         (Place(chapter=("2.1 Setting up",)), "ch. 2.1"),
         (Place(chapter=("2. Install", "On Linux")), "ch. 2, “On Linux”"),
         (Place(chapter=("Guide", "x" * 100)), f"“{'x' * 59}…”"),
         (Place(chapter=("1984 and after",)), "“1984 and after”"),
-        (Place(chapter=("Civil War",)), "“Civil War”"),
         (Place(page=3, last_page=5), "p. 3–5"),
         (Place(time="12:04", speaker="Ann"), "12:04, Ann"),
         (Place(speaker="Ann"), "begins with Ann"),
@@ -26,11 +24,8 @@ def test_a_place_is_described_in_a_few_words(place: Place, words: str) -> None:
     assert describe_place(place, 12) == f"{words}, part 12".removeprefix(", ")
 
 
-@pytest.mark.parametrize("place", [Place(), Place(chapter=("A", "B"), page=1, last_page=2), Place(speaker="Ann")])
-def test_plain_data_is_read_back(place: Place) -> None:
-    assert read_plain_data(as_plain_data(place)) == place
-
-
 def test_plain_data_holds_only_what_is_set_and_unknown_fields_are_passed_over() -> None:
+    place = Place(chapter=("A", "B"), page=1, last_page=2)
+    assert read_plain_data(as_plain_data(place)) == place
     assert as_plain_data(Place(page=1)) == {"page": 1}
     assert read_plain_data({"page": 1, "verse": 3}) == Place(page=1)

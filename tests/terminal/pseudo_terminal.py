@@ -1,6 +1,6 @@
 """The command `tome` on a pseudo terminal, and what a person sees of it.
 
-with on_terminal("ask", "Who?", columns=80) as run:
+with on_terminal("ask", "Who?") as run:
     run.wait_for("asking")
     assert run.end() == 0
 run.lines                     # what stands on the screen in the end, scrolled lines included
@@ -22,14 +22,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+COLUMNS = 80
 _CONTROL = re.compile(r"\x1b\[([?0-9;]*)([A-Za-z])")
 
 
 class Screen:
     """What a terminal without a lower edge shows after the signs that rich writes. Colours are left out."""
 
-    def __init__(self, columns: int) -> None:
-        self._columns = columns
+    def __init__(self) -> None:
         self._rows: list[list[str]] = [[]]
         self._row = self._column = 0
         self._rest = ""
@@ -72,7 +72,7 @@ class Screen:
             self._row += 1
         else:
             assert sign.isprintable() or sign == "\t", sign
-            if self._column == self._columns:
+            if self._column == COLUMNS:
                 self._column, self._row = 0, self._row + 1
             self._fill()
             row = self._rows[self._row]
@@ -90,11 +90,11 @@ class Screen:
 class Run:
     """One call of the command."""
 
-    def __init__(self, process: subprocess.Popen[bytes], terminal: int, columns: int) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], terminal: int) -> None:
         self.process = process
         self.raw = ""
         self._terminal = terminal
-        self._screen = Screen(columns)
+        self._screen = Screen()
 
     @property
     def lines(self) -> list[str]:
@@ -143,10 +143,10 @@ class Run:
 
 
 @contextmanager
-def on_terminal(*words: str, columns: int = 80, **environment: str) -> Iterator[Run]:
-    """Start the command with a terminal of so many columns and 24 lines as all its streams."""
+def on_terminal(*words: str, **environment: str) -> Iterator[Run]:
+    """Start the command with a terminal of 80 columns and 24 lines as all its streams."""
     terminal, own = pty.openpty()
-    fcntl.ioctl(own, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    fcntl.ioctl(own, termios.TIOCSWINSZ, struct.pack("HHHH", 24, COLUMNS, 0, 0))
     names = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
     process = subprocess.Popen(
         [sys.executable, "-m", "tomewise", *words],
@@ -157,7 +157,7 @@ def on_terminal(*words: str, columns: int = 80, **environment: str) -> Iterator[
     )
     os.close(own)
     try:
-        yield Run(process, terminal, columns)
+        yield Run(process, terminal)
     finally:
         process.kill()
         process.wait()

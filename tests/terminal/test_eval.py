@@ -78,17 +78,6 @@ def test_list_report_compare_and_export(tome_eval, folder):
     assert Path("rows.parquet").read_bytes()[:4] == b"PAR1"
 
 
-def test_retrieval_alone_and_the_bundled_sample(tome_eval, folder):
-    record = json.loads(tome_eval("run", "hybrid", "--data", folder, "--retrieval-only", "--json"))
-    assert record["retrieval_only"]
-    assert "em" not in record["metrics"]
-    assert record["rows"][0]["usage"]["calls"] == 0
-    words = ("run", "hybrid", "--data", "sample", "--questions", "3", "--metric", "accuracy")
-    record = json.loads(tome_eval(*words, "--json"))
-    assert record["rows"][0]["n"] == 3
-    assert 0 <= record["rows"][0]["accuracy"] <= 1
-
-
 def test_a_used_up_budget_fails_the_rest_and_a_retry_asks_it(tome_eval, folder):
     words = ["run", "naive", "--data", str(folder), "--json", "--limit", "1"]
     assert json.loads(tome_eval(*words, "--max-calls", "1"))["rows"][0]["failed"] == 1
@@ -109,13 +98,3 @@ def test_a_used_up_budget_fails_the_rest_and_a_retry_asks_it(tome_eval, folder):
 def test_mistakes_are_named(tome_eval, words, error, says):
     with pytest.raises(error, match=says):
         tome_eval(*words)
-
-
-def test_what_an_experiment_does_not_have_is_named(tome_eval, folder):
-    tome_eval("run", "naive", "--data", folder)
-    with pytest.raises(UnknownName, match="did you mean 'naive'"):
-        tome_eval("report", "--baseline", "naiv")
-    next(Path("tome-eval").glob("*/rows.jsonl")).write_bytes(b"")
-    for words in (["report"], ["compare", "naive", "naive", "--question", "a"], ["export", "rows.parquet"]):
-        with pytest.raises(StoreError, match="has no answers yet"):
-            tome_eval(*words)

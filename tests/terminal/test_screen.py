@@ -1,4 +1,4 @@
-"""What a person sees: on terminals of 80 and 200 columns, and in pipes."""
+"""What a person sees: on a terminal of 80 columns, and in pipes."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def make_novel(here: Path) -> Path:
 
 
 @contextmanager
-def on_screen(reply, *words, columns=80, **environment):
+def on_screen(reply, *words, **environment):
     """The command, against a server that replies so, on a terminal."""
     with OpenAIServer(in_turn(*reply) if isinstance(reply, tuple) else in_turn(reply)) as server:
         named = (*words, "--model", "openai:test", "--base-url", server.url)
-        with on_terminal(*named, columns=columns, **environment) as run:
+        with on_terminal(*named, **environment) as run:
             run.server = server
             yield run
 
@@ -49,25 +49,24 @@ def stream(pause=0.0):
     return stream_with(*PIECES, pause=pause)
 
 
-def assert_tidy(run, columns: int = 80) -> None:
+def assert_tidy(run) -> None:
     """Nothing is left of what was shown meanwhile, and no word is broken."""
     assert run.has_cursor
     assert not any(sign in run.text for sign in SPINNERS), run.text
-    assert all(len(line) <= columns for line in run.lines)
+    assert all(len(line) <= 80 for line in run.lines)
     words = set(re.findall(r"[a-z]{3,}", ANSWER.lower()))
     seen = re.findall(r"[A-Za-z]{3,}", run.text)
     assert words <= {word.lower() for word in seen}
 
 
-@pytest.mark.parametrize("columns", [80, 200])
-def test_an_answer_grows_and_its_quotations_follow(novel: Path, columns: int) -> None:
-    with on_screen(stream(pause=0.05), *ASK, columns=columns) as run:
+def test_an_answer_grows_and_its_quotations_follow(novel: Path) -> None:
+    with on_screen(stream(pause=0.02), *ASK) as run:
         run.wait_for("The keeper Ada Marsh put")
         assert "characters" not in run.text, "the quotations are verified only at the end"
         assert "asking" in run.text
         assert run.end() == 0
     assert "Secret" not in run.raw
-    assert_tidy(run, columns)
+    assert_tidy(run)
     assert run.text.count("The keeper Ada Marsh put out the light at nine") == 1
     assert "“put out the light”" in run.text
 
@@ -128,30 +127,6 @@ def test_no_color_is_respected(novel: Path) -> None:
         assert run.end() == 0
     codes = {code for codes in re.findall(r"\x1b\[([0-9;]+)m", run.raw) for code in codes.split(";")}
     assert codes <= {"0", "1", "2", "22"}, "bold and faint are no colours"
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("systems",),
-        ("ask", "Who painted the harbour of Sker in the winter of the great storm?", "--fresh"),
-        ("ask", "Who?", "-s", "the system of a name that does not exist and is far too long"),
-        ("ask", "--help"),
-    ],
-)
-def test_no_word_is_broken_at_80_columns(novel: Path, words: tuple[str, ...], command, monkeypatch) -> None:
-    with on_terminal(*words, columns=80) as narrow:
-        code = narrow.end()
-    monkeypatch.setenv("COLUMNS", "300")
-    wide = command(*words)
-    assert wide.code == code
-    assert all(len(line) <= 80 for line in narrow.lines)
-    known = set(find_words(wide.out + wide.err))
-    assert [word for word in find_words(narrow.text) if word not in known] == []
-
-
-def find_words(text: str) -> list[str]:
-    return re.findall(r"[A-Za-z]{2,}", text)
 
 
 @pytest.mark.parametrize("environment", [{}, ASCII_ALONE])

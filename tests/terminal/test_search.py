@@ -43,15 +43,3 @@ def test_a_piece_that_a_rewritten_question_brought_says_so(command, here):
     assert shown_after.startswith(f"“{REWRITE}”, “finland” from {giver}")
     for shown in (command("ask", QUESTION, "--trace"), command("log", "1")):
         assert f"asked again: “{REWRITE}”" in " ".join(shown.out.split())
-
-
-def test_a_question_is_narrowed_by_metadata(command, here):
-    rows = [{"id": "a", "text": LOG, "year": 1911}, {"id": "b", "text": "Tom Hale put out the light.", "year": 1950}]
-    (here / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    assert command("add", here / "rows.jsonl").code == 0
-    asked = command("ask", "Who put out the light?", "--where", "year<1950", "--where", "year!=1900")
-    assert "within year<1950, year!=1900" in asked.out
-    assert "Ada Marsh" in asked.out
-    answer = json.loads(command("ask", "Who put out the light?", "--where", "year>=1950", "--json").out)
-    assert answer["within"]["where"] == [{"field": "year", "operator": ">=", "value": 1950}]
-    assert [citation["document"] for citation in answer["citations"]] == ["b"]

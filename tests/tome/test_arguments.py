@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
 from typing import Any, get_type_hints
 
-import numpy as np
 import pytest
 
 from tomewise import Document, Tome
@@ -82,17 +80,3 @@ def test_a_path_that_cannot_be_is_refused_by_name(here, path):
         assert list(tome.add(path, LOG, keep_going=True).failed) == [path]
         with pytest.raises(ReadingError, match=r"pass a text as Document\(id="):
             tome.add("The keeper put out the light.")
-
-
-def test_numbers_and_paths_of_other_libraries_are_taken(here):
-    (here / "a.txt").write_text(LOG.text)
-    given = {"passage_tokens": np.int64(64), "timeout": np.float32(9), "limit": None}
-    with Tome.open(PurePosixPath("a.tome"), embedder="hash", **given) as tome:
-        tome.add(PurePosixPath("a.txt"), LOG)
-        assert len(tome.search("light", limit=np.int64(1))) == 1
-        for _ in range(2):
-            tome.ask("Who put out the light?", system="naive")
-        assert (len(tome.traces(None)), tome.trace(np.int64(1)).number) == (2, 1)
-        assert tome.remove(tome.document("log")).document == "log"
-        with pytest.raises(UsageError, match="limit must be"):
-            tome.search("light", limit=True)

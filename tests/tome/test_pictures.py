@@ -7,20 +7,15 @@ from dataclasses import replace
 import pytest
 
 from tomewise.errors import UsageError
-from tomewise.events import Recalled
 from tomewise.pictures import Group, Picture, PictureNode
 from tomewise.tome.drawings import draw_trace, fill_texts
 from tomewise.types import Document, Event
 
 
-@pytest.fixture
-def trace(tome):
+def test_a_trace_that_was_cut_says_what_is_missing_or_that_it_cannot_be_drawn(tome):
     tome.add(Document(id="d", text="Ada rowed to the island. The keeper lit the lamp."))
     tome.ask("Who rowed?", system="hybrid+probe")
-    return tome.trace(1)
-
-
-def test_a_trace_that_was_cut_says_what_is_missing_or_that_it_cannot_be_drawn(tome, trace):
+    trace = tome.trace(1)
     cut = ("texts of evidence", "texts of events after 200 characters")
     drawn = draw_trace(replace(trace, cut=cut), tome.kit)
     left_out = "The stored trace was cut to stay small; it left out: texts of events after 200 characters."
@@ -31,26 +26,11 @@ def test_a_trace_that_was_cut_says_what_is_missing_or_that_it_cannot_be_drawn(to
         draw_trace(bare, tome.kit)
 
 
-def test_texts_that_the_trace_lost_come_from_the_tome(tome, trace):
-    def drop_texts(event: Event) -> Event:
-        if not isinstance(event, Recalled):
-            return event
-        return replace(event, evidence=[replace(piece, text="") for piece in event.evidence])
-
-    bare = replace(trace, answer=replace(trace.answer, events=tuple(map(drop_texts, trace.answer.events))))
-    assert draw_trace(bare, tome.kit) == draw_trace(trace, tome.kit)
-    assert any("Ada rowed" in node.label for node in draw_trace(bare, tome.kit).nodes)
-
-
-def make_picture(node: PictureNode) -> Picture:
-    return Picture(kind="graph", title="T", nodes=(node,), groups=(Group(id="g", label="G"),))
-
-
 def test_the_texts_of_a_picture_are_bounded(tome):
     tome.add(Document(id="d", text="Ada rowed to the island. " * 400))
     passages = tuple(passage.id for passage in tome.store.passages().values())
     node = PictureNode(id="n", label="n", group="g", passages=passages)
-    picture = make_picture(node)
+    picture = Picture(kind="graph", title="T", nodes=(node,), groups=(Group(id="g", label="G"),))
     whole = fill_texts(picture, tome.store)
     assert len(whole.passages) == len(passages) > 2
     assert whole.missing == ()
