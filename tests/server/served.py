@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -98,6 +99,16 @@ class Served:
             while piece := connection.recv(65536):
                 received += piece
         return received
+
+    def send_and_leave(self, path: str, body: Any, event: threading.Event, **headers: str) -> None:
+        """Send a request on a connection of its own, and hang up after this event."""
+        sent = json.dumps(body).encode()
+        given = {"host": f"127.0.0.1:{self.port}", "authorization": f"Bearer {TOKEN}", "content-length": len(sent)}
+        given |= {"content-type": "application/json", **headers}
+        lines = [f"{name}: {value}" for name, value in given.items()]
+        with socket.create_connection(("127.0.0.1", self.port)) as connection:
+            connection.sendall("\r\n".join([f"POST {path} HTTP/1.1", *lines, "", ""]).encode() + sent)
+            assert event.wait(SOON)
 
     def end(self, sign: int = signal.SIGTERM) -> None:
         """Send a signal, and wait for the end of the process."""
