@@ -127,21 +127,6 @@ async def test_an_answer_with_too_many_long_quotations_is_cut(story: Path, monke
     )
 
 
-async def test_many_documents_are_listed_in_parts(here: Path) -> None:
-    with Tome.open(here / "many.tome", embedder="hash") as tome:
-        tome.add(*(Document(id=f"d{number:03}", text="x", title="long title " * 60) for number in range(120)))
-    ids: list[str] = []
-    async with connect(here / "many.tome") as client:
-        while True:
-            page = await call(client, "list_documents", skip=len(ids), limit=100)
-            ids += [entry["id"] for entry in page["documents"]]
-            if not page["rest"]:
-                break
-            assert f"skip={len(ids)}" in page["rest"]
-    assert page["total"] == 120
-    assert ids == [f"d{number:03}" for number in range(120)]
-
-
 async def test_entity_needs_a_graph_and_then_lists_facts_and_passages(story: Path) -> None:
     async with connect(story, write=True) as client:
         assert "no graph is built in this tome" in await fail(client, "entity", name="Miss Thorle")

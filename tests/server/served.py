@@ -8,8 +8,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -62,7 +60,7 @@ def read_events(text: str) -> list[tuple[str, dict[str, Any]]]:
 class Served:
     """A running server. `http` sends its token."""
 
-    process: subprocess.Popen[bytes] | Forked
+    process: Forked
     url: str
     http: httpx.Client
 
@@ -123,7 +121,7 @@ def serve(folder: Path, *words: str, token: str | None = TOKEN, **environment: s
     env |= {"TOMEWISE_EMBEDDER": "hash", **({"TOMEWISE_TOKEN": token} if token else {}), **environment}
     reading, writing = os.pipe()
     with (folder / "server.log").open("w") as log:
-        process = _start(["serve", "--port", "0", *words], folder, env, writing, log.fileno())
+        process = Forked(["serve", "--port", "0", *words], folder, env, writing, log.fileno())
     os.close(writing)
     output = os.fdopen(reading)
     try:
@@ -189,12 +187,3 @@ async def ask_streamed(served: Served, questions: Sequence[str], model: str = "n
             return "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
 
         return await asyncio.gather(*map(ask, questions))
-
-
-def _start(
-    words: list[str], folder: Path, env: dict[str, str], stdout: int, stderr: int
-) -> subprocess.Popen[bytes] | Forked:
-    if env.get("PYTHONPATH") != os.environ.get("PYTHONPATH"):  # packages that the forking process did not find
-        command = [sys.executable, "-m", "tomewise", *words]
-        return subprocess.Popen(command, cwd=folder, env=env, stdout=stdout, stderr=stderr)
-    return Forked(words, folder, env, stdout, stderr)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
 import threading
 import time
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -33,32 +33,28 @@ from tests.server.served import (
     serve_novel,
 )
 
+from tomewise import plugins, register
+from tomewise.parts import System
 from tomewise.server import service
 from tomewise.server.serve_options import ServerOptions
 from tomewise.tome.tome import Tome
-from tomewise.types import Document
+from tomewise.types import Answer, Document, Event, Question
 
 CHAT = "/v1/chat/completions"
 REPLY = json.dumps({"reasoning": "r", "supported": "full", "answer": "Ada Marsh put out the light.", "quotes": []})
 BODY = {"question": QUESTION, "system": "naive"}
 LATE = "Who dredged the harbour?"
-LOOP = """
-from tomewise.parts import Answer, Event, Kit, System
-
 ODD = [None, "a text", {"node": 4, "score": 10**400, "place": {"chapter": 5}, "text": 2}]
 
 
 class Odd:
-    async def run(self, question):
+    """A loop from outside, whose events have the names of ours and other details."""
+
+    async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         yield Event(name="odd", summary="odd: 1", detail={"evidence": ODD, "notes": 3, "pool": "x", "cut": "y"})
         yield Event(name="answer_part", summary="not ours", detail={"no": "text"})
         yield Event(name="chosen", step=1, summary="not ours", detail={"chosen": 1})
         yield Answer(text="Ada Marsh")
-
-
-def odd(kit: Kit) -> System:
-    return System(loop=Odd(), retriever=None)
-"""
 
 
 def chat(model: str, question: str = QUESTION, stream: bool = True) -> dict[str, Any]:
@@ -170,21 +166,19 @@ def test_who_wants_no_parts_makes_the_provider_stream_nothing(tmp_path: Path) ->
     assert [request["stream"] for request in model.requests] == [False, False]
 
 
-def test_plain_events_of_a_system_from_outside_pass_through_the_server(tmp_path: Path) -> None:
-    about = tmp_path / "parts" / "odd-1.dist-info"
-    about.mkdir(parents=True)
-    (tmp_path / "parts" / "odd_loop.py").write_text(LOOP)
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: odd\nVersion: 1\n")
-    (about / "entry_points.txt").write_text("[tomewise.systems]\nodd = odd_loop:odd\n")
-    path = os.pathsep.join([str(tmp_path / "parts"), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-    with serve_novel(tmp_path, PYTHONPATH=path) as served:
-        events = served.stream({"question": QUESTION, "system": "odd"})
+def test_plain_events_of_a_system_from_outside_pass_through_the_server(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(plugins, "_registered", {})
+    register("systems", "odd", lambda kit: System(loop=Odd(), retriever=None))
+    make_tome(tmp_path / "novel.tome")
+    with make_client(tmp_path) as client:
+        reply = client.post(ASK, json={"question": QUESTION, "system": "odd"}, headers=STREAM)
+        events = read_events(reply.text)
         assert [name for name, _ in events if name != "usage"] == ["started", "odd", "answer_part", "chosen", "answer"]
         url = f"{NOVEL}/traces/{events[-1][1]['trace']}"
-        stored = served.http.get(url).json()["events"]
+        stored = client.get(url).json()["events"]
         assert [event["name"] for event in stored] == ["odd", "answer_part", "chosen"]
         assert stored[1]["detail"] == {"no": "text"}
-        assert served.http.get(f"{url}/evidence").json() == {"evidence": {}}
+        assert client.get(f"{url}/evidence").json() == {"evidence": {}}
 
 
 def test_questions_that_follow_one_another(served: Served):

@@ -42,6 +42,11 @@ TEXTS = [
     {"id": "notes/old/two", "text": "The clerk forged the letter.", "metadata": {"year": 1890}},
     {"id": "three", "title": "Tides", "text": "The harbour lay empty.", "metadata": {"year": 1911, "author": "Reed"}},
 ]
+GOOD = {"id": "a", "text": "x"}
+BAD = (
+    *({"id": id, "text": "x"} for id in (1, "a\0b", "x" * 5000, "  ", "b\n")),
+    *({"id": "b", "text": " "}, {"id": "b"}, {"id": "b", "text": "x", "path": "/etc/passwd"}),
+)
 
 
 @pytest.fixture(scope="module")
@@ -239,16 +244,13 @@ def test_an_entity_an_overview_and_a_passage_with_its_neighbours(client: TestCli
 
 def test_a_question_and_a_search_stay_within_documents_and_conditions(client: TestClient):
     question = "Who wrote the Slack Water Book?"
-    answer = post(client, "ask", question=question, documents=["log"])
-    assert {citation["document"] for citation in answer["citations"]} == {"log"}
-    assert answer["within"]["documents"] == ["log"]
     found = post(client, "search", query=question, where=["year<1900"])
     assert {source["document"] for piece in found["evidence"] for source in piece["sources"]} == {"log"}
     assert post(client, "search", query=question, where=["year>2000"])["error"]["code"] == "usage"
-    assert "did you mean 'log'" in post(client, "ask", question=question, documents=["lag"])["error"]["message"]
     first = post(client, "ask", question=question, documents=["log"], session="talk")
-    again = post(client, "ask", question="Who was she?", session="talk")
-    assert first["within"] == again["within"] == answer["within"]
+    assert {citation["document"] for citation in first["citations"]} == {"log"}
+    assert first["within"]["documents"] == ["log"]
+    assert post(client, "ask", question="Who was she?", session="talk")["within"] == first["within"]
 
 
 def test_a_document_brings_metadata(served: Served):
@@ -265,19 +267,20 @@ def test_a_document_brings_metadata(served: Served):
 
 
 @pytest.mark.parametrize(
-    "documents",
+    "body",
     [
-        [],
-        [{"id": "a", "text": "x"}] * 2,
-        [{"id": f"d{n}", "text": "x"} for n in range(1001)],
-        [{"id": "a", "text": "x"}, {"id": "b\n", "text": " "}],
-        [{"id": "a", "text": "x", "path": "/etc/passwd"}],
+        {"documents": []},
+        {"documents": [GOOD, GOOD]},
+        {"documents": [{"id": f"d{n}", "text": "x"} for n in range(1001)]},
+        *({"documents": [GOOD, bad]} for bad in BAD),
+        *BAD,
     ],
-    ids=["none", "twice", "too many", "blank", "a path"],
+    ids=lambda body: str(body)[:60],
 )
-def test_texts_that_cannot_be_added_are_refused_together(empty: TestClient, documents: Any):
-    assert read_code(empty.post(UPLOAD, json={"documents": documents})) == (400, "usage")
-    assert empty.get("/api/jobs").json()["jobs"] == []
+def test_texts_that_cannot_be_added_are_refused_together(served: Served, body: Any):
+    before = served.http.get("/api/jobs").json()["total"]
+    assert read_code(served.post(UPLOAD, body)) == (400, "usage")
+    assert served.http.get("/api/jobs").json()["total"] == before
 
 
 def test_documents_are_listed_and_asked_by_folder_metadata_and_part_of_a_name(empty: TestClient):

@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx2 as httpx
 import pytest
-from tests.language.openai_server import Behaviour, OpenAIServer, fail_with, in_turn, reply_with
+from tests.language.openai_server import OpenAIServer, fail_with, in_turn, reply_with
 from tests.patience import NEVER, SOON, wait_until
 from tests.server.served import ASK, NOVEL, TOKEN, UPLOAD, Served, read_code, serve, serve_novel
 
@@ -173,21 +173,6 @@ def test_a_small_build_of_which_every_call_fails_has_failed_and_says_why(tmp_pat
     assert "this text is not allowed" in job["reason"]
     assert "every call failed" in job["error"]["message"]
     assert sum(part["count"] for part in shown["failed"]) == 5
-
-
-def test_a_build_of_which_some_calls_fail_is_done_with_their_most_frequent_reason(tmp_path: Path, model: OpenAIServer):
-    def behave(request: dict[str, Any]) -> Behaviour:
-        text = str(request["messages"])
-        if "day 3 " in text or "day 4 " in text:
-            return fail_with(400, "not allowed")
-        return fail_with(400, "too odd") if "day 1 " in text else reply_with(GIST)
-
-    model.handler = behave
-    with serve_long(tmp_path, model, documents=6) as served:
-        job = served.wait_for_job(build(served))
-    assert (job["state"], job["error"]) == ("done", None)
-    assert job["failed"] >= 3
-    assert "not allowed" in job["reason"]
 
 
 def test_a_job_says_why_it_waits_and_an_answer_did(tmp_path: Path, model: OpenAIServer):

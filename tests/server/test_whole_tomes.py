@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 from tests.patience import SOON, wait_until
 from tests.server.served import ASK, NOVEL, make_client, read_code
 
-from tomewise.errors import StoreError, UsageError
+from tomewise.errors import UsageError
 from tomewise.server.library import Library
 from tomewise.settings import Settings
 from tomewise.store.rights import work_alone
@@ -274,11 +274,4 @@ async def test_each_tome_has_its_embedder_at_the_address_that_it_remembers(tmp_p
     embedders = [tome.kit.embedder._embedder for tome in tomes]  # behind the cache of each tome
     assert [getattr(each, "address", "") for each in embedders] == [*addresses, addresses[0]]
     assert embedders[0] is embedders[2]
-    await library.close()
-
-
-async def test_a_question_is_not_sent_to_an_address_elsewhere(tmp_path: Path):
-    library = Library(Settings(), [make_at(tmp_path / "novel.tome", "https://models.example/v1")])
-    with pytest.raises(StoreError, match=r"https://models\.example/v1.*TOMEWISE_EMBEDDER_BASE_URL"):
-        await library.open("novel")
     await library.close()
