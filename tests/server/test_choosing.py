@@ -68,7 +68,7 @@ def test_what_is_within_the_bounds_is_allowed():
     for system, wrong in (("plain+once turns=8", r"settings\.turns is 8"), ("ablated depth=501", "allows 500 at most")):
         with pytest.raises(UsageError, match=wrong):
             choose_bounded(system, {})
-    with pytest.raises(UsageError, match=r"server allows [0-9,]+ at most$"):  # only an author is told to declare more
+    with pytest.raises(UsageError, match=r"server allows [0-9,]+ at most$"):  # only an author can declare more
         choose_bounded("hipporag2", {"seeded": 1_000_000})
 
 
