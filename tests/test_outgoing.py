@@ -1,8 +1,7 @@
-"""Whatever goes out, by the command or by MCP, is what the models of `outgoing` say; `server/test_schema` has HTTP."""
+"""Whatever goes out, by the command or by MCP, is as `outgoing` says; `server/test_endpoints` has HTTP."""
 
 from __future__ import annotations
 
-import inspect
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -10,13 +9,12 @@ from typing import Any
 
 import pytest
 from mcp import Client
-from pydantic import BaseModel
 from tests.conftest import Ran
 
 from tomewise.outgoing import answer_models, passage_models, report_models
 from tomewise.outgoing.form import Outgoing
 from tomewise.sample import STORY
-from tomewise.server import mcp_results, replies
+from tomewise.server import mcp_results
 from tomewise.server.mcp_server import make_server
 from tomewise.server.named_documents import FixedLibrary
 from tomewise.tome.tome import Tome
@@ -102,10 +100,3 @@ def test_a_naming_gives_each_document_the_name_to_show() -> None:
     record = {"id": "/far/away.md", "source": "/far/away.md", "characters": 1, "passages": 1}
     entry = passage_models.DocumentEntry.of(record, lambda _: "away.md")
     assert (entry.id, entry.source) == ("away.md", "away.md")
-
-
-def test_each_model_says_what_it_is() -> None:
-    for module in (answer_models, passage_models, report_models, replies, mcp_results):
-        for name, model in inspect.getmembers(module, inspect.isclass):
-            if issubclass(model, BaseModel) and model.__module__ == module.__name__:
-                assert inspect.getdoc(model), name

@@ -12,19 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client, MCPError
+from mcp import MCPError
 from mcp.types import CallToolResult, ResourceTemplateReference
 from tests import bridges
 from tests.conftest import Ran
-from tests.language.openai_server import OpenAIServer, reply_with
-from tests.mcp_server.mcp_tomes import GARBAGE, QUESTION, call, connect, fail, make_tome, name_document, read_text
+from tests.mcp_server.mcp_tomes import QUESTION, call, connect, fail, make_tome, name_document, read_text
 from tests.tome.paid_tome import pretend_paid
 
-from tomewise.errors import UsageError
-from tomewise.language.chat import ChatModel
 from tomewise.sample import STORY
-from tomewise.server.mcp_server import make_server
-from tomewise.server.named_documents import FixedLibrary
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
 
@@ -55,27 +50,14 @@ async def test_tools_that_write_exist_only_with_write(story: Path) -> None:
     assert {name for name in hints if hints[name].destructive_hint} == {"add_text", "remove_document"}
 
 
-@pytest.mark.parametrize("options", [[], ["Mr. Sorrell", "Mrs. Moy"]])
-async def test_ask_returns_what_the_command_prints(
-    story: Path, command: Callable[..., Ran], options: list[str]
-) -> None:
+async def test_ask_returns_what_the_command_prints(story: Path, command: Callable[..., Ran]) -> None:
+    options = ["Mr. Sorrell", "Mrs. Moy"]
     words = [word for option in options for word in ("--option", option)]
     printed = json.loads(command("ask", QUESTION, "-m", story, "--json", *words).out)
     async with connect(story) as client:
         answer = await call(client, "ask", question=QUESTION, options=options)
     same = printed.keys() - {"usage", "within", "session"}
     assert {name: answer[name] for name in same} == {name: printed[name] for name in same}
-
-
-async def test_ask_stays_within_documents_and_conditions(story: Path) -> None:
-    with Tome.open(story) as tome:
-        tome.add(Document(id="log", text="Ada Marsh wrote the Slack Water Book in the lighthouse."))
-    async with connect(story) as client:
-        answer = await call(client, "ask", question=QUESTION, documents=["log"])
-        assert {citation["document"] for citation in answer["citations"]} == {"log"}
-        found = await call(client, "search", query=QUESTION, where=["year>=1911"])
-        assert {source["document"] for piece in found["pieces"] for source in piece["sources"]} == {"story"}
-        assert "no document 'lag': did you mean 'log'?" in await fail(client, "ask", question="Who?", documents=["lag"])
 
 
 async def test_read_returns_the_text_of_a_passage_with_neighbours(story: Path) -> None:
@@ -145,31 +127,6 @@ async def test_an_answer_with_too_many_long_quotations_is_cut(story: Path, monke
     )
 
 
-async def test_many_documents_are_listed_in_parts(here: Path) -> None:
-    with Tome.open(here / "many.tome", embedder="hash") as tome:
-        tome.add(*(Document(id=f"d{number:03}", text="x", title="long title " * 60) for number in range(120)))
-    ids: list[str] = []
-    async with connect(here / "many.tome") as client:
-        while True:
-            page = await call(client, "list_documents", skip=len(ids), limit=100)
-            ids += [entry["id"] for entry in page["documents"]]
-            if not page["rest"]:
-                break
-            assert f"skip={len(ids)}" in page["rest"]
-    assert page["total"] == 120
-    assert ids == [f"d{number:03}" for number in range(120)]
-
-
-async def test_overview_names_sizes_and_layers_and_no_path(story: Path) -> None:
-    async with connect(story) as client:
-        result = await client.call_tool("overview", {})
-    seen = result.structured_content or {}
-    assert (seen["tome"], seen["documents"], seen["characters"]) == ("novel", 1, len(TEXT))
-    assert seen["fields"] == ["year"]
-    assert [layer["layer"] for layer in seen["layers"]] == ["passages"]
-    assert str(story.parent) not in result.model_dump_json()
-
-
 async def test_entity_needs_a_graph_and_then_lists_facts_and_passages(story: Path) -> None:
     async with connect(story, write=True) as client:
         assert "no graph is built in this tome" in await fail(client, "entity", name="Miss Thorle")
@@ -178,16 +135,10 @@ async def test_entity_needs_a_graph_and_then_lists_facts_and_passages(story: Pat
         assert (asked["built"], asked["report"]) == (False, None)
         assert f"accept_calls={calls}" in asked["rest"]
         assert not (await call(client, "build", system="hipporag2", accept_calls=calls - 1))["built"]
-        built = await call(client, "build", system="hipporag2", accept_calls=calls)
-        assert built["built"]
-        found = await call(client, "entity", name="THORLE")
-        name = found["similar"][0] if found["similar"] else found["name"]
-        found = await call(client, "entity", name=name)
-        assert any(name in fact["text"].lower() for fact in found["facts"])
-        with Tome.open(story) as tome:
-            first = found["passages"][0]
-            assert first["text"] in tome.document("story").text
-        assert name.split()[-1] in first["text"].lower()
+        assert (await call(client, "build", system="hipporag2", accept_calls=calls))["built"]
+        found = await call(client, "entity", name="Slack Water Book")
+        assert "slack water book" in found["facts"][0]["text"].lower()
+        assert found["passages"][0]["text"] in TEXT
         assert "no entity 'xyzzy'" in await fail(client, "entity", name="xyzzy")
 
 
@@ -210,19 +161,13 @@ async def test_a_removal_says_what_was_paid_for_and_waits(story: Path) -> None:
     pretend_paid(story)
     async with connect(story, write=True) as client:
         foreseen = await call(client, "remove_document", document="The boat")
-        paid = sum(foreseen["paid"].values())
-        assert (foreseen["removed"], foreseen["document"], list(foreseen["paid"])) == (
-            False,
-            "notes/b",
-            ["openai:test"],
-        )
+        assert (foreseen["removed"], foreseen["document"]) == (False, "notes/b")
+        paid = foreseen["paid"]["openai:test"]
         assert 0 < paid <= foreseen["derived"] == sum(foreseen["layers"].values())
         assert f"accept_paid={paid}" in foreseen["rest"]
         assert (await call(client, "list_documents"))["total"] == 2
         removed = await call(client, "remove_document", document="The boat", accept_paid=paid)
         assert (removed["removed"], removed["derived"]) == (True, foreseen["derived"])
-        assert "'The boat'" not in await fail(client, "remove_document", document="boat")
-        assert (await call(client, "list_documents"))["total"] == 1
 
 
 async def test_hostile_texts_open_no_tag_anywhere(here: Path) -> None:
@@ -262,7 +207,6 @@ async def test_a_name_of_a_file_is_never_looked_up(story: Path, monkeypatch: pyt
     async with connect(story, write=True) as client:
         for name in names:
             assert "no document" in await fail(client, "read", document=name)
-            assert "no document" in await fail(client, "search", query="x", documents=[name])
             await call(client, "add_text", document=name, text="one word")
             assert (await call(client, "read", document=name))["text"] == "one word"
     assert looked_up  # the store maps its own files
@@ -273,15 +217,15 @@ async def test_a_name_of_a_file_is_never_looked_up(story: Path, monkeypatch: pyt
     ("tool", "arguments", "message"),
     [
         ("ask", {"question": " "}, "the question is empty"),
-        ("ask", {"question": "Who?", "system": "hybird"}, "did you mean 'hybrid'"),
         ("ask", {"question": "Who?", "system": "comorag"}, "tome build"),
         ("ask", {"question": "x" * 20_001}, "20000"),
         ("ask", {"question": "Who?", "options": ["a"] * 27}, "26"),
+        ("ask", {"question": "Who?", "documents": ["stori"]}, "no document 'stori': did you mean 'story'?"),
+        ("search", {"query": "x", "documents": ["story"], "where": ["year>1911"]}, "no passage is within the scope"),
         ("search", {"query": "x", "limit": 1_000}, "search: limit: Input should be less than or equal to 100"),
         ("search", {"query": "x", "tome": "novle"}, "did you mean 'novel'"),
         ("search", {"query": "x", "dokuments": ["a"]}, "no argument 'dokuments': did you mean 'documents'"),
         ("read", {}, "either a document or a passage"),
-        ("read", {"passage": "p-0"}, "no passage 'p-0'"),
         ("read", {"document": "story", "start": 90_000}, "hold nothing"),
         ("remove_document", {"document": "x"}, "no document 'x'"),
     ],
@@ -327,8 +271,6 @@ async def test_questions_and_searches_run_where_they_are_admitted(story: Path, t
         await call(client, tool, **arguments)
         await call(client, "overview")
         assert inside == ["begin", "end"]
-        failure.append(UsageError("32 questions wait already: ask again later"))
-        assert await fail(client, tool, **arguments) == "32 questions wait already: ask again later"
         failure.append(TimeoutError())
         assert "took longer than this server allows" in await fail(client, tool, **arguments)
 
@@ -337,7 +279,13 @@ async def test_several_tomes_go_by_name(story: Path) -> None:
     notes = make_tome(story.with_name("my notes.tome"))
     async with connect(story, notes) as client:
         assert "name the tome: this server has my notes, novel" in await fail(client, "overview")
-        assert (await call(client, "overview", tome="my notes"))["tome"] == "my notes"
+        seen = await call(client, "overview", tome="my notes")
+        assert (seen["tome"], seen["documents"], seen["characters"], seen["fields"]) == (
+            "my notes",
+            1,
+            len(TEXT),
+            ["year"],
+        )
         resources = (await client.list_resources()).resources
         assert [str(resource.uri) for resource in resources] == ["tome://my%20notes", "tome://novel"]
         read = await client.read_resource("tome://my%20notes")
@@ -349,8 +297,7 @@ async def test_resources_and_their_completion(story: Path) -> None:
         tome.add(Document(id="/far/log.txt", text="Ada Marsh wrote it."))
     template = ResourceTemplateReference(type="ref/resource", uri="tome://{tome}/documents/{id}")
     async with connect(story) as client:
-        listed = (await client.list_resource_templates()).resource_templates
-        assert {each.uri_template for each in listed} == {"tome://{tome}", "tome://{tome}/documents/{id}"}
+        assert len((await client.list_resource_templates()).resource_templates) == 2
         tomes = await client.complete(template, {"name": "tome", "value": "no"})
         assert tomes.completion.values == ["novel"]
         ids = await client.complete(template, {"name": "id", "value": "LOG"}, {"tome": "novel"})
@@ -361,27 +308,12 @@ async def test_resources_and_their_completion(story: Path) -> None:
         long = getattr((await client.read_resource(name_document("novel", "story"))).contents[0], "text", "")
         assert len(long.encode()) <= 24_000
         assert f"the beginning of {len(TEXT)} characters: the tool read" in long
-        for address in ("tome://none", name_document("novel", "none")):
-            with pytest.raises(MCPError, match=r"no (tome|document) 'none'"):
-                await client.read_resource(address)
+        with pytest.raises(MCPError, match=r"no document 'none'"):
+            await client.read_resource(name_document("novel", "none"))
 
 
 async def test_prompts_carry_the_words_of_the_user_on_one_line(story: Path) -> None:
     async with connect(story) as client:
         assert {prompt.name for prompt in (await client.list_prompts()).prompts} == {"answer_with_quotes", "compare"}
         asked = await client.get_prompt("answer_with_quotes", {"question": "Who\nforged it?"})
-        compared = await client.get_prompt("compare", {"first": "Ada", "second": "Ben", "aspect": "age"})
     assert "from the tome: Who forged it?\n" in getattr(asked.messages[0].content, "text", "")
-    assert "Compare Ada with Ben in respect of age" in getattr(compared.messages[0].content, "text", "")
-
-
-async def test_a_build_of_which_every_call_fails_is_an_error_with_the_reason(story: Path) -> None:
-    with OpenAIServer(lambda _: reply_with(GARBAGE)) as server:
-        model = ChatModel("openai:test", base_url=server.url)
-        async with (
-            Tome.open(story, model=model, max_failures=3) as book,
-            Client(make_server(FixedLibrary({"novel": book}), write=True)) as client,
-        ):
-            reason = await fail(client, "build", system="hipporag2", accept_calls=1_000_000)
-    assert "3 calls of openai:test failed with no reply between them" in reason
-    assert "gave no usable reply for 'extract_facts'" in reason

@@ -5,28 +5,23 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
-import uvicorn
 from mcp import Client
 from mcp.client.stdio import stdio_client
-from starlette.applications import Starlette
-from starlette.routing import Route
 from tests.conftest import Ran
 from tests.language.openai_server import OpenAIServer, cancel_when_asked
 from tests.mcp_server.mcp_tomes import QUESTION, call, serve_garbage, start_command
 from tests.patience import SOON
 
 from tomewise.server.limits import MCP_BYTES, MOST_ADDED
-from tomewise.server.mcp_app import McpApp, make_mcp_app
+from tomewise.server.mcp_app import make_mcp_app
 from tomewise.server.named_documents import FixedLibrary
 from tomewise.tome.tome import Tome
 
@@ -35,6 +30,7 @@ CLIENT = {"name": "test", "version": "1"}
 OPEN = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": CLIENT}
 ABOUT = {"protocolVersion": MODES[1], "clientCapabilities": {}, "clientInfo": CLIENT}
 META = {f"io.modelcontextprotocol/{name}": value for name, value in ABOUT.items()}
+ADDRESS = "http://127.0.0.1/mcp"
 HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 
 
@@ -113,20 +109,6 @@ async def test_write_makes_the_tome(here: Path) -> None:
         assert tome.document("log").text == "The keeper put out the light."
 
 
-async def test_config_prints_what_starts_the_server_and_no_password(story: Path, command: Callable[..., Ran]) -> None:
-    printed = command("mcp", "-m", story.name, "--config", "--max-calls", 9, "--model", "extractive")
-    entry = json.loads(printed.out)["mcpServers"]["novel"]
-    command_line = [entry["command"], *entry["args"]]
-    assert command_line[-7:] == ["mcp", "--tome", str(story), "--model", "extractive", "--max-calls", "9"]
-    assert entry["command"] == (shutil.which("tome") or sys.executable)
-    parameters = start_command(story)
-    parameters.args = ["-m", "tomewise", *entry["args"][entry["args"].index("mcp") :]]
-    async with Client(stdio_client(parameters)) as client:
-        assert (await call(client, "overview"))["documents"] == 1
-    printed = command("mcp", "-m", story, "--config", "--base-url", "http://me:secretword@localhost:8000/v1")
-    assert "secretword" not in printed.out
-
-
 def test_without_the_package_the_message_names_the_extra(
     story: Path, command: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,92 +121,34 @@ def test_without_the_package_the_message_names_the_extra(
     assert "pip install 'tomewise[server]'" in ran.err
 
 
-@asynccontextmanager
-async def serve(app: McpApp) -> AsyncIterator[str]:
-    """The address at which an app with this one at `/mcp` listens."""
-
-    @asynccontextmanager
-    async def close_at_end(_: Starlette) -> AsyncIterator[None]:
-        yield
-        await app.close()
-
-    outer = Starlette(routes=[Route("/mcp", endpoint=app)], lifespan=close_at_end)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        # Setting up logging closes the handlers of other libraries, and one of these closes pytest's own stream.
-        config = uvicorn.Config(outer, log_config=None, timeout_graceful_shutdown=2)
-        server = uvicorn.Server(config)
-        serving = asyncio.create_task(server.serve([listener]))
-        try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
-        finally:
-            server.should_exit = True
-            await serving
+def test_config_prints_what_starts_the_server_and_no_password(story: Path, command: Callable[..., Ran]) -> None:
+    printed = command("mcp", "-m", story.name, "--config", "--max-calls", 9, "--model", "extractive")
+    entry = json.loads(printed.out)["mcpServers"]["novel"]
+    assert entry["command"] == (shutil.which("tome") or sys.executable)
+    assert entry["args"][-7:] == ["mcp", "--tome", str(story), "--model", "extractive", "--max-calls", "9"]
+    printed = command("mcp", "-m", story, "--config", "--base-url", "http://me:secretword@localhost:8000/v1")
+    assert "secretword" not in printed.out
 
 
-@pytest.mark.parametrize("mode", MODES)
-async def test_a_client_that_drops_its_connection_asks_the_model_no_more(
-    story: Path, mode: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "test")
-    with serve_garbage() as model:
-        async with (
-            Tome.open(story, model="openai:test", base_url=model.url) as book,
-            serve(make_mcp_app(FixedLibrary({"novel": book}))) as address,
-        ):
-            async with httpx2.AsyncClient(headers=HEADERS) as web:
-                asking = asyncio.create_task(_ask(web, address, mode))
-                assert await asyncio.to_thread(model.arrived.wait, SOON)
-                asking.cancel()  # sends no message of the protocol
-                await asyncio.gather(asking, return_exceptions=True)
-            assert await asyncio.to_thread(model.left.wait, SOON)
-            await asyncio.sleep(0.5)
-            assert len(model.requests) == 1
-
-
-async def _ask(web: httpx2.AsyncClient, address: str, mode: str) -> None:
-    """Ask a question with bare requests, as a client of either protocol does."""
-    ask = {"name": "ask", "arguments": {"question": QUESTION}}
-    if mode == "legacy":
-        opened = await web.post(address, json={"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": OPEN})
-        session = {"mcp-session-id": opened.headers["mcp-session-id"]}
-        await web.post(address, json={"jsonrpc": "2.0", "method": "notifications/initialized"}, headers=session)
-        body = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": ask}
-        await web.post(address, json=body, headers=session)
-        return
-    reply = await _call(web, address, ask)
-    pytest.fail(f"the question was not asked: {reply.text}")
-
-
-async def _call(web: httpx2.AsyncClient, address: str, tool: dict[str, Any]) -> httpx2.Response:
-    """Call a tool with a bare request of the newer protocol."""
-    headers = {**HEADERS, "mcp-protocol-version": MODES[1], "mcp-method": "tools/call", "mcp-name": tool["name"]}
-    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {**tool, "_meta": META}}
-    return await web.post(address, content=json.dumps(body), headers=headers)
-
-
-async def test_a_tome_that_joins_the_library_later_is_found(story: Path) -> None:
+async def test_another_app_has_tomes_that_join_later_and_takes_the_longest_text_in_any_json(story: Path) -> None:
     tomes: dict[str, Tome] = {}
-    async with (
-        Tome.open(story) as book,
-        serve(make_mcp_app(FixedLibrary(tomes), write=True)) as address,
-        Client(address) as client,
-    ):
-        assert (await client.list_resources()).resources == []
-        tomes["novel"] = book
-        assert (await call(client, "overview", tome="novel"))["documents"] == 1
-        assert len((await client.list_tools()).tools) == 9
-
-
-async def test_the_longest_text_may_be_added_however_its_json_is_escaped_and_no_larger_request(story: Path) -> None:
+    app = make_mcp_app(FixedLibrary(tomes), write=True)
     text = ("\U0001f4d6" * 1000 + "\n\n") * (MOST_ADDED // 1002)
     text += "\U0001f4d6" * (MOST_ADDED - len(text))
-    arguments = {"document": "long", "text": text, "title": "\U0001f4d6" * 5000}
-    assert len(json.dumps(arguments)) > 11 * MOST_ADDED
-    async with (
-        Tome.open(story) as book,
-        serve(make_mcp_app(FixedLibrary({"novel": book}), write=True)) as address,
-        httpx2.AsyncClient(timeout=60) as web,
-    ):
-        reply = await _call(web, address, {"name": "add_text", "arguments": arguments})
+
+    async with Tome.open(story) as book, httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app)) as web:
+
+        async def post(tool: str, **arguments: Any) -> httpx2.Response:
+            """Call a tool with a bare request of the newer protocol."""
+            names = {"mcp-protocol-version": MODES[1], "mcp-method": "tools/call", "mcp-name": tool}
+            params = {"name": tool, "arguments": arguments, "_meta": META}
+            body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+            assert tool != "add_text" or len(body) > 11 * MOST_ADDED
+            return await web.post(ADDRESS, content=body, headers={**HEADERS, **names})
+
+        assert "no tome" in (await post("overview", tome="novel")).text
+        tomes["novel"] = book
+        reply = await post("add_text", document="long", text=text, title="\U0001f4d6" * 5000)
         assert (reply.status_code, "added: long" in reply.text) == (200, True), reply.text[:500]
-        assert (await web.post(address, content=b" " * (MCP_BYTES + 1), headers=HEADERS)).status_code == 413
+        assert (await web.post(ADDRESS, content=b" " * (MCP_BYTES + 1), headers=HEADERS)).status_code == 413
+        await app.close()

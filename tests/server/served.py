@@ -8,8 +8,7 @@ import os
 import re
 import signal
 import socket
-import subprocess
-import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -61,7 +60,7 @@ def read_events(text: str) -> list[tuple[str, dict[str, Any]]]:
 class Served:
     """A running server. `http` sends its token."""
 
-    process: subprocess.Popen[bytes] | Forked
+    process: Forked
     url: str
     http: httpx.Client
 
@@ -99,6 +98,16 @@ class Served:
                 received += piece
         return received
 
+    def send_and_leave(self, path: str, body: Any, event: threading.Event, **headers: str) -> None:
+        """Send a request on a connection of its own, and hang up after this event."""
+        sent = json.dumps(body).encode()
+        given = {"host": f"127.0.0.1:{self.port}", "authorization": f"Bearer {TOKEN}", "content-length": len(sent)}
+        given |= {"content-type": "application/json", **headers}
+        lines = [f"{name}: {value}" for name, value in given.items()]
+        with socket.create_connection(("127.0.0.1", self.port)) as connection:
+            connection.sendall("\r\n".join([f"POST {path} HTTP/1.1", *lines, "", ""]).encode() + sent)
+            assert event.wait(SOON)
+
     def end(self, sign: int = signal.SIGTERM) -> None:
         """Send a signal, and wait for the end of the process."""
         self.process.send_signal(sign)
@@ -112,7 +121,7 @@ def serve(folder: Path, *words: str, token: str | None = TOKEN, **environment: s
     env |= {"TOMEWISE_EMBEDDER": "hash", **({"TOMEWISE_TOKEN": token} if token else {}), **environment}
     reading, writing = os.pipe()
     with (folder / "server.log").open("w") as log:
-        process = _start(["serve", "--port", "0", *words], folder, env, writing, log.fileno())
+        process = Forked(["serve", "--port", "0", *words], folder, env, writing, log.fileno())
     os.close(writing)
     output = os.fdopen(reading)
     try:
@@ -178,12 +187,3 @@ async def ask_streamed(served: Served, questions: Sequence[str], model: str = "n
             return "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
 
         return await asyncio.gather(*map(ask, questions))
-
-
-def _start(
-    words: list[str], folder: Path, env: dict[str, str], stdout: int, stderr: int
-) -> subprocess.Popen[bytes] | Forked:
-    if env.get("PYTHONPATH") != os.environ.get("PYTHONPATH"):  # packages that the forking process did not find
-        command = [sys.executable, "-m", "tomewise", *words]
-        return subprocess.Popen(command, cwd=folder, env=env, stdout=stdout, stderr=stderr)
-    return Forked(words, folder, env, stdout, stderr)

@@ -61,25 +61,14 @@ def test_a_recipe_from_outside_is_bounded_by_what_it_declares(system, settings, 
 def test_what_is_within_the_bounds_is_allowed():
     settings = {"depth": 100, "wide": 4000, "turns": 7, "parts": 5000, "context": 1_000_000, "free": True}
     assert choose_bounded("declared", settings).settings == settings
-    assert choose_bounded("plain+once depth=50", {}).settings == {"depth": 50}
-    with pytest.raises(UsageError, match=r"settings\.turns is 8"):
-        choose_bounded("plain+once turns=8", {})
-
-
-def test_our_defaults_are_within_the_bounds():
+    assert choose_bounded("ablated:deeper", {}).settings == {"depth": 500}  # an author has declared it
     for name, declared in SYSTEMS.items():
-        settings = {setting.name: setting.default for setting in read_declared(declared.recipe).values()}
-        assert choose_bounded(name, {key: value for key, value in settings.items() if value is not None})
-
-
-def test_what_an_author_declares_is_allowed():
-    assert choose_bounded("ablated:deeper", {}).settings == {"depth": 500}
-    with pytest.raises(UsageError, match="allows 500 at most"):
-        choose_bounded("ablated", {"depth": 501})
-
-
-def test_only_the_author_of_a_recipe_from_outside_is_told_to_declare_more():
-    with pytest.raises(UsageError, match=r"server allows [0-9,]+ at most$"):
+        ours = {setting.name: setting.default for setting in read_declared(declared.recipe).values()}
+        assert choose_bounded(name, {key: value for key, value in ours.items() if value is not None})
+    for system, wrong in (("plain+once turns=8", r"settings\.turns is 8"), ("ablated depth=501", "allows 500 at most")):
+        with pytest.raises(UsageError, match=wrong):
+            choose_bounded(system, {})
+    with pytest.raises(UsageError, match=r"server allows [0-9,]+ at most$"):  # only an author can declare more
         choose_bounded("hipporag2", {"seeded": 1_000_000})
 
 

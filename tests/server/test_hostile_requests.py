@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
@@ -11,18 +10,14 @@ import socket
 import sqlite3
 import threading
 import time
-import zipfile
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.hostile.test_reading_bounds import ENDLESS, MAILBOX, deflate_twice
 from tests.language.openai_server import Behaviour, OpenAIServer, fail_with, reply_with
-from tests.patience import NEVER, wait_until
-from tests.reading.documents import docx, pdf
+from tests.patience import wait_until
+from tests.reading.documents import docx
 from tests.server.served import (
     ASK,
     QUESTION,
@@ -96,6 +91,8 @@ def test_a_bad_body_is_refused_by_the_name_of_its_field(served: Served, body: st
         ("GET", "/api/tomes/novel/document?document=nothing", None, 404, "no document"),
         ("GET", "/api/tomes/novel/traces/999", None, 404, "no trace 999"),
         ("GET", "/api/tomes/novel/traces/99999999999999999999999", None, 404, "no trace"),
+        ("GET", "/api/tomes/novel/traces/9223372036854775808/picture", None, 404, "no trace"),
+        ("GET", "/api/tomes/novel/pictures/tree?limit=501", None, 400, "from 1 to 500"),
         ("GET", "/api/jobs/nothing", None, 404, "no job"),
         ("GET", "/api/evaluations/nothing", None, 404, "no evaluation"),
         ("GET", "/api/tomes/..%2Fsecret", None, 404, ""),
@@ -123,20 +120,6 @@ def test_a_question_to_layers_that_are_not_built_is_answered_with_the_estimate(s
     assert reply.json()["estimate"] == wanted
     streamed = served.http.post(ASK, json=body, headers=STREAM)
     assert (streamed.status_code, streamed.json()) == (409, reply.json())
-
-
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        ("[" * 10_000, "not JSON"),
-        ('{"id": "a", "text": "x", "surprise": 1}', "'surprise' is not a field"),
-        ('{"id": "a"}', "text is missing"),
-        *((json.dumps({"id": id, "text": "x"}), "id") for id in (1, "a\0b", "x" * 5000, "  ", "a\nb")),
-    ],
-)
-def test_a_text_to_add_is_refused_in_the_same_words_as_other_bodies(served: Served, body: str, words: str):
-    status, message = send_json(served, body, UPLOAD)
-    assert (status, words in message) == (400, True), message
 
 
 def test_a_link_out_of_the_root_is_not_served_and_a_tome_that_cannot_be_made_leaves_nothing(tmp_path: Path):
@@ -211,23 +194,6 @@ def test_uploads_over_the_limit_and_cut_ones(tmp_path: Path):
             connection.sendall(cut + form(file_part("a.txt"), end=b""))
         wait_until(lambda: not list((tmp_path / "novel.tome-jobs").glob("*/")))
         assert own.http.get("/api/jobs").json()["total"] == 0
-
-
-def test_of_200_questions_at_once_those_past_the_queue_are_refused(tmp_path: Path):
-    hold = threading.Event()
-    behaviour = replace(reply_with('{"answer": "Ada", "quotes": []}', delay=NEVER), until=hold)
-    with (
-        OpenAIServer(lambda _: behaviour) as model,
-        serve_novel(tmp_path, model=model) as own,
-        ThreadPoolExecutor(200) as pool,
-    ):
-        asked = [pool.submit(own.post, ASK, {"question": f"{QUESTION} {number}"}) for number in range(200)]
-        wait_until(lambda: sum(reply.done() for reply in asked) == 160)
-        hold.set()
-        replies = [reply.result() for reply in asked]
-        statuses = [reply.status_code for reply in replies]
-        assert (statuses.count(200), statuses.count(429)) == (40, 160)  # eight at once, and 32 that wait
-        assert replies[statuses.index(429)].headers["retry-after"] == "5"
 
 
 def assert_answers(served: Served) -> None:
@@ -315,69 +281,34 @@ def test_a_full_disk_is_said_and_leaves_nothing(tmp_path: Path):
         assert not list((tmp_path / "novel.tome-jobs").glob("*/"))
 
 
-ENCRYPTION = b"/Encrypt << /Filter /Standard /V 1 /R 2 /P -4 /O <%s> /U <%s> >> /ID [<00><00>]" % (
-    b"41" * 32,
-    b"42" * 32,
-)
-BOUNDS = "takes more than 100 MB of memory|took longer than 5 seconds"  # a busy machine finds the second first
-
-
-def nest_archives() -> bytes:
-    """An archive in an archive."""
-    nested = io.BytesIO()
-    with zipfile.ZipFile(nested, "w") as archive:
-        archive.writestr("inner.zip", b"PK\x03\x04" * 100)
-    return nested.getvalue()
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[bytes, str]]:
-    """By name the bytes of a file and the reason that its refusal names."""
-    folder = tmp_path_factory.mktemp("files")
-    return {
-        "slow.html": (ENDLESS.encode(), "took longer than 5 seconds to read|more than 100 MB of memory"),
-        "wide.docx": (
-            docx(folder / "a", "<w:p><w:r><w:t>x</w:t></w:r></w:p>" * 200_000).read_bytes(),
-            BOUNDS,
-        ),
-        "endless.pdf": (deflate_twice(folder / "b").read_bytes(), BOUNDS),
-        "locked.pdf": (pdf("Rain.").replace(b"/Root 1 0 R", b"/Root 1 0 R " + ENCRYPTION), "needs a password"),
-        "nested.epub": (nest_archives(), "could not be converted"),
-        "nested.txt": (nest_archives(), "is binary, not text"),
+def test_each_hostile_file_is_named_and_a_good_one_is_kept(tmp_path: Path) -> None:
+    wide = docx(tmp_path / "wide", "<w:p><w:r><w:t>x</w:t></w:r></w:p>" * 200_000).read_bytes()
+    slow = "takes more than 100 MB of memory|took longer than 5 seconds"  # a busy machine finds the second first
+    files = {
+        "slow.html": (ENDLESS.encode(), slow),
+        "wide.docx": (wide, slow),
+        "good.txt": (b"The miller bought the horse.", ""),
+        "endless.pdf": (deflate_twice(tmp_path / "deflated").read_bytes(), slow),
         "wrong.docx": (b"This is plain text.", "could not be converted"),
-        "wrong.pdf": (b"This is plain text.", "could not be converted"),
         "many.mbox": (MAILBOX, "holds more than 100 documents: raise the setting `read_documents`"),
-        "many.jsonl": (b'{"text": "rain"}\n' * 101, "holds more than 100 documents"),
+        "binary.txt": (b"PK\x03\x04" * 100, "is binary, not text"),
     }
-
-
-@pytest.fixture(scope="module", name="bounded")
-def serve_within_bounds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     bounds = {"TOMEWISE_READ_SECONDS": "5", "TOMEWISE_READ_MEMORY": "100", "TOMEWISE_READ_DOCUMENTS": "100"}
-    with serve_novel(tmp_path_factory.mktemp("bounded"), **bounds) as running:
-        yield running
-
-
-def test_each_is_named_and_a_good_one_is_kept(bounded: Served, files: dict[str, tuple[bytes, str]]) -> None:
-    form = [("files", (name, data)) for name, (data, _) in files.items()]
-    form.insert(3, ("files", ("good.txt", b"The miller bought the horse.")))
-    job = bounded.http.post(UPLOAD, files=form).json()["id"]
-    healthy = 0
-    while (state := bounded.http.get(f"/api/jobs/{job}").json())["state"] in ("queued", "running"):
-        assert bounded.http.get("/api/health").json() == {"ok": True}
-        healthy += 1
-        time.sleep(0.05)
+    with serve_novel(tmp_path, **bounds) as own:
+        parts = [("files", (name, data)) for name, (data, _) in files.items()]
+        job = own.http.post(UPLOAD, files=parts).json()["id"]
+        healthy = 0
+        while (state := own.http.get(f"/api/jobs/{job}").json())["state"] in ("queued", "running"):
+            assert own.http.get("/api/health").json() == {"ok": True}
+            healthy += 1
+            time.sleep(0.05)
+        alone = own.http.post(UPLOAD, files=parts[-1:]).json()["id"]
+        ended = own.wait_for_job(alone)
+    assert healthy > 1, "others are answered meanwhile"
     assert (state["state"], state["report"]["added"]) == ("done", ["good.txt"])
-    assert state["report"]["failed"].keys() == files.keys()
+    assert state["report"]["failed"].keys() == files.keys() - {"good.txt"}
     for name, message in state["report"]["failed"].items():
         assert re.search(files[name][1], message)
         assert name in message
         assert "-jobs" not in message  # the file's place on the disk is nobody's business
-    assert healthy > 1, "others are answered meanwhile"
-
-    for name in ("locked.pdf", "nested.txt", "wrong.docx"):  # alone each ends its job
-        data, reason = files[name]
-        ended = bounded.wait_for_job(bounded.http.post(UPLOAD, files={"files": (name, data)}).json()["id"])
-        assert (ended["state"], ended["error"]["code"]) == ("failed", "reading")
-        assert re.search(reason, ended["error"]["message"])
-        assert bounded.http.get("/api/health").json() == {"ok": True}
+    assert (ended["state"], ended["error"]["code"]) == ("failed", "reading")

@@ -147,9 +147,11 @@ def test_a_killed_server_loses_nothing_and_repeats_no_finished_call(
         folders = {read_id(folder) for folder in (tmp_path / "novel.tome-jobs").glob("*/")}
         assert folders == jobs.keys()  # nothing is left of an upload that was cut
         for job in jobs.values():
+            resume = f"/api/jobs/{job['id']}/resume"
             if job["state"] == "interrupted":
-                assert served.http.post(f"/api/jobs/{job['id']}/resume").status_code == 202
+                assert served.http.post(resume).status_code == 202
             finish(served, job)
+            assert served.http.post(resume).status_code == 400
         if not any(job["kind"] == "add" for job in jobs.values()):
             finish(served, upload(served))
         finish(served, build(served))

@@ -10,9 +10,8 @@ import pytest
 from starlette.testclient import TestClient
 from tests.building import play_role
 from tests.language.openai_server import Behaviour, OpenAIServer, reply_with
-from tests.server.served import ASK, NOVEL, STREAM, finish_job, make_client, make_tome, serve_novel
+from tests.server.served import ASK, NOVEL, STREAM, finish_job, make_client, make_tome
 
-from tomewise.errors import UsageError
 from tomewise.server.library import Library
 from tomewise.server.serve_options import Bounds, ServerOptions
 from tomewise.settings import Settings
@@ -24,12 +23,7 @@ QUESTION = {"question": "Who put out the light?", "system": "naive"}
 
 @pytest.fixture(name="asked")
 def make_server() -> Iterator[OpenAIServer]:
-    def behave(request: dict[str, Any]) -> Behaviour:
-        if request["model"] == "broken":
-            return Behaviour({"error": {"message": f"no such model for {KEY}"}}, status=404)
-        return play_role(request)
-
-    with OpenAIServer(behave) as server:
+    with OpenAIServer(play_role) as server:
         yield server
 
 
@@ -50,11 +44,9 @@ def list_asked(server: OpenAIServer) -> list[str]:
 def test_models_are_listed_with_window_and_price(client: TestClient, asked: OpenAIServer):
     models = {model.pop("name"): model for model in client.get("/api/models").json()["models"]}
     assert list(models) == ["openai:own", "openai:gpt-4o-mini", "openai:broken", "extractive"]
-    assert models["openai:own"]["is_default"]
     small = models["openai:gpt-4o-mini"]
-    assert (small["is_default"], small["window"]) == (False, 128_000)
+    assert (models["openai:own"]["is_default"], small["is_default"], small["window"]) == (True, False, 128_000)
     assert 0 < small["input_price"] < small["output_price"]
-    assert models["openai:own"]["input_price"] is None
     assert models["extractive"] == {"is_default": False, "window": None, "input_price": 0.0, "output_price": 0.0}
     assert list_asked(asked) == []
 
@@ -83,7 +75,7 @@ def test_a_build_asks_the_model_that_it_names(client: TestClient, asked: OpenAIS
 @pytest.mark.parametrize("path", ["ask", "search", "estimate", "builds"])
 def test_no_other_model_is_asked(client: TestClient, asked: OpenAIServer, path: str):
     body: dict[str, Any] = {"ask": {"question": "x"}, "search": {"query": "x"}}.get(path, {})
-    for name in ("openai:gpt-4o", "anthropic:claude-sonnet-4-5", "openai:own " + "x" * 400):
+    for name in ("openai:gpt-4o", "openai:own " + "x" * 400):
         refused = client.post(f"{NOVEL}/{path}", json={**body, "model": name})
         assert (refused.status_code, refused.json()["error"]["code"]) == (404, "unknown_name")
     assert client.post("/api/models/test", json={"model": "openai:gpt-4o"}).status_code == 404
@@ -94,20 +86,12 @@ def test_a_model_is_tried_with_one_call_and_its_failure_shows_no_key(client: Tes
     asked.handler = lambda request: reply_with(ANSWER)
     tried = client.post("/api/models/test", json={"model": "openai:gpt-4o-mini"}).json()
     assert (tried["ok"], tried["reason"], tried["structured"]) == (True, "", "yes")
-    assert 1 <= tried["spent"]["calls"] <= 2  # a stream is not served here, so a plain request may follow
     assert set(list_asked(asked)) == {"gpt-4o-mini"}
     asked.handler = lambda request: Behaviour({"error": {"message": f"no such model for {KEY}"}}, status=404)
     failed = client.post("/api/models/test", json={"model": "openai:broken"})
-    assert failed.status_code == 200
-    assert not failed.json()["ok"]
+    assert (failed.status_code, failed.json()["ok"]) == (200, False)
     assert "no such model" in failed.json()["reason"]
     assert KEY not in failed.text
-    assert client.post("/api/models/test", json={"model": "extractive"}).json()["ok"]
-
-
-def test_an_offer_that_names_no_model_stops_the_start(tmp_path: Path):
-    with pytest.raises(UsageError, match="does not name a model"):
-        Library(Settings(offer="gpt-4o"), root=tmp_path).check()
 
 
 def test_the_address_of_the_settings_belongs_to_one_provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -116,9 +100,3 @@ def test_the_address_of_the_settings_belongs_to_one_provider(tmp_path: Path, mon
     library = Library(settings, root=tmp_path)
     addresses = [library.find_spec(name).address for name in library.models]  # type: ignore[union-attr]
     assert addresses == ["http://127.0.0.1:9/v1", None]
-
-
-def test_models_are_offered_on_the_command_line(here: Path):
-    with serve_novel(here, "--offer", "openai:a", "--offer", "openai:b") as served:
-        models = [model["name"] for model in served.http.get("/api/models").json()["models"]]
-        assert models == ["extractive", "openai:a", "openai:b"]

@@ -6,16 +6,13 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qsl
 
 import openai
 import pytest
-from tests.language.openai_server import OpenAIServer, reply_with
-from tests.patience import NEVER, SOON
-from tests.server.served import ASK, NOVEL, TOKEN, Served, serve_novel
+from tests.server.served import ASK, NOVEL, TOKEN, Served
 
 from tomewise.server.openai_api import Message, answer_task, read_turns
 from tomewise.server.openai_replies import escape_markdown
@@ -46,15 +43,12 @@ def test_an_answer_with_quotations(client: openai.OpenAI, served: Served):
     page, _, place = annotation.url.partition("#/t/novel/doc?")
     assert page == f"{served.url}/"
     span = dict(parse_qsl(place))
-    assert served.http.get(f"{NOVEL}/traces/{span.pop('trace')}").status_code == 200
+    own = reply.model_extra["tomewise"]
+    assert span.pop("trace") == str(own["trace"])
     span["document"] = span.pop("id")
     assert served.http.get(f"{NOVEL}/text", params=span).json()["text"].startswith("Ada Marsh")
-    own = reply.model_extra["tomewise"]
     asked = served.post(ASK, {"question": QUESTION[0]["content"]}).json()
-    for each in (own, asked):
-        each.pop("usage")
-        each.pop("trace")
-    assert own == asked
+    assert {**own, "usage": 0, "trace": 0} == {**asked, "usage": 0, "trace": 0}
     assert reply.usage.total_tokens == reply.usage.prompt_tokens + reply.usage.completion_tokens
 
 
@@ -69,22 +63,6 @@ def test_a_stream_reasons_then_answers(client: openai.OpenAI):
     assert chunks[-1].usage is not None
 
 
-def test_a_chat_that_is_stopped_half_way_asks_the_model_no_more(tmp_path: Path):
-    with (
-        OpenAIServer(lambda _: reply_with("too late", delay=NEVER)) as model,
-        serve_novel(tmp_path, model=model) as served,
-        openai.OpenAI(base_url=f"{served.url}/v1", api_key=TOKEN, max_retries=0) as chat,
-    ):
-        stream = chat.chat.completions.create(model="novel/naive", messages=QUESTION, stream=True)
-        assert next(iter(stream)).choices[0].delta.role == "assistant"
-        assert model.arrived.wait(SOON)
-        stream.close()
-        assert model.left.wait(SOON)
-        time.sleep(0.5)
-        assert len(model.requests) == 1
-        assert served.http.get("/api/health").json() == {"ok": True}
-
-
 def test_the_system_message_and_earlier_turns(client: openai.OpenAI, served: Served):
     earlier = [*QUESTION, {"role": "assistant", "content": "Ada Marsh [1]"}]
     system = [{"role": "system", "content": "Answer in three words."}]
@@ -96,9 +74,6 @@ def test_the_system_message_and_earlier_turns(client: openai.OpenAI, served: Ser
     assert (trace["events"][0]["name"], trace["events"][0]["detail"]["asked"]) == ("rephrased", asked)
     assert "Ada Marsh" in trace["events"][0]["detail"]["question"]
     assert own["usage"]["calls"] == 2  # one to rephrase, one to answer
-    chunks = client.chat.completions.create(model=MODEL, messages=messages, stream=True)
-    reasoning = [(chunk.choices[0].delta.model_extra or {}).get("reasoning_content", "") for chunk in chunks]
-    assert next(line for line in reasoning if line).startswith("rephrased: ")
 
 
 def test_messages_become_turns():
@@ -111,15 +86,10 @@ def test_errors_have_the_shape_of_the_protocol(client: openai.OpenAI, served: Se
     with pytest.raises(openai.NotFoundError, match="did you mean 'novel'") as unknown:
         client.chat.completions.create(model="novle/hybrid", messages=QUESTION)
     assert (unknown.value.code, unknown.value.type) == ("unknown_name", "not_found_error")
-    with pytest.raises(openai.NotFoundError, match="did you mean 'novel'"):
-        list(client.chat.completions.create(model="novle/hybrid", messages=QUESTION, stream=True))
     bad = openai.OpenAI(base_url=f"{served.url}/v1", api_key="wrong", max_retries=0)
-    with pytest.raises(openai.AuthenticationError) as refused:
+    with bad, pytest.raises(openai.AuthenticationError) as refused:
         bad.models.list()
     assert (refused.value.code, refused.value.type) == ("token", "authentication_error")
-    form = served.http.post("/v1/chat/completions", data={"model": MODEL})
-    assert (form.status_code, form.json()["error"]["type"]) == (415, "invalid_request_error")
-    bad.close()
 
 
 @pytest.mark.parametrize(
@@ -159,12 +129,11 @@ def test_signs_of_markdown_are_escaped():
     assert escape_markdown("![x](http://evil.example) <b>") == r"\!\[x\](http://evil.example) \<b\>"
 
 
-@pytest.mark.parametrize("words", [[], ["--no-stream"]])
-def test_the_command_llm_gets_the_answer(served: Served, tmp_path: Path, words: list[str]) -> None:
+def test_the_command_llm_gets_the_answer(served: Served, tmp_path: Path) -> None:
     entry = {"model_id": "novel", "model_name": "novel/hybrid", "api_base": f"{served.url}/v1", "api_key_name": "tome"}
     (tmp_path / "extra-openai-models.yaml").write_text(json.dumps([entry]))  # JSON is YAML
     own = {**os.environ, "LLM_USER_PATH": str(tmp_path), "NO_PROXY": "127.0.0.1"}
     (tmp_path / "keys.json").write_text(json.dumps({"tome": TOKEN}))
-    command = [sys.executable, "-m", "llm", "-m", "novel", *words, QUESTION[0]["content"]]
+    command = [sys.executable, "-m", "llm", "-m", "novel", QUESTION[0]["content"]]
     ran = subprocess.run(command, env=own, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
     assert "[1] “Ada Marsh put out the light at nine.”" in ran.stdout, ran.stderr

@@ -11,7 +11,7 @@ import pytest
 from tests.server.served import Served
 
 from tomewise.sample import STORY, read_questions
-from tomewise.web import PAGE, list_assets
+from tomewise.web import list_assets
 
 BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 ROOM = files("tomewise.web")
@@ -23,26 +23,19 @@ FORBIDDEN = (
 )
 
 
-def test_a_browser_gets_the_page_and_others_a_line_of_text(served: Served):
-    page = served.http.get("/", headers=BROWSER)
-    assert page.status_code == 200
-    assert page.headers["content-type"] == "text/html; charset=utf-8"
-    assert 'src="assets/main.js"' in page.text
-    assert served.http.get("/").text.startswith("Tomewise is serving.")
-
-
 def test_a_browser_without_the_token_gets_the_page_and_nothing_else(served: Served):
     with httpx.Client(base_url=served.url, trust_env=False) as stranger:
         page = stranger.get("/", headers=BROWSER)
         assert page.text == served.http.get("/", headers=BROWSER).text
+        assert 'src="assets/main.js"' in page.text
         assert "frame-ancestors 'none'" in page.headers["content-security-policy"]
         old = stranger.get("/", params={"token": "of-a-former-start"}, headers=BROWSER)
         assert (old.status_code, old.text) == (200, page.text)
         assert "set-cookie" not in old.headers
-        assert stranger.get("/assets/page.css").status_code == 200
         assert stranger.get("/").json()["error"]["code"] == "token"
         for path in ("/api/sample", "/api/tomes/novel/removal?document=light"):
             assert stranger.get(path, headers=BROWSER).json()["error"]["code"] == "token"
+    assert served.http.get("/").text.startswith("Tomewise is serving.")
 
 
 def test_files_are_kept_until_they_change(served: Served):
@@ -88,11 +81,3 @@ def test_no_module_makes_html_of_a_text_or_imports_another_file(name: str):
     assert not re.search(r"""\bstyle="|\bon[a-z]+="[^$]""", module)
     found = re.findall(r"""(?:from |import\()\s*["'`]\./([^"'`$]+)["'`]""", module)
     assert set(found) <= set(list_assets()), found
-
-
-def test_the_page_names_only_files_that_are_there():
-    text = list_assets()[PAGE].body.decode()
-    named = re.findall(r'(?:src|href)="([^"]+)"', text)
-    assert named
-    assert {name.removeprefix("assets/") for name in named} <= set(list_assets())
-    assert not re.search(r"<style|style=|\son\w+=|<script(?! type=\"module\" src=)", text)

@@ -17,6 +17,7 @@ from tomewise.server.serve_options import ServerOptions
 
 BODY = {"question": "Who put out the light?"}
 FOREIGN = {"origin": "http://evil.example"}
+SITES = ("cross-site", "same-site")
 FORMS = ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x")
 
 
@@ -33,13 +34,7 @@ def test_a_foreign_host_is_refused(served: Served):
 
 @pytest.mark.parametrize(
     "headers",
-    [
-        FOREIGN,
-        {"origin": "null"},
-        {"origin": "http://127.0.0.1:1"},
-        {"sec-fetch-site": "cross-site"},
-        {"sec-fetch-site": "same-site"},
-    ],
+    [FOREIGN, {"origin": "null"}, {"origin": "http://127.0.0.1:1"}, *({"sec-fetch-site": site} for site in SITES)],
 )
 def test_a_foreign_page_is_refused(served: Served, headers: dict[str, str]):
     assert read_code(served.http.post(ASK, json=BODY, headers=headers)) == (403, "origin")
@@ -84,10 +79,13 @@ def test_read_only_answers_and_changes_nothing(tmp_path: Path):
         assert answer["text"].startswith("Ada Marsh put out the light at nine.")
         assert answer["trace"] is None
         assert served.http.get("/api/tomes/novel/traces").json()["traces"] == []
-        changes = [("POST", path) for path in ("/api/tomes", UPLOAD, f"{NOVEL}/builds")]
+        assert served.http.get("/api/tomes/novel/export").status_code == 200
+        changes = [("POST", path) for path in ("/api/tomes", UPLOAD, f"{NOVEL}/builds", f"{NOVEL}/rename")]
+        changes += [("POST", "/api/tomes/copy/import"), ("DELETE", f"{NOVEL}?confirm=novel")]
         changes += [("DELETE", f"{NOVEL}/{path}") for path in ("document?document=light", "traces/1")]
         for method, path in changes:
-            reply = served.http.request(method, path, headers={"content-type": "application/json"})
+            kind = "application/jsonl" if path.endswith("import") else "application/json"
+            reply = served.http.request(method, path, headers={"content-type": kind})
             assert read_code(reply) == (403, "read_only"), path
 
 
@@ -111,38 +109,31 @@ def test_no_path_and_no_token_stands_in_replies_and_log(tmp_path: Path):
         texts = [
             served.http.get("/api/tomes/novel").text,
             served.http.get("/api/tomes/novel/document", params={"document": "none"}).text,
-            served.http.get("/api/tomes/novel/traces/99").text,
             served.post(ASK, {**BODY, "system": "raptor+probe"}).text,
             served.post(f"{NOVEL}/search", {"query": "x", "system": "y" * 400}).text,
-            served.http.post(UPLOAD, files={"files": ("empty.txt", b"")}).text,
         ]
-        job = served.http.get("/api/jobs").json()["jobs"][0]["id"]
-        failed = served.wait_for_job(job)
+        job = served.http.post(UPLOAD, files={"files": ("empty.txt", b"")}).json()
+        failed = served.wait_for_job(job["id"])
         assert (failed["state"], failed["error"]["code"]) == ("failed", "reading")
         assert "empty.txt" in failed["error"]["message"]
-        texts += [str(failed), served.http.get("/api/jobs").text]
+        texts += [str(job), served.http.get("/api/jobs").text]
     texts.append((tmp_path / "server.log").read_text())
     assert max(map(len, texts)) < 3000
     for text in texts:
-        assert str(tmp_path) not in text
         assert TOKEN not in text
-        assert not re.search(r"/tmp/|/home/", text)
+        assert not re.search(rf"{tmp_path}|/tmp/|/home/", text)
 
 
 @pytest.mark.parametrize(
     ("words", "variables", "sentence"),
     [
         (("--model", "no-provider"), {}, "no-provider"),
-        (("--model", "ansewr=extractive"), {}, "did you mean 'answer'"),
         (("--model", "openai:x", "--base-url", "ftp://x"), {}, "ftp://x"),
         (("--evaluations", "nowhere"), {}, "the folder nowhere does not exist"),
         (("--allow-host", "http://tomes.example/"), {}, "give a name alone"),
         (("--root-path", "https://site.example/books"), {}, "give a path alone"),
-        (("--root-path", "/bücher"), {}, "give a path alone"),
         (("--root-path", "/api"), {}, "/api is a path of this server"),
-        (("--limit", "0"), {}, "--limit"),
         (("--offer", "gpt-4o"), {}, "does not name a model"),
-        ((), {"TOMEWISE_OFFER": "openai:gpt-4o gpt-4o"}, "does not name a model"),
         (("--host", "192.0.2.1"), {}, "choose another --host"),
         (("--root", "nowhere"), {}, "does not exist"),
         ((), {"TOMEWISE_SYSTEM": "hybird"}, "did you mean 'hybrid'"),
@@ -164,9 +155,8 @@ def test_what_cannot_work_is_refused_at_the_start(
     assert sentence in (here / "errors.txt").read_text()
 
 
-@pytest.mark.parametrize("path", ["/books/tomes", "books/tomes/"])
-def test_a_proxy_may_keep_or_take_off_the_path_at_which_it_serves(tmp_path: Path, path: str):
-    with serve_novel(tmp_path, "--root-path", path) as served:
+def test_a_proxy_may_keep_or_take_off_the_path_at_which_it_serves(tmp_path: Path):
+    with serve_novel(tmp_path, "--root-path", "books/tomes/") as served:
         site = served.url.removesuffix("/books/tomes")
         assert site != served.url
         with httpx.Client(base_url=site, timeout=SOON, trust_env=False) as browser:
@@ -176,16 +166,13 @@ def test_a_proxy_may_keep_or_take_off_the_path_at_which_it_serves(tmp_path: Path
                 assert "Path=/books/tomes" in reply.headers["set-cookie"]
             bare = browser.get("/books/tomes?a=1", headers={"accept": "text/html"})  # the page is at its slash
             assert (bare.status_code, bare.headers["location"]) == (307, "/books/tomes/?a=1")
-            assert "<script" in browser.get("/books/tomes/", headers={"accept": "text/html"}).text
             assert browser.get("/books/tomes/api/tomes").json()["tomes"] == ["novel"]
             assert browser.get("/api/tomes").status_code == 401  # the cookie belongs to the path
             for prefix in ("", "/books/tomes"):
-                headers = {"authorization": f"Bearer {TOKEN}"}
                 assert browser.get(f"{prefix}/api/health").json() == {"ok": True}
-                assert browser.get(f"{prefix}/v1/models/none", headers=headers).json()["error"]["type"]
                 assert browser.get(f"{prefix}/assets/main.js").status_code == 200
-            chat = {"model": "novel/naive", "messages": [{"role": "user", "content": "Who put out the light?"}]}
-            answer = browser.post("/v1/chat/completions", json=chat, headers=headers).json()
-            link = answer["choices"][0]["message"]["annotations"][0]["url_citation"]["url"]
-            assert link.startswith(f"{site}/books/tomes/#/t/novel/doc?")
+        chat = {"model": "novel/naive", "messages": [{"role": "user", "content": "Who put out the light?"}]}
+        answer = served.post("/v1/chat/completions", chat).json()
+        link = answer["choices"][0]["message"]["annotations"][0]["url_citation"]["url"]
+        assert link.startswith(f"{site}/books/tomes/#/t/novel/doc?")
     assert (tmp_path / "server.log").read_text() == ""

@@ -13,11 +13,10 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 from tests.patience import SOON, wait_until
-from tests.server.served import ASK, NOVEL, make_client, make_tome, read_code
+from tests.server.served import ASK, NOVEL, make_client, read_code
 
-from tomewise.errors import StoreError, UsageError
+from tomewise.errors import UsageError
 from tomewise.server.library import Library
-from tomewise.server.serve_options import ServerOptions
 from tomewise.settings import Settings
 from tomewise.store.rights import work_alone
 from tomewise.tome.open_store import export_all, open_store
@@ -80,7 +79,7 @@ def test_a_tome_is_renamed_with_its_answers_and_jobs(client: TestClient, root: P
     assert client.get("/api/tomes").json()["sizes"]["new_name"] > 0
 
 
-@pytest.mark.parametrize("name", ["", "../out", "a/b", "x" * 65, "novel", "own", ".hidden", "a b", "a\x00b"])
+@pytest.mark.parametrize("name", ["", "../out", "x" * 65, "novel", "own", ".hidden", "a\x00b"])
 def test_a_name_that_no_new_tome_can_have_is_refused(client: TestClient, root: Path, name: str):
     assert read_code(rename(client, name)) == (400, "usage")
     assert (root / "novel.tome").exists()
@@ -131,15 +130,16 @@ def test_while_a_question_or_a_job_works_a_tome_stays_whole(client: TestClient, 
 
 def test_an_export_is_what_the_command_prints_and_makes_an_equal_tome(client: TestClient, root: Path):
     exported = client.get(f"{NOVEL}/export")
-    assert exported.headers["content-type"] == "application/jsonl"
     assert exported.headers["content-disposition"] == "attachment; filename*=UTF-8''novel.jsonl"
     assert exported.text.splitlines() == list(export_all(root / "novel.tome"))
     made = fill(client, exported.content)
     assert (made.status_code, made.json()["tome"]) == (201, "copy")
     assert list(export_all(root / "copy.tome")) == list(export_all(root / "novel.tome"))
     for name in ("copy", "own", "..", "a.b"):
-        reply = fill(client, exported.content, name)
-        assert reply.status_code in (400, 404, 405), name
+        assert fill(client, exported.content, name).status_code in (400, 404, 405), name
+    unknown = exported.text.replace('"value": "hash', '"value": "nobody:has-this')
+    assert fill(client, unknown, "third").status_code >= 400
+    assert not list(root.glob("third*"))
 
 
 @pytest.mark.parametrize("sent", [b"", b"no JSON", b'{"tomewise": 6}\n{"table": "documents"}', b'{"tomewise": 99}'])
@@ -242,20 +242,6 @@ def test_a_name_beside_which_jobs_were_left_is_refused(client: TestClient, root:
     assert len(list(left.glob(f"*-{job}"))) == 1
 
 
-def test_an_import_whose_embedder_cannot_be_used_here_leaves_no_tome(client: TestClient, root: Path):
-    lines = client.get(f"{NOVEL}/export").text.replace('"value": "hash', '"value": "nobody:has-this')
-    assert fill(client, lines.encode()).status_code >= 400
-    assert sorted(path.name for path in root.iterdir() if path.name.startswith("copy")) == []
-
-
-def test_a_server_that_only_reads_exports_and_changes_nothing(root: Path):
-    with make_client(root, options=ServerOptions(read_only=True)) as client:
-        assert client.get(f"{NOVEL}/export").status_code == 200
-        assert read_code(delete(client)) == (403, "read_only")
-        assert read_code(rename(client, "x")) == (403, "read_only")
-        assert read_code(fill(client, b"{}")) == (403, "read_only")
-
-
 def test_drafts_of_killed_imports_are_deleted_at_the_start_and_no_other_file(root: Path):
     dead = [root / f".{'a' * 32}.import{end}" for end in ("", "-wal", "-shm")]
     fresh, foreign = root / f".{'b' * 32}.import", root / ".notes.import"
@@ -288,21 +274,4 @@ async def test_each_tome_has_its_embedder_at_the_address_that_it_remembers(tmp_p
     embedders = [tome.kit.embedder._embedder for tome in tomes]  # behind the cache of each tome
     assert [getattr(each, "address", "") for each in embedders] == [*addresses, addresses[0]]
     assert embedders[0] is embedders[2]
-    await library.close()
-
-
-async def test_a_question_is_not_sent_to_an_address_elsewhere(tmp_path: Path):
-    library = Library(Settings(), [make_at(tmp_path / "novel.tome", "https://models.example/v1")])
-    with pytest.raises(StoreError, match=r"https://models\.example/v1.*TOMEWISE_EMBEDDER_BASE_URL"):
-        await library.open("novel")
-    await library.close()
-
-
-async def test_a_tome_is_opened_with_the_settings_and_without_their_bounds(tmp_path: Path):
-    make_tome(tmp_path / "novel.tome")
-    settings = Settings(system="naive", max_calls=0, passage_tokens=64, embedder="bundled")
-    library = Library(settings, [tmp_path / "novel.tome"])
-    tome = await library.open("novel")
-    assert (tome.default_system, tome.kit.embedder.name) == ("naive", "hash")
-    assert (await tome.aask("Who put out the light?")).text.startswith("Ada Marsh put out the light at nine.")
     await library.close()

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from tests.server.served import Served
@@ -14,7 +13,7 @@ from tests.web.conftest import serve_library
 from tests.web.pages import DROP, Visit, expect, link
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page, Route
+    from playwright.sync_api import Page
 
 
 @pytest.fixture
@@ -84,18 +83,6 @@ def test_documents_are_found_by_name_folder_and_text(visitor: Callable[..., Visi
     expect(page).to_have_url(re.compile("id=keeper.txt"))
 
 
-def test_history_is_searched(visitor: Callable[..., Visit]):
-    page = visitor().enter(link("novel", "history"))
-    box = page.get_by_label("Find in questions and answers")
-    box.fill("forged letter")
-    expect(page.locator("tbody tr")).to_have_count(1)
-    expect(page.get_by_role("link", name="Who forged the letter?")).to_be_visible()
-    box.fill("nowhere-to-be-found")
-    expect(page.get_by_text("No question or answer has all of these words.")).to_be_visible()
-    box.fill("")
-    expect(page.get_by_role("link", name="Who put out the light?").first).to_be_visible()
-
-
 def test_an_entity_has_a_page_and_links_say_what_they_mean(visitor: Callable[..., Visit]):
     page = visitor().enter(link("novel", "memory"))
     expect(page.locator(".tp-node").first).to_be_visible()
@@ -114,45 +101,10 @@ def test_an_entity_has_a_page_and_links_say_what_they_mean(visitor: Callable[...
     expect(page.locator(".tp-node").first).to_be_visible()
 
 
-def test_rows_that_were_read_belong_to_one_entity(visitor: Callable[..., Visit]):
-    def reply(route: Route) -> None:
-        query = parse_qs(urlsplit(route.request.url).query)
-        (name,), start = query["name"], int(query.get("start", ["0"])[0])
-        facts = [{"text": f"{name} {start}", "graph": "g"}]
-        counts = {"facts": 2, "passages": 0, "neighbours": 0}
-        empty: dict[str, list[str]] = {"similar": [], "passages": [], "neighbours": []}
-        route.fulfill(json={"name": name, "kind": "", "facts": facts, "counts": counts, **empty})
-
-    made = visitor()
-    made.page.route("**/entity?*", reply)
-    page = made.enter(link("novel", "entity", name="ada"))
-    page.get_by_role("button", name="Show more").click()
-    expect(page.locator(".entity-facts li")).to_have_text(["ada 0", "ada 1"])
-    made.go(link("novel", "entity", name="tom"))
-    expect(page.locator(".entity-facts li")).to_have_text(["tom 0"])
-
-
-def test_to_ask_about_an_entity_keeps_what_was_chosen_and_written(visitor: Callable[..., Visit]):
-    made = visitor()
-    page = made.enter(link("novel", "ask"))
-    page.locator("select.system").select_option("naive")
-    page.locator("#question").fill("Tell me more.")
-    for _ in range(2):  # the second time it stands there already
-        made.go(link("novel", "entity", name="ada marsh"))
-        page.get_by_role("link", name="Ask about it").click()
-        expect(page.locator("#question")).to_have_value("Tell me more.\nWhat is told about ada marsh?")
-        expect(page.locator("select.system")).to_have_value("naive")
-
-
 def test_drafts_follow_a_tome_to_its_new_name_and_end_with_it(visitor: Callable[..., Visit], own: Served):
-    made = visitor(own.url)
-    page = made.enter(link("novel", "ask"))
+    page = visitor(own.url).enter(link("novel", "ask"))
     page.locator("select.system").select_option("naive")
     page.locator("#question").fill("Who put out")
-    page.evaluate("location.hash = '#/t/novel/compare?question=Who+was+it'")
-    page.get_by_role("button", name="Ask both").click()
-    answers = page.locator("article.turn[aria-busy=false] .answer")
-    expect(answers).to_have_count(2)
     page.evaluate("location.hash = '#/'")
     act(page, "novel", "Rename")
     page.get_by_role("textbox", name="Name").fill("harbour")
@@ -161,8 +113,6 @@ def test_drafts_follow_a_tome_to_its_new_name_and_end_with_it(visitor: Callable[
     page.evaluate("location.hash = '#/t/harbour/ask'")
     expect(page.locator("#question")).to_have_value("Who put out")
     expect(page.locator("select.system")).to_have_value("naive")
-    page.evaluate("location.hash = '#/t/harbour/compare'")
-    expect(answers).to_have_count(2)
     page.evaluate("location.hash = '#/'")
     act(page, "harbour", "Delete")
     page.get_by_label("Write its name").fill("harbour")
@@ -170,56 +120,8 @@ def test_drafts_follow_a_tome_to_its_new_name_and_end_with_it(visitor: Callable[
     expect(page.locator(".tome")).to_have_count(0)
     own.post("/api/tomes", {"name": "harbour"}).raise_for_status()
     own.add("/api/tomes/harbour/documents", id="new.txt", text="Zoe kept the coin.")
-    page.evaluate("location.hash = '#/t/harbour/compare'")
-    expect(page.get_by_text("Its answer comes here.")).to_have_count(2)
-    expect(answers).to_have_count(0)
     page.evaluate("location.hash = '#/t/harbour/ask'")
     expect(page.locator("#question")).to_have_value("")
-
-
-def test_folders_are_cut_from_ids_as_they_are(visitor: Callable[..., Visit]):
-    page = visitor().enter()
-    found = page.evaluate(
-        """async () => (await import("./assets/sources.js")).listFolders(
-          {"": 1, "notes": 2, "notes/old": 3, "https://example.org/x": 4, "/srv/files": 5})"""
-    )
-    site = {"https:": 4, "https://example.org": 4, "https://example.org/x": 4}
-    assert dict(found) == {"/srv": 5, "/srv/files": 5, **site, "notes": 5, "notes/old": 3}
-    assert found == sorted(found)
-
-
-def test_a_job_names_what_goes_on_and_is_never_full_while_it_works(visitor: Callable[..., Visit]):
-    page = visitor().enter()
-    shown = page.evaluate(
-        """async () => {
-      const {html, render} = await import("./assets/parts.js");
-      const {JobCard} = await import("./assets/build.js");
-      const created = new Date().toISOString();
-      const nothing = {error: null, report: null, usage: null};
-      const base = {id: "1", tome: "novel", kind: "build", system: "comorag", created, ...nothing};
-      const made = {label: "vectors", done: 2, total: 8};
-      const done = {label: "characters cut", done: 9, total: 9};
-      const draw = (job) => {
-        const box = document.body.appendChild(document.createElement("div"));
-        render(html`<${JobCard} job=${{...base, ...job}} put=${() => {}} />`, box);
-        const bars = [...box.querySelectorAll("progress")];
-        return [box.innerText, bars.map((bar) => [bar.getAttribute("aria-label"), bar.position])];
-      };
-      return [
-        draw({state: "running", progress: [done, made], doing: made}),
-        draw({state: "running", progress: [done], doing: null}),
-        draw({state: "running", progress: [done], doing: done}),
-        draw({state: "failed", progress: [done], doing: null, failed: 33, reason: "The model refused every call."}),
-      ];
-    }"""
-    )
-    (first, bars), (_, unknown), (_, full), (failed, none) = shown
-    assert bars == [["vectors", 0.25]]
-    assert "Done: characters cut (9)" in first
-    assert unknown[0][1] == -1, "a bar that only moves"
-    assert full[0][1] == -1
-    assert none == []
-    assert re.search(r"33 failures:\s+The model refused every call", failed)
 
 
 def test_an_upload_goes_on_in_sight_and_sends_the_rest_after_a_stop(visitor: Callable[..., Visit], own: Served):

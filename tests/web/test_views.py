@@ -85,58 +85,18 @@ def test_the_server_goes_and_comes_back(visitor: Callable[..., Visit], tmp_path:
     made.complaints[:] = [each for each in made.complaints if "Failed to load resource" not in each]
 
 
-def test_a_long_trace_draws_its_details_when_they_are_opened(visitor: Callable[..., Visit], served: Served):
-    page = visitor().enter()
-    drawn = """async () => {
-      const {html, render} = await import("./assets/parts.js");
-      const {TraceView} = await import("./assets/trace.js");
-      const detail = {evidence: [{text: "x".repeat(500)}]};
-      const makeEvent = (step) => ({name: "recalled", step, summary: `search ${step}`, detail});
-      const events = [...Array(500).keys()].map(makeEvent);
-      const box = document.body.appendChild(document.createElement("div"));
-      render(html`<${TraceView} events=${events} open />`, box);
-      return [box.querySelectorAll(".event").length, box.querySelectorAll("*").length];
-    }"""
-    events, elements = page.evaluate(drawn)
-    assert events == 500
-    assert elements < 20 * 500
-
-
 def test_evidence_says_which_rewritten_question_brought_it(visitor: Callable[..., Visit], tmp_path: Path):
     (tmp_path / "lib").mkdir()
     with Tome.open(tmp_path / "lib" / "lands.tome", embedder="hash") as tome:
         tome.add(*bridges.DOCUMENTS)
         tome.ask(bridges.QUESTION, system="hybrid")
     with serve(tmp_path, "--root", "lib") as running:
-        for size in (WIDE, NARROW):
-            page = visitor(running.url, size=size).enter(link("lands", "history/1"))
-            page.locator(".event summary").first.click()
-            expect(page.locator(".rewrite")).to_have_count(1)
-            expect(page.locator(".rewrite")).to_have_text(
-                f"asked again: “{bridges.REWRITE}”, with a name from Signmark"
-            )
-            expect(page.locator(".evidence li", has=page.locator(".rewrite")).locator(".source")).to_contain_text(
-                "Finland"
-            )
-            expect(page.locator(".rewrite b")).to_have_text("finland")
-            inside = "(box) => box.getBoundingClientRect().right <= document.documentElement.clientWidth"
-            assert page.locator(".rewrite").evaluate(inside)
-
-
-@pytest.mark.parametrize("rewrite", ["null", "3", "{}", '{"text": 4}', '{"text": "asked", "name": {}, "source": []}'])
-def test_a_rewrite_of_another_form_leaves_the_evidence_as_it_is(visitor: Callable[..., Visit], rewrite: str):
-    page = visitor().enter()
-    shown = page.evaluate(
-        """async (rewrite) => {
-      const {html, render} = await import("./assets/parts.js");
-      const {EvidenceList} = await import("./assets/trace.js");
-      const box = document.body.appendChild(document.createElement("div"));
-      render(html`<${EvidenceList} evidence=${[{text: "The tide turned.", rewrite: JSON.parse(rewrite)}]} />`, box);
-      return box.textContent;
-    }""",
-        rewrite,
-    )
-    assert "The tide turned." in shown
+        page = visitor(running.url, size=NARROW).enter(link("lands", "history/1"))
+        page.locator(".event summary").first.click()
+        words = f"asked again: “{bridges.REWRITE}”, with a name from Signmark"
+        expect(page.locator(".rewrite")).to_have_text([words])
+        expect(page.locator(".evidence li", has=page.locator(".rewrite"))).to_contain_text("Finland")
+        expect(page.locator(".rewrite b")).to_have_text("finland")
 
 
 def test_the_evidence_of_a_small_trace_has_its_text_and_leads_to_it(visitor: Callable[..., Visit], tmp_path: Path):
@@ -144,18 +104,17 @@ def test_the_evidence_of_a_small_trace_has_its_text_and_leads_to_it(visitor: Cal
     with Tome.open(tmp_path / "lib" / "novel.tome", embedder="hash", trace_bytes=6_000) as tome:
         tome.add(Document(id="keeper.txt", text=" ".join(f"Night {night}. {KEEPER}" for night in range(60))))
         tome.ask("Who forged the letter?", system="naive")
-        assert [what.partition(" after")[0] for what in tome.trace(1).cut] == ["texts of evidence"]
     with serve(tmp_path, "--root", "lib") as running:
         page = visitor(running.url).enter(link("novel", "history/1"))
-        expect(page.get_by_text("left out")).to_have_count(0)
         page.locator(".event summary").first.click()
-        expect(page.locator(".evidence .words").first).to_contain_text("Ada Marsh")
         page.locator(".evidence summary").first.click()
         quotation = page.locator(".evidence blockquote").first
+        expect(quotation).to_contain_text("Ada Marsh")
         expect(quotation).not_to_contain_text("…")  # the stored text is short, and the whole one comes later
         text = quotation.text_content()
         page.get_by_role("link", name="Open in keeper.txt").first.click()
         expect(page.locator("mark.current")).to_have_text(text or "-")
+        expect(page).to_have_title("keeper.txt · novel · Tomewise")
         running.http.delete("/api/tomes/novel/document", params={"document": "keeper.txt"}).raise_for_status()
         page.go_back()
         page.locator(".event summary").first.click()
@@ -188,18 +147,3 @@ def test_what_is_not_there_is_told_with_a_way_on(visitor: Callable[..., Visit], 
     page.get_by_role("link", name=way).click()
     expect(page.get_by_role("heading", name=shown)).to_have_count(0)
     made.complaints[:] = [each for each in made.complaints if "404" not in each]
-
-
-@pytest.mark.parametrize(
-    ("view", "title"),
-    [
-        ("#/", "Tomewise"),
-        (link("novel"), "novel · Tomewise"),
-        (link("novel", "memory"), "Memory · novel · Tomewise"),
-        (link("novel", "history/1"), "History 1 · novel · Tomewise"),
-        (link("novel", "doc", id="notes/safe.txt"), "safe.txt · novel · Tomewise"),
-        ("#/evaluations", "Evaluations · Tomewise"),
-    ],
-)
-def test_the_window_is_named_after_the_view(visitor: Callable[..., Visit], view: str, title: str):
-    expect(visitor().enter(view)).to_have_title(title)
