@@ -174,8 +174,9 @@ def test_a_model_that_only_fails_stops_the_build_in_time(tome, shop):
             *(1, 16),
             "sent a redirect to /sign-in in place of a reply: check the base URL",
         ),
+        (Behaviour(b"<html>Hi</html>"), HIPPO, 20, 36, "sent a page of HTML in place of a reply: check the base URL"),
     ],
-    ids=["a question", "an address that leads elsewhere"],
+    ids=["a question", "an address that leads elsewhere", "a page in place of replies"],
 )
 def test_a_model_that_only_fails_ends_the_work_with_its_reason(tome, shop, behaviour, words, least, most, says):
     shop.server.handler = fail_after(0, behaviour)

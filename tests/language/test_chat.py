@@ -1,5 +1,6 @@
 import asyncio
 import gc
+import json
 import sys
 
 import pytest
@@ -24,7 +25,7 @@ from tomewise.errors import (
     ModelUnavailable,
     Refused,
 )
-from tomewise.language import roles
+from tomewise.language import connect_model, roles
 from tomewise.language.chat import ChatModel
 from tomewise.language.retry import Backoff
 from tomewise.run import meter
@@ -191,6 +192,11 @@ async def test_a_time_out_covers_the_whole_request_and_is_tried_again():
             await fuse(model)
 
 
+async def test_blank_lines_before_a_reply_are_no_empty_reply():
+    async with open_chat(Behaviour(b" \n" * 500 + json.dumps(GOOD.body).encode())) as (model, _):
+        assert await fuse(model) == CUE
+
+
 # ---------------------------------------------------------------- keys
 
 
@@ -265,6 +271,15 @@ def test_the_window_is_known_or_set():
     windows = {"openai:gpt-4o-mini": 128_000, "openai:gpt-4": 8_192, "ollama:llama3.1": 4_096}
     assert {name: ChatModel(name).window for name in windows} == windows
     assert ChatModel("openai:other", window=10_000).window == 10_000
+
+
+async def test_no_client_is_made_ahead_that_may_look_for_credentials(monkeypatch):
+    """Those of clouds ask the network who they are."""
+    made = []
+    monkeypatch.setattr(connect_model, "connect_model", lambda spec, *_: (made.append(spec.provider), None))
+    for name in ("google-cloud:a", "bedrock:a", "ollama:a"):
+        await ChatModel(name).prepare()
+    assert made == ["ollama"]
 
 
 # ---------------------------------------------------------------- connections

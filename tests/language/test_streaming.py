@@ -17,7 +17,7 @@ from tests.language.openai_server import (
 )
 from tests.patience import SOON
 
-from tomewise.errors import ModelError, ModelUnavailable, Refused
+from tomewise.errors import BadReply, ModelError, ModelUnavailable, Refused
 from tomewise.language import client, roles, wire
 from tomewise.language.budget import Budgeted
 from tomewise.language.retry import Backoff
@@ -227,6 +227,16 @@ async def test_what_a_plain_request_would_meet_too_is_sent_once(reply, error, sa
 
 
 # ---------------------------------------------------------------- streams that break off or cannot be read
+
+
+async def test_a_malformed_reply_is_repaired_once():
+    ear = Ear()
+    async with open_chat(stream_with('{"cue": 3}'), stream_with(REPLY), stream_with("no JSON here")) as (model, server):
+        assert await ask(model, ear) == CUE
+        assert ear.texts == ['{"cue": 3}', REPLY]
+        with pytest.raises(BadReply):
+            await ask(model)
+    assert len(server.requests) == 4
 
 
 async def test_a_refusal_is_not_heard():
