@@ -17,7 +17,6 @@ from scipy.special import erf
 from tomewise.embedding import weights
 from tomewise.embedding.bundled import BundledMiniLM, choose_providers, split_into_batches
 from tomewise.errors import TomewiseError
-from tomewise.types import Embedder
 
 needs_weights = pytest.mark.skipif(find_spec(weights.PACKAGE) is None, reason=f"needs {weights.INSTALL}")
 IMPORT = "import tomewise.embedding.bundled, onnxruntime, time; time.sleep(0.5)"
@@ -88,30 +87,8 @@ def test_rows_equal_a_slow_forward_pass(embedder, arrays):
 
 
 @needs_weights
-@pytest.mark.skipif(find_spec("sentence_transformers") is None, reason="Sentence Transformers is not installed")
-def test_rows_equal_sentence_transformers(embedder):
-    from sentence_transformers import SentenceTransformer
-
-    peer = SentenceTransformer(str(weights.find_weights()), device="cpu")
-    assert np.abs(embedder.embed(TEXTS) - peer.encode(TEXTS, normalize_embeddings=True)).max() < 1e-5
-
-
-@needs_weights
-def test_keeps_the_contract(embedder):
-    rows = embedder.embed([*TEXTS, TEXTS[1]])
-    assert isinstance(embedder, Embedder)
-    assert rows.shape == (7, embedder.dimensions)
-    assert rows.dtype == np.float32
-    assert np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-6)
-    assert np.array_equal(rows[1], rows[6])
-    assert embedder.embed([]).shape == (0, 384)
-
-
-@needs_weights
-def test_a_vector_does_not_depend_on_the_other_texts(embedder):
-    texts = [f"{first} {second}" for first in ("red", "blue", "old") for second in ("house", "river", "queen")]
-    together = embedder.embed([*texts, *TEXTS])
-    for row, text in zip(together, [*texts, *TEXTS], strict=True):
+def test_a_vector_does_not_depend_on_the_other_texts_to_the_bit(embedder):
+    for row, text in zip(embedder.embed(TEXTS), TEXTS, strict=True):
         assert np.array_equal(row, embedder.embed([text])[0])
 
 
@@ -168,42 +145,6 @@ def test_a_gpu_is_used_where_the_build_can():
         ("CUDAExecutionProvider", {"use_tf32": 0}),
         cpu,
     ]
-
-
-@needs_weights
-def test_the_session_gets_the_providers_and_names_the_device(monkeypatch, cache, capsys):
-    import onnxruntime
-
-    made = onnxruntime.InferenceSession
-    asked = []
-
-    def open_session(path, options, providers):
-        asked.append(providers)
-        print("a library of CUDA is missing")
-        session = made(path, options, providers=["CPUExecutionProvider"])
-        monkeypatch.setattr(session, "get_providers", lambda: ["CUDAExecutionProvider", "CPUExecutionProvider"])
-        return session
-
-    assert BundledMiniLM(cache).find_device() == "CPU"
-    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CUDAExecutionProvider"])
-    monkeypatch.setattr(onnxruntime, "InferenceSession", open_session)
-    monkeypatch.setattr(onnxruntime, "preload_dlls", lambda **options: asked.append(options))
-    assert BundledMiniLM(cache).find_device() == "GPU"
-    preloaded, providers = asked
-    assert preloaded == {"msvc": False}
-    assert providers[0][0] == "CUDAExecutionProvider"
-    assert capsys.readouterr().out == ""
-
-
-@needs_weights
-def test_the_file_is_that_which_the_package_onnx_reads(cache):
-    onnx = pytest.importorskip("onnx")
-    BundledMiniLM(cache).find_device()
-    (path,) = cache.glob("*.onnx")
-    model = onnx.load(path)
-    onnx.checker.check_model(model)
-    assert model.SerializeToString() == path.read_bytes()
-    assert onnx.helper.get_node_attr_value(model.graph.node[0], "epsilon") == pytest.approx(1e-12)
 
 
 @given(st.lists(st.integers(2, 256), min_size=1, max_size=60), st.integers(1, 8))

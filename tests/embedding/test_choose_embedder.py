@@ -6,15 +6,12 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.embedding.unit_rows import embed_as_unit_rows, normalise_rows
-from tomewise.errors import BadReply, UnknownName, UsageError
+from tomewise.errors import BadReply, UnknownName
 from tomewise.testing import NotingEmbedder
-from tomewise.types import Embedder
 
 
 def run(code, **environment):
@@ -29,7 +26,6 @@ def run(code, **environment):
     [
         ("bundled", "BundledMiniLM", 384),
         ("all-MiniLM-L6-v2", "BundledMiniLM", 384),
-        ("hash", "HashEmbedder", None),
         ("hash:128", "HashEmbedder", 128),
         ("fastembed:BAAI/bge-small-en-v1.5", "FastEmbed", None),
         ("sentence-transformers:sentence-transformers/all-mpnet-base-v2", "SentenceTransformersEmbedder", None),
@@ -68,20 +64,8 @@ def test_choosing_loads_nothing_heavy():
 # ---------------------------------------------------------------- the hash embedder
 
 
-@given(st.lists(st.text(max_size=40), max_size=6))
-def test_unit_rows_do_not_depend_on_the_other_texts(texts):
-    embedder = HashEmbedder(64)
-    found = embedder.embed(texts)
-    assert found.shape == (len(texts), 64)
-    assert found.dtype == np.float32
-    assert np.allclose(np.linalg.norm(found, axis=1), 1, atol=1e-6)
-    for row, text in zip(found, texts, strict=True):
-        assert np.array_equal(row, embedder.embed([text])[0])
-
-
 def test_texts_that_share_words_are_near():
     embedder = HashEmbedder()
-    assert isinstance(embedder, Embedder)
     question, near, form, far = embedder.embed(
         ["Who married King Lothair?", "Teutberga married Lothair the king.", "Lothair's marriages", "Bread needs yeast"]
     )
@@ -95,11 +79,6 @@ def test_vectors_are_the_same_in_another_process(seed):
     code = "print(HashEmbedder(16).embed(['the old house'])[0].tobytes().hex())"
     printed = run(f"from tomewise.embedding.hash import HashEmbedder; {code}", PYTHONHASHSEED=seed)
     assert printed == HashEmbedder(16).embed(["the old house"])[0].tobytes().hex()
-
-
-def test_zero_dimensions_are_refused():
-    with pytest.raises(UsageError, match="0 dimensions"):
-        HashEmbedder(0)
 
 
 # ---------------------------------------------------------------- rows of length one

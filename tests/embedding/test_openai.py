@@ -95,33 +95,21 @@ def test_long_texts_are_cut(script, embedder):
     assert len(embedder.tokenizer.encode(sent).ids) == 512
 
 
-def test_the_tokenizer_approximates():
-    encode = OpenAIEmbedder("m").tokenizer.encode
-    assert [encode(text).offsets for text in ("a longerword", "北京", "no.")] == [
-        [(0, 1), (2, 8), (8, 12)],
-        [(0, 1), (1, 2)],
-        [(0, 2), (2, 3)],
-    ]
-
-
 @pytest.mark.parametrize("code", [429, 500, 503])
 def test_a_passing_failure_is_retried(script, embedder, code):
     script.script = [fail(code), fail(code), good]
     assert embedder.embed(["a"]).shape == (1, 3)
 
 
-@pytest.mark.parametrize("code", [429, 500, 401, 404])
-def test_a_lasting_failure_is_named(script, embedder, code):
+@pytest.mark.parametrize(
+    ("code", "error", "times"),
+    [(429, ModelUnavailable, 5), (401, ModelUnavailable, 1), (404, ModelUnavailable, 1), (400, ModelError, 1)],
+)
+def test_a_lasting_failure_is_named(script, embedder, code, error, times):
     script.script = [fail(code)]
-    with pytest.raises(ModelUnavailable, match=str(code)):
+    with pytest.raises(error, match=str(code)) as raised:
         embedder.embed(["a"])
-
-
-def test_a_refused_request_is_named(script, embedder):
-    script.script = [fail(400)]
-    with pytest.raises(ModelError, match="refused"):
-        embedder.embed(["a"])
-    assert len(script.asked) == 1
+    assert (type(raised.value), len(script.asked)) == (error, times)
 
 
 def test_the_index_orders_the_vectors(script, embedder):
@@ -166,13 +154,6 @@ def test_without_a_key_the_variable_is_named():
         OpenAIEmbedder("text-embedding-3-small").embed(["a"])
 
 
-def test_an_address_without_a_server(embedder, server, monkeypatch):
-    monkeypatch.setattr("tomewise.embedding.openai.RETRIES", 0)
-    server.stop()
-    with pytest.raises(ModelUnavailable, match="check the address"):
-        embedder.embed(["a"])
-
-
 def test_a_tome_remembers_the_address_of_its_embedder(server, here, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-user-0001")
     path = here / "a.tome"
@@ -185,16 +166,12 @@ def test_a_tome_remembers_the_address_of_its_embedder(server, here, monkeypatch)
     assert set(server.keys[asked:]) == {"bearer none"}, "nobody sent the key there by name"
 
 
-def test_an_address_elsewhere_is_not_taken_from_a_tome(server, here):
+def test_an_address_elsewhere_is_not_taken_from_a_tome(here):
     path = here / "a.tome"
     with Tome.open(path, embedder="openai:m@3", embedder_base_url="https://user:password1@models.example/v1") as tome:
         assert read_setting(tome.store, "embedder_base_url") == "https://models.example/v1"
     with pytest.raises(StoreError, match=r"https://models\.example/v1.*TOMEWISE_EMBEDDER_BASE_URL"):
         Tome.open(path)
-    with Tome.open(path, embedder_base_url=server.url) as tome:
-        tome.add(LOG)
-    with Tome.open(path) as tome:
-        assert tome.search("Who put out the light?"), "the server that was named last is remembered"
 
 
 # ---------------------------------------------------------------- requests to this machine alone
@@ -212,12 +189,6 @@ def test_an_address_elsewhere_is_not_taken_from_a_tome(server, here):
 )  # fmt: skip
 def test_tricks_with_addresses(address):
     assert not is_loopback(address, resolve_numbers_alone)
-
-
-def test_plain_ones_pass():
-    for address in ("http://127.0.0.1:8000/v1", "http://[::1]/v1", "https://127.0.0.1/v1"):
-        assert is_loopback(address)
-    assert is_loopback("http://localhost./v1", answer_with("127.0.0.1"))
 
 
 def embed_here(address):
@@ -245,12 +216,6 @@ def test_an_answer_that_changes_after_the_check_has_no_effect(server, monkeypatc
             client.get(url)
     assert connected == ["127.0.0.1"]
     assert [f"http://{host}/v1" for host in server.hosts] == [url]
-
-
-def test_the_next_address_is_tried(server):
-    """`localhost` is often two addresses, and a server listens at one of them."""
-    with httpx2.Client(transport=make_loopback_transport(answer_with("127.0.0.2", "127.0.0.1"))) as client:
-        assert client.get(server.url.replace("127.0.0.1", "localhost")).status_code == 404
 
 
 @pytest.mark.parametrize("location", ["http://203.0.113.1/v1/embeddings", "http://models.example/", "/elsewhere"])

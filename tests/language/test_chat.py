@@ -20,20 +20,14 @@ from tests.patience import NEVER, SOON
 
 from tomewise.errors import (
     BadReply,
-    BudgetExceeded,
     MissingDependency,
     ModelError,
     ModelUnavailable,
     Refused,
-    UsageError,
 )
 from tomewise.language import connect_model, roles
-from tomewise.language.budget import Budgeted
 from tomewise.language.chat import ChatModel
 from tomewise.language.retry import Backoff
-from tomewise.language.server_errors import classify_error
-from tomewise.language.spec import ModelSpec
-from tomewise.outgoing import answer_models
 from tomewise.run import meter
 from tomewise.types import LanguageModel
 
@@ -203,13 +197,6 @@ async def test_blank_lines_before_a_reply_are_no_empty_reply():
         assert await fuse(model) == CUE
 
 
-async def test_nobody_there_is_unavailable():
-    async with open_chat() as (model, server):
-        server.stop()
-        with pytest.raises(ModelUnavailable, match="cannot be reached"):
-            await fuse(model)
-
-
 # ---------------------------------------------------------------- keys
 
 
@@ -280,45 +267,10 @@ async def test_a_provider_that_is_not_installed_says_what_to_do(monkeypatch, pro
         await ChatModel(f"{provider}:x", api_key="x").ask(roles.FUSE, GIVEN)
 
 
-async def test_an_unknown_provider_is_named():
-    with pytest.raises(UsageError, match="no provider 'nobody'"):
-        await ChatModel("nobody:model").ask(roles.FUSE, GIVEN)
-
-
 def test_the_window_is_known_or_set():
     windows = {"openai:gpt-4o-mini": 128_000, "openai:gpt-4": 8_192, "ollama:llama3.1": 4_096}
     assert {name: ChatModel(name).window for name in windows} == windows
     assert ChatModel("openai:other", window=10_000).window == 10_000
-
-
-def test_a_reply_in_another_protocol_says_how_to_name_the_model():
-    error = TypeError("'NoneType' object is not iterable")
-    at_address = classify_error(error, ModelSpec.parse("anthropic:m", "http://h/v1"))
-    assert "protocol of its own" in str(at_address)
-    assert "name the model openai:m" in str(at_address)
-    for spec in (ModelSpec.parse("anthropic:m"), ModelSpec.parse("openai:m", "http://h/v1")):
-        assert "protocol" not in str(classify_error(TypeError("odd"), spec))
-
-
-@pytest.mark.parametrize(("key", "sent"), [(None, "none"), ("a-key-of-the-user", "a-key-of-the-user")])
-def test_a_server_at_an_own_address_is_asked_without_a_key_and_a_client_that_refuses_ours_names_the_other_way(
-    monkeypatch, key, sent
-):
-    keys = []
-
-    class Picky:
-        """A provider that needs a key, like that of Anthropic, and an `httpx.AsyncClient`, like that of Groq."""
-
-        def __init__(self, *, api_key=None, base_url=None, http_client=None):
-            keys.append(api_key)
-            raise TypeError("Invalid `http_client` argument")
-
-    if key:
-        monkeypatch.setenv("ANTHROPIC_API_KEY", key)
-    monkeypatch.setattr(connect_model, "infer_provider_class", lambda _: Picky)
-    with pytest.raises(UsageError, match=r"openai:m, with the address .*Invalid `http_client`"):
-        connect_model.connect_model(ModelSpec.parse("anthropic:m", "http://h"), None, 4)
-    assert keys == [sent]
 
 
 async def test_no_client_is_made_ahead_that_may_look_for_credentials(monkeypatch):
@@ -366,15 +318,6 @@ def test_one_model_serves_several_event_loops():
     gc.collect()  # a connection that is still open warns here, and warnings are errors
 
 
-async def test_closing_twice_or_unused_is_fine_and_a_closed_model_opens_again():
-    async with open_chat() as (model, _):
-        await model.close()
-        await fuse(model)
-        await model.close()
-        await model.close()
-        assert await fuse(model) == CUE
-
-
 # ---------------------------------------------------------------- what a call uses
 
 
@@ -401,20 +344,3 @@ async def test_cached_and_reasoning_tokens_are_counted_separately():
     total = m.usage().total
     assert (total.input_tokens, total.cached_tokens) == (200, 128)
     assert (total.output_tokens, total.reasoning_tokens) == (40, 24)
-    report = answer_models.Usage.of(m.usage()).write()
-    assert (report["cached_tokens"], report["reasoning_tokens"]) == (128, 24)
-    assert report["roles"]["fuse"]["cached_tokens"] == 128
-
-
-async def test_a_known_model_has_a_price():
-    async with open_chat(Behaviour({**GOOD.body, "model": "gpt-4o-mini-2024-07-18"})) as (model, _):
-        with meter() as m:
-            await fuse(model)
-    assert m.usage().total.cost == pytest.approx(100 * 0.15e-6 + 20 * 0.6e-6)
-
-
-async def test_a_repair_needs_budget_too():
-    async with open_chat(reply_with("no"), GOOD) as (model, server):
-        with pytest.raises(BudgetExceeded, match="1 calls"):
-            await fuse(Budgeted(model, calls=1))
-        assert len(server.requests) == 1

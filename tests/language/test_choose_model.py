@@ -8,7 +8,7 @@ from tests.language.openai_server import OpenAIServer, reply_with
 
 from tomewise import Document, Tome
 from tomewise.embedding.hash import HashEmbedder
-from tomewise.errors import BudgetExceeded, ModelUnavailable, UnknownName, UsageError
+from tomewise.errors import ModelUnavailable, UnknownName, UsageError
 from tomewise.language import roles
 from tomewise.language.budget import Budgeted
 from tomewise.language.cached import Cached
@@ -21,7 +21,6 @@ from tomewise.language.price_list import find_price
 from tomewise.language.prompts import Prompts
 from tomewise.language.spec import ModelSpec
 from tomewise.loops.evidence import fit_to_window
-from tomewise.store.records import BUILDS
 from tomewise.testing import check_language_model
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Evidence
@@ -45,11 +44,6 @@ def test_a_malformed_name_shows_examples_and_the_whole_name_where_its_provider_i
     assert ("did you mean 'openai:gpt-4o-mini'" in str(caught.value)) == (spec == "gpt-4o-mini")
 
 
-def test_an_address_is_a_url():
-    with pytest.raises(UsageError, match="http://"):
-        choose_model("openai:x", embedder=EMBEDDER, base_url="localhost:8000")
-
-
 @pytest.mark.parametrize(
     ("name", "models", "error", "says"),
     [
@@ -62,16 +56,6 @@ def test_an_address_is_a_url():
 def test_a_misspelt_role_or_model_is_named(name, models, error, says):
     with pytest.raises(error, match=says):
         check_models(name, models, None)
-
-
-@pytest.mark.parametrize(
-    ("argument", "nearest"), [({"modle": "extractive"}, "'modle' is not an argument: did you mean 'model'"),
-                              ({"max_call": 3}, "did you mean 'max_calls'")],
-)  # fmt: skip
-def test_a_misspelt_argument_is_named_with_the_nearest(tmp_path, argument, nearest):
-    with pytest.raises(UsageError, match=nearest):
-        Tome.open(tmp_path / "a.tome", **argument)
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
@@ -110,22 +94,6 @@ async def test_each_role_reaches_its_own_model():
     assert join_names(model, (roles.GIST, roles.FUSE, roles.SUMMARISE)) == "small, large"
 
 
-def test_the_key_names_the_model_of_the_role():
-    def key(model):
-        return Cached(model, Prompts(), None).make_key(roles.FUSE, FUSED)
-
-    small, large = make_model("small"), make_model("large")
-    assert key(ModelPerRole(small, {"fuse": large})) == key(large)
-    assert key(ModelPerRole(small, {"answer": large})) == key(small)
-
-
-async def test_a_budget_is_over_all_models():
-    model = Budgeted(ModelPerRole(make_model("small"), {"fuse": make_model("large")}), calls=1)
-    await model.ask(roles.FUSE, FUSED)
-    with pytest.raises(BudgetExceeded):
-        await model.ask(roles.GIST, roles.GistIn(text="Ada"))
-
-
 async def test_equal_names_are_one_model_and_so_share_one_limit_and_one_address(here):
     names = {"answer": "openai:b", "fuse": "openai:b", "gist": "openai:a", "probe": "anthropic:c"}
     reply = reply_with(json.dumps({**ANSWER, "cue": "x", "memory": "m"}), delay=0.1)
@@ -152,21 +120,6 @@ def test_a_tome_asks_the_model_of_the_role_and_records_it(here):
         answer = tome.ask("Who put out the light?")
         assert (answer.text, answer.model) == ("Ada", "small gist=large")
     assert [call.role for call in small.calls] == ["answer"]
-
-
-def test_the_build_record_and_its_note_name_the_model_of_the_role(here):
-    def build(name):
-        models = {"gist": make_model("large")}
-        with Tome.open(here / "a.tome", embedder="hash", model=make_model(name), models=models) as tome:
-            tome.add(LOG)
-            report = tome.build("cogitorag")
-            assert tome.store.notes(BUILDS)["gists"]["model"] == "large"
-        return {layer.layer: layer.notes for layer in report.layers}
-
-    assert not any(build("a").values())
-    notes = build("b")
-    assert notes.pop("gists") == ()
-    assert any("a built what was there" in note for each in notes.values() for note in each)
 
 
 def test_the_command_takes_a_model_for_a_role(here, command):

@@ -4,21 +4,20 @@ import json
 import socket
 
 import pytest
-from tests.language.openai_server import GIVEN, OpenAIServer, fail_with, fuse, open_chat, reply_with, stream_with
+from tests.language.openai_server import GIVEN, OpenAIServer, fuse, open_chat, reply_with, stream_with
 
 from tomewise.errors import ModelUnavailable
 from tomewise.language import models_at_hand, roles
 from tomewise.language.chat import ChatModel
 from tomewise.language.models_at_hand import LocalModel, LocalServer, find_local_models, suggest_model
 from tomewise.language.retry import Backoff
-from tomewise.language.trial import Trial, try_model
+from tomewise.language.trial import try_model
 
 REPLY = '{"answer": "Ada Marsh", "quotes": [], "supported": "full"}'
 HALVES = REPLY[:20], REPLY[20:]
 PAGES = ("/v1/models", "/api/tags", "/api/ps", "/props", "/api/v0/models")
 ODD = [b"<html>", [], {"data": "no"}, {"data": [3]}, {"data": [{"id": "mine"}, 3]}, b"[" * 100_000, None]
 OLLAMA = "ollama:llama3.1"
-SERVERS = models_at_hand.SERVERS  # before a fixture empties them
 
 
 @pytest.fixture
@@ -114,11 +113,6 @@ def test_a_server_that_accepts_and_says_nothing_is_left_behind(monkeypatch):
         assert find_local_models() == []
 
 
-def test_only_this_machine_is_asked():
-    assert SERVERS
-    assert all(server.root.startswith("http://127.0.0.1:") for server in SERVERS)
-
-
 # ---------------------------------------------------------------- the window that a server states
 
 
@@ -159,15 +153,6 @@ def test_a_window_that_may_change_is_asked_for_once_in_some_seconds(server, monk
     assert model.window == (4_096 if seconds else 16_384)
 
 
-def test_a_server_that_is_away_is_asked_again_later(monkeypatch):
-    root = find_free_root()
-    model = ChatModel(OLLAMA, base_url=f"{root}/v1")
-    assert model.window == 4_096
-    with OpenAIServer(lambda _: reply_with("{}"), port=int(root.rpartition(":")[2])) as server:
-        load_when_asked(server, 8_192)
-        assert model.window == 8_192
-
-
 # ---------------------------------------------------------------- a test call
 
 
@@ -185,13 +170,6 @@ async def test_a_trial_says_what_a_model_can_do(server, reply, structured, strea
     assert (trial.problem, trial.structured, trial.streams) == ("", structured, streams)
     assert trial.window > 0
     assert len(server.requests) == (1 if streams else 2)
-
-
-async def test_a_trial_that_fails_says_why_and_is_not_tried_again(server):
-    server.handler = lambda _: fail_with(500, "out of memory")
-    assert "out of memory" in (await try_model("openai:mine", base_url=server.url)).problem
-    assert len(server.requests) <= 2, "the second one is plain"
-    assert "cannot be reached" in (await try_model("openai:mine", base_url=f"{find_free_root()}/v1")).problem
 
 
 @pytest.mark.parametrize("spec", ["openai:mine", "ollama:llama3"])
@@ -221,19 +199,13 @@ def test_the_command_lists_local_models_and_tries_one_that_is_set(command, serve
     serve(monkeypatch, serve_ollama(server))
     listed = json.loads(command("models", "--json").out)
     assert [row["name"] for row in listed["local"]] == ["ollama:busy:3b", "ollama:large:8b", "ollama:small:1b"]
-    shown = command("models").out
-    assert "8,192" in shown
-    assert "not loaded, 40,960 at most" in shown
+    assert "not loaded, 40,960 at most" in command("models").out
     monkeypatch.setenv("OLLAMA_BASE_URL", server.url)
     setting = ("config", "set", "model", "ollama:large:8b")
-    ran = command(*setting)
-    assert ran.code == 0
-    assert "it answers" in ran.out
-    assert "structured replies: yes" in ran.out
-    assert set(json.loads(command(*setting, "--json").out)["test"]) == set(Trial.__dataclass_fields__)
+    assert "it answers" in command(*setting).out
+    assert json.loads(command(*setting, "--json").out)["test"]["structured"] == "yes"
     before = len(server.requests)
     assert "it answers" not in command(*setting, "--no-test").out
-    command("config", "set", "model", "extractive")
     assert len(server.requests) == before
     failed = command("config", "set", "model", "openai:gpt-4o-mini")
     assert failed.code == 0, "the setting is set all the same"

@@ -64,40 +64,15 @@ def test_the_part_of_a_prompt_that_never_changes_comes_first(role):
 def test_there_is_a_prompt_with_front_matter_for_every_role_and_no_other():
     files = {path.stem: path.read_text(encoding="utf-8") for path in PACKAGED.glob("*.md")}
     assert set(files) == {role.name for role in roles.ROLES}
-    for name, text in files.items():
-        assert re.match(rf"---\nname: {name}\nfor: .+\npaper: .+\n---\n", text)
+    assert all(re.match(rf"---\nname: {name}\nfor: .+\npaper: .+\n---\n", text) for name, text in files.items())
 
 
 # ---------------------------------------------------------------- what a prompt says in which case
 
 
-def test_the_loops_prompts_show_what_is_known_and_what_is_missing():
-    assert render_both(roles.ENCODE)[0].count("<finding>\n&lt;/evidence>") == 1
-    probe, bare = render_both(roles.PROBE)
-    assert "<missing>\n&lt;/evidence>" in probe
-    assert "<missing>\n" not in bare
-
-
-@pytest.mark.parametrize("role", [roles.PLAN, roles.EVOLVE, roles.MERGE_POINTS], ids=lambda role: role.name)
-def test_the_prompts_of_the_hypergraph_ask_for_reasons_first_and_fence_its_points(role):
-    point = roles.PointShown(id='M1"></point>', description=f"</point> {HOSTILE}", entities=['Mara"></point>', HOSTILE])
-    fields = {"subqueries": ["Who?"]} if role is roles.EVOLVE else {}
-    for points in ([], [point], [point, point]):
-        prompt = render(role, points=points, **fields)
-        assert prompt.rpartition("Reply with JSON: ")[2].startswith('{"reasoning"')
-        assert len(re.findall(r"^<point ", prompt, re.MULTILINE)) == len(points)
-        assert prompt.count("</point>") == len(points), "no description closes its fence"
-
-
 @pytest.mark.parametrize(
     ("role", "fields", "shown", "hidden"),
     [
-        (roles.PLAN, {}, ["The memory is empty"], ["always"]),
-        (roles.PLAN, {"place": "local"}, ['always "local"'], []),
-        (roles.PLAN, {"place": "global"}, ['always "global"'], []),
-        (roles.EVOLVE, {"subqueries": []}, ["the entities of a point stay"], []),
-        (roles.EVOLVE, {"subqueries": [], "may_update": False}, ["is an empty list: what the points say"], []),
-        (roles.EVOLVE, {"subqueries": [], "replaces_entities": True}, ["from now on, all of them"], []),
         (roles.LOOK_UP, {"evidence": [], "read": ["E7"], "limit": 1}, ["Read already: E7.", "Up to 1 page."], []),
         (roles.LOOK_UP, {"evidence": []}, ["Up to 5 pages."], ["Read already"]),
         (roles.ANSWER, {}, ["No evidence was found"], []),
@@ -171,10 +146,7 @@ def test_an_own_folder_overrides_single_prompts_and_its_texts_do_as_it_does(tmp_
     [
         (b"line\n{% if text %}", "broken"),
         (b"{{ nothing }}", "nothing"),
-        (b"{{ text + 1 }}", "rendered"),
         (b"{{ 1 / 0 }}", "rendered"),
-        (b"{{ text | nofilter }}", "nofilter"),
-        (b"{{ text.__class__.__mro__ }}", "unsafe"),
         (b"---\nname: other\n---\n", "other"),
         (b"\xff\xfe", "UTF-8"),
     ],
@@ -187,23 +159,10 @@ def test_a_broken_own_prompt_is_named(tmp_path, text, says):
 
 
 def test_a_missing_folder_or_prompt_is_named(tmp_path):
-    for use in (
-        lambda: Prompts(tmp_path / "nowhere").render(roles.GIST, roles.GistIn(text="x")),
-        lambda: Tome.open(tmp_path / "a.tome", prompts=tmp_path / "nowhere"),
-    ):
-        with pytest.raises(UsageError, match="nowhere"):
-            use()
+    with pytest.raises(UsageError, match="nowhere"):
+        Tome.open(tmp_path / "a.tome", prompts=tmp_path / "nowhere")
     with pytest.raises(UsageError, match=r"unheard_of\.md"):
         Prompts().render(Role("unheard_of", roles.PassageIn, roles.GistOut), roles.PassageIn(text="x"))
-
-
-def test_a_misspelt_prompt_file_is_named_with_the_nearest(tmp_path):
-    for name in ("answer.md", "a_role_of_a_colleague.md", "README.md", "notes.txt"):
-        (tmp_path / name).write_text("Answer.")
-    Prompts(tmp_path).check_files({role.name for role in roles.ROLES})
-    (tmp_path / "anwser.md").write_text("Answer.")
-    with pytest.raises(UsageError, match=r"anwser\.md is the prompt of no role: did you mean 'answer'"):
-        Tome.open(tmp_path / "a.tome", prompts=tmp_path)
 
 
 # ---------------------------------------------------------------- a role from outside of the package
@@ -234,9 +193,6 @@ async def test_every_model_plays_a_role_from_outside(here):
         for model in (scripted, chat, ExtractiveModel(HashEmbedder())):
             await check_language_model(model, ROLE, GIVEN)
         assert "<field_note>\nAda rowed.\n</field_note>" in server.prompts[0]
-
-
-async def test_without_a_play_the_extractive_model_says_what_to_do():
     with pytest.raises(ModelError, match="give the role a `play`"):
         await ExtractiveModel(HashEmbedder()).ask(replace(ROLE, play=None), GIVEN)
 
@@ -261,9 +217,3 @@ def test_no_text_leaves_the_fence_of_an_own_tag(tag):
 def test_what_is_wrong_with_a_role_is_named(change, says):
     with pytest.raises(UsageError, match=says):
         Prompts().render(replace(ROLE, **change), GIVEN)
-
-
-def test_the_folder_of_the_user_replaces_the_prompt_of_the_role(tmp_path):
-    (tmp_path / "outside_note.md").write_text("Mine: {{ text }}", encoding="utf-8")
-    assert Prompts(tmp_path).render(ROLE, GIVEN) == "Mine: Ada rowed."
-    assert Prompts().render(replace(ROLE, prompt="Short."), GIVEN) == "Short."

@@ -70,11 +70,6 @@ def test_what_does_not_fit_says_why(text, says):
     assert says in str(raised.value)
 
 
-def test_a_text_is_not_taken_for_a_summary():
-    with pytest.raises(BadReply, match="no JSON object"):
-        decode(roles.SUMMARISE, "I am sorry, I cannot summarise this.")
-
-
 @pytest.mark.parametrize(
     ("text", "summary"),
     [

@@ -1,10 +1,7 @@
-import asyncio
-
 import pytest
 
 from tomewise.errors import BadReply, ModelError, Refused
 from tomewise.language import roles
-from tomewise.run import meter
 from tomewise.testing.scripted import Call, ScriptedModel
 from tomewise.types import LanguageModel
 
@@ -37,17 +34,3 @@ async def test_a_list_is_used_up_in_order_and_recorded_and_a_function_sees_what_
 async def test_what_is_no_reply_is_an_error(script, error, says):
     with pytest.raises(error, match=says):
         await probe(ScriptedModel(script))
-
-
-async def test_calls_side_by_side_have_depth_one_also_where_a_limit_lets_them_wait():
-    model = ScriptedModel({"probe": lambda given: {"probes": []}}, latency=0.02, limit=2)
-    with meter() as m:
-        await asyncio.gather(*(probe(model) for _ in range(6)))
-    assert m.usage().depth == 1
-    assert m.usage().model_seconds >= 0.058
-    with meter() as m:
-        await probe(model)
-        await probe(model)
-    usage = m.usage()
-    assert (usage.total.calls, usage.depth, usage.total.cost) == (2, 2, 0.0)
-    assert usage.total.input_tokens > 0

@@ -4,10 +4,7 @@ import asyncio
 import json
 
 import pytest
-from pydantic_ai.models import Model
-from pydantic_ai.models.openai import OpenAIChatModel
 from tests.language.openai_server import (
-    FAST,
     GIVEN,
     Behaviour,
     fail_with,
@@ -20,7 +17,7 @@ from tests.language.openai_server import (
 )
 from tests.patience import SOON
 
-from tomewise.errors import BadReply, BudgetExceeded, ModelError, ModelUnavailable, Refused
+from tomewise.errors import BadReply, ModelError, ModelUnavailable, Refused
 from tomewise.language import client, roles, wire
 from tomewise.language.budget import Budgeted
 from tomewise.language.retry import Backoff
@@ -145,15 +142,41 @@ async def test_a_server_that_ignores_the_stream_is_paid_once():
 # ---------------------------------------------------------------- whether the next attempt streams
 
 
-@pytest.mark.parametrize("status", [400, 422, 501])
-async def test_a_server_that_rejects_the_stream_gets_a_plain_request(status):
-    ear = Ear()
-    async with open_chat(fail_with(status, "stream is not supported"), reply_with(REPLY)) as (model, server):
+NOT_DUE = {  # failures that no plain request would spare
+    "rate": fail_with(429),
+    "busy": fail_with(503),
+    "busy in the stream": send({"error": {"message": "overloaded", "code": 503}}),
+    "cut after text": break_off(cut=True),
+    "silence after text": break_off(hold=True),
+    "ended after text": break_off(),
+    "error after text": send(make_chunk({"content": "{"}), {"error": {"message": "no"}}),
+}
+DUE = {
+    **{str(status): fail_with(status, "stream is not supported") for status in (400, 422, 501)},
+    "error": fail_with(500),
+    "page": Behaviour(b"<html><body>Welcome</body></html>", headers={"Content-Type": "text/html"}),
+    "no completion": Behaviour({"status": "ok"}),
+    "empty": send(),
+    "only the end": send(END),
+    "cut": send(b": a comment\n\n", cut=True),
+    "silence": send(b": a comment\n\n", hold=True),
+}
+
+
+@pytest.mark.parametrize("case", [*NOT_DUE, *DUE])
+async def test_only_a_failure_that_may_be_due_to_the_stream_makes_the_next_attempts_plain(case):
+    ear, failing = Ear(), [{**NOT_DUE, **DUE}[case]]
+    async with open_chat(timeout=2.0) as (model, server):
+        server.handler = lambda request: (
+            failing.pop() if failing else stream_with(REPLY) if request["stream"] else reply_with(REPLY)
+        )
         with meter() as m:
             assert [await ask(model, ear), await ask(model, ear)] == [CUE] * 2
-    assert [request["stream"] for request in server.requests] == [True, False, False]
-    assert (m.usage().total.calls, m.usage().total.input_tokens) == (3, 200)
-    assert "".join(ear.texts) == ""
+    assert [request["stream"] for request in server.requests] == [True, *[case in NOT_DUE] * 2]
+    assert ear.texts[-1] == (REPLY if case in NOT_DUE else "")
+    refused = case in ("rate", "busy", "busy in the stream", "400", "422", "501", "error", "page")
+    assert m.usage().total.calls == 3
+    assert (m.usage().total.input_tokens == 200) is refused, "a server may charge for the prompt of a broken reply"
 
 
 async def test_a_request_that_is_wrong_stays_wrong():
@@ -164,27 +187,6 @@ async def test_a_request_that_is_wrong_stays_wrong():
         server.handler = in_turn(stream_with(REPLY))
         assert await ask(model) == CUE
     assert server.requests[-1]["stream"] is True, "a plain request failed too, so the stream was not at fault"
-
-
-@pytest.mark.parametrize(
-    "failing",
-    [
-        fail_with(500),
-        Behaviour(b"<html><body>Welcome</body></html>", headers={"Content-Type": "text/html"}),
-        Behaviour({"status": "ok"}),
-        send(),
-        send(END),
-        send(b": a comment\n\n", cut=True),
-        send(b": a comment\n\n", hold=True),
-    ],
-    ids=["error", "page", "no completion", "empty", "only the end", "cut", "silence"],
-)
-async def test_a_stream_without_text_makes_the_next_attempt_plain(failing):
-    async with open_chat(timeout=4.0) as (model, server):
-        server.handler = lambda request: failing if request["stream"] else reply_with(REPLY)
-        for _ in range(2):
-            assert await ask(model) == CUE
-    assert [request["stream"] for request in server.requests] == [True, False, False]
 
 
 async def test_a_stream_that_cannot_be_read_makes_the_next_attempt_plain(monkeypatch):
@@ -206,23 +208,6 @@ async def test_a_server_that_has_streamed_is_asked_to_stream_again():
     assert ear.texts == [REPLY, "", REPLY]
 
 
-@pytest.mark.parametrize(
-    "failing",
-    [
-        fail_with(429),
-        fail_with(503),
-        send({"error": {"message": "overloaded", "code": 503}}),
-        break_off(cut=True),
-        break_off(hold=True),
-    ],
-    ids=["rate", "busy", "busy in the stream", "cut after text", "silence after text"],
-)
-async def test_a_failure_that_is_not_due_to_the_stream_leaves_it_on(failing):
-    async with open_chat(failing, stream_with(REPLY), timeout=4.0) as (model, server):
-        assert await ask(model) == CUE
-    assert [request["stream"] for request in server.requests] == [True, True]
-
-
 TOO_LONG = {"message": "the limit is 8192 tokens", "type": "invalid_request_error", "code": "context_length_exceeded"}
 
 
@@ -241,38 +226,7 @@ async def test_what_a_plain_request_would_meet_too_is_sent_once(reply, error, sa
     assert (len(server.requests), m.usage().total.calls) == (1, 1)
 
 
-@pytest.mark.parametrize("behaviour", [reply_with(REPLY), fail_with(400, "no such thing")], ids=["reply", "error"])
-async def test_a_provider_that_cannot_stream_gets_one_plain_request(monkeypatch, behaviour):
-    monkeypatch.setattr(OpenAIChatModel, "request_stream", Model.request_stream)
-    ear = Ear()
-    async with open_chat(behaviour) as (model, server):
-        if behaviour.status == 200:
-            assert await ask(model, ear) == CUE
-        else:
-            with pytest.raises(ModelError, match="no such thing"):
-                await ask(model, ear)
-    assert [request["stream"] for request in server.requests] == [False]
-    assert ear.texts == [""]
-
-
 # ---------------------------------------------------------------- streams that break off or cannot be read
-
-
-@pytest.mark.parametrize(
-    "dropped",
-    [break_off(cut=True), break_off(), send(make_chunk({"content": "{"}), {"error": {"message": "no"}})],
-    ids=["cut", "ended", "error"],
-)
-async def test_a_stream_that_breaks_off_is_asked_for_again(dropped):
-    ear = Ear()
-    async with open_chat(dropped, stream_with(REPLY)) as (model, _):
-        with meter() as m:
-            assert await ask(model, ear) == CUE
-    assert len(ear.texts) == 2
-    assert ear.texts[1] == REPLY
-    spent = m.usage().total
-    assert spent.calls == 2
-    assert spent.input_tokens > 100, "the prompt of the broken reply counts: the server may charge for it"
 
 
 async def test_a_malformed_reply_is_repaired_once():
@@ -361,19 +315,3 @@ async def test_an_error_of_the_listener_is_no_error_of_the_server():
         with pytest.raises(ZeroDivisionError):
             await ask(model, Deaf())
     assert len(server.requests) == 1
-
-
-async def test_a_budget_reserves_for_a_stream_too():
-    async with open_chat(stream_with(REPLY)) as (model, server):
-        bounded = Budgeted(model, calls=1)
-        assert await ask(bounded) == CUE
-        with pytest.raises(BudgetExceeded):
-            await ask(bounded)
-    assert len(server.requests) == 1
-
-
-async def test_a_model_that_is_down_is_down():
-    async with open_chat(fail_with(503)) as (model, server):
-        with pytest.raises(ModelUnavailable):
-            await ask(model)
-    assert len(server.requests) == 1 + FAST.retries

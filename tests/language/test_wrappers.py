@@ -16,7 +16,6 @@ from tomewise.errors import (
     StoreError,
     UsageError,
 )
-from tomewise.evaluate.replay import ReplayedModel
 from tomewise.language import roles
 from tomewise.language.budget import Budgeted
 from tomewise.language.cached import Cached
@@ -24,12 +23,10 @@ from tomewise.language.call_slots import CallSlots
 from tomewise.language.failures import StopAtFailures
 from tomewise.language.prompts import Prompts, render_once
 from tomewise.language.retry import Backoff, PassingFailure, retry
-from tomewise.language.templates import Template
 from tomewise.language.usage import report_call
 from tomewise.meter import ModelCall
 from tomewise.run import change_run, meter, open_run
 from tomewise.testing.scripted import ScriptedModel
-from tomewise.types import LanguageModel
 
 GIVEN = roles.FuseIn(question="Who hid the letter?", cues=["Mara held it last."])
 OTHER = roles.FuseIn(question="Who hid the letter?", cues=["Tom held it last."])
@@ -89,31 +86,12 @@ class Local(ScriptedModel):
         return 7
 
 
-def wrap(model):
-    return cache(Budgeted(StopAtFailures(model, 20)))
-
-
-def test_every_wrapper_is_a_model_like_the_one_inside():
-    inside = make_model(name="m", window=99)
-    for wrapper in (cache(inside), Budgeted(inside), StopAtFailures(inside, 20)):
-        assert isinstance(wrapper, LanguageModel)
-        assert (wrapper.name, wrapper.window) == ("m", 99)
-        assert wrapper.count_input_tokens(roles.FUSE, GIVEN) == inside.count_input_tokens(roles.FUSE, GIVEN)
-
-
-async def test_a_wrapper_closes_the_model_and_measures_replies_as_it_does_or_not_at_all():
+async def test_wrappers_close_the_model_and_measure_replies_as_it_does():
     inside = Local({})
-    assert await wrap(inside).measure_reply(roles.FUSE, GIVEN) == 7
-    await wrap(inside).close()
+    wrapped = cache(Budgeted(StopAtFailures(inside, 20)))
+    assert await wrapped.measure_reply(roles.FUSE, GIVEN) == 7
+    await wrapped.close()
     assert inside.closed == 1
-    assert await wrap(make_model()).measure_reply(roles.FUSE, GIVEN) is None
-    await wrap(make_model()).close()
-
-
-async def test_a_model_that_is_replayed_stays_open():
-    inside = Local({})
-    await ReplayedModel(inside).close()
-    assert inside.closed == 0, "the caller that made the model closes it"
 
 
 # ---------------------------------------------------------------- the cache
@@ -148,22 +126,14 @@ async def test_the_key_covers_role_prompt_model_input_and_schema(tmp_path):
     assert keys[0] == cache(make_model()).make_key(roles.FUSE, GIVEN.model_copy())
 
 
-async def test_a_prompt_is_rendered_once_for_the_key_and_for_the_model(monkeypatch):
-    render, rendered = Template.render, []
-    monkeypatch.setattr(Template, "render", lambda self, fields: rendered.append(fields) or render(self, fields))
-    prompts, seen = Prompts(), []
-    model = ScriptedModel({"fuse": lambda given: seen.append(prompts.render(roles.FUSE, given)) or REPLY})
-    cached = cache(Budgeted(model), prompts=prompts)
-    for each in (GIVEN, OTHER, GIVEN):
-        await cached.ask(roles.FUSE, each)
-    assert len(rendered) == 3
-    assert seen == [Prompts().render(roles.FUSE, each) for each in (GIVEN, OTHER)]
-    changed = OTHER.model_copy()
+def test_what_was_rendered_once_for_an_ask_is_not_remembered_after_it():
+    prompts, changed = Prompts(), OTHER.model_copy()
     with render_once():
         first = prompts.render(roles.FUSE, changed)
+        assert prompts.render(roles.FUSE, changed) is first
         assert prompts.render(roles.FUSE, GIVEN) != first
     changed.cues = ["Nobody held it."]
-    assert prompts.render(roles.FUSE, changed) != first  # nothing is remembered after an ask
+    assert prompts.render(roles.FUSE, changed) != first
 
 
 async def test_failures_are_not_kept():
@@ -262,15 +232,6 @@ async def test_replies_from_a_cache_use_no_budget():
     assert outside.spent.calls == 0
 
 
-async def test_tokens_are_counted_again_when_a_call_gets_its_turn():
-    budgeted = Budgeted(make_model(limit=2, latency=0.001), tokens=60)
-    ended = await fuse_often(budgeted, 20)
-    spent, refused = budgeted.spent, sum(isinstance(each, BudgetExceeded) for each in ended)
-    assert spent.calls == ended.count("Mara hid it.") == 20 - refused
-    each = (spent.input_tokens + spent.output_tokens) / spent.calls
-    assert 60 <= spent.calls * each < 60 + 2 * each, "only the calls that were under way pass the limit"
-
-
 class Silent(ScriptedModel):
     """Announces no request."""
 
@@ -297,11 +258,6 @@ async def test_money_is_limited_for_a_model_that_announces_nothing(cost, limit, 
             await fuse(budgeted)
 
 
-async def test_a_limit_of_nothing_lets_free_calls_go():
-    budgeted = Budgeted(make_model(), money=0.0)
-    assert await fuse_often(budgeted, 2) == ["Mara hid it."] * 2
-
-
 # ---------------------------------------------------------------- a model that only fails
 
 
@@ -314,27 +270,12 @@ BAD = BadReply("no")
 
 
 async def test_failures_with_no_reply_between_them_end_the_work_with_what_it_cost_and_kept():
-    replies = [REPLY, REPLY, *(BadReply(f"no JSON in reply {number}") for number in range(3))]
-    model = StopAtFailures(ScriptedModel({"fuse": replies}), 3)
+    model = StopAtFailures(ScriptedModel({"fuse": [BAD, BAD, REPLY, BAD, BAD, BAD]}), 3)
     with open_run():
-        assert await collect_errors(model, 4) == [str, str, BadReply, BadReply]
-        with pytest.raises(KeepsFailing) as raised:
+        assert await collect_errors(model, 5) == [BadReply, BadReply, str, BadReply, BadReply]
+        with pytest.raises(KeepsFailing, match=r"3 calls .* no\. Kept: 1 .* Spent: 6 requests") as raised:
             await fuse(model)
     assert isinstance(raised.value, ModelUnavailable), "every further call would fail too"
-    assert raised.value.exit_code == 6
-    for part in (
-        "3 calls of scripted failed with no reply between them",
-        "no JSON in reply 2. Kept: 2 replies",
-        "Spent: 5 requests",
-        "max_failures",
-    ):
-        assert part in str(raised.value)
-
-
-async def test_a_reply_between_failures_begins_the_count_anew():
-    model = StopAtFailures(ScriptedModel({"fuse": [BAD, BAD, REPLY, BAD, BAD, REPLY, BAD]}), 3)
-    with open_run():
-        assert KeepsFailing not in await collect_errors(model, 7)
 
 
 async def test_a_reply_counts_when_it_ends_and_not_when_it_is_asked_for():
@@ -411,7 +352,7 @@ async def test_who_goes_ahead_waits_for_nobody_of_the_same_queue():
         pass
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 async def test_never_more_than_the_limit_and_nobody_is_forgotten(seed):
     dice = random.Random(seed)
     limit = dice.randint(1, 4)
@@ -452,24 +393,6 @@ def test_a_limit_that_lets_nothing_through_is_refused(limit):
 # ---------------------------------------------------------------- waits before a retry
 
 
-class Failing:
-    """A call that fails with this error each time, and what was waited between the tries."""
-
-    def __init__(self, error):
-        self.error, self.tries, self.waits = error, 0, []
-
-    async def attempt(self):
-        self.tries += 1
-        raise self.error
-
-    async def sleep(self, seconds):
-        self.waits.append(seconds)
-
-    async def retry(self, **backoff):
-        with pytest.raises(type(self.error)):
-            await retry(self.attempt, Backoff(**backoff), self.sleep)
-
-
 def test_waits_double_vary_and_end_at_the_longest():
     backoff = Backoff(retries=9, first=1.0, longest=10.0)
     for attempt, most in enumerate([1.0, 2.0, 4.0, 8.0, 10.0, 10.0]):
@@ -480,25 +403,18 @@ def test_waits_double_vary_and_end_at_the_longest():
     assert backoff.delay(0, 3600.0) == 10.0
 
 
-async def test_only_what_passes_is_tried_again_after_the_wait_that_was_asked_for():
-    passing, lasting = Failing(PassingFailure(ModelUnavailable("gone"), 3.0)), Failing(ModelUnavailable("no key"))
-    for failing in (passing, lasting):
-        await failing.retry(retries=2, first=0.1, longest=9.0)
-    assert (passing.tries, passing.waits) == (3, [3.0, 3.0])
-    assert (lasting.tries, lasting.waits) == (1, [])
-
-
 async def test_waits_are_logged_and_told_where_the_server_asks_for_them_and_without_keys(caplog):
-    reported = []
-    for retry_after in (3600.0, None):
-        failing = Failing(PassingFailure(ModelUnavailable("http://user:secret@host did not reply"), retry_after))
-        with caplog.at_level("INFO", "tomewise"), change_run(on_wait=reported.append):
-            await failing.retry(retries=2, first=0.0, longest=9.0)
-    reason = "http://[hidden]@host did not reply"
-    asked = f"in 9 s, since the server asks for 3600 s: {reason}"
-    assert caplog.messages == [
-        f"retrying {number} of 2 {wait}" for wait in (asked, f"in 0 s: {reason}") for number in (1, 2)
-    ]
-    waits = [(wait.seconds, wait.asked, wait.summary) for wait in reported]
-    assert waits == [(9.0, 3600.0, f"waiting {asked[3:]}")] * 2
-    assert "secret" not in f"{reported} {caplog.text}"
+    reported, waited = [], []
+
+    async def fail():
+        raise PassingFailure(ModelUnavailable("http://user:secret@host did not reply"), 3600.0)
+
+    async def sleep(seconds):
+        waited.append(seconds)
+
+    with caplog.at_level("INFO", "tomewise"), change_run(on_wait=reported.append), pytest.raises(PassingFailure):
+        await retry(fail, Backoff(retries=2, first=0.0, longest=9.0), sleep)
+    asked = "9 s, since the server asks for 3600 s: http://[hidden]@host did not reply"
+    assert caplog.messages == [f"retrying {number} of 2 in {asked}" for number in (1, 2)]
+    assert [wait.summary for wait in reported] == [f"waiting {asked}"] * 2
+    assert waited == [9.0, 9.0]

@@ -5,12 +5,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from tomewise.errors import ModelError
 from tomewise.language.extractive import ExtractiveModel
-from tomewise.language.extractive.plays import EMBEDDING_PLAYS, PLAYS
 from tomewise.language.roles import ANSWER, GIST, LEVEL_BAND, ROLES, AnswerIn, AnswerOut, LevelOut, PassageIn, Shown
 from tomewise.run import meter
-from tomewise.types import LanguageModel, Role
+from tomewise.types import Role
 
 PIECES = st.one_of(
     st.text(max_size=60),
@@ -51,12 +49,6 @@ def model(embedder: Any) -> ExtractiveModel:
     return ExtractiveModel(embedder)
 
 
-def test_it_is_a_language_model_that_plays_every_role(model: ExtractiveModel):
-    assert isinstance(model, LanguageModel)
-    assert (model.name, model.window) == ("extractive", 32_000)
-    assert {role.name for role in ROLES} == set(PLAYS) | set(EMBEDDING_PLAYS)
-
-
 @pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
@@ -83,11 +75,6 @@ async def test_a_megabyte_is_read_in_bounded_time(model: ExtractiveModel, piece:
     given_ = AnswerIn(question=text, evidence=[Shown(label="E1", text=text)], notes=[text], options=[text, text])
     assert isinstance(await model.ask(ANSWER, given_), AnswerOut)
     assert (await model.ask(GIST, PassageIn(text=text))).memory
-
-
-async def test_an_unknown_role_is_refused_by_name(model: ExtractiveModel):
-    with pytest.raises(ModelError, match="'sing'"):
-        await model.ask(Role("sing", PassageIn, AnswerOut), PassageIn(text="la"))
 
 
 async def test_calls_are_metered_and_cost_nothing(model: ExtractiveModel):

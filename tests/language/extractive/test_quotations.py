@@ -26,16 +26,11 @@ LINES = ["# Rent", "Rent\n====", "1. Dogs are welcome.", "- Hens", "| a | b |", 
         ("1. Dogs are kept\n   on a lead.\n2. Hens.", ["1. Dogs are kept\n   on a lead.", "2. Hens."]),
         ("The house where they slept was\n42. It had a garden.", [..., "It had a garden."]),
         ("It was given that evening by\nI. Newton of Cambridge.", [...]),
-        ("A. Marsh keeps the light.", [...]),
-        ("1. Dogs on\n   a lead\n2. Hens", ["1. Dogs on\n   a lead", "2. Hens"]),
         ("She packed three things for the\njourney: a lamp, a rope and a stove.", [...]),
-        ("Anna lives in Berlin", [...]),
         ("Anna lives in Berlin\n\nBen lives in Rome\n\n# Hens", ["Anna lives in Berlin", "Ben lives in Rome"]),
-        ("  Anna lives in Berlin", ["Anna lives in Berlin"]),
         ("- Certificates are renewed\n- Alarms come back", ["Certificates are renewed", "Alarms come back"]),
         ("| amber | an update |\n| --- | --- |\n| red | no line |", ["| amber | an update |", "| red | no line |"]),
         ("Owner: payments\nDate: 2025-03-04\n\nIt failed.", ["Owner: payments", "Date: 2025-03-04", "It failed."]),
-        ("name: Ann; salary: 7\n\nname: Ben; salary: 9", ["name: Ann; salary: 7", "name: Ben; salary: 9"]),
     ],
 )
 def test_headings_and_marks_are_no_part_of_a_sentence(text, sentences):
@@ -66,22 +61,11 @@ def test_heads_of_mails_captions_markup_and_badges_are_boilerplate(text, boilerp
     assert [each.is_boilerplate for each in list_candidates([Quotable(label="E1", text=text)])] == boilerplate
 
 
-def test_headings_are_candidates_only_where_there_is_nothing_else():
-    alone, beside = Quotable(label="E1", text="# Anna lives in Berlin"), Quotable(label="E2", text="Ben lives in Rome.")
-    assert [each.text for each in list_candidates([alone])] == ["Anna lives in Berlin"]
-    assert [each.text for each in list_candidates([alone, beside])] == ["Ben lives in Rome."]
-
-
 def test_what_is_embedded_begins_with_the_title_and_the_outer_and_inner_headings():
     headings = [(0, ("Allotments",)), (9, ("Allotments", "Money", "Rent"))]
     text = "Welcome. It is 64 pounds."
     first, second = list_candidates([Quotable(label="E1", text=text, title="Hollow Lane", headings=headings)])
     assert (first.prefix, second.prefix) == ("Hollow Lane, Allotments", "Hollow Lane, Allotments, Rent")
-
-
-def test_a_sentence_of_several_passages_stands_once():
-    passages = [Quotable(label=f"E{number}", text="The tide turns. It is late.") for number in (1, 2)]
-    assert [(each.label, each.rank) for each in list_candidates(passages)] == [("E1", 0), ("E1", 0)]
 
 
 # ---------------------------------------------------------------- which are quoted
@@ -113,7 +97,6 @@ def test_whole_sentences_are_quoted_and_no_name_is_cut_out():
     ("question", "text", "opening"),
     [
         ("Why was the tower of the light built of granite?", LIGHT, "The tower was built"),
-        ("When did the keeper of the light leave?", LIGHT, "The last keeper"),
         ("Is the light open?", "Is the light open? The light is open.", "The light is open."),
     ],
 )
@@ -137,22 +120,11 @@ def test_what_nothing_answers_is_declined_and_the_nearest_sentences_are_quoted_a
     assert missing in reply.missing
 
 
-def test_a_guess_that_is_asked_for_is_not_declined_and_not_supported():
+def test_a_guess_that_is_asked_for_is_not_supported_and_is_declined_without_evidence_alone():
     reply = ask("How is bread baked in a stone oven?", LIGHT, may_decline=False)
     assert (reply.is_declined(may_decline=False), reply.supported) == (False, "none")
-
-
-def test_without_words_nothing_is_quoted_and_without_evidence_even_a_guess_is_declined():
-    assert ask(LAST, "----").missing == "nothing here can be quoted"
     reply = ask(LAST, may_decline=False, options=["Ann", "Ben"])
     assert (reply.refused, reply.quotes, reply.missing) == (True, [], "no evidence was found")
-
-
-def test_an_option_comes_with_the_sentence_on_which_it_rests():
-    reply = ask(LAST, GARDEN, LIGHT, options=OPTIONS)
-    assert reply.choice == "B"
-    assert "Josiah Penrose" in reply.quotes[0].quote
-    assert reply.answer not in OPTIONS
 
 
 @pytest.mark.parametrize(
@@ -160,10 +132,8 @@ def test_an_option_comes_with_the_sentence_on_which_it_rests():
     [
         # Words of denial do not turn a choice round.
         ("Who was the last keeper who left a false light?", OPTIONS, "B"),
-        ("Which keeper left the light that nobody except him saw in the dark?", OPTIONS, "B"),
         # The opposite is asked for.
         ("Which of these did NOT keep the light?", OPTIONS, None),
-        ("Which of these is false about the last keeper of the light?", OPTIONS, None),
         ("All of these kept the light except:", OPTIONS, None),
         # No sentence carries an option.
         (LAST, ["Ann Reed", "Ben Hart"], None),
@@ -172,15 +142,15 @@ def test_an_option_comes_with_the_sentence_on_which_it_rests():
 def test_an_option_stands_beside_a_sentence_that_carries_it_where_this_is_asked_for(question, options, choice):
     reply = ask(question, GARDEN, LIGHT, options=options)
     assert (reply.choice, len(reply.quotes)) == (choice, SHOWN)
+    assert reply.answer not in options
+    assert choice is None or "Josiah Penrose" in reply.quotes[0].quote
 
 
 @pytest.mark.parametrize(
     ("question", "text"),
     [
         ("Who keeps the light?", "Ada Marsh keeps the light at Skagen with two dogs and a lame horse from Jutland."),
-        ("Where does Mrs Marsh live?", "Ada Marsh lives at Skagen."),
         ("Where does Anna live?", "Anna lives in Berlin"),
-        ("What Did The Clerk Find?", "The clerk found a coin. He will find another."),
     ],
 )
 def test_what_one_sentence_has_in_all_its_words_is_not_declined(question, text):
@@ -201,13 +171,6 @@ def test_a_bounded_number_of_sentences_is_embedded(sentences, passages, rewritte
     ask("Who was the last keeper?", *texts, embedder=embedder, may_decline=False, rewrites=rewrites)
     bound = MOST_REWRITTEN + 2 if rewritten else MOST_EMBEDDED + 1
     assert len(embedder.texts) <= min(bound, 2 + sentences * passages)
-    assert (MOST_EMBEDDED, MOST_REWRITTEN) == (24, 40)
-
-
-def test_a_bounded_number_of_options_is_compared():
-    embedder = NotingEmbedder()
-    ask("Who was the last keeper?", LIGHT, embedder=embedder, options=[f"Keeper {number}" for number in range(500)])
-    assert len(embedder.texts) <= 1 + 60 + MOST_EMBEDDED
 
 
 def test_a_rewrite_raises_what_is_near_to_it_but_not_above_the_first():
