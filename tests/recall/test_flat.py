@@ -14,14 +14,13 @@ from tests.recall.graph_tomes import EMBEDDER, GRAPH
 from tests.recall.shelves import Shelves, make_pieces
 from tests.texts import prose
 
-from tomewise.evaluate.replay import ReplayedStore, remember_question, replay
 from tomewise.recall.derived import CollapsedTree, DenseDerived, Grounds, TreeTraversal
 from tomewise.recall.diffusion import Diffusion
 from tomewise.recall.flat import Dense, Everything, Fused, Lexical
 from tomewise.recall.graph_index import GraphIndexes
 from tomewise.recall.linking import NearestFacts
 from tomewise.recall.seeding import HippoSeeds, PassageSeeds, SumOfSeeds
-from tomewise.store.lookups import find_keys, read_places
+from tomewise.store.lookups import find_keys
 from tomewise.store.nearest import find_top
 from tomewise.store.records import SETTINGS
 from tomewise.store.sql.sql_store import SqlStore
@@ -169,19 +168,6 @@ async def test_a_scoped_ranking_is_the_full_ranking_filtered(store, name, docume
         assert [piece.score for piece in found] == pytest.approx([piece.score for piece in expected], abs=2e-6)
 
 
-async def test_fusion_joins_rankings_that_lie_within(store):
-    scope = Scope(documents=frozenset(NAMES[:5]))
-    found = await Fused([Dense(store, EMBEDDER), Lexical(store)], depth=5).retrieve(QUERY, 5, within=scope)
-    places = read_places(store, (piece.node for piece in found))
-    assert sorted(document for document, _ in places.values()) == NAMES[:5]
-
-
-async def test_a_walk_down_the_tree_begins_at_the_highest_nodes_within(store):
-    found = await TreeTraversal(store, EMBEDDER).retrieve(QUERY, 20, within=Scope(documents=frozenset(NAMES[:3])))
-    home = {passage: document for document, passage in find_homes(store).items()}
-    assert {home.get(piece.node, piece.node) for piece in found} == {"sd00-d01", "d00", "d01", "d02"}
-
-
 async def test_a_walk_over_the_graph_passes_through_what_lies_outside_of_the_scope(build_graph):
     # Only d1 connects the fact of d0 with d2, and the words of d3 are nearer to the question than those of d2.
     texts = ("Ada > kept > light", "light > stood on > Skerry", "Skerry > lies off > Ghent", "Ada kept > a > boat")
@@ -195,17 +181,6 @@ async def test_a_walk_over_the_graph_passes_through_what_lies_outside_of_the_sco
     assert 0 < masses["d2"] < masses["d0"] == 1
     hits = await nearest.find_hits("", reached.vector, Scope(documents=frozenset({"d2"})))
     assert hits.texts == ("skerry lies off ghent",)  # the nearest of those that a passage within states
-
-
-async def test_what_an_experiment_remembers_of_a_search_is_that_of_its_scope(store):
-    lexical, scope = Lexical(ReplayedStore(store)), Scope(documents=frozenset(NAMES[:4]))
-    with remember_question():
-        everything = await lexical.retrieve(QUERY, 20)
-        own = await lexical.retrieve(QUERY, 20, within=scope)
-        with replay():
-            assert await lexical.retrieve(QUERY, 20) == everything
-            assert await lexical.retrieve(QUERY, 20, within=scope) == own
-    assert 0 < len(own) < len(everything)
 
 
 # ---------------------------------------------------------------- derived texts
@@ -308,14 +283,6 @@ def tree(open_store):
     return store
 
 
-async def test_evidence_rests_on_the_passages_below(tree):
-    found = {piece.node: piece for piece in await CollapsedTree(tree, EMBEDDER).retrieve("sea", 20)}
-    homes = find_homes(tree)
-    assert found["shore"].sources == tuple(homes[f"d{number}"] for number in range(4))
-    assert found["court"].sources == (homes["d4"], homes["d5"])
-    assert found[homes["d0"]].sources == (homes["d0"],)
-
-
 async def test_a_walk_down_sees_only_the_children_of_what_it_kept(tree):
     found = await TreeTraversal(tree, EMBEDDER, top_k=1).retrieve("Ada and the sea", 20)
     assert sorted(piece.node for piece in found if piece.layer == TREE) == ["light", "shore"]
@@ -323,15 +290,6 @@ async def test_a_walk_down_sees_only_the_children_of_what_it_kept(tree):
     broad = await TreeTraversal(tree, EMBEDDER, top_k=2).retrieve("Ada and the sea", 20)
     assert {piece.node for piece in broad if piece.layer == TREE} >= {"shore", "town", "light"}
     assert len(broad) == 6
-
-
-async def test_without_summaries_the_passages_are_searched(open_store):
-    store = open_store()
-    for number, text in enumerate(TEXTS):
-        put_document(store, EMBEDDER, document_of(f"d{number}", text))
-    collapsed = await CollapsedTree(store, EMBEDDER).retrieve("Tom sold a boat", 2)
-    assert collapsed == await TreeTraversal(store, EMBEDDER).retrieve("Tom sold a boat", 2)
-    assert collapsed[0].text == TEXTS[2]
 
 
 @pytest.mark.parametrize("make", [CollapsedTree, lambda *parts: TreeTraversal(*parts, top_k=20)])
@@ -343,31 +301,18 @@ async def test_what_was_removed_is_not_found(tree, make):
     assert nodes >= {"town", "court"}
 
 
-class WatchedStore(SqlStore):
-    """Notes of which nodes the sources are read."""
-
-    def sources(self, keys, layer):
-        self.asked.append(sorted(keys))
-        return super().sources(keys, layer)
-
-
-def test_grounds_are_all_passages_below_read_once_and_again_when_the_tree_has_changed(tree):
-    watched = WatchedStore.open(tree.path)
-    watched.asked = []
-    keys, homes = find_keys(watched, ["light", "shore", "town"]), find_homes(watched)
+def test_grounds_are_all_passages_below_also_when_the_tree_has_changed(tree):
+    keys, homes = find_keys(tree, ["light", "shore", "town"]), find_homes(tree)
     passages = [homes[f"d{number}"] for number in range(6)]
-    grounds = Grounds(watched, TREE)
+    grounds = Grounds(tree, TREE)
     expected = {keys["light"]: tuple(passages[:2]), keys["shore"]: tuple(passages[:4])}
-    assert grounds.find_passages_below(expected) == expected
-    watched.asked.clear()
-    assert grounds.find_passages_below(expected) == expected
-    assert watched.asked == []
+    for _ in range(2):
+        assert grounds.find_passages_below(expected) == expected
     assert grounds.find_passages_below([keys["town"]]) == {keys["town"]: tuple(passages[4:])}
     with tree.write() as change:
         change.remove_document("d4")
         (made,) = change.put_nodes([Node(id="rest", layer=TREE, text="rest", sources=(passages[5],))]).values()
     assert grounds.find_passages_below([keys["town"], made]) == {keys["town"]: (), made: (passages[5],)}
-    watched.close()
 
 
 @pytest.mark.parametrize("lifetime", ["layer", "any"])

@@ -22,7 +22,6 @@ from tests.recall.graph_tomes import (
     add_and_build,
     build_graph,
     build_store,
-    rebuild,
     remove_and_build,
     vertices,
 )
@@ -133,14 +132,6 @@ async def test_it_is_built_again_only_when_the_graph_has_changed(open_store):
     assert read_weights(store, indexes.current()) == read_weights(store, first)
     await add_and_build(open_store(store.path), "later", "Ida > met > Ada")  # as another process would
     assert read_weights(store, indexes.current()) == grown
-
-
-async def test_a_tome_without_a_graph_has_an_empty_one(open_store):
-    store = open_store()
-    index = GraphIndexes(store, GRAPH).current()
-    assert (len(index.entities), len(index.passages), len(index.facts), index.walk.graph.nodes) == (0, 0, 0, 0)
-    await rebuild(store)
-    assert len(GraphIndexes(store, GRAPH, links="extracted").current().passages) == 0
 
 
 async def test_readers_never_see_half_a_change(open_store):

@@ -11,8 +11,6 @@ from tomewise.errors import BadReply
 from tomewise.fallbacks import NOT_SELECTED, count_fallbacks
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.forwarding import SharedModel
-from tomewise.language.prompts import Prompts
-from tomewise.language.roles import SELECT_NODES
 from tomewise.loops.desk import Desk
 from tomewise.memory.build_records import record_build
 from tomewise.memory.building import build
@@ -141,13 +139,6 @@ async def test_it_grows_along_links_and_down_to_children(store):
     assert [piece.score for piece in found] == sorted((piece.score for piece in found), reverse=True)
 
 
-async def test_schemata_offer_their_neighbours_and_children(store):
-    model = keep_those_with("A judge gave a verdict")
-    await grow(store, model, seeds=1).retrieve("A judge gave a verdict on the boat Tom sold.", 5)
-    harbour = SCHEMATA[1][1]
-    assert texts_of(model.calls[1].given.nodes) == {harbour, TEXTS[2], TEXTS[4], TEXTS[5]}, "5 is a vertex of level 1"
-
-
 async def test_a_text_is_shown_with_its_kind_its_place_and_the_finding_that_it_hangs_on(store):
     model = keep_those_with("A judge gave a verdict", "Tom sold a boat in")
     await grow(store, model, seeds=1).retrieve("A judge gave a verdict on the boat Tom sold.", 5)
@@ -161,9 +152,6 @@ async def test_a_text_is_shown_with_its_kind_its_place_and_the_finding_that_it_h
     }
     assert [each.kind for each in third.known] == ["summary", "passage"]
     assert all(each.found for each in third.nodes)
-    prompt = Prompts().render(SELECT_NODES, second)
-    assert '<finding number="1" kind="summary" place="2 documents">' in prompt
-    assert 'kind="passage" document="d4" found="part of finding 1">' in prompt
 
 
 async def test_no_node_is_offered_twice_and_rounds_are_bounded(store):
@@ -205,17 +193,6 @@ async def test_what_the_model_keeps_comes_first_the_last_round_before_others_the
     assert found[0] not in {seed.node for seed in seeds}
     nearest = [piece.node for piece in await Dense(store, EMBEDDER).retrieve("the boat", 20)]
     assert found[3:] == [node for node in nearest if node not in found[:3]]
-
-
-async def test_what_the_extractive_model_keeps_is_raised_among_the_nearest(store):
-    query = "Did the judge hear that the harbour froze?"
-    found = await grow(store, ExtractiveModel(EMBEDDER), seeds=3).retrieve(query, 20)
-    texts = [piece.text for piece in found]
-    assert {*TEXTS} <= {*texts}
-    cosines = EMBEDDER.embed(texts) @ EMBEDDER.embed([query])[0]
-    raised = np.round([piece.score for piece in found] - cosines, 4)
-    assert {0.1, 0.0} <= {*raised.tolist()} <= {0.1, 0.05, 0.0}
-    assert [piece.score for piece in found] == sorted((piece.score for piece in found), reverse=True)
 
 
 async def test_a_pool_holds_so_many_tokens_and_the_nearest_first(open_store):
