@@ -15,7 +15,7 @@ from tomewise.errors import UsageError
 from tomewise.loops.escalate import Escalate, Way
 from tomewise.loops.whole_form import WholeForm, find_forms
 from tomewise.testing import check_loop
-from tomewise.types import Answer, Event, Lagging, Question
+from tomewise.types import Answer, Event, Question
 
 DECLINED = Answer(text="", resolved=False, supported="none", missing="who paid the clerk")
 FULL = Answer(text="at nine")
@@ -63,20 +63,20 @@ async def play(*ways, question=ASKED, **limits):
 
 
 class FixedLag:
-    """Layers that were never built, and layers that are behind."""
+    """Layers that were never built."""
 
-    def __init__(self, unbuilt, behind):
-        self.unbuilt, self.behind = unbuilt, behind
+    def __init__(self, unbuilt):
+        self.unbuilt = unbuilt
 
     def find_lag(self, *, strict):
-        return dict.fromkeys((*self.unbuilt, *(self.behind if strict else ())), 1)
+        return dict.fromkeys(self.unbuilt, 1)
 
     async def describe(self, question):
-        return Lagging(layers=self.behind) if self.behind else None
+        return None
 
 
-def way(name, answer=FULL, most=33, lag=(), behind=()):
-    return Way(name, Fixed(answer, most), FixedLag(lag, behind))
+def way(name, answer=FULL, most=33, lag=()):
+    return Way(name, Fixed(answer, most), FixedLag(lag))
 
 
 async def test_a_full_answer_is_the_answer():
@@ -101,17 +101,6 @@ async def test_what_is_declined_or_in_doubt_goes_to_the_first_loop_that_is_built
     assert ladder[0].loop.asked == ladder[2].loop.asked == []
     assert [event.name for event in events] == ["chosen", "worked", "stopped", "chosen", "worked"]
     assert (await check_loop(make_loop(first, ladder), ASKED)).resolved
-
-
-@pytest.mark.parametrize(
-    ("strict", "wanted", "lagging"),
-    [(False, "comorag", Lagging(layers=("tree",))), (True, "hybrid+probe", None)],
-)
-async def test_memory_that_lags_answers_and_says_so_but_not_a_strict_question(strict, wanted, lagging):
-    ladder = [way("comorag", behind=("tree",)), way("hybrid+probe")]
-    events, chosen, answer = await play(DECLINED, ladder, question=replace(ASKED, strict=strict))
-    assert (chosen[-1], answer.lagging) == (wanted, lagging)
-    assert events[-2].detail["passed over"] == ({"comorag": "needs tree"} if strict else {})
 
 
 @pytest.mark.parametrize(("first", "text"), [(PARTLY, PARTLY.text), (DECLINED, "")])

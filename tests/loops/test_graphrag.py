@@ -12,11 +12,14 @@ from tests.loops.doubles import list_inputs, list_roles
 from tests.recall.relation_tomes import EMBEDDER
 
 from tomewise.errors import BadReply
+from tomewise.language.roles import MapOut
 from tomewise.loops.evidence import FENCE, make_token_counter, measure_pieces
+from tomewise.loops.local_context import rank_reports
+from tomewise.loops.report_points import Point, read_points
 from tomewise.memory.communities.community_names import CommunityNames
 from tomewise.memory.communities.community_state import load_state
 from tomewise.recall.community_reports import CommunityReports
-from tomewise.store.lookups import read_places
+from tomewise.store.lookups import find_keys, read_places
 from tomewise.types import Question, Scope
 
 NAMES = CommunityNames()
@@ -92,24 +95,15 @@ async def test_a_level_is_the_deepest_report_of_each_entity(store, communities, 
     assert Counter(list_roles(model)) == {"map_reports": chosen["batches"], "answer": 1}
 
 
-async def test_batches_hold_what_fits_and_every_report_once(store, communities):
-    answer, model = await ask(store, QUESTION, MAP_ALL, mode="global", context=260)
-    batches = list_batches(model)
-    seen = [text for batch in batches for text in batch]
-    reports = {text for each in load_shelf(store).communities.values() for text in (each.report.text, each.short_text)}
-    assert len(seen) == len(set(seen)) == len(list_titles(communities, 2))
-    assert reports.issuperset(seen)
-    assert len(batches) > 1
-    assert all(sum(len(text.split()) for text in batch) <= 260 for batch in batches if len(batch) > 1)
-    assert answer.resolved
-
-
-@pytest.mark.parametrize("context", [60, 100])
-async def test_a_report_larger_than_its_room_is_read_by_its_summary(store, context):
+@pytest.mark.parametrize("context", [60, 260])
+async def test_batches_hold_what_fits_and_a_report_larger_than_its_room_is_read_by_its_summary(
+    store, communities, context
+):
     _, model = await ask(store, QUESTION, MAP_ALL, mode="global", context=context)
     batches = list_batches(model)
-    assert batches
-    assert all(text for batch in batches for text in batch)
+    seen = [text for batch in batches for text in batch]
+    assert len(seen) == len(set(seen)) == len(list_titles(communities, 2)), "every report once"
+    assert all(seen)
     assert all(sum(COUNT(batch)) + FENCE * len(batch) <= context for batch in batches)
 
 
@@ -185,6 +179,12 @@ async def test_a_scope_leaves_only_reports_that_rest_on_it(store):
 
 
 # ---------------------------------------------------------------- points of chosen reports
+
+
+def test_points_name_the_reports_of_their_labels():
+    points = [{"description": "a", "labels": ["E2", "E7"], "score": 5}, {"description": "b", "score": 7}]
+    reply = MapOut.model_validate({"points": points})
+    assert read_points(reply, [10, 20]) == [Point("a", 5, (20,)), Point("b", 7, (10, 20))]
 
 
 def rate_slowly(communities, wanted, most):
@@ -291,6 +291,26 @@ async def test_a_report_rests_on_facts_and_on_what_is_written_of_its_entities(tm
 
 
 # ---------------------------------------------------------------- by follow-ups
+
+
+async def test_a_report_that_does_not_fit_is_shown_by_its_summary(store):
+    whole, _ = await ask(store, NEAR, {}, context=6000, reports=1.0, relations=0.0)
+    first = next(piece for piece in whole.evidence if piece.kind == "summary")
+    (node,) = store.nodes_at(find_keys(store, [first.node]).values()).values()
+    room = sum(measure_pieces([first], COUNT)) - 1
+    less, _ = await ask(store, NEAR, {}, context=room, reports=1.0, relations=0.0)
+    texts = [piece.text for piece in less.evidence if piece.node == first.node]
+    assert texts == [f"{node.data['title']}\n{node.data['summary']}"]
+
+
+def test_reports_stand_by_found_entities_then_importance(store):
+    shelf = load_shelf(store)
+    homes = shelf.find_homes(2)
+    entities = sorted(homes)[3:15]
+    ranked = rank_reports([*entities, 10**6], shelf, 2)
+    counts = [sum(homes[entity] == each.key for entity in entities) for each in ranked]
+    assert counts == sorted(counts, reverse=True)
+    assert sum(counts) == len(entities)
 
 
 def explore(given):

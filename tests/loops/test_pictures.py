@@ -56,11 +56,6 @@ def test_a_pool_is_a_tree_by_cycle_probe_and_layer():
     assert (picture.kind, picture.about, picture.outcome) == ("tree", QUESTION.text, "the doctor")
 
 
-def test_what_the_last_attempt_saw_and_cites_is_marked():
-    uses = {node.label: node.use for node in draw_pool(QUESTION, ANSWER).nodes if node.group == "evidence"}
-    assert uses == {"Text of p1": "shown", "Text of p2": "", "Text of p3": "cited", "Text of p4": ""}
-
-
 @pytest.mark.parametrize("draw", [draw_pool, draw_hypergraph, draw_ledger])
 def test_events_without_a_working_memory_are_refused(draw):
     with pytest.raises(UsageError, match="hold no"):

@@ -196,7 +196,6 @@ async def test_a_quote_that_is_not_in_the_text_is_marked(store):
     ("settings", "counts"),
     [
         ({}, {"infer_notes": 1, "refine_questions": 1}),  # a chunk without a new fact needs neither
-        ({"inference": "none"}, {"infer_notes": 0, "refine_questions": 1}),
         ({"refinement": "none"}, {"infer_notes": 1, "refine_questions": 0}),
     ],
 )
@@ -229,32 +228,23 @@ REVEALED = "Herbert Pocket cried that he was that pale young gentleman."
 WHO = Question(text="Where had Pip met Herbert Pocket before London?", force=True)
 
 
-def keep_people(given):
-    """What a wide question about people catches, whether it matters yet or not."""
-    return quote_all(given) if re.search("gentleman|Herbert", given.evidence[0].text) else {}
+async def test_a_quotation_that_overlaps_another_one_is_shown_once(store):
+    facts = [
+        {"label": "E1", "quote": "the light of Skerry until the war began", "fact": "That ended with the war."},
+        {"label": "E1", "quote": "Ada kept the light of Skerry", "fact": "Ada kept a light."},
+    ]
+    model = script(extract_notes=[{"facts": facts}])
+    await read(store, model, "Ada kept the light of Skerry until the war began.")
+    assert find_texts(list_inputs(model, "answer")[0].evidence) == [
+        "Ada kept the light of Skerry until the war began (a reader's note, not to be quoted: Ada kept a light.) "
+        "(a reader's note, not to be quoted: That ended with the war.)"
+    ]
 
 
 def join_descriptions(given):
     alike = [entry.label for entry in given.facts if "pale young gentleman" in entry.text]
     inference = {"rests_on": alike, "inference": "Pip had met Herbert Pocket in the garden."}
     return {"inferences": [inference]} if len(alike) > 1 else {}
-
-
-def keep_what_names_the_question(given):
-    """A note for the question as it is: until the last chunk, nobody knows who the gentleman was."""
-    texts = f"{given.note} {given.evidence[0].text}"
-    return {"note": " ".join(s for s in re.findall(r"[^.]+\.", texts) if "Herbert" in s or "London" in s).strip()}
-
-
-async def test_a_fact_that_matters_only_later_survives_in_the_ledger_and_is_lost_in_the_note(store):
-    model = script(extract_notes=keep_people, infer_notes=join_descriptions, carry_note=keep_what_names_the_question)
-    await read(store, model, GARDEN, JOURNEY, REVEALED, question=WHO)
-    await hand_on(store, model, question=WHO, chunk=20)
-    with_ledger, with_note = list_inputs(model, "answer")
-    assert with_ledger.notes == ["Pip had met Herbert Pocket in the garden. (follows from E1, E2)"]
-    assert find_texts(with_ledger.evidence) == [GARDEN, REVEALED]
-    assert "garden" not in with_note.model_dump_json()
-    assert any("Herbert" in note for note in with_note.notes)
 
 
 LATER = [f"On the quay the old convict gave Pip gold watch number {number}." for number in range(3)]
@@ -456,6 +446,20 @@ async def test_the_calls_are_known_before(store, chunks, settings, calls):
     system = wire(store, script(extract_notes=note_second_reading, plan_reading=lambda _: asks), **settings)
     assert await system.loop.estimate_calls(ASKED) == calls
     assert (await answer_question(system, ASKED)).usage.total.calls == calls
+
+
+async def test_recovery_ends_once_no_question_is_open(store):
+    model = script(
+        plan_reading=lambda _: {"questions": ["Where did the key hang?"]},
+        extract_notes=at_second_sight(lambda given: quote_first(given.evidence[0].text), lambda _: {}),
+        refine_questions=lambda _: {"answered": [1]},
+    )
+    texts = [f"The key of day {n} hung by the door of the keeper." for n in range(12)]
+    answer = await read(store, model, *texts, chunk=40, recovery=1.0)
+    (divided,) = list_events(answer, "divided")
+    given = list_inputs(model, "extract_notes")
+    assert len(given) == divided.detail["chunks"] + 1, "one chunk is read again, and it settles the question"
+    assert all(each.questions for each in given)
 
 
 async def test_what_fails_when_it_is_read_again_was_read_before(store):

@@ -11,6 +11,7 @@ from tests.stories import put_texts
 from tomewise.errors import BadReply, ModelUnavailable, UsageError
 from tomewise.loops.interleave import Interleave
 from tomewise.loops.look_up import LookUp
+from tomewise.loops.once import Once
 from tomewise.loops.stepwise import Stepwise
 from tomewise.recall.ranking import as_evidence
 from tomewise.store.sql.sql_store import SqlStore
@@ -303,6 +304,20 @@ async def test_gists_that_do_not_fit_the_window_are_left_out_the_furthest_first(
 
 
 # ---------------------------------------------------------------- the contract
+
+
+@pytest.mark.parametrize(
+    ("kind", "most"),
+    [
+        (partial(Stepwise, limit=2, steps=2), 5),
+        (partial(Interleave, limit=2, thoughts=3), 4),
+        (partial(Once, limit=2), 1),
+        (LookUp, 2),
+        (partial(LookUp, order="sequential"), 6),
+    ],
+)
+def test_loops_state_how_many_calls_they_make_at_most(store, kind, most):
+    assert kind(FreeShelves({}), make_desk(store), budget=6000).calls.most == most
 
 
 @pytest.mark.parametrize("ground", [True, False])

@@ -25,7 +25,7 @@ from tomewise.recall.diffusion import (
 )
 from tomewise.recall.flat import Dense
 from tomewise.recall.graph_index import GraphIndexes
-from tomewise.recall.linking import NearestFacts, RecognisedFacts
+from tomewise.recall.linking import Hits, NearestFacts, RecognisedFacts
 from tomewise.recall.seeding import (
     CogitoSeeds,
     ExpandedPassageSeeds,
@@ -36,7 +36,6 @@ from tomewise.recall.seeding import (
     SumOfSeeds,
 )
 from tomewise.sample import read_questions
-from tomewise.store.records import SETTINGS
 from tomewise.testing import ScriptedModel, check_retriever
 
 QUERY = "Who sold Tom Hale the boat?"
@@ -140,22 +139,23 @@ async def test_passages_that_no_walk_reaches_follow_by_cosine(store):
         assert await diffusion.retrieve(QUERY, limit) == found[:limit]
 
 
+class UnknownFact:
+    """Hits of a fact that the index does not have."""
+
+    async def find_hits(self, query, vector, within=None):
+        return Hits(np.array([10**6]), ("x",), np.ones(1), np.ones(1))
+
+
 async def test_without_seeds_passages_rank_by_cosine(build_graph, store):
     dense = await Dense(store, EMBEDDER).retrieve(QUERY, 7)
     none = ScriptedModel({"filter_facts": lambda _: {"keep": []}})
     without = make_diffusion(store, seeding=CogitoSeeds(), linking=RecognisedFacts(NearestFacts(store, GRAPH), none))
     assert await without.retrieve(QUERY, 7) == dense
     assert await CogniRank(store, without).retrieve(QUERY, 7) == dense
+    unknown = make_diffusion(store, seeding=CogitoSeeds(), linking=UnknownFact())
+    assert await unknown.retrieve(QUERY, 7) == dense
     bare = await build_graph("boat", "a boat for Tom Hale", "light")
     assert await make_diffusion(bare).retrieve(QUERY, 5) == await Dense(bare, EMBEDDER).retrieve(QUERY, 5)
-
-
-@pytest.mark.parametrize("make", [make_diffusion, make_ours, rank_cognitively])
-async def test_an_empty_tome_has_nothing(build_graph, make):
-    empty = await build_graph()
-    with empty.write() as change:
-        change.put_note(SETTINGS, "dimensions", str(EMBEDDER.dimensions))
-    assert await make(empty).retrieve(QUERY, 5) == []
 
 
 @pytest.mark.parametrize(("candidates", "limit"), [(4, 3), (200, 9), (1, 2)])

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
-from itertools import product
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.recall.graph_tomes import EMBEDDER, GRAPH
-from tests.recall.shelves import Shelves, make_pieces
 from tests.texts import prose
 
 from tomewise.recall.derived import CollapsedTree, DenseDerived, Grounds, TreeTraversal
@@ -109,6 +104,8 @@ async def test_dense_recall_is_the_exact_ranking_by_cosine_and_a_collapsed_tree_
     collapsed = await CollapsedTree(store, EMBEDDER).retrieve(QUERY, limit)
     assert [(-piece.score, piece.node) for piece in collapsed] == rank(texts | summaries)[:limit]
     assert {piece.node for piece in collapsed if piece.layer == TREE} == {p.node for p in collapsed} & summaries.keys()
+    derived = await DenseDerived(store, EMBEDDER, TREE).retrieve(QUERY, limit)
+    assert [(-piece.score, piece.node) for piece in derived] == rank(summaries)[:limit]
 
 
 async def test_fusion_is_the_sum_of_reciprocal_ranks(store):
@@ -120,9 +117,6 @@ async def test_fusion_is_the_sum_of_reciprocal_ranks(store):
     found = await RETRIEVERS["fused"](store).retrieve(QUERY, 12)
     assert [piece.node for piece in found] == slow[:12]
     assert found[0].score == pytest.approx(scores[slow[0]])
-    both = await Fused([Shelves({}, make_pieces("abc")), Shelves({}, make_pieces("bd"))], k=1).retrieve("q", 3)
-    assert [(piece.node, piece.score) for piece in both] == [("b", 1 / 3 + 1 / 2), ("a", 1 / 2), ("d", 1 / 3)]
-    assert await Fused([Shelves({}), Shelves({})]).retrieve("q", 3) == []
 
 
 async def test_everything_comes_in_document_order(store):
@@ -185,74 +179,6 @@ async def test_a_walk_over_the_graph_passes_through_what_lies_outside_of_the_sco
 
 # ---------------------------------------------------------------- derived texts
 
-SIGNS = ["".join(signs) for signs in product("+-", repeat=4)]
-
-
-class Signs:
-    """Embeds "+-++" as the unit vector (0.5, -0.5, 0.5, 0.5), so that cosines are exact and often equal."""
-
-    name = "signs"
-    dimensions = 4
-
-    def embed(self, texts):
-        return np.array([[0.5 if sign == "+" else -0.5 for sign in text] for text in texts], np.float32).reshape(-1, 4)
-
-
-@st.composite
-def draw_forest(draw):
-    """Texts of passages, nodes made from passages and from other nodes, and the numbers of documents to remove."""
-    passages = draw(st.lists(st.sampled_from(SIGNS), min_size=2, max_size=6))
-    below = [f"p{number}" for number in range(len(passages))]
-    nodes = []
-    for number in range(draw(st.integers(1, 12))):
-        sources = draw(st.lists(st.sampled_from(below), min_size=1, max_size=3, unique=True))
-        name = f"n{draw(st.integers(0, 9))}-{number}"  # so that ids are in another order than keys
-        nodes.append((name, draw(st.sampled_from(SIGNS)), sources, number + 1))
-        below.append(name)
-    gone = draw(st.sets(st.integers(0, len(passages) - 1), max_size=len(passages) - 1))
-    return passages, nodes, gone
-
-
-@settings(max_examples=20)
-@given(draw_forest(), st.sampled_from(SIGNS), st.integers(1, 14))
-async def test_the_nearest_derived_texts_are_those_of_a_slow_reading(forest, query, limit):
-    passages, nodes, gone = forest
-    embedder = Signs()
-    with tempfile.TemporaryDirectory() as folder:
-        store = SqlStore.open(Path(folder) / "a.tome")
-        for number, text in enumerate(passages):  # later documents come earlier in document order
-            put_document(store, embedder, document_of(f"d{9 - number}", text))
-        homes = find_homes(store)
-        ids = {f"p{number}": homes[f"d{9 - number}"] for number in range(len(passages))}
-        made_of = {name: tuple(ids.get(source, source) for source in sources) for name, _, sources, _ in nodes}
-        put_nodes(store, embedder, [(name, text, made_of[name], level) for name, text, _, level in nodes])
-        retriever = DenseDerived(store, embedder, TREE)
-        assert len(await retriever.retrieve(query, limit)) == min(limit, len(nodes))  # now its arrays are warm
-        for number in gone:
-            with store.write() as change:
-                change.remove_document(f"d{9 - number}")
-        documents = {passage.id: passage.document for passage in store.passages().values()}
-        made_of["late"] = tuple(documents)[:1]
-        put_nodes(store, embedder, [("late", SIGNS[0], made_of["late"], 1)])
-
-        def find_leaves(node):
-            if node not in made_of:
-                return {node} & documents.keys()
-            return set().union(*map(find_leaves, made_of[node]))
-
-        def score(node):
-            return sum(a == b for a, b in zip(node.text, query, strict=True)) / 2 - 1
-
-        best = sorted(store.nodes(TREE).values(), key=lambda node: (-score(node), node.id))[:limit]
-        found = await retriever.retrieve(query, limit)
-        assert [(piece.node, piece.text, piece.score) for piece in found] == [
-            (node.id, node.text, score(node)) for node in best
-        ]
-        for piece in found:
-            assert piece.layer == TREE
-            assert list(piece.sources) == sorted(find_leaves(piece.node), key=documents.get)
-        store.close()
-
 
 TEXTS = (
     "Ada kept the light on the rock.",
@@ -283,6 +209,14 @@ def tree(open_store):
     return store
 
 
+@pytest.mark.parametrize("make", [CollapsedTree, lambda *parts: DenseDerived(*parts, TREE)])
+async def test_evidence_rests_on_the_passages_below(tree, make):
+    found = {piece.node: piece.sources for piece in await make(tree, EMBEDDER).retrieve("sea", 20)}
+    homes = find_homes(tree)
+    assert found["shore"] == tuple(homes[f"d{number}"] for number in range(4))
+    assert found["court"] == (homes["d4"], homes["d5"])
+
+
 async def test_a_walk_down_sees_only_the_children_of_what_it_kept(tree):
     found = await TreeTraversal(tree, EMBEDDER, top_k=1).retrieve("Ada and the sea", 20)
     assert sorted(piece.node for piece in found if piece.layer == TREE) == ["light", "shore"]
@@ -292,7 +226,10 @@ async def test_a_walk_down_sees_only_the_children_of_what_it_kept(tree):
     assert len(broad) == 6
 
 
-@pytest.mark.parametrize("make", [CollapsedTree, lambda *parts: TreeTraversal(*parts, top_k=20)])
+@pytest.mark.parametrize(
+    "make",
+    [CollapsedTree, lambda *parts: TreeTraversal(*parts, top_k=20), lambda *parts: DenseDerived(*parts, TREE)],
+)
 async def test_what_was_removed_is_not_found(tree, make):
     with tree.write() as change:
         change.remove_document("d0")  # and with it the summaries made from it

@@ -14,7 +14,6 @@ from tomewise.errors import BadReply, ModelUnavailable
 from tomewise.fallbacks import NO_KEYWORDS, count_fallbacks
 from tomewise.recall.keyword_graph import KeywordGraph
 from tomewise.testing import ScriptedModel, check_retriever
-from tomewise.types import Scope
 
 NAMED = ("ada", "tom", "ida", "una", "sam", "pip", "rob", "kim")
 WORDS = ("light", "boat", "letter", "harbour", "storm", "debt", "school", "ledger")
@@ -221,16 +220,6 @@ async def test_without_usable_keywords_the_question_searches(store):
     assert counts == {NO_KEYWORDS: 1}
     with pytest.raises(ModelUnavailable):
         await make_recall(store, bad).retrieve(QUESTION, 5)
-
-
-async def test_all_is_within_the_scope(store):
-    within = Scope(documents=frozenset({"d1", "d2"}))
-    found = await make_recall(store).retrieve(QUESTION, 1000, within=within)
-    inside = {passage.id for passage in store.passages(documents=["d1", "d2"]).values()}
-    assert {piece.layer for piece in found} == {"passages", "facts", "entities"}
-    assert all(inside.issuperset(piece.sources) for piece in found)
-    texts = "\n".join(passage.text for passage in store.passages(documents=["d1", "d2"]).values())
-    assert all(line in texts for piece in found if piece.layer == "facts" for line in piece.text.splitlines())
 
 
 async def test_an_empty_graph_finds_nothing(build_relations):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from math import log
+from math import exp, log
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from tests.recall.graph_tomes import list_facts, quiet, rebuild
 from tests.recall.slow_bridge import World, rank_associative, rank_hybrid
 from tests.stories import put_titled
@@ -17,22 +15,24 @@ from tomewise.memory.building import build
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.recall.mentions import TitleLinks
 from tomewise.recall.rewriting import (
+    GraphLeads,
     Lead,
+    Lifts,
     Rewriter,
     Rewriting,
     list_names,
     take_stems,
     write_rewrites,
 )
-from tomewise.recall.rewritten_walk import choose_covering
+from tomewise.recall.rewritten_walk import Coverage
 from tomewise.store.lookups import read_edges, read_vectors
 from tomewise.store.records import PASSAGES
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import assemble
-from tomewise.testing import NotingEmbedder, check_retriever
+from tomewise.testing import NotingEmbedder, check_retriever, document_of, put_document
 from tomewise.testing.scripted import ScriptedModel
-from tomewise.types import Document
+from tomewise.types import Document, Rewrite
 
 EMBEDDER = HashEmbedder(384)
 NAMES = GraphNames("passages", "triples")
@@ -156,8 +156,8 @@ def lead(*names: str, known: str = "") -> Lead:
     return Lead("p", names, take_stems(known))
 
 
-def write(question: str, *leads: Lead, names: int = 8) -> list[tuple[int, str]]:
-    return [(rank, rewrite.text) for rank, rewrite in write_rewrites(question, leads, names)]
+def write(question: str, *leads: Lead) -> list[tuple[int, str]]:
+    return [(rank, rewrite.text) for rank, rewrite in write_rewrites(question, leads, 8)]
 
 
 def test_names_that_the_question_has_are_left_out_and_each_rewrite_is_written_once() -> None:
@@ -169,11 +169,6 @@ def test_names_that_the_question_has_are_left_out_and_each_rewrite_is_written_on
         (0, "who keeps the light of ada marsh"),
         (1, "who keeps the light of tom hale"),
     ]
-    assert write(question, first, second, names=1) == [
-        (0, "who keeps the light of skerry rock"),
-        (1, "who keeps the light of ada marsh"),
-    ]
-    assert write_rewrites(question, [], 8) == []
     assert write(question + " of old" * 50, first) == [], "a long question is not rewritten"
 
 
@@ -188,7 +183,37 @@ def test_rewrites_are_embedded_in_one_call_and_their_vectors_are_kept(store: Sql
     assert first.lifts.max() == again.lifts.max() == pytest.approx(0.7)
 
 
+async def test_a_slow_embedder_gets_half_of_the_names_of_a_passage_and_the_nearest_first(
+    store: SqlStore, kit: Kit, open_store
+) -> None:
+    await build(assemble("associative", kit).layers, store, quiet)
+    vector = EMBEDDER.embed([QUESTION])[0]
+    found = [
+        GraphLeads(store, NAMES, nearest_first=first).find_leads(QUESTION, vector, store.passages())[0].names
+        for first in (False, True)
+    ]
+    assert sorted(found[0]) == sorted(found[1])
+    assert (np.diff(EMBEDDER.embed(list(found[1])) @ vector) <= 1e-6).all()
+    slow, long_rows = NotingEmbedder(1024), open_store()  # one of long vectors counts as slow
+    put_document(long_rows, slow, document_of("d", "Denmark"))
+    vector = slow.embed([QUESTION])[0]
+    slow.batches.clear()
+    Rewriter(long_rows, slow, Rewriting(weight=0.7, passages=3, names=4)).find_lifts(
+        QUESTION, vector, [lead("Oslo", "Rome", "Bonn", "Bern")], None
+    )
+    assert list(map(len, slow.batches)) == [2]
+
+
 # ---------------------------------------------------------------- titles
+
+
+def test_sums_cover_all_keys_and_only_what_rose_was_brought() -> None:
+    a, b, c = (Rewrite(text=name) for name in "abc")
+    lifts = Lifts(np.array([2, 5]), np.array([0.5, 0.1]), {2: a, 5: b, 9: c})
+    keys, sums = lifts.add_to(np.array([1, 2]), np.array([0.4, 0.2]))
+    assert (keys.tolist(), sums.tolist()) == ([1, 2, 5], [0.4, 0.7, 0.1])
+    assert lifts.select_brought([1, 2], [2, 1, 5]) == {2: a, 5: b}
+    assert lifts.select_brought([2, 1, 5], [2, 1, 5]) == {}
 
 
 def weigh(links: TitleLinks, store: SqlStore) -> dict[tuple[str, str], float]:
@@ -222,20 +247,19 @@ async def test_an_entity_weighs_more_in_the_passage_that_has_it_as_title(open_st
 # ---------------------------------------------------------------- coverage
 
 
-@settings(max_examples=60)
-@given(st.lists(st.floats(0.01, 1), min_size=1, max_size=8), st.integers(0, 255), st.integers(0, 255))
-def test_each_choice_is_the_best_of_what_is_left(scores: list[float], first: int, second: int) -> None:
-    holds = np.array([[bool(word >> place & 1) for place in range(len(scores))] for word in (first, second)])
-    weights = np.array([0.75, 0.25])
-    order, values = choose_covering(np.log(scores), holds, weights)
-    left, covered = list(range(len(scores))), set[int]()
-    for place, value in zip(order.tolist(), values.tolist(), strict=True):
-        worth = [
-            log(scores[each]) + sum(weights[word] for word in (0, 1) if holds[word, each] and word not in covered)
-            for each in left
-        ]
-        assert value == pytest.approx(max(worth))
-        assert worth[left.index(place)] == pytest.approx(max(worth))
-        left.remove(place)
-        covered |= {word for word in (0, 1) if holds[word, place]}
-    assert (np.diff(values) <= 1e-9).all(), "values never rise"
+def test_a_passage_with_new_words_comes_before_one_with_the_same(open_store) -> None:
+    store, question = open_store(), "Which keeper burned a letter?"
+    texts = ("The keeper burned it.", "A keeper burns.", "A letter was here.", "Nothing.")
+    keys = np.array([put_document(store, EMBEDDER, document_of(f"d{i}", text))[0] for i, text in enumerate(texts)])
+    ranking = keys, np.array([1.0, 0.9, 0.8, 0.1])
+    (covered, plain) = Coverage(store).reorder(question, [ranking, (keys[:1], np.ones(1))])
+    assert covered[0].tolist() == keys[[0, 2, 1, 3]].tolist()
+    idf = [log(1 + 4 / 3), log(1 + 4 / 3), log(1 + 4 / 2)]
+    assert covered[1][:2] == pytest.approx([1, 0.8 * exp(idf[2] / sum(idf)) / exp((idf[0] + idf[1]) / sum(idf))])
+    assert plain[0].tolist() == keys[:1].tolist()
+    (near,) = Coverage(store, reach=2).reorder(question, [ranking])
+    assert near[0].tolist() == keys.tolist(), "what is out of reach stays"
+    (unscored,) = Coverage(store).reorder("Which letter?", [(keys, np.array([1.0, 0.5, 0.0, 0.0]))])
+    assert unscored[0].tolist() == keys.tolist(), "scores of 0 keep their places"
+    (none,) = Coverage(store, weight=0).reorder(question, [ranking])
+    assert none[1].tolist() == pytest.approx(ranking[1].tolist())

@@ -10,7 +10,6 @@ import pytest
 from tomewise.errors import BadReply
 from tomewise.fallbacks import NOT_SELECTED, count_fallbacks
 from tomewise.language.extractive import ExtractiveModel
-from tomewise.language.forwarding import SharedModel
 from tomewise.loops.desk import Desk
 from tomewise.memory.build_records import record_build
 from tomewise.memory.building import build
@@ -19,7 +18,6 @@ from tomewise.memory.schemata.schemata_names import SchemataNames, SchemataRules
 from tomewise.recall.flat import Dense
 from tomewise.recall.prune_and_grow import PruneAndGrow
 from tomewise.recall.schemata_nodes import GlobalSchemata, HierarchicalSchemata, SchemataNodes
-from tomewise.run import change_run
 from tomewise.store.lookups import find_keys, read_edges
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_retriever, document_of, put_document
@@ -99,14 +97,6 @@ def keep_those_with(*words: str) -> ScriptedModel:
 )
 async def test_the_contract_of_retrievers_holds(store, make):
     await check_retriever(make(store), "Who sold the boat in the harbour?")
-
-
-def test_the_model_of_the_question_says_whether_a_model_chooses(store):
-    search = grow(store, SharedModel(ScriptedModel({})))
-    assert search.chooses
-    with change_run(model=ExtractiveModel(EMBEDDER)):
-        assert not search.chooses
-    assert search.chooses
 
 
 async def test_global_retrieval_ranks_all_levels_as_one(store):
@@ -193,6 +183,17 @@ async def test_what_the_model_keeps_comes_first_the_last_round_before_others_the
     assert found[0] not in {seed.node for seed in seeds}
     nearest = [piece.node for piece in await Dense(store, EMBEDDER).retrieve("the boat", 20)]
     assert found[3:] == [node for node in nearest if node not in found[:3]]
+
+
+async def test_what_the_extractive_model_keeps_is_raised_among_the_nearest(store):
+    query = "Did the judge hear that the harbour froze?"
+    found = await grow(store, ExtractiveModel(EMBEDDER), seeds=3).retrieve(query, 20)
+    texts = [piece.text for piece in found]
+    assert {*TEXTS} <= {*texts}
+    cosines = EMBEDDER.embed(texts) @ EMBEDDER.embed([query])[0]
+    raised = np.round([piece.score for piece in found] - cosines, 4)
+    assert {0.1, 0.0} <= {*raised.tolist()} <= {0.1, 0.05, 0.0}
+    assert [piece.score for piece in found] == sorted((piece.score for piece in found), reverse=True)
 
 
 async def test_a_pool_holds_so_many_tokens_and_the_nearest_first(open_store):

@@ -122,13 +122,6 @@ async def find_seeds(seeding, question, store, index):
     return {name: pytest.approx(weight) for name, weight in sums.items()}
 
 
-async def test_hippo_seeds_by_hand(store, index):
-    question = make_question(store, ada_met_tom=1.0, ada_kept_light=0.6, tom_is_tom=0.2)
-    found = await find_seeds(HippoSeeds(), question, store, index)
-    assert found == {"ada": (1.0 / 2 + 0.6 / 2) / 2, "tom": (1.0 / 2 + 0.2 / 2 + 0.2 / 2) / 3, "light": 0.6}
-    assert await find_seeds(HippoSeeds(keep=2), question, store, index) == {"light": 0.6, "ada": 0.4}
-
-
 async def test_cogito_seeds_by_hand(store, index):
     question = make_question(store, cosines=[0.9, 0.5, -0.4], ada_met_tom=1.0, ada_kept_light=0.5, tom_is_tom=0.0)
     once, twice = 1 + 2 * (1 - np.exp(-1)), 1 + 2 * (1 - np.exp(-2))

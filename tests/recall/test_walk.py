@@ -128,12 +128,6 @@ def test_walks_run_side_by_side() -> None:
             np.testing.assert_array_equal(visited.values, expected.values)
 
 
-def test_repeated_seeds_add_up() -> None:
-    walk = Walk(power_law(500, 2000, 5), precision=FINE)
-    repeated, summed = walk.push([4, 9, 4], [1, 2, 3]), walk.push([4, 9], [4, 2])
-    np.testing.assert_allclose(spread(repeated, 500), spread(summed, 500), atol=1e-6)
-
-
 PAIR = [(0, 1, 1.0)]
 
 
@@ -233,16 +227,3 @@ def test_seeds_agree_with_plain_loops(drawn):
 def test_merging_takes_two_of_each_and_the_best_of_the_rest(rankings, limit, expected):
     lists = [[(item[0], int(item[1:])) for item in text.split()] for text in rankings]
     assert " ".join(f"{node}{score}" for node, score in merge_rankings(lists, limit)) == expected
-
-
-@given(st.lists(st.dictionaries(st.integers(0, 12), st.integers(0, 9)), max_size=4), st.integers(0, 9))
-def test_merging_serves_every_question(drawn, limit):
-    rankings = [sorted(scores.items(), key=lambda entry: -entry[1]) for scores in drawn]
-    merged = merge_rankings(rankings, limit)
-    nodes = [node for node, _ in merged]
-    assert len(set(nodes)) == len(nodes) == min(limit, len(set().union(*drawn)))
-    assert [score for _, score in merged] == sorted((score for _, score in merged), reverse=True)
-    each = max(1, (limit - 1) // max(1, len(rankings)))
-    for scores in drawn:
-        if limit >= each * len(rankings):
-            assert len(set(nodes) & set(scores)) >= min(each, len(scores))
