@@ -28,12 +28,11 @@ ASKED = Question(text="Who?")
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
-    """Six letters, a story of six parts, and a note of one."""
+    """Six letters, and a story of six parts."""
     made = SqlStore.open(tmp_path_factory.mktemp("desk") / "a.tome")
     for number in range(6):
         put_document(made, EMBEDDER, document_of(f"d{number}", f"Letter {number}: the clerk forged the letter in May."))
     put_texts(made, EMBEDDER, "/books/story.md", *(f"Part {number} of the story." for number in range(6)))
-    put_document(made, EMBEDDER, document_of("note", "One part alone."))
     yield made
     made.close()
 

@@ -54,6 +54,10 @@ def test_a_pool_is_a_tree_by_cycle_probe_and_layer():
     assert ("whose hand", "tree: nothing new") in links
     assert sum(label == "Text of p3" for _, label in links) == 2  # two searches brought it; it is one node
     assert (picture.kind, picture.about, picture.outcome) == ("tree", QUESTION.text, "the doctor")
+    uses = {node.label: node.use for node in picture.nodes if node.group == "evidence"}
+    assert uses == {"Text of p1": "shown", "Text of p2": "", "Text of p3": "cited", "Text of p4": ""}
+    notes = {node.label: [note.text for note in node.notes] for node in picture.nodes}
+    assert (notes["First search"], notes["whose hand"]) == (["Declined: the hand"], ["It is the doctor's hand."])
 
 
 @pytest.mark.parametrize("draw", [draw_pool, draw_hypergraph, draw_ledger])

@@ -168,7 +168,7 @@ async def test_steps_by_search_and_from_memory_then_the_answer(step, pieces):
     assert events[-2].summary == "reason: the findings suffice"
 
 
-async def test_it_ends_after_so_many_steps_and_states_its_calls(step, store):
+async def test_it_ends_after_so_many_steps(step):
     model, _, events, answer = await step(
         lambda given: {"subquestion": f"Number {len(given.asked)}?"}, lambda _: {"answer": "*"}, steps=2
     )
