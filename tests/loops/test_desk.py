@@ -190,13 +190,6 @@ def test_fitting_counts_titles_and_passes_over_what_is_too_long():
     assert fit_to_budget([], 100, COUNT) == []
 
 
-# ---------------------------------------------------------------- how it is shown
-
-
-KINDS = {"tree": "summary", "episodes": "episode"}
-LINE = "The keeper of the lamp at Sker rowed out on the fourth of May to meet the brig from Orrin."
-
-
 @settings(max_examples=40)
 @given(calls=st.lists(st.lists(st.text(max_size=8), max_size=6), max_size=8), kept=st.integers(0, 6))
 def test_remembered_counts_are_those_of_the_tokenizer(calls, kept):
@@ -204,6 +197,13 @@ def test_remembered_counts_are_those_of_the_tokenizer(calls, kept):
     for texts in calls:
         plain = EMBEDDER.tokenizer.encode_batch_fast(texts, add_special_tokens=False)
         assert count(texts) == [len(tokens.ids) for tokens in plain]
+
+
+# ---------------------------------------------------------------- how it is shown
+
+
+KINDS = {"tree": "summary", "episodes": "episode"}
+LINE = "The keeper of the lamp at Sker rowed out on the fourth of May to meet the brig from Orrin."
 
 
 def make_derived(layer, *below, text="They met."):

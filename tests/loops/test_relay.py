@@ -220,14 +220,6 @@ async def test_passages_fill_what_the_ledger_leaves_and_repeat_no_fact(store):
     assert list_events(answer, "answered")[0].detail["cut"] == 0, "what has no room was not written down"
 
 
-# ---------------------------------------------------------------- the example of the paper
-
-GARDEN = "In the garden a pale young gentleman asked Pip to fight."
-JOURNEY = "Pip went to London by coach with a heavy heart."
-REVEALED = "Herbert Pocket cried that he was that pale young gentleman."
-WHO = Question(text="Where had Pip met Herbert Pocket before London?", force=True)
-
-
 async def test_a_quotation_that_overlaps_another_one_is_shown_once(store):
     facts = [
         {"label": "E1", "quote": "the light of Skerry until the war began", "fact": "That ended with the war."},
@@ -239,6 +231,14 @@ async def test_a_quotation_that_overlaps_another_one_is_shown_once(store):
         "Ada kept the light of Skerry until the war began (a reader's note, not to be quoted: Ada kept a light.) "
         "(a reader's note, not to be quoted: That ended with the war.)"
     ]
+
+
+# ---------------------------------------------------------------- what the ledger keeps
+
+GARDEN = "In the garden a pale young gentleman asked Pip to fight."
+JOURNEY = "Pip went to London by coach with a heavy heart."
+REVEALED = "Herbert Pocket cried that he was that pale young gentleman."
+WHO = Question(text="Where had Pip met Herbert Pocket before London?", force=True)
 
 
 def join_descriptions(given):

@@ -204,9 +204,6 @@ async def test_a_slow_embedder_gets_half_of_the_names_of_a_passage_and_the_neare
     assert list(map(len, slow.batches)) == [2]
 
 
-# ---------------------------------------------------------------- titles
-
-
 def test_sums_cover_all_keys_and_only_what_rose_was_brought() -> None:
     a, b, c = (Rewrite(text=name) for name in "abc")
     lifts = Lifts(np.array([2, 5]), np.array([0.5, 0.1]), {2: a, 5: b, 9: c})
@@ -214,6 +211,9 @@ def test_sums_cover_all_keys_and_only_what_rose_was_brought() -> None:
     assert (keys.tolist(), sums.tolist()) == ([1, 2, 5], [0.4, 0.7, 0.1])
     assert lifts.select_brought([1, 2], [2, 1, 5]) == {2: a, 5: b}
     assert lifts.select_brought([2, 1, 5], [2, 1, 5]) == {}
+
+
+# ---------------------------------------------------------------- titles
 
 
 def weigh(links: TitleLinks, store: SqlStore) -> dict[tuple[str, str], float]:
