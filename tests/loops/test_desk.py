@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 from tests.loops.doubles import EMBEDDER, Shelves, converse, make_desk
 from tests.stories import put_texts
 
-from tomewise.embedding.hash import HashEmbedder
-from tomewise.errors import ModelError
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import ANSWER, AnswerOut
 from tomewise.loops.desk import find_choice, make_answer_input
@@ -30,12 +28,11 @@ ASKED = Question(text="Who?")
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
-    """Six letters, a story of six parts, and a note of one."""
+    """Six letters, and a story of six parts."""
     made = SqlStore.open(tmp_path_factory.mktemp("desk") / "a.tome")
     for number in range(6):
         put_document(made, EMBEDDER, document_of(f"d{number}", f"Letter {number}: the clerk forged the letter in May."))
     put_texts(made, EMBEDDER, "/books/story.md", *(f"Part {number} of the story." for number in range(6)))
-    put_document(made, EMBEDDER, document_of("note", "One part alone."))
     yield made
     made.close()
 
@@ -94,10 +91,8 @@ GUESS, CHOSEN = {"answer": "the widow", "supported": "none"}, {"answer": "x", "c
         ({"answer": "*", "missing": "who paid", "supported": "none"}, {}, "", None, "none", "who paid"),
         (GUESS, {}, "", None, "none", ""),
         (CHOSEN, {"options": OPTIONS}, "", None, "none", ""),
-        ({"answer": ""}, {}, "", None, "none", ""),
         ({"answer": ' "*". '}, {}, "", None, "none", ""),
         # Words outside of the options do not answer.
-        ({"answer": "*"}, {"options": OPTIONS}, "", None, "none", ""),
         ({"answer": "the widow"}, {"options": OPTIONS}, "", None, "none", ""),
         ({"answer": "", "choice": "Z"}, {"options": OPTIONS}, "", None, "none", ""),
         # What is asked for is given, and says how far it is supported.
@@ -128,16 +123,12 @@ def test_what_is_emphasised_is_no_refusal(wording, failed):
     ("choice", "wording", "letter"),
     [
         ("B", "", "B"),
-        ("b.", "", "B"),
-        ("(B)", "", "B"),
-        ("Option B", "", "B"),
+        ("(b)", "", "B"),
         ("B) the clerk", "", "B"),
         ("the clerk", "", "B"),
         (None, "The Clerk", "B"),
-        (None, "C", "C"),
         (None, "C: nobody", "C"),
         ("D", "the doctor", "A"),
-        (None, "a clerk", None),
         (None, "Be that as it may", None),
         ("", "", None),
     ],
@@ -153,12 +144,6 @@ async def test_options_reach_the_answering_role_alone(store, letters):
     loop = Once(recall, make_desk(store, ScriptedModel({"answer": [{"answer": "x"}]})), limit=2, budget=None)
     await check_loop(loop, Question(text="Who?", options=OPTIONS))
     assert (recall.asked, recall.limits) == (["Who?"], [2])
-
-
-async def test_a_model_that_fails_raises(store, letters):
-    _, loop = make_once(store, letters)
-    with pytest.raises(ModelError):
-        await converse(loop, ASKED)
 
 
 @pytest.mark.parametrize("chooses", [True, False])
@@ -205,33 +190,6 @@ def test_fitting_counts_titles_and_passes_over_what_is_too_long():
     assert fit_to_budget([], 100, COUNT) == []
 
 
-class NotingTokens(HashEmbedder):
-    """Notes what its tokenizer gets."""
-
-    def __init__(self):
-        super().__init__(8)
-        self.asked = []
-
-    @property
-    def tokenizer(self):
-        outer, inner = self, super().tokenizer
-
-        class Tokenizer:
-            def encode_batch_fast(self, texts, **options):
-                outer.asked += texts
-                return inner.encode_batch_fast(texts, **options)
-
-        return Tokenizer()
-
-
-def test_the_tokens_of_a_text_are_counted_once():
-    embedder = NotingTokens()
-    count = make_token_counter(embedder)
-    assert count(["Ada rowed out.", "Tom slept", "Ada rowed out."]) == [4, 2, 4]
-    assert count(["Tom slept", "", "It rained!"]) == [2, 0, 3]
-    assert embedder.asked == ["Ada rowed out.", "Tom slept", "", "It rained!"]
-
-
 @settings(max_examples=40)
 @given(calls=st.lists(st.lists(st.text(max_size=8), max_size=6), max_size=8), kept=st.integers(0, 6))
 def test_remembered_counts_are_those_of_the_tokenizer(calls, kept):
@@ -256,10 +214,8 @@ def make_derived(layer, *below, text="They met."):
 @pytest.mark.parametrize(
     ("places", "document", "place"),
     [
-        ([("/a/b.md", 11)], "b.md", "part 12 of 59"),
         ([("/a/b.md", 3), ("/a/b.md", 2)], "b.md", "parts 3 to 4 of 59"),
         ([("/a/b.md", 2), ("/a/b.md", 8)], "b.md", "parts 3 to 9 of 59, with gaps"),
-        ([("c", 0)], "c", ""),
         ([("/a/b.md", 2), ("c", 0)], "", "2 documents"),
         ([], "", ""),
     ],

@@ -13,9 +13,9 @@ from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import UsageError
 from tomewise.loops.escalate import Escalate, Way
-from tomewise.loops.whole_form import WholeForm, find_forms, list_forms, load_weights
+from tomewise.loops.whole_form import WholeForm, find_forms
 from tomewise.testing import check_loop
-from tomewise.types import Answer, Event, Lagging, Question
+from tomewise.types import Answer, Event, Question
 
 DECLINED = Answer(text="", resolved=False, supported="none", missing="who paid the clerk")
 FULL = Answer(text="at nine")
@@ -63,20 +63,20 @@ async def play(*ways, question=ASKED, **limits):
 
 
 class FixedLag:
-    """Layers that were never built, and layers that are behind."""
+    """Layers that were never built."""
 
-    def __init__(self, unbuilt, behind):
-        self.unbuilt, self.behind = unbuilt, behind
+    def __init__(self, unbuilt):
+        self.unbuilt = unbuilt
 
     def find_lag(self, *, strict):
-        return dict.fromkeys((*self.unbuilt, *(self.behind if strict else ())), 1)
+        return dict.fromkeys(self.unbuilt, 1)
 
     async def describe(self, question):
-        return Lagging(layers=self.behind) if self.behind else None
+        return None
 
 
-def way(name, answer=FULL, most=33, lag=(), behind=()):
-    return Way(name, Fixed(answer, most), FixedLag(lag, behind))
+def way(name, answer=FULL, most=33, lag=()):
+    return Way(name, Fixed(answer, most), FixedLag(lag))
 
 
 async def test_a_full_answer_is_the_answer():
@@ -103,27 +103,9 @@ async def test_what_is_declined_or_in_doubt_goes_to_the_first_loop_that_is_built
     assert (await check_loop(make_loop(first, ladder), ASKED)).resolved
 
 
-@pytest.mark.parametrize(
-    ("strict", "wanted", "lagging"),
-    [(False, "comorag", Lagging(layers=("tree",))), (True, "hybrid+probe", None)],
-)
-async def test_memory_that_lags_answers_and_says_so_but_not_a_strict_question(strict, wanted, lagging):
-    ladder = [way("comorag", behind=("tree",)), way("hybrid+probe")]
-    events, chosen, answer = await play(DECLINED, ladder, question=replace(ASKED, strict=strict))
-    assert (chosen[-1], answer.lagging) == (wanted, lagging)
-    assert events[-2].detail["passed over"] == ({"comorag": "needs tree"} if strict else {})
-
-
 @pytest.mark.parametrize(("first", "text"), [(PARTLY, PARTLY.text), (DECLINED, "")])
 async def test_an_answer_in_doubt_stands_where_the_longer_loop_declines(first, text):
     assert (await play(first, [way("hybrid+probe", DECLINED)]))[-1].text == text
-
-
-async def test_nothing_built_leaves_the_first_answer_and_says_which_build_would_help():
-    ladder = [way("comorag", lag=("tree",)), way("raptor+probe", lag=("tree",))]
-    events, chosen, answer = await play(DECLINED, ladder)
-    assert (answer, chosen) == (DECLINED, ["hybrid", "none"])
-    assert events[-1].detail["build would help"] == ["comorag", "raptor+probe"]
 
 
 @pytest.mark.parametrize(("lag", "of_first", "of_deeper"), [((), [False], [True]), (("tree",), [True], [])])
@@ -201,10 +183,8 @@ def rule() -> WholeForm:
 
 
 WHOLE_TEXT = """Summarise the meeting.
-Could you please summarize what the team decided?
 Give me a short overview of the report.
 How many times was the clock stopped?
-List all people who own a boat.
 List the characters.
 What themes recur?
 Who are all the suspects?
@@ -216,7 +196,6 @@ Why did all the sailors leave?
 How many boats did Tom Hale own?
 When did the meeting begin?
 How often does the ferry run on Sundays?
-How frequently should I change the oil?
 What is the main topic of chapter 2?
 Which entire document was lost?"""
 
@@ -229,18 +208,6 @@ def test_what_needs_the_whole_text(rule: WholeForm, question: str) -> None:
 @pytest.mark.parametrize("question", [*OF_A_PART.splitlines(), "", " ", "?"])
 def test_what_does_not(rule: WholeForm, question: str) -> None:
     assert rule.find_reason(question) == ""
-
-
-def test_the_reason_names_the_forms(rule: WholeForm) -> None:
-    assert rule.find_reason("How many times did she call?") == "count"
-    assert rule.find_reason("What is this all about?") == "its meaning"
-
-
-def test_the_weights_are_of_the_forms_and_of_the_bundled_embedder() -> None:
-    weights = load_weights()
-    assert [*weights["forms"]] == list_forms()
-    assert weights["meaning"].shape == (choose_embedder("bundled").dimensions,)
-    assert weights["forms"]["one part"] < 0 < weights["forms"]["count"]
 
 
 def test_a_long_question_is_read_in_bounded_time() -> None:

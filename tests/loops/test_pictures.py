@@ -54,20 +54,10 @@ def test_a_pool_is_a_tree_by_cycle_probe_and_layer():
     assert ("whose hand", "tree: nothing new") in links
     assert sum(label == "Text of p3" for _, label in links) == 2  # two searches brought it; it is one node
     assert (picture.kind, picture.about, picture.outcome) == ("tree", QUESTION.text, "the doctor")
-
-
-def test_cues_and_attempts_are_notes():
-    nodes = {node.label: node for node in draw_pool(QUESTION, ANSWER).nodes}
-    assert [(note.title, note.text, note.passages) for note in nodes["whose hand"].notes] == [
-        ("Cue (passages)", "It is the doctor's hand.", ("p1",))
-    ]
-    assert [note.text for note in nodes["First search"].notes] == ["Declined: the hand"]
-    assert [note.text for note in nodes["Cycle 1"].notes] == ["the doctor"]
-
-
-def test_what_the_last_attempt_saw_and_cites_is_marked():
-    uses = {node.label: node.use for node in draw_pool(QUESTION, ANSWER).nodes if node.group == "evidence"}
+    uses = {node.label: node.use for node in picture.nodes if node.group == "evidence"}
     assert uses == {"Text of p1": "shown", "Text of p2": "", "Text of p3": "cited", "Text of p4": ""}
+    notes = {node.label: [note.text for note in node.notes] for node in picture.nodes}
+    assert (notes["First search"], notes["whose hand"]) == (["Declined: the hand"], ["It is the doctor's hand."])
 
 
 @pytest.mark.parametrize("draw", [draw_pool, draw_hypergraph, draw_ledger])

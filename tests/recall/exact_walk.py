@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from tomewise.recall.walk import CsrGraph, VisitedNodes
+from tomewise.recall.walk import CsrGraph
 
 
 def list_edges(graph: CsrGraph) -> list[tuple[int, int, float]]:
@@ -14,11 +14,6 @@ def list_edges(graph: CsrGraph) -> list[tuple[int, int, float]]:
     rows = np.repeat(np.arange(graph.nodes), np.diff(graph.indptr))
     edges = zip(rows.tolist(), graph.indices.tolist(), graph.weights.tolist(), strict=True)
     return [(a, b, weight) for a, b, weight in edges if a < b]
-
-
-def take_best(visited: VisitedNodes, limit: int) -> NDArray[np.int32]:
-    """The `limit` nodes of greatest value, best first, ties by node number."""
-    return visited.nodes[np.lexsort((visited.nodes, -visited.values))[:limit]]
 
 
 def power_iteration(

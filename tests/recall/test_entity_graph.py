@@ -6,10 +6,9 @@ import random
 from itertools import combinations
 
 import pytest
-from tests.recall import graph_tomes
 from tests.recall.relation_tomes import EMBEDDER, NAMES
 
-from tomewise.recall.entity_graph import EntityGraph, GraphInvestigation, RecallInvestigation, RecallWithoutGraph
+from tomewise.recall.entity_graph import EntityGraph, GraphInvestigation, RecallInvestigation
 from tomewise.recall.flat import Dense
 from tomewise.recall.local_relations import LocalGraph
 from tomewise.store.lookups import read_places
@@ -64,12 +63,10 @@ def test_entities_are_found_by_name_however_it_is_spelt(graph):
 @pytest.mark.parametrize(
     ("names", "hops", "neighbours"),
     [
-        ("xodar", 1, "carter, issus"),
         ("zat arras", 1, ""),
         ("xodar, carter", 1, "xodar, carter, issus, dejah thoris"),  # each of the two is a neighbour of the other
         ("xodar", 2, "xodar, carter, issus, phaidor, dejah thoris"),
         ("", 1, ""),
-        ("nobody", 1, ""),
     ],
 )
 def test_neighbours_are_joined_by_a_fact(graph, names, hops, neighbours):
@@ -122,17 +119,6 @@ def test_relations_rest_on_passages_within_the_scope(graph, store):
     assert found.layer == "facts"
 
 
-async def test_a_graph_of_triples_is_searched_by_names(build_graph):
-    store = await build_graph("Xodar > serves > Issus\nCarter", "Carter > knows > Xodar")
-    graph, vector = EntityGraph(store, graph_tomes.NAMES), graph_tomes.EMBEDDER.embed(["carter"])[0]
-    (nearest,) = graph.find_nearest(vector, 1, WHOLE)
-    assert (nearest.name, nearest.text) == ("carter", "")
-    neighbours = graph.find_neighbours([nearest.id])
-    assert neighbours == {graph_tomes.NAMES.entity("xodar")}
-    texts = [piece.text for piece in graph.find_relations(vector, neighbours, 5, WHOLE)]
-    assert sorted(texts) == ["carter knows xodar", "xodar serves issus"]
-
-
 # ---------------------------------------------------------------- investigations
 
 
@@ -158,14 +144,6 @@ async def test_any_recall_is_investigated_within_the_same_scope(store, graph):
     found = await investigation.investigate("slave", 5, issus)
     assert list(found.passages) == await dense.retrieve("slave", 5, within=issus)
     assert list_findings(found) == ({"issus"}, {"Issus degraded Xodar to a slave"}, {1, 2})
-
-
-async def test_a_recall_without_a_graph_knows_no_entity(store):
-    investigation = RecallWithoutGraph(Dense(store, EMBEDDER))
-    found = await investigation.investigate("slave", 2, Scope(documents=frozenset(("d3",))))
-    assert list_findings(found) == (set(), set(), {3})
-    assert await investigation.find_named(["Issus"]) == {}
-    assert await investigation.find_neighbours(["e-1"], 1) == frozenset()
 
 
 # ---------------------------------------------------------------- near in a graph, against a slow reading of the page

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.recall.graph_tomes import EMBEDDER, GRAPH, NAMES, quiet, rebuild, remove_and_build
+from tests.recall.graph_tomes import EMBEDDER, GRAPH, quiet, rebuild, remove_and_build
 from tests.recall.shelves import Shelves
 
 from tomewise.memory.building import build
 from tomewise.memory.gists import GistsLayer
-from tomewise.recall.evidence_forms import GIST_LINE, SelectedFacts, WithGists, find_derived_texts, select_new_sentences
+from tomewise.recall.evidence_forms import GIST_LINE, SelectedFacts, WithGists, select_new_sentences
 from tomewise.recall.flat import Dense
 from tomewise.recall.linking import NearestFacts
 from tomewise.testing import ScriptedModel, check_retriever, document_of, put_document
@@ -43,12 +43,6 @@ async def test_a_passage_is_followed_by_its_gist_under_a_line_that_says_so(store
     found = await WithGists(Dense(store, EMBEDDER), store).retrieve(QUERY, 10)
     gists = [f"\n\n{GIST_LINE}\n{piece.text} indeed" if piece.text in TEXTS else "" for piece in plain]
     assert found == [replace(piece, text=piece.text + gist) for piece, gist in zip(plain, gists, strict=True)]
-
-
-async def test_a_gist_equal_to_its_passage_is_not_shown_again(build_gists):
-    store = await build_gists(lambda text: text.replace("\n", "  "), *TEXTS)
-    plain = Dense(store, EMBEDDER)
-    assert await WithGists(plain, store).retrieve(QUERY, 10) == await plain.retrieve(QUERY, 10)
 
 
 PASSAGE = "Ada Marsh kept the lighthouse at Skerry. She was the daughter of Captain Marsh."
@@ -96,13 +90,6 @@ async def test_facts_are_those_that_the_question_selects_and_no_others_of_their_
     assert sources == {"ada met tom": ["d0", "twin"], "ida met tom": ["d1"]}
     hits = await NearestFacts(store, GRAPH, limit=2).find_hits("", EMBEDDER.embed(["Tom met whom?"])[0])
     assert [piece.score for piece in found] == pytest.approx(hits.cosines.tolist(), abs=1e-6)
-
-
-async def test_lines_are_in_one_order_whatever_was_added_first(store):
-    passages = await Dense(store, EMBEDDER).retrieve(QUERY, 10)
-    fact_texts = find_derived_texts(store, passages, f"seen-in:{NAMES.facts}")
-    ids = {node.text: node.id for node in store.nodes(NAMES.facts).values()}
-    assert all(texts == sorted(texts, key=ids.__getitem__) for texts in fact_texts.values())
 
 
 async def test_evidence_that_is_not_a_passage_of_this_tome_stays_as_it_is(store):

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import tempfile
-from itertools import product
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.recall.graph_tomes import EMBEDDER, GRAPH
-from tests.recall.shelves import Shelves, make_pieces
 from tests.texts import prose
 
-from tomewise.evaluate.replay import ReplayedStore, remember_question, replay
 from tomewise.recall.derived import CollapsedTree, DenseDerived, Grounds, TreeTraversal
 from tomewise.recall.diffusion import Diffusion
 from tomewise.recall.flat import Dense, Everything, Fused, Lexical
 from tomewise.recall.graph_index import GraphIndexes
 from tomewise.recall.linking import NearestFacts
 from tomewise.recall.seeding import HippoSeeds, PassageSeeds, SumOfSeeds
-from tomewise.store.lookups import find_keys, read_places
+from tomewise.store.lookups import find_keys
 from tomewise.store.nearest import find_top
 from tomewise.store.records import SETTINGS
 from tomewise.store.sql.sql_store import SqlStore
@@ -110,6 +104,8 @@ async def test_dense_recall_is_the_exact_ranking_by_cosine_and_a_collapsed_tree_
     collapsed = await CollapsedTree(store, EMBEDDER).retrieve(QUERY, limit)
     assert [(-piece.score, piece.node) for piece in collapsed] == rank(texts | summaries)[:limit]
     assert {piece.node for piece in collapsed if piece.layer == TREE} == {p.node for p in collapsed} & summaries.keys()
+    derived = await DenseDerived(store, EMBEDDER, TREE).retrieve(QUERY, limit)
+    assert [(-piece.score, piece.node) for piece in derived] == rank(summaries)[:limit]
 
 
 async def test_fusion_is_the_sum_of_reciprocal_ranks(store):
@@ -121,9 +117,6 @@ async def test_fusion_is_the_sum_of_reciprocal_ranks(store):
     found = await RETRIEVERS["fused"](store).retrieve(QUERY, 12)
     assert [piece.node for piece in found] == slow[:12]
     assert found[0].score == pytest.approx(scores[slow[0]])
-    both = await Fused([Shelves({}, make_pieces("abc")), Shelves({}, make_pieces("bd"))], k=1).retrieve("q", 3)
-    assert [(piece.node, piece.score) for piece in both] == [("b", 1 / 3 + 1 / 2), ("a", 1 / 2), ("d", 1 / 3)]
-    assert await Fused([Shelves({}), Shelves({})]).retrieve("q", 3) == []
 
 
 async def test_everything_comes_in_document_order(store):
@@ -169,19 +162,6 @@ async def test_a_scoped_ranking_is_the_full_ranking_filtered(store, name, docume
         assert [piece.score for piece in found] == pytest.approx([piece.score for piece in expected], abs=2e-6)
 
 
-async def test_fusion_joins_rankings_that_lie_within(store):
-    scope = Scope(documents=frozenset(NAMES[:5]))
-    found = await Fused([Dense(store, EMBEDDER), Lexical(store)], depth=5).retrieve(QUERY, 5, within=scope)
-    places = read_places(store, (piece.node for piece in found))
-    assert sorted(document for document, _ in places.values()) == NAMES[:5]
-
-
-async def test_a_walk_down_the_tree_begins_at_the_highest_nodes_within(store):
-    found = await TreeTraversal(store, EMBEDDER).retrieve(QUERY, 20, within=Scope(documents=frozenset(NAMES[:3])))
-    home = {passage: document for document, passage in find_homes(store).items()}
-    assert {home.get(piece.node, piece.node) for piece in found} == {"sd00-d01", "d00", "d01", "d02"}
-
-
 async def test_a_walk_over_the_graph_passes_through_what_lies_outside_of_the_scope(build_graph):
     # Only d1 connects the fact of d0 with d2, and the words of d3 are nearer to the question than those of d2.
     texts = ("Ada > kept > light", "light > stood on > Skerry", "Skerry > lies off > Ghent", "Ada kept > a > boat")
@@ -197,86 +177,7 @@ async def test_a_walk_over_the_graph_passes_through_what_lies_outside_of_the_sco
     assert hits.texts == ("skerry lies off ghent",)  # the nearest of those that a passage within states
 
 
-async def test_what_an_experiment_remembers_of_a_search_is_that_of_its_scope(store):
-    lexical, scope = Lexical(ReplayedStore(store)), Scope(documents=frozenset(NAMES[:4]))
-    with remember_question():
-        everything = await lexical.retrieve(QUERY, 20)
-        own = await lexical.retrieve(QUERY, 20, within=scope)
-        with replay():
-            assert await lexical.retrieve(QUERY, 20) == everything
-            assert await lexical.retrieve(QUERY, 20, within=scope) == own
-    assert 0 < len(own) < len(everything)
-
-
 # ---------------------------------------------------------------- derived texts
-
-SIGNS = ["".join(signs) for signs in product("+-", repeat=4)]
-
-
-class Signs:
-    """Embeds "+-++" as the unit vector (0.5, -0.5, 0.5, 0.5), so that cosines are exact and often equal."""
-
-    name = "signs"
-    dimensions = 4
-
-    def embed(self, texts):
-        return np.array([[0.5 if sign == "+" else -0.5 for sign in text] for text in texts], np.float32).reshape(-1, 4)
-
-
-@st.composite
-def draw_forest(draw):
-    """Texts of passages, nodes made from passages and from other nodes, and the numbers of documents to remove."""
-    passages = draw(st.lists(st.sampled_from(SIGNS), min_size=2, max_size=6))
-    below = [f"p{number}" for number in range(len(passages))]
-    nodes = []
-    for number in range(draw(st.integers(1, 12))):
-        sources = draw(st.lists(st.sampled_from(below), min_size=1, max_size=3, unique=True))
-        name = f"n{draw(st.integers(0, 9))}-{number}"  # so that ids are in another order than keys
-        nodes.append((name, draw(st.sampled_from(SIGNS)), sources, number + 1))
-        below.append(name)
-    gone = draw(st.sets(st.integers(0, len(passages) - 1), max_size=len(passages) - 1))
-    return passages, nodes, gone
-
-
-@settings(max_examples=20)
-@given(draw_forest(), st.sampled_from(SIGNS), st.integers(1, 14))
-async def test_the_nearest_derived_texts_are_those_of_a_slow_reading(forest, query, limit):
-    passages, nodes, gone = forest
-    embedder = Signs()
-    with tempfile.TemporaryDirectory() as folder:
-        store = SqlStore.open(Path(folder) / "a.tome")
-        for number, text in enumerate(passages):  # later documents come earlier in document order
-            put_document(store, embedder, document_of(f"d{9 - number}", text))
-        homes = find_homes(store)
-        ids = {f"p{number}": homes[f"d{9 - number}"] for number in range(len(passages))}
-        made_of = {name: tuple(ids.get(source, source) for source in sources) for name, _, sources, _ in nodes}
-        put_nodes(store, embedder, [(name, text, made_of[name], level) for name, text, _, level in nodes])
-        retriever = DenseDerived(store, embedder, TREE)
-        assert len(await retriever.retrieve(query, limit)) == min(limit, len(nodes))  # now its arrays are warm
-        for number in gone:
-            with store.write() as change:
-                change.remove_document(f"d{9 - number}")
-        documents = {passage.id: passage.document for passage in store.passages().values()}
-        made_of["late"] = tuple(documents)[:1]
-        put_nodes(store, embedder, [("late", SIGNS[0], made_of["late"], 1)])
-
-        def find_leaves(node):
-            if node not in made_of:
-                return {node} & documents.keys()
-            return set().union(*map(find_leaves, made_of[node]))
-
-        def score(node):
-            return sum(a == b for a, b in zip(node.text, query, strict=True)) / 2 - 1
-
-        best = sorted(store.nodes(TREE).values(), key=lambda node: (-score(node), node.id))[:limit]
-        found = await retriever.retrieve(query, limit)
-        assert [(piece.node, piece.text, piece.score) for piece in found] == [
-            (node.id, node.text, score(node)) for node in best
-        ]
-        for piece in found:
-            assert piece.layer == TREE
-            assert list(piece.sources) == sorted(find_leaves(piece.node), key=documents.get)
-        store.close()
 
 
 TEXTS = (
@@ -308,12 +209,12 @@ def tree(open_store):
     return store
 
 
-async def test_evidence_rests_on_the_passages_below(tree):
-    found = {piece.node: piece for piece in await CollapsedTree(tree, EMBEDDER).retrieve("sea", 20)}
+@pytest.mark.parametrize("make", [CollapsedTree, lambda *parts: DenseDerived(*parts, TREE)])
+async def test_evidence_rests_on_the_passages_below(tree, make):
+    found = {piece.node: piece.sources for piece in await make(tree, EMBEDDER).retrieve("sea", 20)}
     homes = find_homes(tree)
-    assert found["shore"].sources == tuple(homes[f"d{number}"] for number in range(4))
-    assert found["court"].sources == (homes["d4"], homes["d5"])
-    assert found[homes["d0"]].sources == (homes["d0"],)
+    assert found["shore"] == tuple(homes[f"d{number}"] for number in range(4))
+    assert found["court"] == (homes["d4"], homes["d5"])
 
 
 async def test_a_walk_down_sees_only_the_children_of_what_it_kept(tree):
@@ -325,16 +226,10 @@ async def test_a_walk_down_sees_only_the_children_of_what_it_kept(tree):
     assert len(broad) == 6
 
 
-async def test_without_summaries_the_passages_are_searched(open_store):
-    store = open_store()
-    for number, text in enumerate(TEXTS):
-        put_document(store, EMBEDDER, document_of(f"d{number}", text))
-    collapsed = await CollapsedTree(store, EMBEDDER).retrieve("Tom sold a boat", 2)
-    assert collapsed == await TreeTraversal(store, EMBEDDER).retrieve("Tom sold a boat", 2)
-    assert collapsed[0].text == TEXTS[2]
-
-
-@pytest.mark.parametrize("make", [CollapsedTree, lambda *parts: TreeTraversal(*parts, top_k=20)])
+@pytest.mark.parametrize(
+    "make",
+    [CollapsedTree, lambda *parts: TreeTraversal(*parts, top_k=20), lambda *parts: DenseDerived(*parts, TREE)],
+)
 async def test_what_was_removed_is_not_found(tree, make):
     with tree.write() as change:
         change.remove_document("d0")  # and with it the summaries made from it
@@ -343,31 +238,18 @@ async def test_what_was_removed_is_not_found(tree, make):
     assert nodes >= {"town", "court"}
 
 
-class WatchedStore(SqlStore):
-    """Notes of which nodes the sources are read."""
-
-    def sources(self, keys, layer):
-        self.asked.append(sorted(keys))
-        return super().sources(keys, layer)
-
-
-def test_grounds_are_all_passages_below_read_once_and_again_when_the_tree_has_changed(tree):
-    watched = WatchedStore.open(tree.path)
-    watched.asked = []
-    keys, homes = find_keys(watched, ["light", "shore", "town"]), find_homes(watched)
+def test_grounds_are_all_passages_below_also_when_the_tree_has_changed(tree):
+    keys, homes = find_keys(tree, ["light", "shore", "town"]), find_homes(tree)
     passages = [homes[f"d{number}"] for number in range(6)]
-    grounds = Grounds(watched, TREE)
+    grounds = Grounds(tree, TREE)
     expected = {keys["light"]: tuple(passages[:2]), keys["shore"]: tuple(passages[:4])}
-    assert grounds.find_passages_below(expected) == expected
-    watched.asked.clear()
-    assert grounds.find_passages_below(expected) == expected
-    assert watched.asked == []
+    for _ in range(2):
+        assert grounds.find_passages_below(expected) == expected
     assert grounds.find_passages_below([keys["town"]]) == {keys["town"]: tuple(passages[4:])}
     with tree.write() as change:
         change.remove_document("d4")
         (made,) = change.put_nodes([Node(id="rest", layer=TREE, text="rest", sources=(passages[5],))]).values()
     assert grounds.find_passages_below([keys["town"], made]) == {keys["town"]: (), made: (passages[5],)}
-    watched.close()
 
 
 @pytest.mark.parametrize("lifetime", ["layer", "any"])

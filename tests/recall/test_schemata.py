@@ -10,9 +10,6 @@ import pytest
 from tomewise.errors import BadReply
 from tomewise.fallbacks import NOT_SELECTED, count_fallbacks
 from tomewise.language.extractive import ExtractiveModel
-from tomewise.language.forwarding import SharedModel
-from tomewise.language.prompts import Prompts
-from tomewise.language.roles import SELECT_NODES
 from tomewise.loops.desk import Desk
 from tomewise.memory.build_records import record_build
 from tomewise.memory.building import build
@@ -21,7 +18,6 @@ from tomewise.memory.schemata.schemata_names import SchemataNames, SchemataRules
 from tomewise.recall.flat import Dense
 from tomewise.recall.prune_and_grow import PruneAndGrow
 from tomewise.recall.schemata_nodes import GlobalSchemata, HierarchicalSchemata, SchemataNodes
-from tomewise.run import change_run
 from tomewise.store.lookups import find_keys, read_edges
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_retriever, document_of, put_document
@@ -103,14 +99,6 @@ async def test_the_contract_of_retrievers_holds(store, make):
     await check_retriever(make(store), "Who sold the boat in the harbour?")
 
 
-def test_the_model_of_the_question_says_whether_a_model_chooses(store):
-    search = grow(store, SharedModel(ScriptedModel({})))
-    assert search.chooses
-    with change_run(model=ExtractiveModel(EMBEDDER)):
-        assert not search.chooses
-    assert search.chooses
-
-
 async def test_global_retrieval_ranks_all_levels_as_one(store):
     query = "the boat in the harbour"
     found = await GlobalSchemata(make_nodes(store)).retrieve(query, 6)
@@ -141,13 +129,6 @@ async def test_it_grows_along_links_and_down_to_children(store):
     assert [piece.score for piece in found] == sorted((piece.score for piece in found), reverse=True)
 
 
-async def test_schemata_offer_their_neighbours_and_children(store):
-    model = keep_those_with("A judge gave a verdict")
-    await grow(store, model, seeds=1).retrieve("A judge gave a verdict on the boat Tom sold.", 5)
-    harbour = SCHEMATA[1][1]
-    assert texts_of(model.calls[1].given.nodes) == {harbour, TEXTS[2], TEXTS[4], TEXTS[5]}, "5 is a vertex of level 1"
-
-
 async def test_a_text_is_shown_with_its_kind_its_place_and_the_finding_that_it_hangs_on(store):
     model = keep_those_with("A judge gave a verdict", "Tom sold a boat in")
     await grow(store, model, seeds=1).retrieve("A judge gave a verdict on the boat Tom sold.", 5)
@@ -161,9 +142,6 @@ async def test_a_text_is_shown_with_its_kind_its_place_and_the_finding_that_it_h
     }
     assert [each.kind for each in third.known] == ["summary", "passage"]
     assert all(each.found for each in third.nodes)
-    prompt = Prompts().render(SELECT_NODES, second)
-    assert '<finding number="1" kind="summary" place="2 documents">' in prompt
-    assert 'kind="passage" document="d4" found="part of finding 1">' in prompt
 
 
 async def test_no_node_is_offered_twice_and_rounds_are_bounded(store):
