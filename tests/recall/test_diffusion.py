@@ -28,7 +28,6 @@ from tomewise.recall.graph_index import GraphIndexes
 from tomewise.recall.linking import Hits, NearestFacts, RecognisedFacts
 from tomewise.recall.seeding import (
     CogitoSeeds,
-    ExpandedPassageSeeds,
     GraphQuestion,
     HippoSeeds,
     MentionSeeds,
@@ -65,7 +64,7 @@ def make_diffusion(store, *, seeding=None, linking=None, links="facts", spreadin
 
 
 def make_ours(store):
-    seeding = SumOfSeeds([HippoSeeds(), MentionSeeds(store, NAMES), ExpandedPassageSeeds(store, EMBEDDER)])
+    seeding = SumOfSeeds([HippoSeeds(), MentionSeeds(store, NAMES), PassageSeeds(store)])
     return make_diffusion(store, seeding=seeding, links="extracted")
 
 

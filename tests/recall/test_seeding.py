@@ -7,20 +7,19 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from tests.recall.graph_tomes import EMBEDDER, GRAPH, NAMES, add_and_build, build_store, remove_and_build, vertices
+from tests.recall.graph_tomes import EMBEDDER, GRAPH, NAMES, add_and_build, build_store, vertices
 
 from tomewise.errors import BadReply, ModelUnavailable, Refused
 from tomewise.recall.graph_index import GraphIndexes
 from tomewise.recall.linking import Hits, NearestFacts, RecognisedFacts
 from tomewise.recall.seeding import (
     CogitoSeeds,
-    ExpandedPassageSeeds,
     GraphQuestion,
     HippoSeeds,
     MentionSeeds,
     PassageSeeds,
 )
-from tomewise.testing import NotingEmbedder, ScriptedModel
+from tomewise.testing import ScriptedModel
 
 # ---------------------------------------------------------------- facts
 
@@ -203,37 +202,17 @@ async def test_what_the_index_does_not_know_yet_is_left_out(store, index):
     assert sorted(found.tolist()) == list(range(len(index.entities), len(index.entities) + 4))
 
 
-def by_cosine(store, vectors):
+def by_cosine(store, vector):
     """Each document with its best cosine, scaled over all: best first."""
     passages = list(store.passages().values())
-    cosines = (EMBEDDER.embed([passage.content for passage in passages]) @ np.array(vectors).T).max(axis=1)
+    cosines = EMBEDDER.embed([passage.content for passage in passages]) @ vector
     scores = (cosines - cosines.min()) / (cosines.max() - cosines.min())
     ranking = sorted(zip(scores.tolist(), [passage.document for passage in passages], strict=True), reverse=True)
     return {name: score for score, name in ranking}
 
 
-@pytest.mark.parametrize(
-    ("text", "scores", "expansions"),
-    [
-        # The question names all ends of the third fact.
-        ("Did Tom find the boat?", {"ida_sold_boat": 1.0, "ada_met_tom": 0.9, "tom_is_tom": 0.8}, ["ida", "ada"]),
-        ("Who saw the adamant lighthouse?", {"ada_kept_light": 1.0}, ["ada light"]),  # only whole words count as named
-        ("Ada met a boat", {}, []),
-    ],
-)
-async def test_expanded_seeds_take_the_best_of_the_question_and_its_expansions(store, index, text, scores, expansions):
-    embedder = NotingEmbedder(EMBEDDER.dimensions)
-    question = make_question(store, text, **scores)
-    found = await find_seeds(ExpandedPassageSeeds(store, embedder, weight=1.0), question, store, index)
-    assert embedder.texts == [f"{names} {text}" for names in expansions]
-    vectors = [question.vector, *(embed(expanded) for expanded in embedder.texts)]
-    assert found == by_cosine(store, vectors)
-
-
-async def test_an_expansion_leaves_out_an_entity_that_was_removed(store, index):
-    question = make_question(store, "Ada met whom?", ida_sold_boat=1.0)
-    await remove_and_build(store, "d2")
-    embedder = NotingEmbedder(EMBEDDER.dimensions)
-    found, _ = await ExpandedPassageSeeds(store, embedder).find_seeds(question, index)
-    assert embedder.texts == []
-    assert len(found) == 3
+async def test_passage_seeds_are_the_cosines_scaled_over_all(store, index):
+    question = make_question(store, "Did Tom find the boat?")
+    assert await find_seeds(PassageSeeds(store, weight=1.0), question, store, index) == by_cosine(
+        store, question.vector
+    )

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.recall.cognirank import Seeds, weigh_cogito_seeds, weigh_hippo_seeds
 from tomewise.recall.graph_index import GraphIndex
@@ -17,7 +16,7 @@ from tomewise.recall.linking import Hits
 from tomewise.recall.mentions import find_named_entities
 from tomewise.store.key_indices import find_indices, find_known_indices
 from tomewise.store.records import PASSAGES
-from tomewise.types import Embedder, Scope
+from tomewise.types import Scope
 
 if TYPE_CHECKING:
     from tomewise.recall.array_types import Flags, Keys, Vectors
@@ -102,47 +101,11 @@ class PassageSeeds:
         return await asyncio.to_thread(self._find_nearest, question, index)
 
     def _find_nearest(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
-        """The passages nearest to any of the vectors, and their ties; cosines are scaled to 0..1 over all within."""
+        """The passages nearest to the question, and their ties; cosines are scaled to 0..1 over all within."""
         among = self._store.keys_within(question.within)
-        nearest = self._store.nearest(PASSAGES, self._make_vectors(question, index), self._keep, among=among)
+        nearest = self._store.nearest(PASSAGES, question.vector, self._keep, among=among)
         vertices, is_known = find_known_indices(nearest.keys, index.passages)
         return vertices + len(index.entities), self._weight * nearest.scale()[is_known]
-
-    def _make_vectors(self, question: GraphQuestion, index: GraphIndex) -> Vectors:
-        return question.vector
-
-
-class ExpandedPassageSeeds(PassageSeeds):
-    """Ours: like `PassageSeeds`, but with each passage's best cosine over the question and its expansions.
-
-    There is one expansion for each of the `facts` best facts: the fact's entities that the question does not name,
-    followed by the question.
-    """
-
-    def __init__(
-        self, store: Readable, embedder: Embedder, *, weight: float = 0.05, keep: int = 200, facts: int = 3
-    ) -> None:
-        super().__init__(store, weight=weight, keep=keep)
-        self._embedder = embedder
-        self._facts = facts
-
-    def _make_vectors(self, question: GraphQuestion, index: GraphIndex) -> Vectors:
-        """The question's vector and those of all expansions, which are embedded together."""
-        expansions = self._write_expansions(question, index)
-        return np.vstack((question.vector, self._embedder.embed(expansions))) if expansions else question.vector
-
-    def _write_expansions(self, question: GraphQuestion, index: GraphIndex) -> list[str]:
-        places = find_indices(question.hits.keys[: self._facts], index.facts)
-        ends = [index.entities[[index.heads[place], index.tails[place]]].tolist() for place in places.tolist()]
-        nodes = self._store.nodes_at({key for pair in ends for key in pair})
-        question_words = f" {normalise_name(question.text)} "
-        expansions = []
-        for pair in ends:
-            # An entity may have been removed since.
-            names = [nodes[key].text for key in dict.fromkeys(pair) if key in nodes]
-            if missing := [name for name in names if f" {name} " not in question_words]:
-                expansions.append(" ".join((*missing, question.text)))
-        return expansions
 
 
 class SumOfSeeds:
