@@ -7,7 +7,6 @@ probes, inputs of the prober, attempts, fusing, encoding, errors of the model, t
 from __future__ import annotations
 
 import asyncio
-import json
 import shutil
 import sys
 from collections import Counter
@@ -20,7 +19,6 @@ from tests.stories import put_texts
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import ModelUnavailable
 from tomewise.language.prompts import Prompts
-from tomewise.language.reply import decode
 from tomewise.language.roles import ANSWER, ENCODE, FUSE, PROBE
 from tomewise.loops.evidence import make_token_counter
 from tomewise.memory.building import build
@@ -37,7 +35,6 @@ ABLATIONS = list_ablations("comorag")
 PUBLISHED = ABLATIONS["as published"]
 DECLINED = {"answer": "*"}
 ANSWERED = {"answer": "at nine"}
-PROBES = '["who rang the bell", "who lit the lamp"]'
 
 
 EMBEDDER = HashEmbedder()
@@ -129,16 +126,6 @@ def list_recalls(events: list[Event], *steps: int) -> list[Mapping[str, Any]]:
     return [event.detail for event in events if event.name == "recalled" and (not steps or event.step in steps)]
 
 
-async def test_row_01_the_window_follows_from_the_passages_there_are(new):
-    model = make_model([])
-    await build_layers(new, model)
-    windows = list_inputs(model, "narrate")
-    assert [window.texts for window in windows] == [
-        [scene(number) for number in range(start, start + 5)] for start in range(0, PASSAGES, 5)
-    ]
-    assert {window.max_tokens for window in windows} == {500}
-
-
 async def test_row_02_what_was_read_is_found_by_no_later_search_and_leaves_its_place_to_what_lies_deeper(store):
     events, _ = await ask_question(store, make_model([DECLINED] * 3 + [ANSWERED]), limit=2)
     found = [(unit["layer"], piece["node"]) for unit in list_recalls(events) for piece in unit["evidence"]]
@@ -223,24 +210,6 @@ async def test_row_06_after_the_last_failure_nothing_is_probed_and_one_answer_is
 def empty(events: list[Event]) -> int:
     """Searches that found nothing new, which need no cue."""
     return sum(not unit["evidence"] for unit in list_recalls(events))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        f'{{"probes": {PROBES}}}',
-        PROBES,
-        f'```json\n{{"probes": {PROBES}}}\n```',
-        '{"probe1": "who rang the bell", "probe_2": "who lit the lamp"}',
-        f"Let me see.\n```\n{PROBES[:-1]},]\n```\nThese might help.",
-    ],
-    ids=["object", "list", "fenced", "numbered", "prose around a fence"],
-)
-async def test_row_07_probes_are_read_from_any_wrapping(store, text):
-    model = make_model([DECLINED, ANSWERED], probe=lambda _: decode(PROBE, text))
-    events, _ = await ask_question(store, model)
-    (probed,) = [event for event in events if event.name == "probed"]
-    assert probed.detail["probes"] == json.loads(PROBES)
 
 
 async def test_row_08_the_prober_sees_past_probes_in_order_and_the_cues_of_the_step_before_and_no_evidence(store):
