@@ -9,7 +9,6 @@ import pytest
 from tests.language.openai_server import OpenAIServer, reply_with
 from tests.store.plain_store import make_opener
 
-from tomewise import parts
 from tomewise.embedding.bundled import BundledMiniLM
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.embedding.weights import INSTALL, PACKAGE
@@ -78,11 +77,6 @@ MODELS = (make_model(), ExtractiveModel(EMBEDDER))
 )
 async def test_models(model):
     await check_language_model(model, ANSWER, GIVEN)
-
-
-def test_every_part_that_is_promised_is_there():
-    assert parts.__all__ == sorted(parts.__all__)
-    assert all(hasattr(parts, name) for name in parts.__all__)
 
 
 @pytest.mark.parametrize("inner", MODELS, ids=lambda model: model.name)

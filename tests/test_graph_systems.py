@@ -125,7 +125,7 @@ def test_relations_are_imported_by_a_system_that_has_a_layer_for_them(given, tom
     (graph,) = tome.build("associative extraction=relations", extractions=rows).layers
     assert graph.notes[0] == "given.jsonl: covers 1 of 2 passages"
     facts = {node.text for node in tome.store.nodes(GraphNames("passages", "relations").facts).values()}
-    assert facts == {"sale: ida poe, tom hale. Tom Hale sold a boat to Ida Poe."}
+    assert facts == {"sale: ida poe, tom hale. Tom Hale sold a boat."}
 
 
 @pytest.mark.parametrize("name", ["cogitorag", "hipporag2+probe"])

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from tests.recall import graph_tomes
 from tests.recall.relation_tomes import EMBEDDER, NAMES, build_store
 
 from tomewise.errors import BadReply, ModelUnavailable, UsageError
@@ -390,24 +389,6 @@ async def test_a_session_forgets_what_mattered_least_to_its_last_questions(ask):
     assert relevant in [point.id for point in memory.points]
     assert "The tides of day 3 came at noon." in memory.notes
     assert Hypergraph.load(memory.dump()) == memory
-
-
-@pytest.mark.parametrize(("system", "known"), [("associative+evolve", True), ("hybrid+evolve", False)])
-async def test_any_recall_that_accepts_a_scope_goes_into_the_loop(ask, tmp_path_factory, system, known):
-    store = await graph_tomes.build_store(
-        tmp_path_factory.mktemp("graph"), "Xodar > serves > Issus", "Issus > rules > Dor", "Carter > knows > Zat"
-    )
-    plans = [plan(search_for("Dor rules", "local", "M1"), search_for("Zat")), ENOUGH]
-    record = insert({"description": "He serves.", "entities": ["Xodar", "Issus"]})
-    asked = await ask([record], plans, over=store, embedder=graph_tomes.EMBEDDER, system=system)
-    assert asked.answer.text == "for his defeat"
-    _, local, beyond = asked.details("explored")
-    assert local["place"] == ("local" if known else "global")
-    assert (local.get("narrowed_to", 0), beyond["left_out"]) == ((3, 2) if known else (0, 0))
-    assert bool(local["entities"]) == known
-    overlay = asked.details("evolved")[0]["overlay"]
-    assert overlay == ([] if known else ["Issus", "Xodar"]), "without a graph all are of the overlay"
-    store.close()
 
 
 async def test_every_search_stays_within_the_scope_of_the_question(ask):

@@ -16,10 +16,8 @@ import pytest
 from tests.installed_plugin import SOURCES, forget_parts, install_plugin
 from tests.reading.documents import draw_pdf
 
-from tomewise import Experiment
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import ReadingError, UnknownName
-from tomewise.evaluate.items import Dataset, Item
 from tomewise.language.cached import Cached
 from tomewise.language.choose_model import check_models
 from tomewise.language.prompts import Prompts
@@ -151,28 +149,6 @@ async def test_its_layer_passes_the_contract(site, tmp_path):
         return make_layers(Kit(store, model, HashEmbedder(32)), "retold")
 
     await check_mapped_layer(make, lambda: open_store(tmp_path / f"{next(numbers)}.tome"), HashEmbedder(32))
-
-
-def test_an_experiment_compares_its_systems(site, here):
-    items = (Item(id="q", question=Question(text="Who kept light 3 of six?"), answers=("Ada",), supporting=("d3",)),)
-    documents = tuple(Document(id=f"d{n}", text=f"Ada kept light {n} of six.") for n in range(6))
-    experiment = Experiment(
-        ["opening+doubted first=1", "opening+once"],
-        Dataset(name="lights", documents=documents, items=items),
-        ["brevity", "recall@2"],
-        model=ScriptedModel({"answer": lambda _: {"answer": "Ada"}}),
-        embedder=HashEmbedder(),
-        out=here / "out",
-    )
-    experiment.run()
-    first, second = experiment.table(baseline="opening+once").lines
-    assert first.cells["brevity"].value == second.cells["brevity"].value == 1 - 3 / 200
-    assert first.cells["recall@2"].value == 1.0
-    (variant, _) = experiment.design.variants
-    assert [part.__module__ for part in variant.outside_parts] == [
-        "tomewise_harbour.retriever",
-        "tomewise_harbour.loop",
-    ]
 
 
 def test_its_role_may_have_a_model_of_its_own(site):
