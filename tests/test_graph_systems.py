@@ -109,12 +109,7 @@ def test_a_build_tells_what_given_extractions_cover_and_asks_for_the_rest(given,
 
 def test_relations_are_imported_by_a_system_that_has_a_layer_for_them(given, tome):
     tome.add(Document(id="a", text=TEXTS[2]), Document(id="b", text=TEXTS[5]))
-    sold = {
-        "head": "TOM HALE",
-        "tail": "IDA POE",
-        "description": "Tom Hale sold a boat to Ida Poe.",
-        "keywords": "sale",
-    }
+    sold = {"head": "TOM HALE", "tail": "IDA POE", "description": "Tom Hale sold a boat.", "keywords": "sale"}
     rows = given(
         {"kind": "passage", "index": 0, "text": TEXTS[2]},
         {"kind": "entity", "name": "TOM HALE", "type": "PERSON", "description": "A seller of boats.", "passages": [0]},

@@ -137,7 +137,10 @@ async def test_the_question_is_searched_for_points_are_made_and_the_answer_sees_
     asked = await ask([insert(POINT, OTHER)])
     assert asked.roles == ["evolve", "plan", "answer"]
     assert [event.name for event in asked.events] == ["explored", "evolved", "planned", "stopped", "answered"]
-    (given,) = asked.inputs("answer")
+    (read,), (given,) = asked.inputs("evolve"), asked.inputs("answer")
+    titles = [piece.title for piece in read.evidence if piece.kind == "fact"]
+    assert titles
+    assert not [title for title in titles if title.islower()], "names are written as in the texts"
     assert given.notes == [], "all that they rest on is shown"
     assert {piece.text for piece in given.evidence} >= set(TEXTS[:3]), "the passages of the vertices"
     assert asked.answer.text == "for his defeat"

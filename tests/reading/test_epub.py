@@ -51,11 +51,6 @@ def test_chapters_of_old_books_are_read_whatever_their_type_is_called(kind, read
     assert "The rain fell." in read_book(ITEM.format("c", "c.xhtml", kind), "c").text
 
 
-def test_a_chapter_of_no_bytes_is_passed_over(read_book):
-    items = ITEM.format("b", "b.xhtml", "text/html") + ITEM.format("c", "c.xhtml", "text/html")
-    assert read_book(items, "bc", {"b.xhtml": ""}).text == "# One\n\nThe rain fell."
-
-
 def test_a_page_that_is_listed_often_is_read_once(read_book):
     items = '<item id="a" href="a.xhtml"/><item id="b" href="a.xhtml#end"/>'
     assert read_book(items, "ab" * 1_000, {"a.xhtml": CHAPTER.format("The rain fell.")}).text == "The rain fell."

@@ -9,9 +9,8 @@ from dataclasses import replace
 import pytest
 
 from tomewise.errors import ReadingError
-from tomewise.place import read_plain_data
-from tomewise.reading.lengths import HEADING, ID, METADATA, SPEAKER, TIME, TITLE, VALUE, cut_document, cut_metadata
-from tomewise.reading.metadata import find_unstorable, read_front_matter, select_plain
+from tomewise.reading.lengths import HEADING, ID, SPEAKER, TIME, TITLE, VALUE, cut_document
+from tomewise.reading.metadata import find_unstorable, read_front_matter
 from tomewise.reading.process import ReaderProcess
 from tomewise.reading.read import SourceReader
 from tomewise.reading.splitter import PassageSplitter
@@ -37,12 +36,6 @@ FIELDS = {"author": "Ada Marsh", "year": 1911, "finished": True, "tags": ["sea",
 def reader():
     with ReaderProcess() as process:
         yield SourceReader(process)
-
-
-def test_plain_fields_are_kept():
-    plain = {"a": "x", "b": 1, "c": 1.5, "d": False, "e": ["x", 2], "f": [], "n": 2**63 - 1}
-    infinite = {"l": float("nan"), "m": [float("inf")], "o": 2**63, "p": [10**5000]}
-    assert select_plain({**plain, 3: "no name", "g": None, "h": [None], "i": {"j": 1}, "k": [[1]], **infinite}) == plain
 
 
 @pytest.mark.parametrize(
@@ -165,20 +158,6 @@ def test_what_fits_stays_as_it_is_and_long_words_are_cut():
     heading = ("a " * HEADING)[:HEADING].strip()
     cut = Place(chapter=(heading, "b"), speaker="s" * SPEAKER, time="t" * TIME, row=7)
     assert document.marks == ((0, cut),)
-    assert read_plain_data({"chapter": ["a"] * 3}).chapter == ("a",) * 3
-    deep = cut_document(Document(id="d", text="t", marks=((0, Place(chapter=("a",) * 90)),)))
-    assert deep.marks[0][1].chapter == ("a",) * 8
-
-
-def test_metadata_keeps_what_fits_in_its_order():
-    assert cut_metadata({"a": "x" * 9_000, "b": 1}) == {"a": "x" * VALUE, "b": 1}
-    many = cut_metadata({f"field {number}": number for number in range(9_000)})
-    assert 100 < len(many) < 400
-    assert next(iter(many)) == "field 0"
-    (pages,) = cut_metadata({"pages": list(range(9_000))}).values()
-    assert pages == list(range(len(pages)))
-    assert len(str(pages)) < METADATA
-    assert cut_metadata({"n" * 9_000: 1, "b": 1}) == {}
 
 
 def test_a_document_from_python_is_cut_too_and_a_long_id_is_refused(here):
