@@ -35,14 +35,16 @@ def test_chapters_come_in_the_order_of_the_spine_from_where_the_package_says(rea
         + ITEM.format("a", "text/ch1.xhtml#top", XHTML)
         + ITEM.format("i", "i.svg", "image/svg+xml")
         + ITEM.format("e", "text/empty.xhtml", XHTML)
+        + ITEM.format("n", "text/no-bytes.xhtml", XHTML)
     )
     parts = {
         "META-INF/container.xml": EPUB["META-INF/container.xml"].replace("o.opf", "OPS/o.opf"),
         "OPS/text/ch1.xhtml": CHAPTER.format("One."),
         "OPS/text/ch 2.xhtml": CHAPTER.format("Two."),
         "OPS/text/empty.xhtml": CHAPTER.format(""),
+        "OPS/text/no-bytes.xhtml": "",
     }
-    document = read_book(items, "aieb", parts, at="OPS/o.opf")
+    document = read_book(items, "aienb", parts, at="OPS/o.opf")
     assert (document.title, document.text) == ("The Town", "One.\n\nTwo.")
 
 

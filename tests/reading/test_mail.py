@@ -43,6 +43,12 @@ def test_plain_text_comes_before_html_and_attachments_are_named(read_document):
     assert "Subject: Older\n\nForwarded rain." in text
 
 
+def test_html_alone_is_read_as_a_page(read_document):
+    message = make_message()
+    message.set_content("<p>One</p><p>two</p>", subtype="html")
+    assert read_document("a.eml", bytes(message)).text.endswith("One\n\ntwo")
+
+
 def test_each_message_of_a_mailbox_is_a_document_and_an_encrypted_one_says_so(tmp_path):
     box = mailbox.mbox(tmp_path / "a.mbox")
     for number in range(3):

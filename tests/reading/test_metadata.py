@@ -10,7 +10,7 @@ import pytest
 
 from tomewise.errors import ReadingError
 from tomewise.reading.lengths import HEADING, ID, SPEAKER, TIME, TITLE, VALUE, cut_document
-from tomewise.reading.metadata import find_unstorable, read_front_matter
+from tomewise.reading.metadata import find_unstorable, read_front_matter, select_plain
 from tomewise.reading.process import ReaderProcess
 from tomewise.reading.read import SourceReader
 from tomewise.reading.splitter import PassageSplitter
@@ -36,6 +36,12 @@ FIELDS = {"author": "Ada Marsh", "year": 1911, "finished": True, "tags": ["sea",
 def reader():
     with ReaderProcess() as process:
         yield SourceReader(process)
+
+
+def test_plain_fields_are_kept():
+    plain = {"a": "x", "b": 1, "c": 1.5, "d": False, "e": ["x", 2], "f": [], "n": 2**63 - 1}
+    infinite = {"l": float("nan"), "m": [float("inf")], "o": 2**63, "p": [10**5000]}
+    assert select_plain({**plain, 3: "no name", "g": None, "h": [None], "i": {"j": 1}, "k": [[1]], **infinite}) == plain
 
 
 @pytest.mark.parametrize(
@@ -152,11 +158,11 @@ def test_what_fits_stays_as_it_is_and_long_words_are_cut():
     marks = ((0, Place(chapter=("One", "Two"), speaker="Ann", time="12:04", page=3)),)
     document = Document(id="d", text="text", title="The Town", metadata=metadata, marks=marks)
     assert cut_document(document) == document
-    place = Place(chapter=("a " * 9_000, "b"), speaker="s" * 9_000, time="t" * 9_000, row=7)
+    place = Place(chapter=("a " * 9_000, *"bcdefghij"), speaker="s" * 9_000, time="t" * 9_000, row=7)
     document = cut_document(Document(id="d", text="t", title="a " * 9_000, marks=((0, place),)))
     assert document.title == ("a " * TITLE)[:TITLE].strip()
     heading = ("a " * HEADING)[:HEADING].strip()
-    cut = Place(chapter=(heading, "b"), speaker="s" * SPEAKER, time="t" * TIME, row=7)
+    cut = Place(chapter=(heading, *"bcdefgh"), speaker="s" * SPEAKER, time="t" * TIME, row=7)
     assert document.marks == ((0, cut),)
 
 

@@ -105,12 +105,15 @@ def test_headings_lists_tables_and_notes_are_read_and_comments_and_contents_are_
     noted = odfdo.Paragraph("The rain fell.")
     noted.insert_note(after="rain", note_id="n", citation="1", body="It was warm.")
     noted.insert_annotation(after="fell", body="Is this so?", creator="Ben")
+    frame = "<draw:frame><draw:text-box><text:p>{}</text:p></draw:text-box></draw:frame>"
+    boxed = odfdo.Element.from_tag(f"<text:p>In a box:{frame.format('outer' + frame.format('inner'))}</text:p>")
     table = odfdo.Table("T", 2, 1)
     table.set_values([["ship", "Ada"]])
     contents = odfdo.TOC(title="What is in it")
-    parts = [odfdo.Header(1, "One"), contents, noted, odfdo.Header(2, "Two"), odfdo.List(["wind", "ice"]), table]
+    parts = [odfdo.Header(1, "One"), contents, noted, boxed, odfdo.Header(2, "Two"), odfdo.List(["wind", "ice"]), table]
     document = read_open("text", *parts)
-    assert document.text == "# One\n\nThe rain fell.\n\nIt was warm.\n\n## Two\n\n- wind\n- ice\n\n| ship | Ada |"
+    one = "# One\n\nThe rain fell.\n\nIt was warm.\n\nIn a box:\n\nouter\n\ninner"
+    assert document.text == f"{one}\n\n## Two\n\n- wind\n- ice\n\n| ship | Ada |"
     assert [place.chapter for _, place in document.marks] == [("One",), ("One", "Two")]
 
 
@@ -127,7 +130,7 @@ def test_rtf_is_read_as_text_without_its_tables_of_fonts(read_document):
         "a.rtf",
         r"{\rtf1\ansi\ansicpg1252\deff0{\fonttbl{\f0\froman Times New Roman;}}{\colortbl;\red255;}"
         r"{\info{\title The caf\'e9}{\author Zo\'eb}}\pard The \b rain\b0  fell on the caf\'e9 \u8212- twice.\par"
-        r"{\*\generator Msftedit;}The wind rose.\par}",
+        r"{\*\generator Msftedit;}The wind{\footnote From {\i the} west.} rose.\par}",
     )
-    assert document.text == "The rain fell on the café — twice.\nThe wind rose."
+    assert document.text == "The rain fell on the café — twice.\nThe wind rose.\n From the west."
     assert (document.title, document.metadata["author"]) == ("The café", "Zoë")

@@ -100,6 +100,12 @@ def test_columns_are_read_one_after_the_other_and_a_table_by_rows(page, lines, r
     assert " ".join(read_document("a.pdf", draw_pdf(page)).text.split()) == " ".join(lines)
 
 
+def test_a_short_line_that_ends_a_sentence_ends_a_paragraph(read_document):
+    lines = [*LEFT[:3], "So it was.", *RIGHT[:3]]
+    document = read_document("a.pdf", draw_pdf(draw_lines((72, lines))))
+    assert document.text == "\n".join([*LEFT[:3], "So it was.", "", *RIGHT[:3]])
+
+
 IMAGE = "q 100 0 0 100 72 600 cm BI /W 1 /H 1 /BPC 8 /CS /G ID x EI Q"
 
 
