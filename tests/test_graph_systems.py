@@ -82,7 +82,7 @@ async def test_their_memory_is_a_pure_function_of_the_documents(tmp_path, name):
 
 
 @pytest.fixture
-def given(tmp_path: Path) -> Callable[..., Path]:
+def write_rows(tmp_path: Path) -> Callable[..., Path]:
     """Write a file of extractions."""
 
     def write(*rows: Mapping[str, object]) -> Path:
@@ -93,10 +93,10 @@ def given(tmp_path: Path) -> Callable[..., Path]:
     return write
 
 
-def test_a_build_tells_what_given_extractions_cover_and_asks_for_the_rest(given, tome):
+def test_a_build_tells_what_given_extractions_cover_and_asks_for_the_rest(write_rows, tome):
     tome.add(Document(id="a", text="Ada kept the light."), Document(id="b", text="Tom Hale rowed to Skerry."))
     triples = [{"id": "a", "triples": [["Ada", "kept", "light"]]}, {"id": "elsewhere", "triples": []}]
-    report = tome.build("hipporag2", extractions=given(*triples))
+    report = tome.build("hipporag2", extractions=write_rows(*triples))
     (graph,) = report.layers
     assert graph.notes[0] == "given.jsonl: covers 1 of 2 passages; 1 of its texts is not in this tome"
     assert report.usage.total.calls == 1
@@ -104,13 +104,13 @@ def test_a_build_tells_what_given_extractions_cover_and_asks_for_the_rest(given,
         node.text for node in tome.store.nodes(GraphNames("passages", "triples").facts).values()
     }
     with pytest.raises(UsageError, match="graph:gists-triples, which is read from gists"):
-        tome.build("cogitorag", extractions=given(*triples))
+        tome.build("cogitorag", extractions=write_rows(*triples))
 
 
-def test_relations_are_imported_by_a_system_that_has_a_layer_for_them(given, tome):
+def test_relations_are_imported_by_a_system_that_has_a_layer_for_them(write_rows, tome):
     tome.add(Document(id="a", text=TEXTS[2]), Document(id="b", text=TEXTS[5]))
     sold = {"head": "TOM HALE", "tail": "IDA POE", "description": "Tom Hale sold a boat.", "keywords": "sale"}
-    rows = given(
+    rows = write_rows(
         {"kind": "passage", "index": 0, "text": TEXTS[2]},
         {"kind": "entity", "name": "TOM HALE", "type": "PERSON", "description": "A seller of boats.", "passages": [0]},
         {"kind": "relation", **sold, "weight": 3.0, "passages": [0]},

@@ -112,8 +112,8 @@ def test_headings_lists_tables_and_notes_are_read_and_comments_and_contents_are_
     contents = odfdo.TOC(title="What is in it")
     parts = [odfdo.Header(1, "One"), contents, noted, boxed, odfdo.Header(2, "Two"), odfdo.List(["wind", "ice"]), table]
     document = read_open("text", *parts)
-    one = "# One\n\nThe rain fell.\n\nIt was warm.\n\nIn a box:\n\nouter\n\ninner"
-    assert document.text == f"{one}\n\n## Two\n\n- wind\n- ice\n\n| ship | Ada |"
+    first = "# One\n\nThe rain fell.\n\nIt was warm.\n\nIn a box:\n\nouter\n\ninner"
+    assert document.text == f"{first}\n\n## Two\n\n- wind\n- ice\n\n| ship | Ada |"
     assert [place.chapter for _, place in document.marks] == [("One",), ("One", "Two")]
 
 

@@ -48,9 +48,9 @@ def test_a_recall_and_a_loop_that_do_not_fit_are_an_error():
     def of_kit_alone(kit, *, depth=1): ...
 
     declared = read_declaration(recall)
-    for other, message in ((loop, "both have the setting 'depth'"), (of_kit_alone, "take a Kit and a Recall")):
+    for taken, message in ((loop, "both have the setting 'depth'"), (of_kit_alone, "take a Kit and a Recall")):
         with pytest.raises(UsageError, match=message):
-            compose("own+loop", declared, read_declaration(other))
+            compose("own+loop", declared, read_declaration(taken))
     settings = list_settings(compose("own+once", declared, read_declaration(once)).recipe)
     assert list(settings) == ["depth", "selection", "limit", "context"]
 
