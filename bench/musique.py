@@ -25,7 +25,7 @@ from tomewise.recall.diffusion import Diffusion
 from tomewise.recall.flat import Lexical
 from tomewise.recall.graph_index import GraphIndexes
 from tomewise.recall.linking import NearestFacts
-from tomewise.recall.seeding import ExpandedPassageSeeds, HippoSeeds, MentionSeeds, SumOfSeeds
+from tomewise.recall.seeding import HippoSeeds, MentionSeeds, PassageSeeds, SumOfSeeds
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import assemble
 from tomewise.tome.tome import Tome
@@ -126,7 +126,7 @@ def print_heading() -> None:
 
 
 def make_variants(kit: Kit) -> Iterator[tuple[str, Retriever]]:
-    """Variants of `associative` that its settings cannot express."""
+    """Walks like that of `associative`, without its rewriting and its coverage, that no setting makes."""
     names = GraphLayer(kit.store, kit.model, kit.embedder).names
     facts = NearestFacts(kit.store, names.instance)
 
@@ -134,15 +134,14 @@ def make_variants(kit: Kit) -> Iterator[tuple[str, Retriever]]:
         indexes = GraphIndexes(kit.store, names.instance, **index)
         return Diffusion(kit.store, kit.embedder, indexes, facts, SumOfSeeds(parts))
 
-    hippo, mentions = HippoSeeds(), MentionSeeds(kit.store, names)
-    expanded = ExpandedPassageSeeds(kit.store, kit.embedder)
-    yield "associative, edges between entities x 1", make_diffusion([hippo, mentions, expanded], links="extracted")
-    yield "associative, links of facts only", make_diffusion([hippo, mentions, expanded], between=2.0)
-    yield "associative, no seeds of facts", make_diffusion([mentions, expanded], links="extracted", between=2.0)
+    hippo, mentions, passages = HippoSeeds(), MentionSeeds(kit.store, names), PassageSeeds(kit.store)
+    yield "associative, edges between entities x 1", make_diffusion([hippo, mentions, passages], links="extracted")
+    yield "associative, links of facts only", make_diffusion([hippo, mentions, passages], between=2.0)
+    yield "associative, no seeds of facts", make_diffusion([mentions, passages], links="extracted", between=2.0)
     yield "associative, no seeds of passages", make_diffusion([hippo, mentions], links="extracted", between=2.0)
     yield (
         "associative, restart 0.3",
-        make_diffusion([hippo, mentions, expanded], links="extracted", between=2.0, restart=0.3),
+        make_diffusion([hippo, mentions, passages], links="extracted", between=2.0, restart=0.3),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from importlib.util import find_spec
 
@@ -10,18 +9,15 @@ import pytest
 from tests.language.openai_server import OpenAIServer, reply_with
 from tests.store.plain_store import make_opener
 
-from tomewise import parts
 from tomewise.embedding.bundled import BundledMiniLM
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.embedding.weights import INSTALL, PACKAGE
-from tomewise.errors import ModelError
 from tomewise.language.budget import Budgeted
 from tomewise.language.cached import Cached
 from tomewise.language.chat import ChatModel
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.prompts import Prompts
-from tomewise.language.roles import ANSWER, SUMMARISE, AnswerIn, Shown, SummaryIn
-from tomewise.run import meter
+from tomewise.language.roles import ANSWER, AnswerIn, Shown
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import assemble
@@ -81,29 +77,6 @@ MODELS = (make_model(), ExtractiveModel(EMBEDDER))
 )
 async def test_models(model):
     await check_language_model(model, ANSWER, GIVEN)
-
-
-def test_every_part_that_is_promised_is_there():
-    assert parts.__all__ == sorted(parts.__all__)
-    assert all(hasattr(parts, name) for name in parts.__all__)
-
-
-async def test_the_doubles_note_what_they_were_asked():
-    async def answer_late(given):
-        await asyncio.sleep(0)
-        return REPLY
-
-    model = ScriptedModel({"answer": answer_late}, others=ExtractiveModel(EMBEDDER), cost=0.5)
-    with meter() as used:
-        assert (await model.ask(ANSWER, GIVEN)).answer == "Ada Marsh"
-        assert (await model.ask(SUMMARISE, SummaryIn(texts=["Ada Marsh put out the light."]))).summary
-    assert [call.role for call in model.calls] == ["answer", "summarise"]
-    assert used.usage().total.cost == 0.5
-    embedder = NotingEmbedder(refused="poison")
-    embedder.embed(["a", "b"])
-    with pytest.raises(ModelError, match="'poison'"):
-        embedder.embed(["poison"])
-    assert embedder.texts == ["a", "b", "poison"]
 
 
 @pytest.mark.parametrize("inner", MODELS, ids=lambda model: model.name)

@@ -9,12 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from tests.recall import graph_tomes
 from tests.recall.relation_tomes import EMBEDDER, NAMES, build_store
-from tests.texts import NOVEL, SHARED, needs_shared
 
 from tomewise.errors import BadReply, ModelUnavailable, UsageError
-from tomewise.language.forwarding import ModelPerRole
 from tomewise.language.roles import EVOLVE
 from tomewise.loops.evidence import FENCE, make_token_counter
 from tomewise.loops.evolve import Limits
@@ -25,8 +22,7 @@ from tomewise.systems.kit import Kit
 from tomewise.systems.registry import assemble
 from tomewise.testing import check_loop
 from tomewise.testing.scripted import ScriptedModel
-from tomewise.tome.tome import Tome
-from tomewise.types import Answer, Document, Event, Question, Scope
+from tomewise.types import Answer, Event, Question, Scope
 from tomewise.working.hypergraph import Hypergraph
 from tomewise.working.point import Vertex
 
@@ -141,7 +137,10 @@ async def test_the_question_is_searched_for_points_are_made_and_the_answer_sees_
     asked = await ask([insert(POINT, OTHER)])
     assert asked.roles == ["evolve", "plan", "answer"]
     assert [event.name for event in asked.events] == ["explored", "evolved", "planned", "stopped", "answered"]
-    (given,) = asked.inputs("answer")
+    (read,), (given,) = asked.inputs("evolve"), asked.inputs("answer")
+    titles = [piece.title for piece in read.evidence if piece.kind == "fact"]
+    assert titles
+    assert not [title for title in titles if title.islower()], "names are written as in the texts"
     assert given.notes == [], "all that they rest on is shown"
     assert {piece.text for piece in given.evidence} >= set(TEXTS[:3]), "the passages of the vertices"
     assert asked.answer.text == "for his defeat"
@@ -167,19 +166,6 @@ async def test_a_point_that_rests_on_a_relation_rests_on_the_passages_that_state
     assert TEXTS[-1] not in [piece.text for piece in without.answer.evidence]
     shown = [piece.node for piece in asked.answer.evidence if piece.text == TEXTS[-1]]
     assert shown == list(point.history[0].evidence)
-
-
-async def test_evolving_sees_entities_relations_and_passages(ask):
-    (given,) = (await ask([insert(POINT)], question="Issus degraded")).inputs("evolve")
-    assert given.subqueries == [], "the question is not repeated as a query"
-    assert "issus" in {entity.title.lower() for entity in given.entities}
-    kinds = [piece.kind for piece in given.evidence]
-    assert kinds == sorted(kinds), "relations come first"
-    titles = [piece.title for piece in given.evidence if piece.kind == "fact"]
-    assert titles
-    assert not [title for title in titles if title.islower()], "names are written as in the texts"
-    assert {"fact", "passage"} == set(kinds)
-    assert [piece.label for piece in given.evidence] == [f"E{n}" for n in range(1, len(kinds) + 1)]
 
 
 async def test_a_local_search_stays_around_a_point_and_a_global_one_leaves_the_memory_out(ask):
@@ -268,13 +254,6 @@ async def test_labels_are_read_however_they_are_written_and_never_mean_all_evide
     assert asked.searches[1][1] == "local"
 
 
-async def test_empty_lists_change_nothing_and_end_nothing_but_a_plan_without_concerns(ask):
-    asked = await ask([insert(POINT), NOTHING], [plan(search_for("a ship")), plan()])
-    assert asked.details("skipped") == []
-    assert asked.details("stopped")[0]["reason"] == "no new subquery was thought of"
-    assert list(asked.points) == ["M1"]
-
-
 OUTSIDE = {"description": "It is a degradation.", "entities": ["Degradation"]}
 AROUND = [plan(search_for("why", "local", "M1")), ENOUGH]
 
@@ -288,17 +267,11 @@ async def test_an_unknown_entity_lives_in_this_memory_alone(ask, store):
     assert list(export(store)) == before, "the long-term graph is never written to"
 
 
-async def test_a_local_search_around_points_outside_the_graph_is_global_unless_the_memory_has_neighbours(ask):
+async def test_a_local_search_around_points_outside_the_graph_is_global(ask):
     alone = await ask([insert(OUTSIDE)], AROUND)
     assert alone.searches[1][1] == "global"
     (skipped,) = alone.details("skipped")
     assert "no entity near these points: 'why' searches globally" in skipped["reason"]
-    both = {"description": "Phaidor knows of the degradation.", "entities": ["Degradation", "Phaidor"]}
-    asked = await ask([insert(OUTSIDE, both)], AROUND)
-    found = asked.details("explored")[1]
-    assert (found["place"], found["narrowed_to"]) == ("local", 1)
-    assert [name.lower() for name in found["entities"]] == ["phaidor"]
-    assert asked.details("skipped") == []
 
 
 async def test_four_rounds_at_most_no_plan_after_the_last_and_a_round_is_three_calls_deep(tmp_path):
@@ -375,12 +348,6 @@ async def test_nothing_is_shown_twice_and_a_round_that_finds_nothing_new_is_the_
     assert len(descriptions) == len({*descriptions})
 
 
-async def test_the_passages_from_anywhere_are_others_than_those_of_the_graph(ask):
-    (found,) = (await ask([insert(POINT)], limit=2)).details("explored")
-    passages = [piece["text"] for piece in found["evidence"] if piece["text"] in TEXTS]
-    assert len(passages) == len({*passages}) == 4
-
-
 async def test_what_a_declined_answer_misses_is_searched_for_while_rounds_are_left(ask):
     answers = [{"answer": "*", "missing": "what Phaidor serves"}, ANSWERED]
     asked = await ask([insert(POINT), NOTHING], answer=answers)
@@ -427,39 +394,6 @@ async def test_a_session_forgets_what_mattered_least_to_its_last_questions(ask):
     assert Hypergraph.load(memory.dump()) == memory
 
 
-async def test_a_model_that_updates_although_it_may_not_is_not_obeyed(ask):
-    evolve = [insert(POINT), {"updates": [{"point": "M1", "description": "x"}]}]
-    asked = await ask(evolve, [plan(search_for("a ship"))], updates=False)
-    assert {given.may_update for given in asked.inputs("evolve")} == {False}
-    assert asked.points["M1"] == ("Issus degraded Xodar.", "Issus; Xodar")
-    assert any("points are not updated" in detail["reason"] for detail in asked.details("skipped"))
-
-
-@pytest.mark.parametrize("places", ["local", "global"])
-async def test_the_place_of_all_searches_is_given_to_the_planner(ask, places):
-    asked = await ask([insert(POINT)], [plan({"subqueries": "a ship", "place": "Local "})], places=places)
-    assert {given.place for given in asked.inputs("plan")} == {places}
-    assert asked.searches[1][1] == places, "without points it is about all"
-
-
-@pytest.mark.parametrize(("system", "known"), [("associative+evolve", True), ("hybrid+evolve", False)])
-async def test_any_recall_that_accepts_a_scope_goes_into_the_loop(ask, tmp_path_factory, system, known):
-    store = await graph_tomes.build_store(
-        tmp_path_factory.mktemp("graph"), "Xodar > serves > Issus", "Issus > rules > Dor", "Carter > knows > Zat"
-    )
-    plans = [plan(search_for("Dor rules", "local", "M1"), search_for("Zat")), ENOUGH]
-    record = insert({"description": "He serves.", "entities": ["Xodar", "Issus"]})
-    asked = await ask([record], plans, over=store, embedder=graph_tomes.EMBEDDER, system=system)
-    assert asked.answer.text == "for his defeat"
-    _, local, beyond = asked.details("explored")
-    assert local["place"] == ("local" if known else "global")
-    assert (local.get("narrowed_to", 0), beyond["left_out"]) == ((3, 2) if known else (0, 0))
-    assert bool(local["entities"]) == known
-    overlay = asked.details("evolved")[0]["overlay"]
-    assert overlay == ([] if known else ["Issus", "Xodar"]), "without a graph all are of the overlay"
-    store.close()
-
-
 async def test_every_search_stays_within_the_scope_of_the_question(ask):
     question = Question(text=STEM, within=Scope(documents=frozenset(("d0", "d1"))))
     plans = [plan(search_for("rules", "local", "M1"), search_for("Phaidor")), ENOUGH]
@@ -489,49 +423,6 @@ async def test_without_a_usable_point_the_answer_sees_what_was_found(ask):
 async def test_settings_that_find_nothing_are_refused(ask, setting):
     with pytest.raises(UsageError, match="nothing: give 1 or more"):
         await ask(**{setting: 0})
-
-
-async def test_without_a_known_vertex_the_passages_nearest_to_the_question_are_seen_too(ask, tmp_path_factory):
-    texts = ["Xodar serves Issus", *(f"Carter knows Zat {word} ship" for word in "abcdefgh")]
-    store = await graph_tomes.build_store(tmp_path_factory.mktemp("graph"), *texts)
-
-    def evolve(given: Any) -> dict[str, Any]:
-        label = next(piece.label for piece in given.evidence if piece.text.endswith("ship"))
-        return insert({"description": "Carter knows Zat.", "entities": ["Nobody"], "evidence": [label]})
-
-    asked = await ask(
-        evolve, [plan(search_for(f"Carter Zat {word}")) for word in "abc"], question="Whom does Xodar serve?",
-        over=store, embedder=graph_tomes.EMBEDDER, system="hybrid+evolve", limit=2, context=100,
-    )  # fmt: skip
-    assert "Xodar serves Issus" in {piece.text for piece in asked.answer.evidence}
-    assert asked.last["cut"], "there was no room for all that was found"
-    store.close()
-
-
-async def test_each_role_is_shown_as_many_points_as_its_own_model_takes_in(ask):
-    narrow, memory = make_model(window=1_500), Hypergraph()
-    for number in range(12):
-        remember(memory, f"Point {number} " + "says so " * 20)
-    await ask(model=ModelPerRole(make_model(), {"plan": narrow}), memory=memory)
-    (planned,) = [call.given for call in narrow.calls]
-    assert 0 < len(planned.points) < 12
-
-
-@needs_shared
-def test_the_question_of_the_paper_on_the_published_graph_of_the_novel(tmp_path):
-    graph = SHARED / "novels" / "gods_of_mars_graph.jsonl"
-    if not graph.exists():
-        pytest.skip("needs the published graph")
-    with Tome.open(tmp_path / "a.tome", embedder="hash", model="extractive") as tome:
-        tome.add(Document(id="novel", text=NOVEL.read_text(encoding="utf-8")))
-        tome.build("hgmem", extractions=graph)
-        answer = tome.ask("Why is Xodar given to Carter as a slave?", system="hgmem")
-    places = {event.detail["place"] for event in answer.events if event.name == "explored"}
-    assert places == {"everywhere", "local", "global"}
-    text = " ".join(" ".join(piece.text.split()) for piece in answer.evidence)
-    # With the bundled embedder, whose build takes minutes, the reason too: "For the disgrace you have brought ...".
-    assert "This cowardly slave of a slave is to serve you well" in text
-    assert answer.events[-1].detail["points"] > 3
 
 
 @pytest.mark.parametrize("room", [160, 240, 400])  # tokens for what was found, beside the points

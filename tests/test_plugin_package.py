@@ -16,11 +16,8 @@ import pytest
 from tests.installed_plugin import SOURCES, forget_parts, install_plugin
 from tests.reading.documents import draw_pdf
 
-from tomewise import Experiment
 from tomewise.embedding.hash import HashEmbedder
-from tomewise.errors import ReadingError, UnknownName, UsageError
-from tomewise.evaluate.digests import digest_prompts
-from tomewise.evaluate.items import Dataset, Item
+from tomewise.errors import ReadingError, UnknownName
 from tomewise.language.cached import Cached
 from tomewise.language.choose_model import check_models
 from tomewise.language.prompts import Prompts
@@ -75,6 +72,8 @@ def test_the_command_uses_the_package(site, logbook, here, run, command):
     assert json.loads(added.stdout)["added"] == [str(logbook.resolve())], "in a process of its own"
     built = run("build", "--system", "harbour")
     assert [layer["layer"] for layer in built["layers"]] == ["graph:passages-triples", "retold"]
+    again = run("build", "--layer", "retold", "--again", "retold")
+    assert [layer["added"] for layer in again["layers"]] == [0, built["layers"][1]["added"]]
     assert run("ask", "Who put out the light?", "--system", "harbour limit=3")["system"] == "harbour limit=3"
     shown = run("systems", "harbour:briefly")
     assert (shown["kind"], shown["ablations"]) == ("one search", {"briefly": {"words": 5}})
@@ -85,37 +84,6 @@ def test_the_command_uses_the_package(site, logbook, here, run, command):
     table = command("eval", "run", *systems, "--data", here, "--metric", "brevity", "--embedder", "hash").out
     assert "opening+doubted first=1" in table
     assert "brevity" in table
-
-
-def test_the_command_builds_its_layer_by_name(site, logbook, here, run):
-    run("add", here)
-    costs = run("build", "--layer", "retold", "--estimate")
-    built = run("build", "--layer", "retold")
-    for report in (costs, built):
-        assert [layer["layer"] for layer in report["layers"]] == ["graph:passages-triples", "retold"]
-    again = run("build", "--layer", "retold", "--again", "retold")
-    assert [layer["added"] for layer in again["layers"]] == [0, built["layers"][1]["added"]]
-
-
-def test_the_command_names_its_parts(command, run, site):
-    rows = run("plugins")
-    assert [(row["kind"], row["name"]) for row in rows if row["package"] == "tomewise-harbour"] == [
-        ("systems", "harbour"),
-        ("recalls", "opening"),
-        ("loops", "doubted"),
-        ("layers", "retold"),
-        ("roles", "retell_fact"),
-        ("readers", "logbook"),
-        ("readers", "scan"),
-        ("metrics", "brevity"),
-    ]
-    assert not [row for row in rows if row["problem"]]
-    assert "relay, interleave, stepwise, doubted. Recalls of packages: opening." in command("systems").out
-    shown = run("systems", "opening+doubted")
-    assert [setting["name"] for setting in shown["settings"]] == ["words", "first", "limit", "context"]
-    assert shown["ask"] == {"formula": "2", "most": 2}
-    (_, retold) = run("systems", "harbour")["layers"]
-    assert retold["calls"]["formula"] == "1 a node of facts:passages-triples"
 
 
 def test_a_logbook_is_read_in_the_reader_process(site, logbook, here):
@@ -166,33 +134,11 @@ async def test_its_parts_pass_the_contracts(site, here):
         assert len(answer.evidence) == 2
 
 
-async def test_a_declined_answer_sees_more(site, here):
-    replies = [{"answer": "*"}, {"answer": "Ada"}]
-    async with Tome.open(here / "m.tome", model=ScriptedModel({"answer": replies}), embedder="hash") as tome:
-        await tome.aadd(*(Document(id=f"d{n}", text=f"Ada kept light number {n}.") for n in range(7)))
-        answer = await tome.aask("Who kept it?", system="opening+doubted")
-    assert (answer.text, len(answer.evidence)) == ("Ada", 7)
-    assert [event.name for event in answer.events] == ["retrieved", "doubted", "retrieved"]
-
-
 REPLIES = {
     "extract_facts": lambda given: {"entities": ["Ada"], "triples": [["Ada", "kept", given.text.split()[-1]]]},
     "retell_fact": lambda given: {"sentence": f"Retold: {given.fact}."},
     "answer": lambda _: {"answer": "Ada"},
 }
-
-
-async def test_its_layer_rests_on_the_graph(site, here):
-    async with Tome.open(here / "m.tome", model=ScriptedModel(REPLIES), embedder=HashEmbedder()) as tome:
-        await tome.aadd(Document(id="one", text="Ada kept boats"), Document(id="two", text="Ada kept lights"))
-        built = await tome.abuild("harbour")
-        assert {report.layer: report.added for report in built.layers}["retold"] == 2
-        answer = await tome.aask("Who kept boats?", system="harbour limit=1")
-        assert "retold: ada kept boats." in answer.evidence[0].text.casefold()
-        await tome.aremove("one")
-        assert [node.text for node in tome.store.nodes("retold").values()] == ["Retold: ada kept lights."]
-        rebuilt = await tome.abuild("harbour")
-        assert sum(report.added for report in rebuilt.layers) == 0
 
 
 async def test_its_layer_passes_the_contract(site, tmp_path):
@@ -205,45 +151,10 @@ async def test_its_layer_passes_the_contract(site, tmp_path):
     await check_mapped_layer(make, lambda: open_store(tmp_path / f"{next(numbers)}.tome"), HashEmbedder(32))
 
 
-def test_an_experiment_compares_its_systems(site, here):
-    items = (Item(id="q", question=Question(text="Who kept light 3 of six?"), answers=("Ada",), supporting=("d3",)),)
-    documents = tuple(Document(id=f"d{n}", text=f"Ada kept light {n} of six.") for n in range(6))
-    experiment = Experiment(
-        ["opening+doubted first=1", "opening+once"],
-        Dataset(name="lights", documents=documents, items=items),
-        ["brevity", "recall@2"],
-        model=ScriptedModel({"answer": lambda _: {"answer": "Ada"}}),
-        embedder=HashEmbedder(),
-        out=here / "out",
-    )
-    experiment.run()
-    first, second = experiment.table(baseline="opening+once").lines
-    assert first.cells["brevity"].value == second.cells["brevity"].value == 1 - 3 / 200
-    assert first.cells["recall@2"].value == 1.0
-    (variant, _) = experiment.design.variants
-    assert [part.__module__ for part in variant.outside_parts] == [
-        "tomewise_harbour.retriever",
-        "tomewise_harbour.loop",
-    ]
-
-
 def test_its_role_may_have_a_model_of_its_own(site):
     check_models("extractive", {"retell_fact": "extractive"}, None)
     with pytest.raises(UnknownName, match="did you mean 'retell_fact'"):
         check_models("extractive", {"retell_facts": "extractive"}, None)
-
-
-def test_the_folder_of_prompts_counts_the_prompt_of_its_role(site, tmp_path):
-    packaged = digest_prompts(tmp_path)
-    (tmp_path / "retell_fact.md").write_text("Mine: {{ fact }}", encoding="utf-8")
-    assert digest_prompts(tmp_path) != packaged
-
-
-def test_a_recall_needs_a_loop(site):
-    with pytest.raises(UsageError, match=r"'opening' is a recall and needs a loop: write 'opening\+once'"):
-        find_recipe("opening")
-    with pytest.raises(UnknownName, match="did you mean 'doubted'"):
-        find_recipe("opening+doubte")
 
 
 def test_its_files_import_what_is_promised():

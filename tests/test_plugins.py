@@ -8,7 +8,6 @@ from unittest.mock import Mock
 
 import pytest
 from tests.installed_plugin import forget_parts, write_metadata
-from tests.texts import REPOSITORY
 
 import tomewise
 from tomewise.embedding.choose_embedder import choose_embedder
@@ -24,7 +23,6 @@ from tomewise.parts import (
     CallCount,
     Dense,
     Event,
-    LayerReport,
     MappedLayer,
     PassageIn,
     Recall,
@@ -36,7 +34,7 @@ from tomewise.systems.from_passages import hybrid
 from tomewise.systems.registry import find_recipe
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.tome import Tome
-from tomewise.types import Document, Progress
+from tomewise.types import Document
 
 MODULE = '''
 from tomewise.embedding.hash import HashEmbedder
@@ -300,29 +298,15 @@ class Shared:
         return found if query == "Who?" else {}[query]
 
 
-class ReportingLayer(BrokenLayer):
-    name = "reporting"
-
-    async def update(self, change, report):
-        report(Progress(label="made", done=1))
-        return LayerReport(layer=self.name)
-
-
 def test_a_part_is_not_blamed_for_what_others_raise(faulty, here, monkeypatch):
     tomewise.register("systems", "shared", lambda kit: answer_once(kit, Shared(kit), 3, 500))
-    tomewise.register("layers", "reporting", ReportingLayer)
     with pytest.raises(PartError, match="the system 'shared' failed"):
         faulty.ask("What?", system="shared")
     with pytest.raises(KeyError, match="heard"):
         faulty.ask("Who?", system="shared", on_event=fail_to_hear)
-    with pytest.raises(KeyError, match="heard"):
-        faulty.build(layers="reporting", on_progress=fail_to_hear)
     model = ScriptedModel({"answer": lambda _: KeyError("asked")})
     with Tome.open(here / "m.tome", model=model, embedder="hash") as tome, pytest.raises(KeyError, match="asked"):
         tome.ask("Who?", system="shared")
-    tomewise.register("systems", "too", lambda kit: answer_once(kit, Shared(kit), 3, 600))
-    with pytest.raises(KeyError, match="What"):  # of which of the two is unknown
-        faulty.ask("What?", system="shared")
     for error in (OSError(28, "No space left on device"), TypeError("a bug of ours")):
         monkeypatch.setattr(HashEmbedder, "embed", Mock(side_effect=error))
         with pytest.raises(type(error)) as caught:
@@ -333,16 +317,6 @@ def test_a_part_is_not_blamed_for_what_others_raise(faulty, here, monkeypatch):
 def test_an_error_of_ours_in_a_part_stays_as_it_is(faulty):
     with pytest.raises(UsageError, match="the light is out"):
         faulty.ask("Who?", system="refusing")
-
-
-@pytest.mark.parametrize("words", [("ask", "Who?", "--system", "few"), ("systems", "few")])
-def test_the_command_names_a_part_of_a_package(words, command, package, here):
-    package(MODULE + "\ndef few(kit):\n    return kit.nothing\n")
-    (here / "log.txt").write_text("Ada kept the light of the tower.")
-    command("add", "log.txt")
-    ran = command(*words)
-    says = "the system 'few' of mine-parts failed (AttributeError: 'Kit' object has no attribute 'nothing'"
-    assert (ran.code, ran.err.count("\n"), says in ran.err) == (5, 1, True)
 
 
 @pytest.mark.parametrize(
@@ -359,18 +333,3 @@ def test_a_wrong_model_or_embedder_is_named(kind, make, error, message):
     tomewise.register(kind, "odd", make)
     with pytest.raises(error, match=message):
         choose_model("odd:x", embedder=HashEmbedder()) if kind == "models" else choose_embedder("odd:x")
-
-
-def test_a_model_gets_what_the_page_says():
-    got = {}
-
-    def make(name, **settings):
-        got.update(settings, name=name)
-        return ScriptedModel({})
-
-    tomewise.register("models", "odd", make)
-    choose_model("odd:x", embedder=HashEmbedder())
-    page = (REPOSITORY / "docs" / "how-to" / "add-a-part.md").read_text(encoding="utf-8")
-    (row,) = [line for line in page.splitlines() if line.startswith("| `tomewise.models`")]
-    assert got.pop("name") == "x"
-    assert all(f"`{name}`" in row for name in got)

@@ -35,25 +35,22 @@ def test_chapters_come_in_the_order_of_the_spine_from_where_the_package_says(rea
         + ITEM.format("a", "text/ch1.xhtml#top", XHTML)
         + ITEM.format("i", "i.svg", "image/svg+xml")
         + ITEM.format("e", "text/empty.xhtml", XHTML)
+        + ITEM.format("n", "text/no-bytes.xhtml", XHTML)
     )
     parts = {
         "META-INF/container.xml": EPUB["META-INF/container.xml"].replace("o.opf", "OPS/o.opf"),
         "OPS/text/ch1.xhtml": CHAPTER.format("One."),
         "OPS/text/ch 2.xhtml": CHAPTER.format("Two."),
         "OPS/text/empty.xhtml": CHAPTER.format(""),
+        "OPS/text/no-bytes.xhtml": "",
     }
-    document = read_book(items, "aieb", parts, at="OPS/o.opf")
+    document = read_book(items, "aienb", parts, at="OPS/o.opf")
     assert (document.title, document.text) == ("The Town", "One.\n\nTwo.")
 
 
 @pytest.mark.parametrize("kind", ["text/x-oeb1-document", "application/xml", "text/xml", "Application/XHTML+XML"])
 def test_chapters_of_old_books_are_read_whatever_their_type_is_called(kind, read_book):
     assert "The rain fell." in read_book(ITEM.format("c", "c.xhtml", kind), "c").text
-
-
-def test_a_chapter_of_no_bytes_is_passed_over(read_book):
-    items = ITEM.format("b", "b.xhtml", "text/html") + ITEM.format("c", "c.xhtml", "text/html")
-    assert read_book(items, "bc", {"b.xhtml": ""}).text == "# One\n\nThe rain fell."
 
 
 def test_a_page_that_is_listed_often_is_read_once(read_book):

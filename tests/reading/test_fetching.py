@@ -109,12 +109,6 @@ def test_the_type_that_the_server_states_counts(name, stated, body, words, site:
     assert words in tome.document(added).text
 
 
-def test_a_page_that_is_squeezed_is_read(site: Site, tome: Tome) -> None:
-    site.replies["/a"] = (200, {"Content-Type": "text/html", "Content-Encoding": "gzip"}, gzip.compress(PAGE))
-    (added,) = tome.add(f"{site.address}/a").added
-    assert "The rain fell" in tome.document(added).text
-
-
 def send_to(target: str) -> Reply:
     return 302, {"Location": target}, b""
 
@@ -123,8 +117,9 @@ def test_redirects_are_followed_within_bounds(site: Site, tome: Tome) -> None:
     for number in range(4):
         site.replies[f"/{number}"] = send_to(f"/{number + 1}")
     site.replies["/4"] = send_to("page")
+    site.replies["/page"] = (200, SQUEEZED, gzip.compress(PAGE))
     tome.add(f"{site.address}/0")
-    assert [record.id for record in tome.documents()] == [f"{site.address}/0"]
+    assert "The rain fell" in tome.document(f"{site.address}/0").text
     site.replies["/round"] = send_to("/round")
     with pytest.raises(ReadingError, match="redirects more than 5 times"):
         tome.add(f"{site.address}/round")

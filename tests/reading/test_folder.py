@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tomewise.errors import UsageError
-from tomewise.reading.folder import FolderRules, Skipped, list_files
+from tomewise.reading.folder import FolderRules, list_files
 
 SUFFIXES = frozenset({".txt", ".md", ".js"})
 
@@ -35,15 +35,6 @@ def test_what_gitignore_leaves_out_is_left_out(tmp_path: Path) -> None:
     )
     assert find(tmp_path) == ["a.txt", "keep/d.txt", "sub/e.md"]
     assert len(find(tmp_path, ignored=True)) == 8
-
-
-def test_a_folder_that_is_ignored_is_not_entered(tmp_path: Path) -> None:
-    make(tmp_path, "a.txt", "node_modules/x/a.js", "node_modules/x/b.js", _="node_modules\n!node_modules/x/b.js\n")
-    entries = [entry for entry in list_files(tmp_path, SUFFIXES, FolderRules()) if isinstance(entry, Skipped)]
-    assert [(entry.path.name, entry.reason.split(":")[0]) for entry in entries] == [
-        (".gitignore", "is hidden"),
-        ("node_modules", "is left out by .gitignore"),
-    ]
 
 
 def test_the_files_above_count_within_a_repository_only(tmp_path: Path) -> None:

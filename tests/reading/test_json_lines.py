@@ -47,18 +47,6 @@ def test_a_meeting_has_a_line_for_each_turn_marked_with_its_speaker(corpus):
     ]
 
 
-def test_a_prefix_stands_before_the_ids_that_rows_state(corpus):
-    path = corpus({"id": 1, "text": "a"}, {"text": "b"})
-    assert [document.id for document in read_rows(path, "/c.jsonl", "north")] == ["north/1", "/c.jsonl#2"]
-
-
-def test_rows_are_read_one_at_a_time(corpus):
-    documents = read_rows(corpus({"text": "One."}, b"broken"), "/c.jsonl")
-    assert next(documents).text == "One."
-    with pytest.raises(ReadingError, match="line 2"):
-        next(documents)
-
-
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -93,12 +81,6 @@ def test_bad_rows_are_refused_with_their_line(line, message, corpus):
     with pytest.raises(ReadingError, match=f"^/c.jsonl, line 3: .*{message}") as caught:
         list(read_rows(path, "/c.jsonl"))
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("content", [b"", b"\n \n", b"\xef\xbb\xbf"])
-def test_a_file_without_rows_is_refused(content, corpus):
-    with pytest.raises(ReadingError, match="is empty or holds only white space"):
-        list(read_rows(corpus(content), "/c.jsonl"))
 
 
 def test_a_file_with_more_than_the_bounds_allow_is_refused(corpus):

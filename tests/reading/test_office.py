@@ -10,7 +10,6 @@ import pytest
 from pptx.util import Inches
 from tests.reading.documents import docx
 
-from tomewise.errors import ReadingError
 from tomewise.types import Place
 
 TITLED = '<w:p><w:pPr><w:pStyle w:val="{}"/></w:pPr><w:r><w:t>{}</w:t></w:r></w:p>'
@@ -83,15 +82,6 @@ def test_sheets_are_read_by_rows_with_the_names_of_columns(read_document, tmp_pa
     ]
 
 
-def test_a_cell_in_the_last_corner_of_a_sheet_takes_no_time(read_document, tmp_path):
-    book = openpyxl.Workbook()
-    book.active["A1"], book.active["XFD1048576"] = "first", "last"
-    book.save(tmp_path / "a.xlsx")
-    document = read_document("a.xlsx")
-    assert [place.row for _, place in document.marks] == [1048576]
-    assert "last" in document.text
-
-
 @pytest.fixture
 def read_open(read_document, tmp_path):
     """Save an open document with these elements, and read it."""
@@ -115,28 +105,16 @@ def test_headings_lists_tables_and_notes_are_read_and_comments_and_contents_are_
     noted = odfdo.Paragraph("The rain fell.")
     noted.insert_note(after="rain", note_id="n", citation="1", body="It was warm.")
     noted.insert_annotation(after="fell", body="Is this so?", creator="Ben")
+    frame = "<draw:frame><draw:text-box><text:p>{}</text:p></draw:text-box></draw:frame>"
+    boxed = odfdo.Element.from_tag(f"<text:p>In a box:{frame.format('outer' + frame.format('inner'))}</text:p>")
     table = odfdo.Table("T", 2, 1)
     table.set_values([["ship", "Ada"]])
     contents = odfdo.TOC(title="What is in it")
-    parts = [odfdo.Header(1, "One"), contents, noted, odfdo.Header(2, "Two"), odfdo.List(["wind", "ice"]), table]
+    parts = [odfdo.Header(1, "One"), contents, noted, boxed, odfdo.Header(2, "Two"), odfdo.List(["wind", "ice"]), table]
     document = read_open("text", *parts)
-    assert document.text == "# One\n\nThe rain fell.\n\nIt was warm.\n\n## Two\n\n- wind\n- ice\n\n| ship | Ada |"
+    first = "# One\n\nThe rain fell.\n\nIt was warm.\n\nIn a box:\n\nouter\n\ninner"
+    assert document.text == f"{first}\n\n## Two\n\n- wind\n- ice\n\n| ship | Ada |"
     assert [place.chapter for _, place in document.marks] == [("One",), ("One", "Two")]
-
-
-def test_a_box_in_a_box_is_read_once_and_notes_of_headings_are_kept(read_open):
-    def box(*inner: str) -> str:
-        paragraphs = "".join(f"<text:p>{each}</text:p>" for each in inner)
-        return f"<draw:frame><draw:text-box>{paragraphs}</draw:text-box></draw:frame>"
-
-    header = odfdo.Header(1, "One")
-    header.insert_note(after="One", note_id="n", citation="1", body="It was warm.")
-    boxed = odfdo.Element.from_tag(f"<text:p>The rain fell.{box('outer', 'more' + box('inner'))}</text:p>")
-    ruby = odfdo.Element.from_tag(
-        "<text:p><text:ruby><text:ruby-base>雨</text:ruby-base><text:ruby-text>あめ</text:ruby-text></text:ruby></text:p>"
-    )
-    document = read_open("text", header, boxed, ruby)
-    assert document.text == "# One\n\nIt was warm.\n\nThe rain fell.\n\nouter\n\nmore\n\ninner\n\n雨"
 
 
 def test_sheets_are_chapters_and_cells_have_their_values(read_open):
@@ -147,32 +125,12 @@ def test_sheets_are_chapters_and_cells_have_their_values(read_open):
     assert [(place.chapter, place.row) for _, place in document.marks] == [(("Harbour",), 2), (("Harbour",), 4)]
 
 
-def test_rows_that_a_file_repeats_without_end_are_refused(read_open):
-    table = odfdo.Table("Harbour")
-    table.set_values([["ship"]])
-    table.get_elements("table:table-row")[0].set_attribute("table:number-rows-repeated", "99999999")
-    with pytest.raises(ReadingError, match="rows behind row"):
-        read_open("spreadsheet", table)
-
-
 def test_rtf_is_read_as_text_without_its_tables_of_fonts(read_document):
     document = read_document(
         "a.rtf",
         r"{\rtf1\ansi\ansicpg1252\deff0{\fonttbl{\f0\froman Times New Roman;}}{\colortbl;\red255;}"
         r"{\info{\title The caf\'e9}{\author Zo\'eb}}\pard The \b rain\b0  fell on the caf\'e9 \u8212- twice.\par"
-        r"{\*\generator Msftedit;}The wind rose.\par}",
+        r"{\*\generator Msftedit;}The wind{\footnote From {\i the} west.} rose.\par}",
     )
-    assert document.text == "The rain fell on the café — twice.\nThe wind rose."
+    assert document.text == "The rain fell on the café — twice.\nThe wind rose.\n From the west."
     assert (document.title, document.metadata["author"]) == ("The café", "Zoë")
-
-
-def test_footnotes_of_rtf_follow_their_paragraph_and_a_title_may_hold_groups(read_document):
-    document = read_document(
-        "a.rtf",
-        r"{\rtf1\ansi{\info{\title The {\b red} harbour}}\pard The rain{\super\chftn{\footnote \pard{\super\chftn} It "
-        r"was {\i warm}.\par And wet.}} fell.\par The wind{\footnote From the west.} rose.}",
-    )
-    assert [line.strip() for line in document.text.splitlines()] == [
-        *("The rain fell.", "It was warm.", "And wet.", "The wind rose.", "From the west.")
-    ]
-    assert document.title == "The red harbour"

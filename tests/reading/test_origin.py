@@ -113,14 +113,6 @@ def test_a_file_of_each_format_keeps_what_it_says_of_itself(suffix, process, tmp
     assert "first chapter of all" not in document.text, "a table of contents is no text"
 
 
-def test_what_libraries_write_unasked_is_left_out(process, tmp_path):
-    document = docx.Document()
-    document.add_paragraph(WORDS)
-    document.save(str(tmp_path / "a.docx"))
-    (read,) = SourceReader(process).read(tmp_path / "a.docx").documents
-    assert (read.title, read.metadata) == ("", {})
-
-
 @pytest.mark.parametrize(
     ("written", "date"),
     [

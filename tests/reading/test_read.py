@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from tests.reading.documents import EPUB, docx, pdf, write_zip
+from tests.reading.documents import pdf
 
 from tomewise.errors import ReadingError
 from tomewise.reading.folder import FolderRules, Skipped
@@ -60,23 +60,6 @@ def test_ids_are_resolved_paths(read, tmp_path, monkeypatch):
         assert [document.id for document in read(name)] == [(tmp_path / "real.txt").resolve().as_posix()]
 
 
-def test_html_states_its_title_and_encoding(read, tmp_path):
-    path = tmp_path / "a.htm"
-    path.write_bytes('<meta charset="cp1252"><title>Été</title><p>œuvre</p>'.encode("cp1252"))
-    (document,) = read(path)
-    assert (document.title, document.text) == ("Été", "œuvre")
-
-
-def test_documents_that_are_converted_have_the_ids_of_their_files(read_all, tmp_path):
-    (tmp_path / "A.PDF").write_bytes(pdf("The rain fell."))
-    docx(tmp_path / "b.docx")
-    write_zip(tmp_path / "c.epub", EPUB)
-    found = [entry for entry in read_all(tmp_path) if isinstance(entry, Document)]
-    assert [entry.id for entry in found] == [str(tmp_path / name) for name in ("A.PDF", "b.docx", "c.epub")]
-    assert all("The rain fell." in entry.text and entry.source == entry.id for entry in found)
-    assert [entry.title for entry in found] == ["", "", "The Town"]
-
-
 @pytest.mark.parametrize(
     ("name", "text", "marks"),
     [
@@ -100,12 +83,6 @@ def test_marks_stay_at_their_texts_when_a_converted_text_is_cleaned(read, tmp_pa
         ("# One", ("One",)),
         ("# Two", ("Two",)),
     ]
-
-
-def test_rows_of_a_corpus(read, tmp_path):
-    path = tmp_path / "c.jsonl"
-    path.write_text('{"text": "a"}\n{"id": 5, "text": "b"}\n')
-    assert [document.id for document in read(path)] == [f"{path.as_posix()}#1", "5"]
 
 
 def pipe(monkeypatch: pytest.MonkeyPatch, raw: bytes) -> None:
@@ -158,11 +135,6 @@ def test_bad_files_are_refused(name, content, message, read, read_all, tmp_path)
         assert "\n" not in str(caught.value)
 
 
-def test_a_folder_is_for_read_all(read, tmp_path):
-    with pytest.raises(ReadingError, match="is a folder"):
-        read(tmp_path)
-
-
 @pytest.mark.parametrize("name", ["a.txt", "a.jsonl"])
 def test_a_file_that_may_not_be_opened(name, read, tmp_path, monkeypatch):
     (tmp_path / name).write_text("text")
@@ -202,20 +174,6 @@ def test_nothing_is_read_twice(read_all, tmp_path):
     found = list(read_all(tmp_path / "a.txt", tmp_path, tmp_path / "a.txt"))
     assert [type(item) for item in found] == [Document, Skipped, Skipped, Skipped]
     assert {item.reason for item in found[1:] if isinstance(item, Skipped)} == {"was already read"}
-
-
-def test_a_folder_with_nothing_to_read_is_refused_with_the_reasons(read_all, tmp_path):
-    with pytest.raises(ReadingError, match=r"nothing in the folder .* can be read: it is empty: `tome add"):
-        list(read_all(tmp_path))
-    (tmp_path / "bad.txt").write_bytes(b"a\0b")
-    for number in range(12):
-        (tmp_path / f"{number:02}.png").write_text("x")
-    found = read_all(tmp_path)
-    assert isinstance(next(found), Skipped)
-    with pytest.raises(ReadingError, match="nothing in the folder") as caught:
-        list(found)
-    assert "can be read: 00.png: has the unsupported suffix '.png' (and 11 more); bad.txt: " in str(caught.value)
-    assert "bad.txt is binary, not text" in str(caught.value)
 
 
 def test_a_link_that_leads_out_of_a_folder_is_passed_over_unless_followed(read_all, tmp_path):

@@ -5,7 +5,6 @@ import string
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from tests.texts import NOVEL, needs_shared
 from tokenizers import Tokenizer
 
 from tomewise.errors import ReadingError, UsageError
@@ -116,11 +115,6 @@ def test_a_scrap_joins_the_passage_before_it_or_gets_a_part_of_it(minilm):
     assert min(count(minilm, p.text) for p in passages) > 0.15 * 122
 
 
-def test_a_scrap_after_a_heading_joins_nothing_across_it(minilm):
-    passages = split(minilm, f"# One\n\n{SENTENCE * 3}\n\n# Two\n\nHe left.", 128, marked=True)
-    assert [p.text.split("\n")[0] for p in passages] == ["# One", "# Two"]
-
-
 def test_a_passage_does_not_end_within_a_quotation_if_a_paragraph_ends_near(minilm):
     text = f"{SENTENCE * 4}\n\n“{(SENTENCE * 8).strip()}”\n\n{SENTENCE * 4}"
     passages = split(minilm, text, 128)
@@ -138,11 +132,6 @@ def test_a_short_text_is_one_passage(minilm):
     assert (passage.start, passage.end, passage.text, passage.title) == (2, 12, "One.\n\nTwo.", "A title")
     assert passage.content == "A title\nOne.\n\nTwo."
     assert passage.document == "/d.txt"
-
-
-@pytest.mark.parametrize("text", ["", " \n\t\n ", "\n" * 1000])
-def test_white_space_makes_no_passage(text, minilm):
-    assert split(minilm, text, 64) == []
 
 
 def test_paragraphs_and_headings_are_preferred(minilm):
@@ -209,14 +198,10 @@ def test_truncation_and_padding_do_not_count_and_stay_as_they_are(package_tokeni
     assert package_tokenizer.to_str() == before
 
 
-LETTERS = "".join(random.Random(0).choices(string.ascii_letters, k=100_000))
 BASE64 = "".join(random.Random(0).choices(string.ascii_letters + string.digits + "+/", k=100_000))
 LINES = {
     "x": "x" * 100_000,
-    "letters": LETTERS,
     "base64": BASE64,
-    "commas": "ab3,xyzq," * 11_000,
-    "dots": "." * 100_000,
     "cjk": "漢字" * 30_000,
     "quotes": '."' * 50_000,
     "spaces": "a" + " " * 100_000,
@@ -233,13 +218,6 @@ def test_passages_come_while_a_long_text_is_still_being_cut(minilm):
     first = next(PassageSplitter(minilm, 512).stream(document))
     assert first.position == 0
     assert first.end < 5000
-
-
-@needs_shared
-def test_a_novel(minilm):
-    passages = split(minilm, NOVEL.read_text(encoding="utf-8-sig"), 512, title="The Gods of Mars")
-    assert len(passages) < 260  # well filled
-    assert sum(passage.text[-1] in ".!?\"'" for passage in passages) > 0.9 * len(passages)
 
 
 @pytest.mark.parametrize(("size", "overlap"), [(10, 0), (0, 0), (64, 33), (64, -1)])

@@ -1,8 +1,5 @@
 import pytest
 
-from tomewise.place import describe_place
-from tomewise.reading.places import PlaceFinder
-
 
 @pytest.mark.parametrize(("name", "delimiter"), [("a.csv", ","), ("a.csv", ";"), ("a.tsv", "\t"), ("a.csv", "|")])
 def test_rows_name_their_columns(name, delimiter, read_document):
@@ -10,12 +7,6 @@ def test_rows_name_their_columns(name, delimiter, read_document):
     document = read_document(name, "\r\n".join(lines).format(delimiter))
     assert document.text == "Name: Poe, Anna; Town: New York\n\nName: Bob; column 3: x"
     assert [(start, place.row) for start, place in document.marks] == [(0, 2), (document.text.index("Name: Bob"), 4)]
-
-
-def test_a_passage_of_several_rows_names_the_first_and_the_last(read_document):
-    document = read_document("a.csv", "Name\nAnn\nBob\nCid\n")
-    finder = PlaceFinder(document.text, document.marks)
-    assert [describe_place(finder.find(0, end)) for end in (len(document.text), 5)] == ["row 2–4", "row 2"]
 
 
 @pytest.mark.parametrize(

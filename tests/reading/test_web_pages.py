@@ -37,10 +37,6 @@ def test_odd_pages(html, text):
     assert convert_html(html, "it") == ("", text)
 
 
-def test_a_prolog_is_dropped_where_a_page_begins_alone():
-    assert "no prolog" in convert_html("<pre>&lt;?xml no prolog?&gt;</pre>", "it")[1]
-
-
 @pytest.mark.parametrize(
     ("raw", "charset"),
     [
@@ -52,12 +48,6 @@ def test_a_prolog_is_dropped_where_a_page_begins_alone():
 )
 def test_a_declared_charset(raw, charset):
     assert find_charset(raw) == charset
-
-
-def test_a_cell_of_a_billion_columns_counts_as_one():
-    html = "<table><tr><td colspan={}>rain</td><td>wind</td></tr></table>"
-    assert "| rain | | wind |" in convert_html(html.format(2), "it")[1]
-    assert convert_html(html.format(10**9), "it") == convert_html(html.format(1), "it")
 
 
 FRAMED = """<html><head><title>Rain</title></head><body class="has-sidebar">
@@ -89,12 +79,3 @@ def test_a_page_that_is_almost_only_frame_stays_whole(read_document):
     assert "Home" in read_document("b.html", "<nav><a>Home</a></nav>").text
     with_main = page.replace("<p>", "<main><p>").replace("</p>", "</main>")
     assert read_document("c.html", with_main).text == "Ships."
-
-
-def test_banners_and_bare_notices_about_cookies_are_left_out_and_recipes_stay(read_document):
-    frame = '<div class="cookie">We use cookies. Please accept.</div><div class="banner">Sale of ships</div>'
-    rain = "<p>The rain fell for seven days, and the harbour was empty.</p>"
-    hero = '<div class="hero banner"><h1>Rain</h1></div>'
-    recipe = '<article><div class="cookie"><p>Bake the cookies for nine minutes.</p></div></article>'
-    text = read_document("a.html", f"<body>{frame}{hero}{rain}{recipe}</body>").text
-    assert [words in text for words in ("accept", "Sale", "# Rain", "nine minutes")] == [False, False, True, True]

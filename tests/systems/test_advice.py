@@ -20,10 +20,9 @@ MODEL = "openai:gpt-4o-mini"
     ("passages", "model", "system"),
     [
         ([10], MODEL, "hybrid"),  # fits into one prompt
-        ([400], MODEL, "comorag"),  # a novel
         ([1] * 2000, MODEL, "associative"),  # short documents
         ([1] * 100 + [300], MODEL, "comorag"),  # short ones beside a long one
-        ([60] * 10, MODEL, "comorag"),  # meetings
+        ([400], MODEL, "comorag"),  # a novel
         ([400], "extractive", "hybrid"),
     ],
 )
@@ -31,13 +30,7 @@ def test_the_rule(passages, model, system):
     found = recommend_system(passages, 256, model)
     assert found is not None
     assert found.system == system
-    assert found.because
-
-
-def test_without_a_model_it_says_which_one_is_for_a_model():
-    found = recommend_system([400], 256, "extractive")
-    assert found is not None
-    assert "with a model: comorag" in found.because
+    assert ("with a model: comorag" in found.because) == (model == "extractive")
 
 
 @given(st.lists(st.integers(0, 500), max_size=30), st.integers(16, 2000), st.sampled_from([MODEL, "extractive"]))

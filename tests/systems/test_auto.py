@@ -107,8 +107,3 @@ async def test_quotations_without_a_model_are_enough(store, text, resolved):
     chosen, answer, _ = await choose(store, Question(text=text), ExtractiveModel(EMBEDDER))
     assert [detail["chosen"] for detail in chosen] == ["hybrid"]
     assert (bool(answer.quotations), answer.resolved) == (True, resolved)
-
-
-async def test_a_guess_that_is_asked_for_is_given_without_a_model_too(store):
-    _, answer, _ = await choose(store, Question(text="Whom did Zoe meet?", force=True), ExtractiveModel(EMBEDDER))
-    assert (answer.resolved, answer.supported) == (True, "none")

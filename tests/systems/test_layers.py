@@ -34,11 +34,6 @@ def test_a_layer_comes_after_those_it_needs(tome):
     assert names == ["gists", "graph:gists-triples", "shorter", "schemata"]
 
 
-@pytest.mark.parametrize("name", ["gists", "summaries", "episodes", "pages", "tree", "schemata", "graph:gists-triples"])
-def test_ours_have_the_names_they_are_made_by(tome, name):
-    assert make_layers(tome.kit, name)[-1].name == name
-
-
 def test_names_that_no_layer_has(tome):
     with pytest.raises(UnknownName, match=r"'gist' is not a layer: did you mean 'gists'\?"):
         make_layers(tome.kit, "gist")

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING
 
 import pytest
-from pydantic import Field
 
 from tomewise.errors import UnknownName, UsageError
 from tomewise.systems import registry
@@ -49,13 +44,6 @@ def test_every_system_says_where_it_comes_from_and_what_its_settings_do(name):
     assert all(setting.help for setting in read_declared(declared.recipe).values())
 
 
-def test_python_without_docstrings_shows_the_same():
-    command = [sys.executable, "-OO", "-m", "tomewise", "systems", "--json"]
-    rows = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=120).stdout)
-    declared = {name: (each.summary, each.deviations) for name, each in registry.SYSTEMS.items()}
-    assert {row["name"]: (row["description"], row["deviations"]) for row in rows} == declared
-
-
 @pytest.mark.parametrize(
     ("text", "error", "says"),
     [
@@ -65,8 +53,6 @@ def test_python_without_docstrings_shows_the_same():
         ("naive cycles=3", UsageError, "no setting 'cycles'"),
         ("naive limit", UsageError, "write 'SYSTEM'"),
         ("naive limit=many", UsageError, "limit must be a valid integer, not 'many'"),
-        ("naive limit=2.5", UsageError, "not 2.5"),
-        ("naive limit=true", UsageError, "not True"),
         ("naive limit=1 limit=2", UsageError, "gives the setting 'limit' twice"),
         ("probe", UsageError, r"'probe' is a loop and needs a recall: write 'hybrid\+probe'"),
         ("cogitorag blend=-1", UsageError, "blend must be greater than or equal to 0, not -1"),
@@ -85,8 +71,6 @@ def test_what_does_not_exist_is_refused(text, error, says):
         ("cogitorag 'spreading=one step'", "cogitorag:without diffusion"),
         ("cogitorag:without diffusion limit=3", "cogitorag 'spreading=one step' limit=3"),
         ("comorag:without both", "comorag:without both"),
-        ("comorag stride=2", "comorag stride=2"),
-        ("hybrid", "hybrid"),
     ],
 )
 def test_a_name_says_the_settings_and_is_read_as_them(text, name):
@@ -95,51 +79,18 @@ def test_a_name_says_the_settings_and_is_read_as_them(text, name):
     assert parse_variant(name).settings == variant.settings
 
 
-def recipe(
-    kit: Kit,
-    *,
-    name: str = "x",
-    deep: bool = False,
-    depth: Annotated[int, Field(ge=-1)] = 0,
-    share: float = 0.5,
-    way: Literal["walk", "jump"] = "walk",
-    most: int | None = None,
-    json=3,
-) -> System:
-    return (kit, name, deep, depth, share, way, most, json)  # type: ignore[return-value]
-
-
-def need_least(kit, *, least: int):
-    return kit, least
-
-
-GIVEN = {"name": "y", "deep": True, "depth": -1, "share": 1, "way": "jump", "most": None, "json": [1, 2]}
-
-
-def test_values_that_the_signature_takes():
-    assert validate_settings("own", recipe, GIVEN) == GIVEN
-    assert validate_settings("own", partial(recipe, deep=True), {"name": "z"}) == {"name": "z"}
-    assert validate_settings("own", need_least, {"least": 2}) == {"least": 2}
-
-
-def take_nowhere(kit, *, limit: Nowhere = 1): ...  # noqa: F821
+def recipe(kit: Kit, *, name: str = "x", deep: bool = False, depth: int = 0, most: int | None = None, json=3) -> System:
+    return (kit, name, deep, depth, most, json)  # type: ignore[return-value]
 
 
 @pytest.mark.parametrize(
     ("part", "settings", "message"),
     [
-        (recipe, {"deep": 1}, "own: deep must be a valid boolean, not 1"),
         (recipe, {"depth": True}, "own: depth must be a valid integer, not True"),
-        (recipe, {"depth": -2}, "depth must be greater than or equal to -1, not -2"),
-        (recipe, {"share": float("nan")}, "share must be a finite number, not nan"),
-        (recipe, {"way": "run"}, "way must be 'walk' or 'jump', not 'run'"),
-        (recipe, {"most": "2"}, "most must be a valid integer, not '2'"),
         (recipe, {"dept": 1}, "own has no setting 'dept': did you mean 'depth'"),
-        (need_least, {}, "own needs a value for the setting 'least'"),
-        (lambda: None, {}, "is not a recipe"),
+        (lambda kit, *, least: None, {}, "own needs a value for the setting 'least'"),
         (lambda *, kit: None, {}, "is not a recipe"),
         (3, {}, "is not a recipe"),
-        (take_nowhere, {}, "Nowhere"),
     ],
 )
 def test_what_a_signature_does_not_take(part, settings, message):
