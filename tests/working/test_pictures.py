@@ -84,8 +84,3 @@ def test_what_the_answer_cites_is_marked():
     uses = Uses(shown=frozenset({"p1", "p2"}), cited=frozenset({"p2"}))
     marks = {node.id: node.use for node in draw_entries(make_ledger(), (), uses).nodes if node.use}
     assert marks == {"I4": "cited", "F2": "cited", "p2": "cited", "p1": "shown"}
-
-
-def test_an_empty_memory_is_an_empty_picture_and_an_empty_ledger_shows_the_question_alone():
-    assert draw_memory(Hypergraph(), {}).nodes == ()
-    assert [node.id for node in draw_entries(Ledger(), about="Who?").nodes] == ["question"]

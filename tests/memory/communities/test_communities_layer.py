@@ -22,7 +22,6 @@ from tomewise.memory.communities.communities_layer import CommunitiesLayer
 from tomewise.memory.communities.community_names import CommunityNames
 from tomewise.memory.communities.community_state import load_state
 from tomewise.memory.graph.graph_layer import GraphLayer
-from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.memory.renewal import forget_memory
 from tomewise.store.contract import Store
 from tomewise.store.export import export
@@ -171,21 +170,6 @@ async def test_a_small_change_pays_for_few_reports_and_again_makes_all_anew(stor
     check_state(store, ["mark1", "mark2"])
 
 
-async def test_a_report_that_failed_is_asked_for_by_the_next_build(store: SqlStore) -> None:
-    def fail_for_one(given: Any) -> object:
-        is_bad = any("Name0" in (row.source, row.target) for row in given.relations)
-        return BadReply("nothing") if is_bad else write_report(given)
-
-    report = await build_all(store, make_model(fail_for_one))
-    assert report.failed
-    assert report.added
-    assert not any("Name0" in node.text for node in store.nodes(NAMES.reports).values())
-    mended = await build_all(store)
-    assert mended.added
-    assert not mended.failed
-    check_state(store, ["mark1"])
-
-
 async def test_a_report_waits_for_the_reports_of_its_parts(open_store: Callable[[], SqlStore]) -> None:
     """A report that was written without a part whose report failed would never learn of it."""
 
@@ -220,22 +204,3 @@ async def test_a_moved_document_keeps_its_reports(store: SqlStore) -> None:
     assert (await build_all(store)).added == 1
     assert not before - Counter(node.text for node in store.nodes(NAMES.reports).values())
     check_state(store, ["mark1", "mark2"])
-
-
-async def test_texts_without_relations_have_no_communities(store: SqlStore) -> None:
-    await build_all(store)
-    remove_documents(store, "mark1")
-    put_document(store, EMBEDDER, Document(id="mark2", text="Ada = A keeper"))
-    report = await build_all(store)
-    assert (report.added, report.failed) == (0, {})
-    check_state(store, [])
-    assert not store.nodes(NAMES.reports)
-    assert not store.nodes(NAMES.layer)
-
-
-@pytest.mark.parametrize("words", [400, 2000])
-@pytest.mark.parametrize("graph", [GraphNames("passages", "relations"), GraphNames("passages", "relations", 1, 2)])
-def test_the_name_of_a_layer_says_its_graph_and_its_words(graph: GraphNames, words: int) -> None:
-    names = CommunityNames(graph, words)
-    assert CommunityNames.read(names.layer) == names
-    assert (NAMES.layer, NAMES.reports) == ("communities", "reports")

@@ -11,10 +11,9 @@ from tests.memory.memories import EMBEDDER, build_layer, find_ground, ignore_pro
 from tests.texts import SHARED
 
 from tomewise.errors import ReadingError, UsageError
-from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.memory.imports.extraction_file import ImportsExtractions, read_extractions
+from tomewise.memory.imports.extraction_file import read_extractions
 from tomewise.memory.passages import PassagesLayer
 from tomewise.reading.splitter import PassageSplitter
 from tomewise.store.records import SETTINGS
@@ -50,6 +49,8 @@ async def test_triples_go_to_the_passages_that_contain_them(store: SqlStore, tmp
     )
     imported = read_extractions(path, store)
     assert imported.coverage == "covers 3 of 4 passages; 1 of its texts is not in this tome"
+    with pytest.raises(UsageError, match="graph:gists-triples, which is read from gists"):
+        await make_graph(store, source="gists").import_extractions(imported, ignore_progress)
     report = await make_graph(store).import_extractions(imported, ignore_progress)
     assert report.notes == ("left out or mended: 1 triples not of three parts",)
     assert find_ground(store, TRIPLES.facts) == {
@@ -65,20 +66,6 @@ async def test_triples_go_to_the_passages_that_contain_them(store: SqlStore, tmp
     model = ScriptedModel({"extract_facts": [{"entities": ["covered now"]}]})
     await build_layer(GraphLayer(store, model, EMBEDDER), store)
     assert [call.given.text for call in model.calls] == ["Not covered."]  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize("source", ["gists", "summaries"])
-async def test_triples_of_passages_are_not_imported_into_graphs_of_other_layers(
-    store: SqlStore, tmp_path: Path, source: str
-) -> None:
-    put_passages(store, "7", "Ada Marsh kept the light.")
-    imported = read_extractions(write_rows(tmp_path, {"id": 7, "triples": [["Ada", "kept", "light"]]}), store)
-    layer = make_graph(store, source=source)
-    with pytest.raises(UsageError, match=f"graph:{source}-triples, which is read from {source}"):
-        await layer.import_extractions(imported, ignore_progress)
-    assert store.nodes(layer.names.facts) == {}
-    assert isinstance(layer, ImportsExtractions)
-    assert not isinstance(GistsLayer(store, ScriptedModel({})), ImportsExtractions)
 
 
 async def test_relations_go_to_passages_that_were_cut_differently(store: SqlStore, tmp_path: Path) -> None:
@@ -156,13 +143,3 @@ async def test_the_published_triples_of_musique_cover_their_corpus(store: SqlSto
     assert any("triples not of three parts" in note for note in report.notes)
     facts = {node.text for node in store.nodes(TRIPLES.facts).values()}
     assert "journal of mathematical physics published by american institute of physics" in facts
-
-
-@pytest.mark.skipif(not (SHARED / "novels").is_dir(), reason="needs shared/data/novels, which is absent")
-async def test_the_published_relations_of_a_novel_cover_it(store: SqlStore) -> None:
-    text = (SHARED / "novels" / "gods_of_mars.txt").read_text(encoding="utf-8")
-    imported = await read_published(store, "novels", "gods_of_mars_graph.jsonl", [Document(id="novel", text=text)])
-    assert imported.unmatched == 0
-    assert len(imported.extractions) >= 0.99 * imported.passages
-    names = {name for extraction in imported.extractions.values() for name in extraction.entities}
-    assert len(names) >= 1250
