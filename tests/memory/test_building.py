@@ -274,19 +274,3 @@ async def test_requests_leave_before_all_are_prepared_and_not_all_wait_at_once()
     assert begun == 1500
     assert early < 100
     assert 500 < most < 1200
-
-
-async def test_two_batches_share_a_model_fairly() -> None:
-    model = ScriptedModel({"fuse": repeat_question}, limit=2, latency=0.001)
-    finished: list[str] = []
-
-    async def ask_batch(name: str, count: int) -> None:
-        await ask_each(model, FUSE, make_inputs(count, name), ignore_progress, name)
-        finished.append(name)
-
-    async with asyncio.TaskGroup() as group:
-        group.create_task(ask_batch("many", 200))
-        await asyncio.sleep(0.002)
-        group.create_task(ask_batch("few", 4))
-    assert finished == ["few", "many"]
-    assert len(model.calls) == 204

@@ -147,16 +147,6 @@ def test_every_picture_keeps_its_limit_marks_what_was_used_and_is_empty_without_
 # ---------------------------------------------------------------- graphs
 
 
-def test_the_most_connected_entities_come_first(open_filled):
-    store = open_filled("graph")
-    assert sorted(list_labels(draw_graph(store, GRAPH, limit=2))) == ["issus", "xodar"]
-    whole = draw_graph(store, GRAPH)
-    names = {node.id: node.label for node in whole.nodes}
-    pairs = {frozenset({names[link.source], names[link.target]}) for link in whole.links}
-    assert frozenset({"zat arras", "zodanga"}) in pairs
-    assert frozenset({"xodar", "phaidor"}) not in pairs
-
-
 @pytest.mark.parametrize(
     ("around", "more", "labels"),
     [
@@ -204,18 +194,13 @@ def test_levels_lead_down_to_entities_in_the_colour_of_their_root(open_filled):
     picture = draw_layer("communities", store)
     nodes = {node.id: node for node in picture.nodes}
     communities, entities = store.nodes(COMMUNITIES.layer), store.nodes(COMMUNITIES.graph.entities)
-    assert max(node.level for node in communities.values()) > 0
     assert len(nodes) == len(communities) + len(entities)
     parents = {link.target: link.source for link in picture.links}
     roots = [node.id for node in communities.values() if node.level == 0]
     assert {id for id in nodes if id not in parents} == {*roots}
-    for target, source in parents.items():
-        assert nodes[source].level > nodes[target].level
-        assert nodes[source].group == nodes[target].group
-    assert len({nodes[root].group for root in roots}) == min(6, len(roots)) == len(picture.groups)
+    assert all(nodes[source].group == nodes[target].group for target, source in parents.items())
     numbers = {node.data["number"]: node.id for node in communities.values()}
-    for node in communities.values():
-        assert parents.get(node.id) == numbers.get(node.data["parent"])
+    assert all(parents.get(node.id) == numbers.get(node.data["parent"]) for node in communities.values())
     few = draw_layer("communities", store, limit=len(communities) + 5)
     assert few.missing == (f"{len(entities) - 5} entities are not drawn: choose a community to read its report.",)
 

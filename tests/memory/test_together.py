@@ -16,10 +16,10 @@ from tests.memory.memories import (
 )
 
 from tomewise import Tome
-from tomewise.errors import BadReply, BudgetExceeded, ModelUnavailable, Refused, UsageError
+from tomewise.errors import BadReply, Refused, UsageError
 from tomewise.fallbacks import ASKED_ALONE
 from tomewise.language.extractive import ExtractiveModel
-from tomewise.language.roles import EXTRACT_FACTS, GIST, ExtractIn, GistIn, PassageIn
+from tomewise.language.roles import EXTRACT_FACTS, ExtractIn, PassageIn
 from tomewise.language.together import Batch, ask_together, make_batch, make_batch_role
 from tomewise.memory.building import estimate
 from tomewise.memory.gists import GistsLayer
@@ -141,14 +141,6 @@ def test_a_reply_without_one_usable_item_is_repaired() -> None:
     with pytest.raises(BadReply, match="P1, P2"):
         role.accept(given, role.output(passages=[{"label": "P1", "entities": ["Zanzibar"]}]))
     role.accept(given, role.output(passages=GOOD[:1]))
-
-
-@pytest.mark.parametrize("error", [ModelUnavailable("down"), BudgetExceeded("spent")])
-async def test_an_error_that_every_call_would_raise_is_raised(error: Exception) -> None:
-    model = ScriptedModel({"gist": lambda given: error})
-    with pytest.raises(type(error)):
-        await ask_together(model, GIST, [GistIn(text=text) for text in LINES[:2]], 2)
-    assert len(model.calls) == 1
 
 
 # ---------------------------------------------------------------- what is kept

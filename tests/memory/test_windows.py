@@ -195,20 +195,6 @@ async def test_only_windows_of_changed_documents_are_asked_for_again(store) -> N
     assert {key for key, node in store.nodes("episodes").items() if node.data["document"] == "a"} <= before
 
 
-async def test_only_the_failed_window_is_recorded_and_asked_for_again(store) -> None:
-    keys = put_passages(store, "a", *list_scenes("a", 9))
-    layer = make_episodes(store, fail_for("Scene 3 ", "no JSON"))
-    report = await build_layer(layer, store)
-    assert report.failed == dict.fromkeys(keys[3:6], "no JSON")
-    assert store.layers()["episodes"] == {"nodes": 2, "failed": 3}
-    assert find_backlog([layer], store).counts == {}, "the finished windows are usable"
-    assert find_changes(layer, store).added == tuple(keys[3:6])
-    assert not find_changes(layer, store).removed
-    assert await build_noting(store) == [list_scenes("a", 9)[3:6]]
-    assert len(list_texts(store, "episodes")) == 3
-    assert not find_changes(layer, store)
-
-
 async def test_levels_summarise_summaries_and_no_window_rests_on_a_failed_one(store) -> None:
     put_passages(store, "a", *list_scenes("a", 12))  # four windows of three, then two of two, then one
     name = "episodes:levels=4"
@@ -231,8 +217,6 @@ async def test_levels_summarise_summaries_and_no_window_rests_on_a_failed_one(st
 async def test_layers_with_different_settings_exist_side_by_side(store) -> None:
     put_passages(store, "a", *list_scenes("a", 7))
     layers = [make_episodes(store, **options) for options in ({}, {"stride": 1}, {"levels": 2})]
-    await build_layers(layers[:1], store)
-    assert [bool(find_backlog([layer], store).counts) for layer in layers] == [False, True, True]
     await build_layers(layers, store)
     assert find_backlog(layers, store).counts == {}
     assert [layer.name for layer in layers] == ["episodes", "episodes:stride=1", "episodes:levels=2"]

@@ -57,13 +57,6 @@ def test_merging_unites_vertices_and_the_originals_leave_or_stay(keep):
         memory.merge(["M3", "M5"], "a point that was merged")
 
 
-def test_neighbours_are_the_vertices_of_shared_points():
-    memory = make_memory(("a", [XODAR, ISSUS]), ("b", [ISSUS, CARTER]), ("c", [NEW]))
-    around = {"e-1": {"e-2"}, "e-2": {"e-1", "e-3"}, "e-1 e-2": {"e-1", "e-2", "e-3"}, "o-1": set()}
-    for anchors, neighbours in around.items():
-        assert memory.find_neighbours(anchors.split()) == neighbours
-
-
 @pytest.mark.parametrize(
     ("change", "problem"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -177,28 +178,19 @@ async def test_relationships_are_facts_with_the_description_of_the_passage(store
 # ---------------------------------------------------------------- names of graphs, kinds of entities
 
 
-@pytest.fixture(scope="module", params=["hgmem", "hipporag2"])
-def tome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    texts = [
-        "Ada Marsh kept the light of Hull in 1911. Ada Marsh met Tom Reed.",
-        "Ada Marsh wrote to Tom Reed on Tuesday. Ada Marsh left Hull.",
-        "Ada Marsh came back. Finch saw Ada Marsh.",
-    ]
-    with Tome.open(tmp_path_factory.mktemp(request.param) / "a.tome", embedder="hash") as made:
-        made.add(*(Document(id=f"d{number}", text=text) for number, text in enumerate(texts)))
-        made.build(request.param)
-        yield made
-
-
-def test_kinds_of_entities_are_stated_or_show_in_their_names(tome: Tome) -> None:
-    names = GraphNames.read(next(layer for layer in tome.store.notes(BUILDS) if layer.startswith("graph:")))
-    entities = {key: node.text for key, node in tome.store.nodes(names.entities).items()}
-    kinds = {entities[key]: kind for key, kind in find_kinds(entities, names, tome.store).items()}
-    assert (kinds["ada marsh"], kinds["tom reed"]) == ("person", "person")
-    if names.style == "relations":
+@pytest.mark.parametrize("system", ["hgmem", "hipporag2"])
+def test_kinds_of_entities_are_stated_or_show_in_their_names(system: str, tmp_path: Path) -> None:
+    text = "Ada Marsh kept the light of Hull in 1911. Ada Marsh met Tom Reed. Ada Marsh wrote to Tom Reed on Tuesday."
+    with Tome.open(tmp_path / "a.tome", embedder="hash") as tome:
+        tome.add(Document(id="d", text=text))
+        tome.build(system)
+        names = GraphNames.read(next(name for name in tome.store.notes(BUILDS) if name.startswith("graph:")))
+        entities = {key: node.text for key, node in tome.store.nodes(names.entities).items()}
+        kinds = {entities[key]: kind for key, kind in find_kinds(entities, names, tome.store).items()}
         stated = {node.data["entity"]: node.data["type"] for node in tome.store.nodes(names.mentions).values()}
+        assert (kinds["ada marsh"], kinds["tom reed"], tome.entity("Ada Marsh").kind) == ("person",) * 3
+    if system == "hgmem":
         places = {name for name, kind in kinds.items() if kind == "place" and stated.get(name)}
         assert {name for name, kind in stated.items() if kind == "geo"} == places
-        assert kinds["ada marsh"] == stated["ada marsh"]
     else:
         assert {kinds[name] for name in kinds if name in ("1911", "tuesday")} == {"number or date"}

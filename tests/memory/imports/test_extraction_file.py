@@ -8,18 +8,13 @@ from typing import Any
 
 import pytest
 from tests.memory.memories import EMBEDDER, build_layer, find_ground, ignore_progress, put_passages
-from tests.texts import SHARED
 
 from tomewise.errors import ReadingError, UsageError
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.memory.imports.extraction_file import read_extractions
-from tomewise.memory.passages import PassagesLayer
-from tomewise.reading.splitter import PassageSplitter
-from tomewise.store.records import SETTINGS
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import ScriptedModel
-from tomewise.types import Document
 
 TRIPLES = GraphNames("passages", "triples")
 RELATIONS = GraphNames("passages", "relations")
@@ -119,27 +114,3 @@ def test_bad_files_are_refused_with_the_line(store: SqlStore, tmp_path: Path, ro
         read_extractions(write_rows(tmp_path, *rows), store)
     with pytest.raises(ReadingError, match="cannot be read"):
         read_extractions(tmp_path / "none.jsonl", store)
-
-
-async def read_published(store: SqlStore, corpus: str, file: str, documents: list[Document]) -> Any:
-    """The published extractions for these documents, whose passages are new in the store."""
-    with store.write() as change:
-        change.put_note(SETTINGS, "dimensions", "32")
-    layer = PassagesLayer(store, EMBEDDER, PassageSplitter(EMBEDDER.tokenizer, 256))
-    assert [taken async for taken in layer.add(documents)]
-    return read_extractions(SHARED / corpus / file, store)
-
-
-@pytest.mark.skipif(not (SHARED / "musique").is_dir(), reason="needs shared/data/musique, which is absent")
-async def test_the_published_triples_of_musique_cover_their_corpus(store: SqlStore) -> None:
-    lines = (SHARED / "musique" / "corpus.jsonl").read_text(encoding="utf-8").splitlines()[:150]
-    rows = [json.loads(line) for line in lines]
-    documents = [Document(id=str(row["id"]), text=row["text"], title=row["title"]) for row in rows]
-    imported = await read_published(store, "musique", "openie.jsonl", documents)
-    assert len(imported.extractions) == imported.passages >= 150
-    assert imported.unmatched == imported.rows - 150
-    report = await make_graph(store).import_extractions(imported, ignore_progress)
-    assert report.failed == {}
-    assert any("triples not of three parts" in note for note in report.notes)
-    facts = {node.text for node in store.nodes(TRIPLES.facts).values()}
-    assert "journal of mathematical physics published by american institute of physics" in facts

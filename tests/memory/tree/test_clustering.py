@@ -224,14 +224,6 @@ def test_the_least_bic_wins() -> None:
     assert find_best_fit(points, 8, 1).bic == pytest.approx(min(bics))
 
 
-def test_groups_are_where_no_point_is_nearer_to_another_mean() -> None:
-    points = make_points(7)
-    labels = make_labels(points, 5, 0)
-    means = np.array([points[labels == label].mean(axis=0) for label in np.unique(labels)])
-    distances = ((points[:, None] - means) ** 2).sum(axis=2)
-    assert np.array_equal(np.unique(labels)[distances.argmin(axis=1)], labels)
-
-
 @pytest.mark.parametrize("distinct", [1, 2, 5])
 def test_points_that_coincide_do_no_harm(distinct: int) -> None:
     points = np.repeat(np.arange(distinct, dtype=float)[:, None] * np.ones(4), 6, axis=0)

@@ -10,7 +10,7 @@ import pytest
 from tests.memory.memories import EMBEDDER, build_layer, keep_replies, put_numbered, remove_numbered
 from tests.store.plain_store import PlainStore
 
-from tomewise.errors import BadReply, BudgetExceeded
+from tomewise.errors import BadReply
 from tomewise.language.roles import SummaryIn
 from tomewise.memory.build_records import forget_layer
 from tomewise.memory.building import estimate, find_backlog, find_changes
@@ -169,13 +169,6 @@ async def test_a_failure_on_an_upper_level_counts_for_all_passages_below(store: 
     report = await build_tree(store, fail_above(take_first_words))
     assert {node.level for node in store.nodes("tree").values()} == {1}
     assert set(report.failed) == set(store.passages())
-
-
-async def test_a_spent_budget_leaves_the_store_as_it_was(store: SqlStore) -> None:
-    before = list(export(store))
-    with pytest.raises(BudgetExceeded):
-        await build_tree(store, lambda _: BudgetExceeded("enough"))
-    assert list(export(store)) == before
 
 
 async def test_an_estimate_asks_nothing_and_is_close(store: SqlStore) -> None:
