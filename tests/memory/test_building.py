@@ -254,23 +254,3 @@ async def test_running_calls_end_after_the_budget_is_used_up(store) -> None:
     replies = await ask_each(keep_replies(again, store), FUSE, make_inputs(30), ignore_progress, "fused")
     assert len(again.calls) == 20, "the cache keeps the ten replies that were paid for"
     assert [output.cue for output in replies.values()] == [f"q{number}" for number in range(30)]
-
-
-async def test_requests_leave_before_all_are_prepared_and_not_all_wait_at_once() -> None:
-    begun, waiting, most, early = 0, 0, 0, 0
-
-    async def play(number: int) -> int:
-        nonlocal begun, waiting, most, early
-        begun, waiting = begun + 1, waiting + 1
-        most = max(most, waiting)
-        await asyncio.sleep(0)
-        early = early or begun
-        for _ in range(100):  # so long that all begin meanwhile, if nothing holds them back
-            await asyncio.sleep(0)
-        waiting -= 1
-        return number
-
-    await run_each({n: n for n in range(1500)}, play, ignore_progress, "asked")
-    assert begun == 1500
-    assert early < 100
-    assert 500 < most < 1200

@@ -22,7 +22,6 @@ from tomewise.memory.communities.communities_layer import CommunitiesLayer
 from tomewise.memory.communities.community_names import CommunityNames
 from tomewise.memory.communities.community_state import load_state
 from tomewise.memory.graph.graph_layer import GraphLayer
-from tomewise.memory.renewal import forget_memory
 from tomewise.store.contract import Store
 from tomewise.store.export import export
 from tomewise.store.lookups import read_edges, read_sources, read_vectors
@@ -150,7 +149,7 @@ async def test_equal_histories_give_equal_memories_and_nothing_is_asked_twice(
     assert exports[0] == exports[1]
 
 
-async def test_a_small_change_pays_for_few_reports_and_again_makes_all_anew(store: SqlStore) -> None:
+async def test_a_small_change_pays_for_few_reports(store: SqlStore) -> None:
     first = await build_all(store)
     add_text(store, "mark2", [(0, 1)])
     layers = make_layers(store)
@@ -160,14 +159,6 @@ async def test_a_small_change_pays_for_few_reports_and_again_makes_all_anew(stor
     assert first.added >= 4
     assert expected.calls == second.added < first.added / 2
     assert "kept and renewed" in second.notes[0]
-    whole = len(store.nodes(NAMES.reports))
-    forget_memory(["communities"], make_layers(store), store)
-    model = make_model()
-    again = await build_all(store, model)
-    assert "made anew" in again.notes[0]
-    assert Counter(call.role for call in model.calls) == {"write_report": again.added}
-    assert again.added == len(store.nodes(NAMES.reports)) >= whole
-    check_state(store, ["mark1", "mark2"])
 
 
 async def test_a_report_waits_for_the_reports_of_its_parts(open_store: Callable[[], SqlStore]) -> None:
