@@ -170,6 +170,27 @@ def test_touched_vertices_move_as_the_page_says(edges: Edges, homes: list[int], 
     assert found == move_slowly(edges, parts, touched & vertices)
 
 
+CHANGES = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30), st.integers(0, 5)), min_size=1, max_size=25)
+
+
+@given(st.lists(CHANGES, min_size=1, max_size=8))
+@settings(max_examples=40)
+def test_any_changes_leave_a_sound_partition(steps: list[list[tuple[int, int, int]]]) -> None:
+    edges = make_groups(3, 10)
+    partition = divide_graph(edges)
+    for changes in steps:
+        touched = set()
+        for a, b, weight in changes:
+            if a != b:
+                edges.pop((min(a, b), max(a, b)), None)
+                if weight:
+                    edges[min(a, b), max(a, b)] = weight
+                touched |= {a, b}
+        graph = make_graph(edges)
+        renew(partition, graph, touched)
+        check_sound(partition, graph)
+
+
 def test_what_is_not_touched_stays() -> None:
     def list_members() -> dict[int, frozenset[int]]:
         return {number: frozenset(each.members) for number, each in partition.communities.items()}
