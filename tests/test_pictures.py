@@ -1,4 +1,4 @@
-"""The type of pictures: plain JSON both ways, and what cannot be a picture."""
+"""The type of pictures: what cannot be one, and what is read from the events of an answer."""
 
 from __future__ import annotations
 

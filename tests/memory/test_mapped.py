@@ -1,4 +1,4 @@
-"""Layers that ask about each of their sources: ours, held to one contract, and those that state no more than that."""
+"""Layers that ask about each of their sources: held to one contract, and to what gists and summaries promise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Passages are a layer: the one at the ground, which takes in documents. What a removal takes with them is counted."""
+"""Passages are the layer at the ground, which takes in documents. What a removal takes with them is counted."""
 
 from __future__ import annotations
 

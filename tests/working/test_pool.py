@@ -1,4 +1,4 @@
-"""The pool: what was seen, which units are near to a question, and what outlives it."""
+"""The pool: which units are near to a question, and what outlives it."""
 
 from __future__ import annotations
 
