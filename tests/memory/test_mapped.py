@@ -123,9 +123,6 @@ async def test_an_estimate_has_the_exact_calls_and_the_tokens_within_a_tenth(nam
             assert foreseen.output_tokens == pytest.approx(sum(cost.output_tokens for cost in spent), rel=0.1)
 
 
-# ---------------------------------------------------------------- a declaration
-
-
 # ---------------------------------------------------------------- gists and summaries
 
 
