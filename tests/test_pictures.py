@@ -1,60 +1,21 @@
-"""The type of pictures: plain JSON both ways, and what cannot be a picture."""
+"""The type of pictures: what cannot be one, and what is read from the events of an answer."""
 
 from __future__ import annotations
 
-import json
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from tests.drawn import read_picture
 
 from tomewise.errors import UsageError
 from tomewise.events import Tried
 from tomewise.pictures import (
     Group,
-    Note,
     Picture,
     PictureLink,
     PictureNode,
-    PicturePassage,
     find_texts,
     list_nodes,
     read_uses,
-    shorten_label,
 )
 from tomewise.types import Answer, Citation, Event
-
-TEXTS = st.text(max_size=12)
-IDS = st.lists(TEXTS, max_size=3).map(tuple)
-NOTES = st.builds(Note, title=TEXTS, text=TEXTS, passages=IDS)
-
-
-@st.composite
-def pictures(draw: st.DrawFn) -> Picture:
-    ids = draw(st.lists(TEXTS, min_size=1, max_size=4, unique=True))
-    facts = st.dictionaries(TEXTS, TEXTS | st.integers(-9, 9) | st.floats(-1, 1), max_size=2)
-    more = {"label": TEXTS, "facts": facts, "passages": IDS, "notes": st.lists(NOTES, max_size=2).map(tuple)}
-    nodes = [
-        draw(st.builds(PictureNode, id=st.just(name), group=st.just("g"), use=st.sampled_from(["", "shown"]), **more))
-        for name in ids
-    ]
-    ends = st.sampled_from(ids)
-    return Picture(
-        kind=draw(st.sampled_from(["graph", "tree", "line", "table"])),
-        title=draw(TEXTS),
-        nodes=tuple(nodes),
-        links=tuple(draw(st.lists(st.builds(PictureLink, source=ends, target=ends, label=TEXTS), max_size=3))),
-        groups=(Group(id="g", label=draw(TEXTS), shape="diamond"),),
-        passages=tuple(draw(st.lists(st.builds(PicturePassage, id=TEXTS, text=TEXTS, place=TEXTS), max_size=2))),
-        missing=draw(IDS),
-    )
-
-
-@settings(max_examples=40)
-@given(pictures())
-def test_json_goes_both_ways(picture):
-    assert read_picture(json.loads(json.dumps(picture.as_json()))) == picture
 
 
 @pytest.mark.parametrize(
@@ -113,10 +74,3 @@ def test_nodes_of_evidence_are_listed_once_with_their_texts_whatever_an_event_ho
     events = [Event(name="recalled", detail={"evidence": pieces}) for pieces in evidence]
     assert list_nodes([*events, Event(name="odd", detail={})]) == nodes
     assert {node: (found.text, found.title) for node, found in find_texts(events).items()} == texts
-
-
-def test_labels_are_one_short_line():
-    assert shorten_label(" a\n b ") == "a b"
-    long = shorten_label("word " * 100)
-    assert len(long) <= 80
-    assert long.endswith("…")

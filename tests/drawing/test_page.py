@@ -67,20 +67,6 @@ def test_hostile_texts_do_not_leave_the_data():
     page.encode()  # half of a surrogate pair would not encode
 
 
-def test_the_vendored_packages_are_the_stated_ones():
-    vendor = ROOM / "vendor"
-    stated = re.findall(
-        r"^\| `(d3-\w+)` \| ([\d.]+) \| .* \| `([0-9a-f]{64})` \|$", (vendor / "README.md").read_text(), re.MULTILINE
-    )
-    parts = (vendor / "d3.min.js").read_text().split("// https://d3js.org/")[1:]
-    assert len(parts) == len(stated) == 11
-    for part, (name, version, digest) in zip(parts, stated, strict=True):
-        assert part.startswith(f"{name}/ v{version} ")
-        assert sha256(f"// https://d3js.org/{part}".encode()).hexdigest() == digest
-    assert "Permission to use" in (vendor / "d3.LICENSE").read_text()
-    assert "Redistribution and use" in (vendor / "d3-ease.LICENSE").read_text()
-
-
 def test_modules_set_texts_as_texts_and_names_at_their_top_differ():
     """The page joins the modules to one."""
     names = []

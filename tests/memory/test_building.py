@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 from tests.memory.memories import (
     EMBEDDER,
-    build_layer,
     build_layers,
     ignore_progress,
     keep_replies,
@@ -18,11 +15,8 @@ from tests.memory.memories import (
     put_text,
     remove_documents,
 )
-from tests.store.plain_store import PlainStore
 
-from tomewise.concurrency import run_in_thread
 from tomewise.errors import BadReply, BudgetExceeded, KeepsFailing, ModelUnavailable, Refused, UsageError
-from tomewise.events import Waiting
 from tomewise.language.budget import Budgeted
 from tomewise.language.failures import StopAtFailures
 from tomewise.language.roles import FUSE, FuseIn
@@ -35,13 +29,10 @@ from tomewise.memory.build_records import (
     record_build,
     record_writes,
 )
-from tomewise.memory.building import build, estimate, find_backlog, find_changes
-from tomewise.memory.episodes import EpisodesLayer
+from tomewise.memory.building import estimate, find_backlog, find_changes
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
-from tomewise.memory.step_reports import report_step, sum_tokens, watch_steps
-from tomewise.memory.summaries import SummariesLayer
-from tomewise.run import current_run, meter, open_run
+from tomewise.run import open_run
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import ScriptedModel
 from tomewise.types import Change, Estimate, LayerReport, Node, Progress, Report
@@ -168,56 +159,12 @@ async def test_an_error_of_a_layer_stops_those_above_and_finished_layers_stay(st
     assert len(store.nodes("d")) == 6
 
 
-async def test_a_layer_on_a_graph_takes_in_its_entities_and_facts(store) -> None:
-    graph = GraphLayer(store, make_model(), EMBEDDER)
-    above, on_facts = Step(store, "above", [graph.name], []), Step(store, "on facts", [graph.names.facts], [])
-    assert [layer.calls for layer in await estimate([above, on_facts, graph], store)] == [3, 1, 1]
-    reports = await build_layers([above, on_facts, graph], store)
-    assert {report.layer: report.added for report in reports} == {graph.name: 7, "above": 7, "on facts": 3}
-    assert {node.id.partition("/")[2][0] for node in store.nodes("above").values()} == {"e", "f"}
-    put_text(store, "new", "Ada Marsh met Tom Hale, 3.")
-    await build_layer(graph, store)
-    # Without the graph, which is known by the record of its build: an entity and a fact.
-    assert (await build_layer(above, store)).added == 2
-    graph_nodes = [*store.nodes(graph.names.entities).values(), *store.nodes(graph.names.facts).values()]
-    gone = tuple(sorted(node.id for node in graph_nodes if "3" in node.text))
-    remove_documents(store, "new")
-    assert find_changes(above, store) == Change(removed=gone)
-    assert len(store.nodes("above")) == 7
-
-
 async def test_needs_that_cannot_be_met_are_refused(store) -> None:
     with pytest.raises(UsageError, match=r"above needs 'graph:other', which no layer .* never built.*known are"):
         find_changes(Step(store, "above", ["graph:other"], []), store)
     layers = [Step(store, "a", ["b"], []), Step(store, "b", ["c"], []), Step(store, "c", ["a"], [])]
     with pytest.raises(UsageError, match="a needs b needs c needs a"):
         await build_layers(layers, store)
-
-
-def make_layers(store, model) -> list[Any]:
-    gists, summaries = GistsLayer(store, model), SummariesLayer(store, model)
-    graphs = [GraphLayer(store, model, EMBEDDER, source=name) for name in ("passages", "gists", "summaries")]
-    return [*graphs, EpisodesLayer(store, model, EMBEDDER), gists, summaries]
-
-
-def make_model() -> ScriptedModel:
-    return ScriptedModel(
-        {
-            "gist": lambda given: {"memory": given.text},
-            "extract_facts": lambda given: {"entities": ["Ada"], "triples": [["Ada", "met", given.text[-3:]]]},
-            "summarise": lambda given: {"summary": given.texts[0]},
-            "narrate": lambda given: {"summary": " ".join(given.texts)},
-        }
-    )
-
-
-async def test_real_layers_built_together_ask_as_many_calls_as_estimated(store) -> None:
-    foreseen = await estimate(make_layers(store, make_model()), store)
-    with meter() as seen:
-        await build_layers(make_layers(store, keep_replies(make_model(), store)), store)
-    assert seen.usage().total.calls == 9  # the graphs read the same three texts as each other
-    assert sum(layer.calls for layer in foreseen) == 15
-    assert find_backlog(make_layers(store, make_model()), store).counts == {}
 
 
 def test_the_loss_of_passages_that_failed_is_noticed(store):
@@ -240,28 +187,12 @@ async def test_failures_of_layers_side_by_side_count_together(store):
     assert len({call.role for call in model.calls}) == 2, "there are only three passages, so one layer has too few"
 
 
-async def test_a_wait_that_a_server_asks_for_is_reported_with_its_reason(store):
-    def wait(_):
-        current_run().on_wait(Waiting(seconds=30.0, asked=45.0, reason="status 429: slow down"))
-        return {"notes": "n", "memory": "Ada Marsh met Tom Hale."}
-
-    reports: list[Progress] = []
-    await build([GistsLayer(store, ScriptedModel({"gist": wait}))], store, reports.append)
-    notes = {progress.note for progress in reports if progress.note}
-    assert notes == {"waiting 30 s, since the server asks for 45 s: status 429: slow down"}
-
-
-# ---------------------------------------------------------------- records of builds, steps
-
-
-def test_records_count_over_all_builds_and_last_until_the_layer_is_forgotten():
-    store = PlainStore()
+def test_records_count_over_all_builds_and_last_until_the_layer_is_forgotten(store):
     with store.write() as change:
         record_build(change, "gists", {"model": "m"})
         count_replies(change, "gists", {"mended": 1})
         mark_again(change, "gists", "mark")
         record_writes(change, "gists", ["x", "y"])
-        change.record_intake("gists", [1])
     first = {"model": "m", "replies": {"mended": 1}, "writes": ["x", "y"]}
     assert read_build(store, "gists") == {**first, "again": "mark"}, "the mark lasts until the next build"
     with store.write() as change:
@@ -270,36 +201,7 @@ def test_records_count_over_all_builds_and_last_until_the_layer_is_forgotten():
     assert read_build(store, "gists") == {**first, "model": "n", "replies": {"mended": 3}, "former_models": ["m"]}
     with store.write() as change:
         forget_layer(change, "gists")
-    assert (read_build(store, "gists"), store.intake("gists").done) == ({}, frozenset())
-
-
-async def test_steps_of_threads_are_reported_by_the_event_loop() -> None:
-    heard: list[tuple[Progress, int]] = []
-    with watch_steps(lambda progress: heard.append((progress, threading.get_ident()))):
-        await run_in_thread(report_step, "rows", 1, 2)
-    report_step("rows", 2, 2)  # nobody watches any more
-    await asyncio.sleep(0)
-    assert heard == [(Progress(label="rows", done=1, total=2), threading.get_ident())]
-
-
-async def test_tokens_are_counted_while_other_work_goes_on() -> None:
-    heard: list[Progress] = []
-    turns = 0
-
-    async def count_turns() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    neighbour = asyncio.create_task(count_turns())
-    with watch_steps(heard.append):
-        assert await sum_tokens(range(1000), lambda number: number) == sum(range(1000))
-    neighbour.cancel()
-    assert turns > 10
-    assert [step.done for step in heard] == sorted(step.done for step in heard)
-    assert len(heard) > 10
-    assert await sum_tokens([], len) == 0
+    assert read_build(store, "gists") == {}
 
 
 # ---------------------------------------------------------------- many calls
@@ -352,39 +254,3 @@ async def test_running_calls_end_after_the_budget_is_used_up(store) -> None:
     replies = await ask_each(keep_replies(again, store), FUSE, make_inputs(30), ignore_progress, "fused")
     assert len(again.calls) == 20, "the cache keeps the ten replies that were paid for"
     assert [output.cue for output in replies.values()] == [f"q{number}" for number in range(30)]
-
-
-async def test_requests_leave_before_all_are_prepared_and_not_all_wait_at_once() -> None:
-    begun, waiting, most, early = 0, 0, 0, 0
-
-    async def play(number: int) -> int:
-        nonlocal begun, waiting, most, early
-        begun, waiting = begun + 1, waiting + 1
-        most = max(most, waiting)
-        await asyncio.sleep(0)
-        early = early or begun
-        for _ in range(100):  # so long that all begin meanwhile, if nothing holds them back
-            await asyncio.sleep(0)
-        waiting -= 1
-        return number
-
-    await run_each({n: n for n in range(1500)}, play, ignore_progress, "asked")
-    assert begun == 1500
-    assert early < 100
-    assert 500 < most < 1200
-
-
-async def test_two_batches_share_a_model_fairly() -> None:
-    model = ScriptedModel({"fuse": repeat_question}, limit=2, latency=0.001)
-    finished: list[str] = []
-
-    async def ask_batch(name: str, count: int) -> None:
-        await ask_each(model, FUSE, make_inputs(count, name), ignore_progress, name)
-        finished.append(name)
-
-    async with asyncio.TaskGroup() as group:
-        group.create_task(ask_batch("many", 200))
-        await asyncio.sleep(0.002)
-        group.create_task(ask_batch("few", 4))
-    assert finished == ["few", "many"]
-    assert len(model.calls) == 204

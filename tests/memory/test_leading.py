@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from tests.memory.memories import EMBEDDER, build_layer, build_layers, list_texts, put_passages
 
-from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.roles import GistIn
-from tomewise.memory.building import estimate
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.leading import find_leads
-from tomewise.store.export import export
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import ScriptedModel
 
@@ -104,25 +99,3 @@ async def test_a_gist_may_name_who_stands_before_its_passage(store: SqlStore) ->
     await build_layer(GistsLayer(store, ScriptedModel({"gist": reply})), store)
     assert "Tom Hale was paid in gold." in list_texts(store, "gists")
     assert not any("unsupported" in node.data for node in store.nodes("gists").values())
-
-
-async def test_memory_follows_a_changed_beginning_and_equals_that_of_a_fresh_tome(
-    open_store: Callable[[], SqlStore],
-) -> None:
-    model = ScriptedModel({"gist": lambda given: {"memory": f"{given.before} {given.text}"}})
-    changed = (STORY[0].replace("The tide turned.", "Tom came back."), *STORY[1:])
-    long, fresh = open_store(), open_store()
-    for store, versions in ((long, [STORY, changed]), (fresh, [changed])):
-        for version in versions:
-            put_passages(store, "story", *version)
-            await build_layer(GistsLayer(store, model), store)
-    assert "Tom came back. She rose at nine." in " ".join(list_texts(long, "gists"))
-    assert list(export(long)) == list(export(fresh))
-
-
-async def test_an_estimate_counts_it(store: SqlStore) -> None:
-    put_passages(store, "story", *STORY)
-    model = ExtractiveModel(EMBEDDER)
-    whole = sum(len(text) for text in STORY) // 4 + sum(len(lead) for lead in LEADS) // 4
-    for layer in (GistsLayer(store, model), GraphLayer(store, model, EMBEDDER)):
-        assert (await estimate([layer], store))[0].input_tokens > whole

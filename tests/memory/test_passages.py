@@ -1,4 +1,4 @@
-"""Passages are a layer: the one at the ground, which takes in documents. What a removal takes with them is counted."""
+"""Passages are the layer at the ground, which takes in documents. What a removal takes with them is counted."""
 
 from __future__ import annotations
 
@@ -7,32 +7,11 @@ from pathlib import Path
 import pytest
 from tests.memory.memories import EMBEDDER, put_text
 
-from tomewise.memory.building import build
-from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.passages import LostDocuments, PassagesLayer
 from tomewise.reading.splitter import PassageSplitter
 from tomewise.store.sql.sql_store import SqlStore
-from tomewise.testing import ScriptedModel
 from tomewise.tome.tome import Tome
-from tomewise.types import Change, Document, Layer, Progress
-
-
-async def test_passages_are_a_layer(store: SqlStore) -> None:
-    put_text(store, "kept", "The old text.")
-    documents = [Document(id="new", text="One text."), LostDocuments(("kept",))]
-    layer = PassagesLayer(store, EMBEDDER, PassageSplitter(EMBEDDER.tokenizer, 256), documents)
-    assert isinstance(layer, Layer)
-    assert (await layer.estimate(Change())).calls == 0
-    progress: list[Progress] = []
-    report = await layer.update(Change(), progress.append)
-    assert (report.layer, report.added, report.removed) == ("passages", 1, 1)
-    assert [(taken.document, taken.outcome) for taken in layer.outcomes] == [("kept", "removed"), ("new", "added")]
-    assert [passage.text for passage in store.passages().values()] == ["One text."]
-    assert progress
-    model = ScriptedModel({"extract_facts": lambda _: {"entities": ["One"], "triples": [["One", "is", "text"]]}})
-    graph = GraphLayer(store, model, EMBEDDER)
-    reports = await build([graph, layer], store, progress.append)  # nothing lies below passages: they are up to date
-    assert {report.layer: report.added for report in reports} == {"passages": 0, graph.name: 3}
+from tomewise.types import Change, Document
 
 
 async def test_a_document_that_its_source_lost_and_that_is_found_elsewhere_keeps_its_passages(store: SqlStore) -> None:
@@ -46,7 +25,7 @@ async def test_a_document_that_its_source_lost_and_that_is_found_elsewhere_keeps
     assert store.document("kept").metadata == {"year": 1911}
 
 
-@pytest.mark.parametrize("system", ["comorag", "cogitorag", "hgmem", "graphrag", "cam", "memtree", "read_agent"])
+@pytest.mark.parametrize("system", ["comorag", "cogitorag", "graphrag", "cam", "memtree"])
 def test_the_count_before_a_removal_is_that_of_the_removal(system: str, tmp_path: Path):
     texts = {
         "light": "Ada Marsh put out the light at nine. Ada Marsh met Tom Reed at the harbour in May.",

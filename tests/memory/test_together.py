@@ -10,26 +10,21 @@ from tests.memory.memories import (
     EMBEDDER,
     build_layer,
     build_layers,
-    ignore_progress,
     keep_replies,
     list_texts,
     put_passages,
 )
 
 from tomewise import Tome
-from tomewise.errors import BadReply, BudgetExceeded, ModelUnavailable, Refused, UsageError
-from tomewise.evaluate.memories import build_layers as build_for_experiment
+from tomewise.errors import BadReply, Refused, UsageError
 from tomewise.fallbacks import ASKED_ALONE
 from tomewise.language.extractive import ExtractiveModel
-from tomewise.language.prompts import Prompts
-from tomewise.language.roles import EXTRACT_FACTS, GIST, ExtractIn, GistIn, PassageIn
+from tomewise.language.roles import EXTRACT_FACTS, ExtractIn, PassageIn
 from tomewise.language.together import Batch, ask_together, make_batch, make_batch_role
-from tomewise.memory.build_records import forget_layer
 from tomewise.memory.building import estimate
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.neighbours import group_neighbours
-from tomewise.memory.renewal import forget_memory
 from tomewise.run import meter
 from tomewise.store.export import export
 from tomewise.store.records import BUILDS
@@ -148,43 +143,7 @@ def test_a_reply_without_one_usable_item_is_repaired() -> None:
     role.accept(given, role.output(passages=GOOD[:1]))
 
 
-@pytest.mark.parametrize("error", [ModelUnavailable("down"), BudgetExceeded("spent")])
-async def test_an_error_that_every_call_would_raise_is_raised(error: Exception) -> None:
-    model = ScriptedModel({"gist": lambda given: error})
-    with pytest.raises(type(error)):
-        await ask_together(model, GIST, [GistIn(text=text) for text in LINES[:2]], 2)
-    assert len(model.calls) == 1
-
-
 # ---------------------------------------------------------------- what is kept
-
-
-async def test_a_build_that_was_stopped_repeats_no_call(story: SqlStore) -> None:
-    down = [ModelUnavailable("down")]
-
-    def reply(given: Any) -> Any:
-        last = given.passages[-1].text if isinstance(given, Batch) else given.text
-        return down[0] if down and last == LINES[-1] else play_each(list_facts)(given)
-
-    model = ScriptedModel({"extract_facts": reply}, limit=1)
-    with pytest.raises(ModelUnavailable):
-        await build_layer(GraphLayer(story, keep_replies(model, story), EMBEDDER, together=2), story)
-    story.calls.close()
-    model.calls.clear()
-    down.clear()
-    reopened = SqlStore.open(story.path)
-    layer = GraphLayer(reopened, keep_replies(model, reopened), EMBEDDER, together=2)
-    await build_layer(layer, reopened)
-    repeated = [text for call in list_asked(model) for text in call]
-    assert len(repeated) < len(LINES)
-    assert LINES[-1] in repeated
-    model.calls.clear()
-    forget_memory([], [layer], reopened)
-    with reopened.write() as change:
-        forget_layer(change, layer.name)
-    await build_layer(layer, reopened)
-    assert model.calls == []
-    reopened.close()
 
 
 async def test_passages_that_move_to_another_group_repeat_no_call(story: SqlStore) -> None:
@@ -199,32 +158,12 @@ async def test_passages_that_move_to_another_group_repeat_no_call(story: SqlStor
     assert sorted(list_texts(story, "gists")) == sorted(f"In short: {text}" for text in ("A new beginning.", *LINES))
 
 
-async def test_replies_of_calls_of_another_size_and_from_before_a_build_that_asks_again_are_not_used(
-    story: SqlStore,
-) -> None:
-    model = make_model()
-    # Of the third size, a group of one passage is the same request as for the first size.
-    for together, again, calls in ((1, False, 7), (4, False, 2), (3, False, 2), (4, False, 0), (4, True, 2)):
-        model.calls.clear()
-        layer = GistsLayer(story, keep_replies(model, story), together=together)
-        if again:
-            forget_memory(["gists"], [layer], story)
-        else:
-            with story.write() as change:
-                change.remove_nodes(story.node_keys("gists"))
-                forget_layer(change, "gists")
-        await build_layer(layer, story)
-        assert len(model.calls) == calls
-
-
-@pytest.mark.parametrize("calls", [1, 2])
 async def test_it_is_a_pure_function_of_the_passages_and_with_the_extractive_model_the_same_at_any_size(
-    open_store: OpenStore, calls: Any
+    open_store: OpenStore,
 ) -> None:
     def make(store: SqlStore, together: int = 3) -> Sequence[Any]:
         model = keep_replies(ExtractiveModel(EMBEDDER), store)
-        settings = {"calls": calls, "together": together}
-        graphs = [GraphLayer(store, model, EMBEDDER, source=source, **settings) for source in ("passages", "gists")]
+        graphs = [GraphLayer(store, model, EMBEDDER, calls=calls, together=together) for calls in (1, 2)]
         return [GistsLayer(store, model, together=together), *graphs]
 
     await check_layer(make, open_store, EMBEDDER)
@@ -257,30 +196,6 @@ async def test_the_estimate_has_the_exact_calls(story: SqlStore, calls: Any, tog
     total = spent.usage().total
     assert sum(each.calls for each in foreseen) == total.calls == (1 + calls) * groups
     assert sum(each.input_tokens for each in foreseen) == pytest.approx(total.input_tokens, rel=0.1)
-
-
-def test_the_prompt_shows_each_passage_under_its_label_and_what_stood_before_once() -> None:
-    inputs = [
-        GistIn(text=text, title="Tale", before="The Lamp\n\n" + before)
-        for text, before in zip(LINES[:3], ("Dawn.", LINES[0], "A gap."), strict=True)
-    ]
-    prompt = Prompts().render(make_batch_role(GIST, 3), make_batch(inputs, 4))
-    single = Prompts().render(GIST, inputs[0])
-    assert prompt.startswith(single[: single.index("<before>")])
-    for number, text in enumerate(LINES[:3], start=1):
-        assert f'<passage label="P{number}" title="Tale">\n{text}\n</passage>' in prompt
-    assert prompt.count(LINES[0]) == 1
-    assert '<before label="P1">\nThe Lamp\n\nDawn.' in prompt
-    assert '<before label="P2">' not in prompt
-    assert '<before label="P3">\nThe Lamp\n\nA gap.' in prompt
-    assert "P1 30, P2 30, P3 30." in prompt
-
-
-async def test_an_experiment_says_that_systems_with_two_sizes_share_a_graph(story: SqlStore) -> None:
-    layers = [GraphLayer(story, make_model(), EMBEDDER, together=together) for together in (1, 4)]
-    first, second = [await build_for_experiment(story, [layer], None, ignore_progress) for layer in layers]
-    assert first.notes == ()
-    assert "together=1 read what was there" in second.notes[0]
 
 
 def test_a_tome_says_that_it_was_built_with_another_size(tmp_path: Any) -> None:

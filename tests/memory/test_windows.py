@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from itertools import pairwise
 from math import floor, log2
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.memory.memories import EMBEDDER, build_layer, build_layers, list_texts, put_passages, remove_documents
-from tests.store.plain_store import PlainStore
 
 from tomewise.errors import BadReply, UsageError
-from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.roles import SummaryIn
 from tomewise.memory.building import estimate, find_backlog, find_changes
 from tomewise.memory.episodes import EpisodesLayer, choose_window_size, cut_windows
@@ -111,18 +108,6 @@ async def test_a_page_whose_call_fails_is_recorded_and_asked_for_again(store, re
     assert not find_backlog([layer], store).counts
 
 
-async def test_the_estimate_is_what_the_build_takes(store):
-    put_passages(store, "story", *(f"{LINE} On day {number}." for number in range(6)))
-    layer = PagesLayer(store, ExtractiveModel(EMBEDDER), EMBEDDER, words=24)
-    (foreseen,) = await estimate([layer], store)
-    assert foreseen.calls == (await build_layer(layer, store)).added == 3
-    assert foreseen.input_tokens > 0
-    assert foreseen.output_tokens > 0
-    assert layer.calls.most == 1
-    with pytest.raises(UsageError, match="0 words"):
-        PagesLayer(store, ExtractiveModel(EMBEDDER), EMBEDDER, words=0)
-
-
 def list_scenes(name: str, count: int) -> list[str]:
     return [f"Scene {number} of {name}." for number in range(count)]
 
@@ -175,21 +160,6 @@ def test_windows_cover_everything_in_order_and_no_window_contains_the_next(count
     assert all(later.stop > earlier.stop for earlier, later in pairwise(found))
 
 
-@pytest.mark.parametrize(
-    ("count", "step", "windows"),
-    [
-        (8, 3, [range(3), range(3, 6), range(6, 8)]),
-        (7, 3, [range(3), range(3, 7)]),  # the seventh alone would not be a sequence
-        (7, 2, [range(3), range(2, 5), range(4, 7)]),
-        (8, 2, [range(3), range(2, 5), range(4, 7), range(6, 8)]),
-        (2, 3, [range(2)]),
-        (1, 3, []),
-    ],
-)
-def test_windows_touch_or_overlap(count: int, step: int, windows: list[range]) -> None:
-    assert cut_windows(count, 3, step) == windows
-
-
 # ---------------------------------------------------------------- the layer
 
 
@@ -225,20 +195,6 @@ async def test_only_windows_of_changed_documents_are_asked_for_again(store) -> N
     assert {key for key, node in store.nodes("episodes").items() if node.data["document"] == "a"} <= before
 
 
-async def test_only_the_failed_window_is_recorded_and_asked_for_again(store) -> None:
-    keys = put_passages(store, "a", *list_scenes("a", 9))
-    layer = make_episodes(store, fail_for("Scene 3 ", "no JSON"))
-    report = await build_layer(layer, store)
-    assert report.failed == dict.fromkeys(keys[3:6], "no JSON")
-    assert store.layers()["episodes"] == {"nodes": 2, "failed": 3}
-    assert find_backlog([layer], store).counts == {}, "the finished windows are usable"
-    assert find_changes(layer, store).added == tuple(keys[3:6])
-    assert not find_changes(layer, store).removed
-    assert await build_noting(store) == [list_scenes("a", 9)[3:6]]
-    assert len(list_texts(store, "episodes")) == 3
-    assert not find_changes(layer, store)
-
-
 async def test_levels_summarise_summaries_and_no_window_rests_on_a_failed_one(store) -> None:
     put_passages(store, "a", *list_scenes("a", 12))  # four windows of three, then two of two, then one
     name = "episodes:levels=4"
@@ -258,19 +214,9 @@ async def test_levels_summarise_summaries_and_no_window_rests_on_a_failed_one(st
         assert not find_changes(make_episodes(store, levels=4), store)
 
 
-async def test_a_stride_makes_windows_overlap_and_leaves_no_passage_out(store) -> None:
-    keys = put_passages(store, "a", *list_scenes("a", 7))
-    for stride, windows in ((2, [keys[0:3], keys[2:5], keys[4:7]]), (100, [keys[:3], keys[3:]])):
-        await build_noting(store, stride=stride)
-        name = f"episodes:stride={stride}"
-        assert list(read_sources(store, store.nodes(name), name).values()) == windows
-
-
 async def test_layers_with_different_settings_exist_side_by_side(store) -> None:
     put_passages(store, "a", *list_scenes("a", 7))
     layers = [make_episodes(store, **options) for options in ({}, {"stride": 1}, {"levels": 2})]
-    await build_layers(layers[:1], store)
-    assert [bool(find_backlog([layer], store).counts) for layer in layers] == [False, True, True]
     await build_layers(layers, store)
     assert find_backlog(layers, store).counts == {}
     assert [layer.name for layer in layers] == ["episodes", "episodes:stride=1", "episodes:levels=2"]
@@ -280,38 +226,6 @@ async def test_layers_with_different_settings_exist_side_by_side(store) -> None:
     for wrong in ({"stride": -1}, {"levels": 0}):
         with pytest.raises(UsageError, match="levels to 1 or more"):
             make_episodes(store, **wrong)
-
-
-@settings(max_examples=15)
-@given(st.data())
-async def test_any_history_gives_the_memory_of_its_outcome(data) -> None:
-    """After adding, replacing, removing and failing calls in any order, the memory follows from the documents alone."""
-    long, short = PlainStore(), PlainStore()
-    steps = data.draw(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 14)), min_size=1, max_size=8))
-    settings = {"levels": data.draw(st.integers(1, 3)), "stride": data.draw(st.sampled_from([0, 1, 2]))}
-    dice = random.Random(data.draw(st.integers(0, 99)))
-    counts: dict[str, int] = {}
-
-    def reply(given: SummaryIn) -> object:
-        return BadReply("no") if dice.random() < 0.3 else join_texts(given)
-
-    for name, count in steps:
-        if count and counts.get(name) != count:
-            put_passages(long, name, *list_scenes(name, count))
-        elif not count and name in counts:
-            remove_documents(long, name)
-        counts = {known: size for known, size in {**counts, name: count}.items() if size}
-        await build_layer(make_episodes(long, reply, **settings), long)
-    await build_noting(long, **settings)
-    for name, count in counts.items():
-        put_passages(short, name, *list_scenes(name, count))
-    await build_noting(short, **settings)
-    ours, plain = (
-        [line for line in export(store) if '"kind": "setting"' not in line and '"kind": "build"' not in line]
-        for store in (long, short)
-    )
-    assert ours == plain
-    assert not find_changes(make_episodes(long, **settings), long)
 
 
 @pytest.mark.parametrize("levels", [1, 3])

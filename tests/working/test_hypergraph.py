@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tomewise.errors import StoreError, UsageError
 from tomewise.working.hypergraph import Hypergraph
-from tomewise.working.point import MemoryPoint, Step, Vertex
+from tomewise.working.point import Vertex
 
 XODAR, ISSUS, CARTER = Vertex("e-1", "Xodar"), Vertex("e-2", "Issus"), Vertex("e-3", "Carter")
 NEW = Vertex("o-1", "Degradation", in_graph=False)
@@ -25,24 +25,8 @@ def make_memory(*points: tuple[Any, ...]) -> Hypergraph:
     return memory
 
 
-def insert_texts(*texts: str) -> Hypergraph:
-    return make_memory(*((text, [XODAR]) for text in texts))
-
-
 def list_ids(points) -> list[str]:
     return [point.id for point in points]
-
-
-def test_a_point_has_an_id_a_description_vertices_an_order_and_a_history():
-    memory = make_memory(("Issus punishes Xodar.\nTwice.", [XODAR, ISSUS], ["p-1", "p-1", "f-2"]))
-    step = Step("insert", "Issus punishes Xodar.\nTwice.", ("p-1", "f-2"))
-    point = MemoryPoint("M1", "Issus punishes Xodar.\nTwice.", frozenset(("e-1", "e-2")), 1, (step,))
-    assert memory.points == (point,)
-    assert memory.list_names(point) == ["Issus", "Xodar"]
-    assert not point.is_single
-    assert memory.insert("Issus rules.", [ISSUS]).is_single
-    assert memory.insert("She squeals.", [XODAR, ISSUS]).id == "M3", "two points may have the same vertices"
-    assert Hypergraph() == Hypergraph() != {}
 
 
 def test_an_update_changes_the_description_and_keeps_the_vertices_unless_others_are_given():
@@ -71,13 +55,6 @@ def test_merging_unites_vertices_and_the_originals_leave_or_stay(keep):
     assert memory.merge(["M3", "M4"], "All.").order == 3
     with pytest.raises(UsageError, match=f"'M3' is not a memory point: use one of {'M1, M2, M5' if keep else 'M5'}"):
         memory.merge(["M3", "M5"], "a point that was merged")
-
-
-def test_neighbours_are_the_vertices_of_shared_points():
-    memory = make_memory(("a", [XODAR, ISSUS]), ("b", [ISSUS, CARTER]), ("c", [NEW]))
-    around = {"e-1": {"e-2"}, "e-2": {"e-1", "e-3"}, "e-1 e-2": {"e-1", "e-2", "e-3"}, "o-1": set()}
-    for anchors, neighbours in around.items():
-        assert memory.find_neighbours(anchors.split()) == neighbours
 
 
 @pytest.mark.parametrize(
@@ -214,26 +191,12 @@ def test_a_point_that_rests_on_a_removed_node_leaves_and_its_other_parts_come_ba
     assert list_ids(memory.points) == ["M5"]
 
 
-def test_what_joins_others_and_what_is_new_matter_in_turn_and_stay_in_a_full_memory():
-    memory = insert_texts(*(f"text {number}" for number in range(6)))
-    memory.merge(["M1", "M2"], "both")
-    memory.insert("news", [XODAR])
-    memory.merge(["M3", "M4"], "two more")
-    memory.insert("more news", [XODAR])
-    assert list_ids(memory.rank()) == ["M9", "M10", "M7", "M8", "M6", "M5"]
-    assert Hypergraph().rank() == []
-    memory = Hypergraph()
-    for number in range(20):
-        parts = [memory.insert(f"{word} {number}", [XODAR]).id for word in ("cause", "effect")]
-        memory.merge(parts, f"both {number}")
-        memory.insert(f"news {number}", [XODAR])
-        memory.shrink(6)
-    assert {"news 19", "both 19"} <= set(memory.notes)
-
-
 def test_a_full_memory_keeps_what_joins_others_and_then_what_is_new():
     memory = make_memory(*((f"text {number}", [XODAR], [f"p-{number}"]) for number in range(5)))
     memory.merge(["M1", "M2"], "both")
+    assert [point.id for point in memory.rank()] == ["M6", "M5", "M4", "M3"], (
+        "what joins others and what is new in turn"
+    )
     assert memory.shrink(2) == ("text 2", "text 3")
     assert memory.notes == ("text 4", "both")
     assert memory.shrink(2) == ()

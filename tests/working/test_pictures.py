@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tomewise.pictures import PicturePassage, Uses
+from tomewise.pictures import PicturePassage
 from tomewise.working.hypergraph import Hypergraph
 from tomewise.working.hypergraph_picture import draw_memory
 from tomewise.working.ledger import Fact, Ledger, add_facts, add_inferences, infer_from
@@ -75,17 +75,3 @@ def test_inferences_facts_and_passages_are_joined():
         ("rests on F2", "Herbert was pale.", ("p2",)),
     ]
     assert (picture.kind, picture.shown, picture.total) == ("graph", 9, 9)
-
-
-def test_what_the_answer_cites_is_marked():
-    uses = Uses(frozenset({"p3", "p4"}), frozenset({"p3"}))
-    marks = {node.id: node.use for node in draw_memory(make_memory(), {}, uses).nodes if node.use}
-    assert marks == {**dict.fromkeys(["M4", "p3", "e-1", "e-2", "o-3"], "cited"), "p4": "shown"}
-    uses = Uses(shown=frozenset({"p1", "p2"}), cited=frozenset({"p2"}))
-    marks = {node.id: node.use for node in draw_entries(make_ledger(), (), uses).nodes if node.use}
-    assert marks == {"I4": "cited", "F2": "cited", "p2": "cited", "p1": "shown"}
-
-
-def test_an_empty_memory_is_an_empty_picture_and_an_empty_ledger_shows_the_question_alone():
-    assert draw_memory(Hypergraph(), {}).nodes == ()
-    assert [node.id for node in draw_entries(Ledger(), about="Who?").nodes] == ["question"]

@@ -1,4 +1,4 @@
-"""The pool: what was seen, which units are near to a question, and what outlives it."""
+"""The pool: which units are near to a question, and what outlives it."""
 
 from __future__ import annotations
 
@@ -31,13 +31,6 @@ def list_cues(units) -> list[str]:
     return [unit.cue for unit in units]
 
 
-def test_what_was_seen_is_dropped_before_the_cut():
-    pool = make_pool(make_unit("a cue", "n1", "n2"))
-    fresh = pool.find_unseen([make_piece(node) for node in ("n1", "n3", "n2", "n4", "n5")], 2)
-    assert [found.node for found in fresh] == ["n3", "n4"]
-    assert pool.size == 2, "what is merely looked at is not in the pool"
-
-
 def test_a_share_of_the_pool_nearest_first_at_least_so_many_and_none_without_cues():
     cues = ("bread and butter", "the tide turned at nine", "a red boat", "tide tables")
     pool = make_pool(*map(make_unit, cues), dimensions=1024)
@@ -50,17 +43,6 @@ def test_a_share_of_the_pool_nearest_first_at_least_so_many_and_none_without_cue
     assert len(two) == 2, "half of three different cues, rounded down, would be one"
     assert two[0].cue == "tide"
     assert pool.find_relevant("tide", 0.0, 2) == []
-
-
-def test_searches_are_kept_by_layer_and_a_query_that_comes_again_adds_what_is_new():
-    pool = make_pool()
-    for query, nodes in (("q", ("n1", "n2")), ("probe", ("n2",)), ("q", ("n3", "n1"))):
-        pool.record(query, "veridical", list(map(make_piece, nodes)))
-    found = [[each.node for each in ranking] for ranking in pool.list_searches("veridical")]
-    assert found == [["n1", "n2", "n3"], ["n2"]]
-    assert pool.list_searches("semantic") == []
-    pool.begin_question()
-    assert pool.list_searches("veridical") == []
 
 
 def test_what_was_prepared_is_not_embedded_again():

@@ -22,8 +22,6 @@ from tomewise.memory.communities.communities_layer import CommunitiesLayer
 from tomewise.memory.communities.community_names import CommunityNames
 from tomewise.memory.communities.community_state import load_state
 from tomewise.memory.graph.graph_layer import GraphLayer
-from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.memory.renewal import forget_memory
 from tomewise.store.contract import Store
 from tomewise.store.export import export
 from tomewise.store.lookups import read_edges, read_sources, read_vectors
@@ -151,7 +149,7 @@ async def test_equal_histories_give_equal_memories_and_nothing_is_asked_twice(
     assert exports[0] == exports[1]
 
 
-async def test_a_small_change_pays_for_few_reports_and_again_makes_all_anew(store: SqlStore) -> None:
+async def test_a_small_change_pays_for_few_reports(store: SqlStore) -> None:
     first = await build_all(store)
     add_text(store, "mark2", [(0, 1)])
     layers = make_layers(store)
@@ -161,29 +159,6 @@ async def test_a_small_change_pays_for_few_reports_and_again_makes_all_anew(stor
     assert first.added >= 4
     assert expected.calls == second.added < first.added / 2
     assert "kept and renewed" in second.notes[0]
-    whole = len(store.nodes(NAMES.reports))
-    forget_memory(["communities"], make_layers(store), store)
-    model = make_model()
-    again = await build_all(store, model)
-    assert "made anew" in again.notes[0]
-    assert Counter(call.role for call in model.calls) == {"write_report": again.added}
-    assert again.added == len(store.nodes(NAMES.reports)) >= whole
-    check_state(store, ["mark1", "mark2"])
-
-
-async def test_a_report_that_failed_is_asked_for_by_the_next_build(store: SqlStore) -> None:
-    def fail_for_one(given: Any) -> object:
-        is_bad = any("Name0" in (row.source, row.target) for row in given.relations)
-        return BadReply("nothing") if is_bad else write_report(given)
-
-    report = await build_all(store, make_model(fail_for_one))
-    assert report.failed
-    assert report.added
-    assert not any("Name0" in node.text for node in store.nodes(NAMES.reports).values())
-    mended = await build_all(store)
-    assert mended.added
-    assert not mended.failed
-    check_state(store, ["mark1"])
 
 
 async def test_a_report_waits_for_the_reports_of_its_parts(open_store: Callable[[], SqlStore]) -> None:
@@ -220,22 +195,3 @@ async def test_a_moved_document_keeps_its_reports(store: SqlStore) -> None:
     assert (await build_all(store)).added == 1
     assert not before - Counter(node.text for node in store.nodes(NAMES.reports).values())
     check_state(store, ["mark1", "mark2"])
-
-
-async def test_texts_without_relations_have_no_communities(store: SqlStore) -> None:
-    await build_all(store)
-    remove_documents(store, "mark1")
-    put_document(store, EMBEDDER, Document(id="mark2", text="Ada = A keeper"))
-    report = await build_all(store)
-    assert (report.added, report.failed) == (0, {})
-    check_state(store, [])
-    assert not store.nodes(NAMES.reports)
-    assert not store.nodes(NAMES.layer)
-
-
-@pytest.mark.parametrize("words", [400, 2000])
-@pytest.mark.parametrize("graph", [GraphNames("passages", "relations"), GraphNames("passages", "relations", 1, 2)])
-def test_the_name_of_a_layer_says_its_graph_and_its_words(graph: GraphNames, words: int) -> None:
-    names = CommunityNames(graph, words)
-    assert CommunityNames.read(names.layer) == names
-    assert (NAMES.layer, NAMES.reports) == ("communities", "reports")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tomewise.errors import BadReply
 from tomewise.fallbacks import REPLY_SKIPPED, count_fallbacks
 from tomewise.language.roles import PassageIn, RelationsOut, TriplesOut
-from tomewise.memory.graph.entity_names import count_alphanumerics, normalise_name
+from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.extraction import LONGEST_NAME, Extraction
 from tomewise.memory.graph.relations import clean_relations, glean_relations
 from tomewise.memory.graph.triples import clean_triples
@@ -47,25 +47,11 @@ def test_normalising_twice_changes_nothing_and_ascii_names_are_as_in_hipporag(na
     assert normalise_name(ascii_name) == " ".join(theirs.split())
 
 
-def test_letters_and_digits_are_counted() -> None:
-    assert [count_alphanumerics(name) for name in ("", "a 1", "東京 塔")] == [0, 2, 3]
-
-
 # ---------------------------------------------------------------- triples
 
 
 def read_triples(entities: list[object], triples: list[object]) -> Extraction:
     return clean_triples(TriplesOut(entities=entities, triples=triples))
-
-
-def test_names_and_facts_are_normalised_and_unique() -> None:
-    found = read_triples(
-        ["Ada Marsh", "ADA  MARSH", "Skerry"], [["Ada Marsh", "kept", "the Light!"], ["ada marsh", "Kept", "The light"]]
-    )
-    assert found.entities == ("ada marsh", "skerry", "the light")
-    assert [fact.text for fact in found.facts] == ["ada marsh kept the light"]
-    assert found.facts[0].data == {"head": "ada marsh", "relation": "kept", "tail": "the light"}
-    assert found.faults == {}
 
 
 def test_unusable_parts_are_left_out_or_repaired_and_counted() -> None:

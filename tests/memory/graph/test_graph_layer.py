@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import random
-from types import SimpleNamespace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from tests.memory.memories import (
     EMBEDDER,
     build_layer,
@@ -20,14 +18,11 @@ from tests.memory.memories import (
     remove_documents,
 )
 
-from tomewise.errors import UnknownName, UsageError
 from tomewise.memory.building import find_backlog
-from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.entity_kinds import find_kinds
 from tomewise.memory.graph.graph_layer import GraphLayer
-from tomewise.memory.graph.graph_names import GraphNames, find_graph
+from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.store.contract import Store
-from tomewise.store.export import export
 from tomewise.store.lookups import read_edges, read_vectors
 from tomewise.store.records import BUILDS
 from tomewise.store.sql.sql_store import SqlStore
@@ -130,49 +125,6 @@ async def test_unusable_parts_are_counted_and_a_name_in_every_passage_is_reporte
     assert find_backlog([layer], store).counts == {}
 
 
-PART = st.sampled_from(["Ada", "ada", "Tom Hale", "the boat", "boat", "1911", "", "Ödön"])
-LINE = st.lists(PART, min_size=1, max_size=4)
-TEXT = st.lists(LINE.map(" > ".join), min_size=1, max_size=4).map(lambda lines: "\n".join(lines) + "\nend")
-STEP = st.tuples(st.integers(0, 4), TEXT | st.none(), st.booleans())  # document, new text or removal, then build?
-
-
-@settings(max_examples=10)
-@given(st.lists(STEP, max_size=7))
-async def test_any_history_gives_the_graph_of_the_last_texts(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, str | None, bool]]
-) -> None:
-    folder = tmp_path_factory.mktemp("history")
-    long, short = SqlStore.open(folder / "long.tome"), SqlStore.open(folder / "short.tome")
-    texts: dict[int, str] = {}
-    for document, text, must_build in steps:
-        if text is None:
-            texts.pop(document, None)
-            remove_documents(long, f"d{document}")
-        else:
-            texts[document] = text
-            put_text(long, f"d{document}", text)
-        if must_build:
-            await build_layer(make_graph(long), long)
-    for document, text in sorted(texts.items(), reverse=True):
-        put_text(short, f"d{document}", text)
-    exports = []
-    for store in (long, short):
-        await build_layer(make_graph(store), store)
-        exports.append([line for line in export(store) if '"kind": "setting"' not in line])
-        store.close()
-    assert exports[0] == exports[1]
-
-
-async def test_a_graph_of_gists_is_assigned_to_the_passages(store: SqlStore) -> None:
-    put_documents(store, "Ada > met > Tom")
-    gists = GistsLayer(store, ScriptedModel({"gist": lambda given: {"memory": given.text}}))
-    names = GraphNames("gists", "triples")
-    await build_layers([make_graph(store, source="gists"), gists], store)
-    assert find_ground(store, names.entities) == {"ada": ["Ada > met > Tom"], "tom": ["Ada > met > Tom"]}
-    remove_documents(store, "d0")
-    assert store.nodes(names.entities) == store.nodes(names.facts) == store.nodes("gists") == {}
-
-
 async def test_graphs_of_one_call_and_of_two_whose_second_reads_the_entities_exist_side_by_side(
     store: SqlStore,
 ) -> None:
@@ -192,8 +144,6 @@ async def test_graphs_of_one_call_and_of_two_whose_second_reads_the_entities_exi
     assert second.entities == ["Skerry"]
     names = {node.text for node in store.nodes(layers[1].names.entities).values()}
     assert names == {"ada", "tom", "skerry", "7"}
-    with pytest.raises(UsageError, match="relations"):
-        make_graph(store, style="relations", calls=2)
 
 
 # ---------------------------------------------------------------- relations
@@ -228,59 +178,19 @@ async def test_relationships_are_facts_with_the_description_of_the_passage(store
 # ---------------------------------------------------------------- names of graphs, kinds of entities
 
 
-@pytest.mark.parametrize("names", [NAMES, GraphNames("gists", "relations", 1, 2), GraphNames("passages", "triples", 2)])
-def test_the_names_of_a_graph_are_read_from_its_layer(names: GraphNames) -> None:
-    assert GraphNames.read(names.layer) == names
-    others = [SimpleNamespace(name="tree"), SimpleNamespace(names=("schemata",))]
-    assert find_graph([*others, SimpleNamespace(names=names)]) == names  # type: ignore[list-item]
-    assert find_graph(others) is None  # type: ignore[arg-type]
-    with pytest.raises(UnknownName, match="not the name of a graph"):
-        GraphNames.read("graph:passages")
-
-
-@pytest.fixture(scope="module", params=["hgmem", "hipporag2"])
-def tome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    texts = [
-        "Ada Marsh kept the light of Hull in 1911. Ada Marsh met Tom Reed.",
-        "Ada Marsh wrote to Tom Reed on Tuesday. Ada Marsh left Hull.",
-        "Ada Marsh came back. Finch saw Ada Marsh.",
-    ]
-    with Tome.open(tmp_path_factory.mktemp(request.param) / "a.tome", embedder="hash") as made:
-        made.add(*(Document(id=f"d{number}", text=text) for number, text in enumerate(texts)))
-        made.build(request.param)
-        yield made
-
-
-def test_kinds_of_entities_are_stated_or_show_in_their_names(tome: Tome) -> None:
-    names = GraphNames.read(next(layer for layer in tome.store.notes(BUILDS) if layer.startswith("graph:")))
-    entities = {key: node.text for key, node in tome.store.nodes(names.entities).items()}
-    kinds = {entities[key]: kind for key, kind in find_kinds(entities, names, tome.store).items()}
-    assert (kinds["ada marsh"], kinds["tom reed"]) == ("person", "person")
-    if names.style == "relations":
+@pytest.mark.parametrize("system", ["hgmem", "hipporag2"])
+def test_kinds_of_entities_are_stated_or_show_in_their_names(system: str, tmp_path: Path) -> None:
+    text = "Ada Marsh kept the light of Hull in 1911. Ada Marsh met Tom Reed. Ada Marsh wrote to Tom Reed on Tuesday."
+    with Tome.open(tmp_path / "a.tome", embedder="hash") as tome:
+        tome.add(Document(id="d", text=text))
+        tome.build(system)
+        names = GraphNames.read(next(name for name in tome.store.notes(BUILDS) if name.startswith("graph:")))
+        entities = {key: node.text for key, node in tome.store.nodes(names.entities).items()}
+        kinds = {entities[key]: kind for key, kind in find_kinds(entities, names, tome.store).items()}
         stated = {node.data["entity"]: node.data["type"] for node in tome.store.nodes(names.mentions).values()}
+        assert (kinds["ada marsh"], kinds["tom reed"], tome.entity("Ada Marsh").kind) == ("person",) * 3
+    if system == "hgmem":
         places = {name for name, kind in kinds.items() if kind == "place" and stated.get(name)}
         assert {name for name, kind in stated.items() if kind == "geo"} == places
-        assert kinds["ada marsh"] == stated["ada marsh"]
     else:
         assert {kinds[name] for name in kinds if name in ("1911", "tuesday")} == {"number or date"}
-
-
-def test_the_most_telling_come_first_and_each_is_in_the_group_of_its_kind(tome: Tome) -> None:
-    layer = next(layer for layer in tome.store.notes(BUILDS) if layer.startswith("graph:"))
-    picture = tome.draw_layer(layer, limit=3)
-    assert picture.nodes[0].label == "ada marsh"
-    assert len(picture.nodes) == picture.shown == 3
-    assert {node.group for node in picture.nodes} == {group.id for group in picture.groups}
-    assert picture.nodes[0].group == "person"
-    centred = tome.draw_layer(layer, around="ada marsh")
-    assert [node.label for node in centred.nodes if node.group == "centre"] == ["ada marsh"]
-
-
-def test_an_entity_has_its_kind_and_neighbours_the_nearest_first(tome: Tome) -> None:
-    found = tome.entity("Ada Marsh")
-    assert found.kind == "person"
-    counts = dict(found.neighbours)
-    assert "tom reed" in counts
-    assert "ada marsh" not in counts
-    assert list(counts.values()) == sorted(counts.values(), reverse=True)
-    assert sum(counts.values()) <= len(found.facts)

@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.memory.memories import EMBEDDER, TOPICS, build_layer, keep_replies, put_numbered, remove_numbered
+from tests.memory.memories import (
+    EMBEDDER,
+    TOPICS,
+    build_layer,
+    keep_replies,
+    put_numbered,
+    put_text,
+    remove_documents,
+    remove_numbered,
+)
 from tests.store.plain_store import PlainStore
 
 from tomewise.errors import BadReply
@@ -18,7 +27,7 @@ from tomewise.memory.growing_tree.memtree_layer import MemTreeLayer
 from tomewise.memory.growing_tree.memtree_names import USUAL, MemTreeNames, MemTreeRules
 from tomewise.store.lookups import read_edges, read_vectors
 from tomewise.testing import ScriptedModel, check_state_layer
-from tomewise.tome.tome import Tome
+from tomewise.types import Document
 
 PAPER = MemTreeRules(batch=1)
 DEEP = MemTreeRules(batch=3, depth_scale=15.0)
@@ -252,30 +261,25 @@ async def test_the_depth_follows_from_the_threshold():
         assert max(depth for _, depth in list_all_nodes(store, rules)) <= deepest
 
 
-async def test_ties_go_to_the_smallest_id():
-    store, _ = await fill_tree(range(4), PAPER, write_equal)
-    ids = {int(passage.document[1:]): passage.id for passage in store.passages().values()}
-    ((_, _, children),) = read_tree(store, PAPER)
-    (below,) = [child for child in children if not isinstance(child, int)]
-    assert min((ids[number], number) for number in (0, 1))[1] in list_leaves(below)
-
-
-@pytest.mark.parametrize("rules", [PAPER, MemTreeRules(batch=2), MemTreeRules(batch=1, depth_scale=15.0)])
+@pytest.mark.parametrize("rules", [PAPER, MemTreeRules(batch=2)])
 async def test_it_is_a_state(open_store, rules):
     def make(store):
         return [MemTreeLayer(store, keep_replies(make_model(), store), EMBEDDER, rules)]
 
-    def check(store):
-        names = MemTreeNames.from_rules(rules)
-        links = [(int(a), int(b)) for a, b, _ in read_edges(store, names.links).rows.tolist()]
-        below = [child for _, child in links]
-        assert len(below) == len(set(below)), "a node has one parent"
-        passages = store.intake(names.layer).done
-        assert passages & {above for above, _ in links} == set(), "passages are leaves"
-        assert set(below) <= passages | set(store.node_keys(names.places))
+    open_new = open_store if rules is PAPER else PlainStore
+    await check_state_layer(make, open_new, EMBEDDER, lambda store: read_tree(store, rules))
 
-    for open_new in (PlainStore, open_store) if rules is PAPER else (PlainStore,):
-        await check_state_layer(make, open_new, EMBEDDER, check)
+
+@pytest.mark.parametrize(
+    ("rules", "forgets", "message"),
+    [(PAPER, True, "repeat no finished call"), (MemTreeRules(batch=64), False, "batches of one or two passages")],
+)
+async def test_the_check_refuses_a_layer_that_forgets_its_replies_or_has_one_batch(rules, forgets, message):
+    def make(store):
+        return [MemTreeLayer(store, make_model() if forgets else keep_replies(make_model(), store), EMBEDDER, rules)]
+
+    with pytest.raises(AssertionError, match=message):
+        await check_state_layer(make, PlainStore, EMBEDDER, lambda store: None)
 
 
 async def test_a_removal_takes_the_texts_above_at_once_and_the_build_makes_them_from_their_children():
@@ -291,19 +295,6 @@ async def test_a_removal_takes_the_texts_above_at_once_and_the_build_makes_them_
     for call in model.calls:
         assert not call.given.has_text
         assert call.given.children == len(call.given.texts)
-
-
-async def test_a_text_of_which_the_call_failed_stays_and_is_due():
-    def reply(given):
-        return BadReply("no") if any("note9" in text for text in given.texts) else join_words(given)
-
-    store, _ = await fill_tree(range(9))
-    texts = find_texts(store)
-    put_numbered(store, [9], write_text)
-    assert len((await build_tree(store, ScriptedModel({"aggregate": reply}))).failed) == 1
-    assert texts.items() <= find_texts(store).items()
-    assert not (await build_tree(store)).failed
-    assert any(9 in read_notes(text) for text in find_texts(store).values())
 
 
 async def test_many_new_texts_are_folded():
@@ -339,28 +330,18 @@ async def test_the_estimate_of_one_batch_is_exact_and_that_of_many_is_near(rules
         assert foreseen.calls == pytest.approx(len(model.calls), rel=0.5 * inexact)
 
 
-def test_a_renamed_document_keeps_its_place_and_can_go(tmp_path):
-    files = tmp_path / "files"
-    files.mkdir()
-    for number in range(6):
-        (files / f"{number}.txt").write_text(write_text(number))
-    with Tome.open(tmp_path / "a.tome", embedder=EMBEDDER, model=make_model()) as tome:
-
-        def follow() -> None:
-            tome.add(files, sync=True)
-            tome.build("memtree")
-
-        follow()
-        texts = sorted(find_texts(tome.store).values())
-        (files / "1.txt").rename(files / "moved.txt")
-        tome.add(files, sync=True)
-        assert sorted(find_texts(tome.store).values()) == texts
-        (files / "1.txt").write_text(write_text(7))
-        follow()
-        (files / "moved.txt").unlink()
-        follow()
-        names = MemTreeNames()
-        places = read_edges(tome.store, names.texts).rows[:, 0].astype(int).tolist()
-        assert sorted(places) == sorted(tome.store.node_keys(names.places))
-        notes = set().union(*map(read_notes, find_texts(tome.store).values()))
-    assert 7 in notes <= {0, 2, 3, 4, 5, 7}
+async def test_a_moved_document_keeps_its_place_and_can_go():
+    store, _ = await fill_tree(range(6))
+    texts = sorted(find_texts(store).values())
+    with store.write() as change:
+        change.move_document("d001", Document(id="moved", text=store.document("d001").text), "digest")
+    await build_tree(store)
+    assert sorted(find_texts(store).values()) == texts
+    put_text(store, "d001", write_text(7))
+    await build_tree(store)
+    remove_documents(store, "moved")
+    await build_tree(store)
+    names = MemTreeNames()
+    places = read_edges(store, names.texts).rows[:, 0].astype(int).tolist()
+    assert sorted(places) == sorted(store.node_keys(names.places))
+    assert 7 in set().union(*map(read_notes, find_texts(store).values())) <= {0, 2, 3, 4, 5, 7}

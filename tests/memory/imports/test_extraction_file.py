@@ -8,19 +8,13 @@ from typing import Any
 
 import pytest
 from tests.memory.memories import EMBEDDER, build_layer, find_ground, ignore_progress, put_passages
-from tests.texts import SHARED
 
 from tomewise.errors import ReadingError, UsageError
-from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.memory.imports.extraction_file import ImportsExtractions, read_extractions
-from tomewise.memory.passages import PassagesLayer
-from tomewise.reading.splitter import PassageSplitter
-from tomewise.store.records import SETTINGS
+from tomewise.memory.imports.extraction_file import read_extractions
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import ScriptedModel
-from tomewise.types import Document
 
 TRIPLES = GraphNames("passages", "triples")
 RELATIONS = GraphNames("passages", "relations")
@@ -50,6 +44,8 @@ async def test_triples_go_to_the_passages_that_contain_them(store: SqlStore, tmp
     )
     imported = read_extractions(path, store)
     assert imported.coverage == "covers 3 of 4 passages; 1 of its texts is not in this tome"
+    with pytest.raises(UsageError, match="graph:gists-triples, which is read from gists"):
+        await make_graph(store, source="gists").import_extractions(imported, ignore_progress)
     report = await make_graph(store).import_extractions(imported, ignore_progress)
     assert report.notes == ("left out or mended: 1 triples not of three parts",)
     assert find_ground(store, TRIPLES.facts) == {
@@ -65,20 +61,6 @@ async def test_triples_go_to_the_passages_that_contain_them(store: SqlStore, tmp
     model = ScriptedModel({"extract_facts": [{"entities": ["covered now"]}]})
     await build_layer(GraphLayer(store, model, EMBEDDER), store)
     assert [call.given.text for call in model.calls] == ["Not covered."]  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize("source", ["gists", "summaries"])
-async def test_triples_of_passages_are_not_imported_into_graphs_of_other_layers(
-    store: SqlStore, tmp_path: Path, source: str
-) -> None:
-    put_passages(store, "7", "Ada Marsh kept the light.")
-    imported = read_extractions(write_rows(tmp_path, {"id": 7, "triples": [["Ada", "kept", "light"]]}), store)
-    layer = make_graph(store, source=source)
-    with pytest.raises(UsageError, match=f"graph:{source}-triples, which is read from {source}"):
-        await layer.import_extractions(imported, ignore_progress)
-    assert store.nodes(layer.names.facts) == {}
-    assert isinstance(layer, ImportsExtractions)
-    assert not isinstance(GistsLayer(store, ScriptedModel({})), ImportsExtractions)
 
 
 async def test_relations_go_to_passages_that_were_cut_differently(store: SqlStore, tmp_path: Path) -> None:
@@ -132,37 +114,3 @@ def test_bad_files_are_refused_with_the_line(store: SqlStore, tmp_path: Path, ro
         read_extractions(write_rows(tmp_path, *rows), store)
     with pytest.raises(ReadingError, match="cannot be read"):
         read_extractions(tmp_path / "none.jsonl", store)
-
-
-async def read_published(store: SqlStore, corpus: str, file: str, documents: list[Document]) -> Any:
-    """The published extractions for these documents, whose passages are new in the store."""
-    with store.write() as change:
-        change.put_note(SETTINGS, "dimensions", "32")
-    layer = PassagesLayer(store, EMBEDDER, PassageSplitter(EMBEDDER.tokenizer, 256))
-    assert [taken async for taken in layer.add(documents)]
-    return read_extractions(SHARED / corpus / file, store)
-
-
-@pytest.mark.skipif(not (SHARED / "musique").is_dir(), reason="needs shared/data/musique, which is absent")
-async def test_the_published_triples_of_musique_cover_their_corpus(store: SqlStore) -> None:
-    lines = (SHARED / "musique" / "corpus.jsonl").read_text(encoding="utf-8").splitlines()[:150]
-    rows = [json.loads(line) for line in lines]
-    documents = [Document(id=str(row["id"]), text=row["text"], title=row["title"]) for row in rows]
-    imported = await read_published(store, "musique", "openie.jsonl", documents)
-    assert len(imported.extractions) == imported.passages >= 150
-    assert imported.unmatched == imported.rows - 150
-    report = await make_graph(store).import_extractions(imported, ignore_progress)
-    assert report.failed == {}
-    assert any("triples not of three parts" in note for note in report.notes)
-    facts = {node.text for node in store.nodes(TRIPLES.facts).values()}
-    assert "journal of mathematical physics published by american institute of physics" in facts
-
-
-@pytest.mark.skipif(not (SHARED / "novels").is_dir(), reason="needs shared/data/novels, which is absent")
-async def test_the_published_relations_of_a_novel_cover_it(store: SqlStore) -> None:
-    text = (SHARED / "novels" / "gods_of_mars.txt").read_text(encoding="utf-8")
-    imported = await read_published(store, "novels", "gods_of_mars_graph.jsonl", [Document(id="novel", text=text)])
-    assert imported.unmatched == 0
-    assert len(imported.extractions) >= 0.99 * imported.passages
-    names = {name for extraction in imported.extractions.values() for name in extraction.entities}
-    assert len(names) >= 1250

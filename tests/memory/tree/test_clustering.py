@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from math import isqrt
@@ -15,7 +14,6 @@ from hypothesis import strategies as st
 from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_info
 
-from tomewise.memory.tree import clustering
 from tomewise.memory.tree.clustering import (
     DIMENSIONS,
     SMALL,
@@ -56,17 +54,6 @@ def test_a_point_joins_all_components_above_the_threshold_else_the_likeliest(pos
     assert assign_clusters(np.array(posteriors)) == clusters
 
 
-@given(st.integers(1, 12), st.integers(1, 6), st.integers(0, 99))
-def test_clusters_follow_the_rule(points: int, components: int, seed: int) -> None:
-    posteriors = np.random.default_rng(seed).dirichlet([0.3] * components, points)
-    expected: dict[int, list[int]] = {}
-    for point in range(points):
-        row = posteriors[point].tolist()
-        for component in [c for c in range(components) if row[c] > 0.1] or [row.index(max(row))]:
-            expected.setdefault(component, []).append(point)
-    assert assign_clusters(posteriors) == sorted({tuple(members) for members in expected.values()})
-
-
 def test_groups_far_apart_are_found() -> None:
     clusters = cluster_by_mixture(reduce_by_pca(make_groups([8, 9, 10]), 0, 3))
     assert clusters == [tuple(range(8)), tuple(range(8, 17)), tuple(range(17, 27))]
@@ -99,33 +86,6 @@ def test_equal_vectors_stay_apart() -> None:
 
 def test_a_cluster_too_long_is_cut_in_order_and_one_long_text_stays_whole() -> None:
     assert cut_cluster((2, 3, 5, 7, 8), [0, 0, 4, 4, 0, 20, 0, 1, 9], 10) == [(2, 3), (5,), (7, 8)]
-
-
-SCRIPT = {8: [tuple(range(6)), (6, 7)], 6: [(0, 1, 2, 3), (3, 4, 5)], 4: [(0, 1, 2, 3)]}
-
-
-@pytest.mark.parametrize(
-    ("divide", "counts", "clusters"),
-    [
-        (SCRIPT.__getitem__, [8, 6, 4], [(0, 1, 2), (3,), (3, 4, 5), (6, 7)]),  # four were cut by place
-        (lambda n: [tuple(range(n - 1)), (n - 1,)], [40, 39, 38, 37, 36, 35], None),  # always one less
-    ],
-)
-def test_a_cluster_that_is_too_long_is_clustered_again_by_itself_until_that_comes_to_an_end(
-    divide, counts, clusters, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[int] = []
-
-    def cluster(vectors: np.ndarray, reduction: Reduction, watch: object) -> list[tuple[int, ...]]:
-        seen.append(len(vectors))
-        return divide(len(vectors))
-
-    monkeypatch.setattr(clustering, "cluster_in_two_stages", cluster)
-    found = find_clusters(make_groups([counts[0]]), [10] * counts[0], PCA, 30)
-    assert seen == counts
-    assert found == clusters or clusters is None
-    assert all(len(cluster) <= 3 for cluster in found)
-    assert {place for cluster in found for place in cluster} == set(range(counts[0]))
 
 
 @settings(max_examples=15)
@@ -195,20 +155,6 @@ def test_equal_and_opposite_passages_are_reduced_the_same_way_each_time(count: i
     assert np.isfinite(reduce_by_umap(opposite, 2, 1)).all()
 
 
-def test_the_first_clusters_of_a_process_are_those_of_later_ones() -> None:
-    """The libraries that the first call loads take one thread too: several would add up in another order."""
-    pytest.importorskip("umap")
-    program = """
-import numpy as np
-from tomewise.memory.tree.clustering import choose_reduction, find_clusters
-vectors = np.random.default_rng(0).normal(size=(500, 384)).astype(np.float32)
-first, second = (find_clusters(vectors, [1] * 500, choose_reduction(), 3500) for _ in range(2))
-print(first == second)
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["True"]
-
-
 def count_threads() -> set[int]:
     return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
 
@@ -272,34 +218,10 @@ def test_fits_as_scikit_learn_does_from_the_same_groups(seed: int, count: int) -
     assert ours.bic == pytest.approx(theirs.bic(points), rel=2e-3)
 
 
-def test_the_number_of_components_is_that_of_the_groups() -> None:
-    dice = np.random.default_rng(3)
-    rows = np.concatenate([centre + 0.1 * dice.normal(size=(30, 2)) for centre in ([0, 0], [5, 0], [0, 5], [5, 5])])
-    found = find_best_fit(rows, 12, 0)
-    assert found.posteriors.shape == (120, 4)
-    assert len({tuple(row) for row in found.posteriors.round().reshape(4, 30, 4).mean(axis=1)}) == 4
-
-
 def test_the_least_bic_wins() -> None:
     points = make_points(5)
     bics = [fit(points, make_labels(points, count, 1)).bic for count in range(1, 9)]
     assert find_best_fit(points, 8, 1).bic == pytest.approx(min(bics))
-
-
-@given(st.integers(0, 99), st.integers(1, 20), st.integers(1, 20))
-def test_centres_drawn_for_few_are_the_first_of_those_for_many(seed: int, few: int, many: int) -> None:
-    points = make_points(seed, count=25)
-    first, more = (draw_centres(points, count, np.random.RandomState(seed)) for count in sorted((few, many)))
-    assert more[: len(first)] == first
-    assert len(set(more)) == max(few, many)
-
-
-def test_groups_are_where_no_point_is_nearer_to_another_mean() -> None:
-    points = make_points(7)
-    labels = make_labels(points, 5, 0)
-    means = np.array([points[labels == label].mean(axis=0) for label in np.unique(labels)])
-    distances = ((points[:, None] - means) ** 2).sum(axis=2)
-    assert np.array_equal(np.unique(labels)[distances.argmin(axis=1)], labels)
 
 
 @pytest.mark.parametrize("distinct", [1, 2, 5])

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from tests.memory.memories import EMBEDDER, build_layer, keep_replies, put_numbered, remove_numbered
 from tests.store.plain_store import PlainStore
 
-from tomewise.errors import BadReply, BudgetExceeded
+from tomewise.errors import BadReply
 from tomewise.language.roles import SummaryIn
 from tomewise.memory.build_records import forget_layer
 from tomewise.memory.building import estimate, find_backlog, find_changes
@@ -25,7 +22,7 @@ from tomewise.store.export import export
 from tomewise.store.lookups import read_sources, read_vectors
 from tomewise.store.records import BUILDS
 from tomewise.store.sql.sql_store import SqlStore
-from tomewise.testing import ScriptedModel, check_layer
+from tomewise.testing import ScriptedModel
 from tomewise.types import Progress
 
 THEMES = ("sea boat sail harbour tide", "court judge law trial oath", "wheat field plough harvest barn")
@@ -101,10 +98,7 @@ async def test_summaries_link_to_the_nodes_that_they_summarise_and_a_level_is_as
     for call in model.calls[: record["sizes"][0]]:
         places = [order.index(text) for text in call.given.texts]
         assert places == sorted(places)
-    columns = read_vectors(store, "tree")
-    assert columns.keys.tolist() == sorted(nodes)
-    assert np.array_equal(columns.rows, EMBEDDER.embed([nodes[key].text for key in sorted(nodes)]))
-    assert not find_backlog([make_layer(store)], store).counts
+    assert np.array_equal(read_vectors(store, "tree").rows, EMBEDDER.embed([nodes[key].text for key in sorted(nodes)]))
 
 
 @pytest.mark.parametrize("left", [11, 0])
@@ -174,20 +168,6 @@ async def test_a_failure_on_an_upper_level_counts_for_all_passages_below(store: 
     assert set(report.failed) == set(store.passages())
 
 
-async def test_a_spent_budget_leaves_the_store_as_it_was(store: SqlStore) -> None:
-    before = list(export(store))
-    with pytest.raises(BudgetExceeded):
-        await build_tree(store, lambda _: BudgetExceeded("enough"))
-    assert list(export(store)) == before
-
-
-async def test_without_umap_the_report_has_a_note(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "umap", None)
-    report = await build_layer(TreeLayer(store, ScriptedModel({"summarise": take_first_words}), EMBEDDER), store)
-    assert "umap" in report.notes[0]
-    assert store.notes(BUILDS)["tree"]["reduction"] == "pca"
-
-
 async def test_an_estimate_asks_nothing_and_is_close(store: SqlStore) -> None:
     layer = make_layer(store, take_beginning, cluster_tokens=60, summary_tokens=12)
     before = list(export(store))
@@ -207,28 +187,3 @@ async def test_an_estimate_asks_nothing_and_is_close(store: SqlStore) -> None:
     assert foreseen.calls == pytest.approx(used.calls, rel=0.2)
     assert foreseen.input_tokens == pytest.approx(used.input_tokens, rel=0.2)
     assert (await estimate([layer], store))[0].calls == 0
-
-
-async def test_an_estimate_is_exact_where_the_level_below_is_known(store: SqlStore) -> None:
-    wide = {"cluster_tokens": 110, "summary_tokens": 30}
-    await build_layer(make_layer(store, fail_above(take_beginning), **wide), store)
-    (foreseen,) = await estimate([make_layer(store, **wide)], store)
-    with meter() as seen:
-        await build_layer(make_layer(store, take_beginning, **wide), store)
-    assert store.notes(BUILDS)["tree"]["levels"] == 2
-    assert foreseen.calls == seen.usage().total.calls > 0
-    assert foreseen.input_tokens == seen.usage().total.input_tokens
-
-
-@settings(max_examples=4)
-@given(st.lists(st.integers(0, 200), min_size=14, max_size=24, unique=True), st.randoms(use_true_random=False))
-async def test_the_order_of_adding_does_not_matter(numbers: list[int], dice: random.Random) -> None:
-    await check_layer(lambda store: [make_layer(store)], PlainStore, EMBEDDER)
-    shuffled = dice.sample(numbers, len(numbers))
-    at_once, in_steps = PlainStore(), PlainStore()
-    for store, batches in ((at_once, [numbers]), (in_steps, [shuffled[:13], shuffled[13:]])):
-        for batch in batches:
-            put_numbered(store, batch, write_text)
-            await build_tree(store, tokens=70)
-    assert list(export(at_once)) == list(export(in_steps))
-    assert len(at_once.nodes("tree")) > 0
