@@ -127,15 +127,6 @@ async def test_equal_asks_at_one_moment_are_one_call_and_charged_to_each(calls, 
     assert len(model.calls) == 1
 
 
-async def test_stored_replies_asked_for_side_by_side_are_not_a_chain(calls):
-    paying = PaidOnce(ScriptedModel(ROLES), Prompts(), calls)
-    inputs = [GistIn(text=str(number)) for number in range(4)]
-    for _ in range(2):
-        with meter() as used:
-            await asyncio.gather(*(paying.ask(GIST, given) for given in inputs))
-        assert (used.usage().total.calls, used.usage().depth) == (4, 1)
-
-
 async def test_replies_of_the_extractive_model_depend_on_its_code(calls, package):
     model = ScriptedModel(ROLES, name="extractive")
     for text in ("one", "two"):
@@ -218,11 +209,3 @@ async def test_fallbacks_stand_in_the_table(evaluate, monkeypatch):
     assert [call.role for call in model.calls].count("decompose") == 4  # the ranking does not ask again
     assert results.builds["cogitorag"]["fallbacks"] == {"gists": 5}
     assert "by kind or layer: question asked whole 4, gists 5." in write_markdown(tabulate(results))
-
-
-async def test_a_table_says_how_the_network_of_the_schemata_came_out(evaluate):
-    results = await evaluate("cam", model=ScriptedModel(ROLES))
-    passages = sum(network["passages"] for network in results.builds["cam"]["networks"]["schemata"])
-    assert passages
-    text = write_markdown(tabulate(results))
-    assert f"cam, schemata: alpha 0.7, sigma 1, k 10; {passages:,} passages, " in text

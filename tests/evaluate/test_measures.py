@@ -72,12 +72,6 @@ async def test_a_summary_does_not_push_down_a_passage_found_by_itself(evaluate, 
     assert [passage.document for passage in rows[0].prediction.ranked] == ["d3", *order]
 
 
-async def test_evidence_of_one_passage_each_keeps_its_order(evaluate):
-    system, _ = fix_system(lambda passages: [make_evidence(passage, score=1.0) for passage in reversed(passages)])
-    (row, *_) = (await evaluate(system, retrieval_only=True, metrics=RANKED)).rows
-    assert [passage.document for passage in row.prediction.ranked] == ["d3", "d2", "d1", "d0"]
-
-
 async def test_answers_are_forced_and_say_what_they_rest_on(evaluate, dataset):
     whole = f"{'It rained for days. ' * 12}Sam Reed kept the lighthouse number 3 at Skerry."
 

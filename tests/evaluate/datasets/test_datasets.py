@@ -17,7 +17,7 @@ from tomewise.evaluate.items import Dataset, Item
 
 Publish = Callable[..., Path]
 Change = Callable[[Any], object]
-SHARED = Path(__file__).resolve().parents[3] / ".." / "shared" / "data"
+SHARED = Path(__file__).resolve().parents[3] / ".." / "shared" / "data" / "musique"
 KEEPER = {"options": ("The cook", "The keeper"), "correct": "B"}
 CLAIM = {"options": ("True", "False"), "documents": ("the_lamp",), "slices": {"length": 9, "pair": "the_lamp/1"}}
 BRIDGE = {"supporting": ("0",), "slices": {"type": "bridge", "level": "easy"}}
@@ -343,16 +343,11 @@ def test_an_unknown_layout_or_folder_is_named(publish: Publish, tmp_path: Path) 
     assert detect_layout(publish("plain")) == "plain", "it alone shows by its files"
 
 
-def read_shared(layout: str, name: str) -> Dataset:
-    folder = SHARED / name
-    if not folder.is_dir():
-        pytest.skip(f"the shared data folder ../shared/data/{name} is not here")
-    return read_dataset(layout, folder)
-
-
 def test_musique_as_shared() -> None:
-    dataset = read_shared("auto", "musique")
+    if not SHARED.is_dir():
+        pytest.skip("the shared data folder ../shared/data/musique is not here")
+    dataset = read_dataset("auto", SHARED)
     assert (dataset.name, len(dataset.documents), len(dataset.items)) == ("musique", 1890, 60)
-    assert dataset.openie == SHARED / "musique" / "openie.jsonl"
+    assert dataset.openie == SHARED / "openie.jsonl"
     assert {item.slices["hops"] for item in dataset.items} == {2, 3, 4}
     assert all(len(item.supporting) == item.slices["hops"] for item in dataset.items)
