@@ -109,14 +109,8 @@ def test_without_the_package_the_extra_is_named(module, extra):
     assert f"pip install 'tomewise[{extra}]'" in ran.stderr
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"sytem": "naive"}, "'sytem' is not an argument: did you mean 'system'"),
-        ({"limit": "many"}, "limit: .*, not 'many'"),
-        ({"documents": "log"}, "documents: .*, not 'log'"),
-    ],
-)
-def test_arguments_that_are_unknown_or_of_another_type_are_named(book, given, message):
-    with pytest.raises(UsageError, match=message):
-        langchain.TomeRetriever(tome=book, **given)
+def test_arguments_that_are_unknown_or_of_another_type_are_named(book):
+    with pytest.raises(UsageError, match="'sytem' is not an argument: did you mean 'system'"):
+        langchain.TomeRetriever(tome=book, sytem="naive")
+    with pytest.raises(UsageError, match=r"limit: .*, not 'many'"):
+        langchain.TomeRetriever(tome=book, limit="many")

@@ -20,12 +20,11 @@ from tests.cluster.killing import find_processes, kill
 from tests.cluster.test_worker_pool import Odd, is_alive
 from tests.conftest import Ran
 from tests.language.openai_server import OpenAIServer
-from tests.patience import SOON, wait_until
+from tests.patience import wait_until
 from tests.texts import prose
 
 from tomewise import Document, Tome
-from tomewise.errors import Locked, UsageError
-from tomewise.store.rights import work_alone
+from tomewise.errors import UsageError
 from tomewise.terminal.program import INTERRUPTED
 
 SYSTEMS = ("comorag", "cogitorag", "cam")
@@ -76,23 +75,6 @@ def test_the_story_is_that_of_one_process(nodes: object, here: Path) -> None:
     assert make_story(here / "pooled.tome", on="ray", workers=2) == make_story(here / "alone.tome")
 
 
-@pytest.mark.cluster
-def test_commands_with_and_without_ray_make_one_memory(nodes: object, command: Callable[..., Ran], here: Path) -> None:
-    (here / "novel.txt").write_text(prose(3, 600))
-    shown, exports = [], []
-    for name, place in (("pooled", ("--on", "ray", "--workers", 2)), ("alone", ())):
-        path = here / f"{name}.tome"
-        for words in (("add", "novel.txt", "--passage-tokens", SMALL), ("build", "--system", "hipporag2")):
-            ran = command(*words, "-m", path, *place, "--json")
-            assert (ran.code, ran.err) == (0, ""), ran
-            assert ran.out.startswith("{"), "nothing of Ray stands before the JSON"
-        shown.append(command("show", "-m", path).out.replace(path.name, ""))
-        with Tome.open(path) as tome:
-            exports.append(list(tome.export()))
-    assert shown[0] == shown[1]
-    assert exports[0] == exports[1]
-
-
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The export of a tome of the library that one process makes."""
@@ -134,16 +116,6 @@ def test_ctrl_c_before_any_work_leaves_nothing(nodes: object, tmp_path: Path, st
     assert command.returncode == INTERRUPTED
     assert "Traceback" not in err
     wait_until(lambda: not find_processes("Worker"))
-
-
-@pytest.mark.cluster
-def test_two_drivers_on_one_tome_are_refused(nodes: object, tmp_path: Path) -> None:
-    path = tmp_path / "a.tome"
-    with Tome.open(path, embedder="hash") as first, work_alone(first.store, "build"):
-        words = [sys.executable, "-m", "tomewise", "-m", str(path), "build", "--system", "raptor", "--on", "ray"]
-        ran = subprocess.run(words, capture_output=True, text=True, timeout=60)
-    assert ran.returncode == Locked.exit_code
-    assert "is being written by another program: try to build again" in ran.stderr
 
 
 def test_what_cannot_be_asked_of_a_pool_is_one_line(command: Callable[..., Ran], here: Path) -> None:
@@ -234,49 +206,11 @@ def test_a_cluster_of_its_own_leaves_nothing(tmp_path: Path, alone: dict[str, st
     assert ran.stdout.startswith("{")
 
 
-OPEN = """
-import sys
-from tomewise import Tome
-from tomewise.errors import TomewiseError
-
-for seconds in sys.argv[2:]:
-    try:
-        Tome.open(sys.argv[1], embedder="hash", on="ray", workers=1, start_seconds=float(seconds)).close()
-        print("opened", flush=True)
-    except TomewiseError as error:
-        print(error, flush=True)
-    sys.stdin.readline()
-"""
-
-
-@pytest.mark.cluster
-def test_a_slow_start_may_take_as_long_as_it_is_told(tmp_path: Path, alone: dict[str, str]) -> None:
-    """A start that takes longer ends what it has started, in a program that goes on and starts again."""
-    words = [sys.executable, "-c", OPEN, str(tmp_path / "a.tome"), "1", str(SOON)]
-    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    with subprocess.Popen(words, env=alone, text=True, **pipes) as program:
-        stop_process("gcs_server", alone["HOME"])
-        line = program.stdout.readline() if program.stdout else ""
-        late = "it takes more than 1 s, which the setting start_seconds raises"
-        assert line == f"Ray cannot start on this machine ({late}): work without --on ray\n"
-        wait_until(lambda: list_processes(alone["HOME"]) == [program.pid])
-        print(file=program.stdin, flush=True)
-        stop_process("dashboard/agent.py", alone["HOME"])  # Ray itself waits for it, and ends
-        assert program.communicate("\n", timeout=120)[0] == "opened\n"
-
-
-def stop_process(words: str, home: str) -> None:
-    """Stop the process with these words in its command as soon as it is there."""
-    wait_until(lambda: [os.kill(process, signal.SIGSTOP) for process in list_processes(home, words)])
-
-
-def list_processes(home: str, words: str = "") -> list[int]:
-    """The processes of a home, or with words in their command alone."""
+def list_processes(home: str) -> list[int]:
+    """The processes of a home."""
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            command = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            is_at_home = f"HOME={home}".encode() in (path / "environ").read_bytes().split(b"\0")
-            if is_at_home and words in command.partition(" --")[0]:
+            if f"HOME={home}".encode() in (path / "environ").read_bytes().split(b"\0"):
                 found.append(int(path.name))
     return found

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cluster.killing import kill, wait_for
+from tests.cluster.killing import wait_for
 from tests.evaluate.test_shared_desk import REQUEST
 from tests.language.openai_server import OpenAIServer, fail_with, in_turn, reply_with
 from tests.patience import wait_until
@@ -33,7 +33,6 @@ from tomewise.language.budget import Budget, Budgeted
 from tomewise.language.chat import ChatModel
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.forwarding import ModelPerRole
-from tomewise.language.together import make_batch, make_batch_role
 from tomewise.run import meter
 from tomewise.testing import check_language_model
 from tomewise.types import Spent
@@ -152,13 +151,6 @@ async def test_what_is_no_reply_is_one_error(extractor: PooledModel, question: s
     assert await extractor.ask(roles.FUSE, GIVEN) == await own.ask(roles.FUSE, GIVEN)
 
 
-async def test_batches_are_answered_as_here(extractor: PooledModel) -> None:
-    batch = make_batch_role(roles.EXTRACT_ENTITIES, len(PASSAGES))
-    own = ExtractiveModel(HashEmbedder())
-    given = make_batch(PASSAGES, len(PASSAGES))
-    assert await extractor.ask(batch, given) == await own.ask(batch, given)
-
-
 async def test_what_the_model_calls_quick_is_asked_here(own_pool: WorkerPool) -> None:
     sent: list[str] = []
     own = ExtractiveModel(HashEmbedder())
@@ -171,11 +163,10 @@ async def test_what_the_model_calls_quick_is_asked_here(own_pool: WorkerPool) ->
     pool: Any = Noting()
     question = roles.AnswerIn(question="Who gave the key?", evidence=[roles.Shown(label="E1", text=PASSAGES[0].text)])
     long = GIVEN.model_copy(update={"cues": ["Mara held it last."] * 200})
-    for model in (own, ModelPerRole(own, {"gist": own})):
-        pooled = PooledModel(model, pool, 16)
-        for role, given in ((roles.FUSE, GIVEN), (roles.ANSWER, question), (roles.FUSE, long)):
-            assert await pooled.ask(role, given) == await own.ask(role, given)
-    assert sent == ["answer", "fuse"] * 2
+    pooled = PooledModel(ModelPerRole(own, {"gist": own}), pool, 16)
+    for role, given in ((roles.FUSE, GIVEN), (roles.ANSWER, question), (roles.FUSE, long)):
+        assert await pooled.ask(role, given) == await own.ask(role, given)
+    assert sent == ["answer", "fuse"]
 
 
 async def test_an_ask_that_is_given_up_ends_on_its_worker(station: Station) -> None:
@@ -210,22 +201,6 @@ async def test_long_asks_that_are_given_up_on_their_way_end_too(station: Station
     assert time.monotonic() - begun < 10
 
 
-async def test_asks_are_replaced_under_the_limit(station: Station) -> None:
-    """Asks are given up and others come, over and over: some at the server, some on their way, some still waiting."""
-    model = station.make_model(reply_with('{"cue": "Mara hid it."}', delay=0.1), limit=4)
-    with meter() as used:
-        for turn in range(1, 7):
-            asking = asyncio.create_task(ask_many(model, 12))
-            await asyncio.to_thread(wait_for, station.server, len(station.server.requests) + turn)
-            asking.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await asking
-    assert len(station.server.requests) < 6 * 12, "some were never sent"
-    assert used.usage().total.calls >= 1 + 2 + 3 + 4 + 5 + 6
-    assert len(await ask_many(model, 8)) == 8
-    assert station.server.most_at_once <= 4
-
-
 @pytest.mark.parametrize("behaviours", [(GOOD,), (BAD, GOOD)], ids=["sound", "each repaired"])
 async def test_a_budget_of_20_calls_sends_20(station: Station, behaviours: tuple[Any, ...]) -> None:
     model = Budgeted(station.make_model(GOOD), calls=20)
@@ -257,16 +232,6 @@ async def test_parts_of_a_reply_that_a_worker_skips_are_counted_here(station: St
     with count_fallbacks() as counts:
         assert len((await model.ask(roles.EXTRACT_NOTES, given)).facts) == 2
     assert counts == {PART_SKIPPED: 1}
-
-
-async def test_a_killed_worker_loses_no_ask(station: Station) -> None:
-    model = station.make_model(reply_with('{"cue": "Mara hid it."}', delay=0.3), limit=8)
-    asking = asyncio.create_task(ask_many(model, 24))
-    await asyncio.to_thread(wait_for, station.server, 9)
-    kill()
-    assert {reply.cue for reply in await asking} == {"Mara hid it."}
-    assert len(station.server.requests) <= 24 + 8
-    assert station.server.most_at_once <= 16, "asks of the dead worker may still be under way at the server"
 
 
 async def test_requests_that_wait_keep_out_none_that_ends(station: Station, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -17,7 +16,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests.cluster.two_nodes import Nodes
 from tests.patience import NEVER, SOON, wait_until
 
 from tomewise.cluster import worker_parts, worker_pool
@@ -51,7 +49,6 @@ ODD_ROWS: dict[str, Callable[[Any], Any]] = {
     "one row": lambda rows: rows[:1],
     "fewer columns": lambda rows: rows[:, :-1],
     "no numbers": lambda rows: rows * np.nan,
-    "whole numbers": lambda rows: rows.astype(int),
     "objects": lambda rows: rows.astype(object),
     "a list": lambda rows: rows.tolist(),
     "a lock": lambda rows: threading.Lock(),
@@ -196,20 +193,6 @@ def test_what_is_no_row_for_each_text_is_one_error(pool: WorkerPool, odd: Odd, k
     assert odd.list_workers() == processes
 
 
-def test_a_killed_node_loses_no_block(nodes: Nodes, tmp_path: Path) -> None:
-    third, odd = nodes.add(), Odd(tmp_path)
-    made = WorkerPool(WorkerParts(embedder=odd), 3)  # one on each node
-    made.open()
-    waiting = [made.submit("embed", ["wait", str(number)]) for number in range(6)]
-    wait_until(lambda: len(odd.list_waiting()) == 3)
-    nodes.cluster.remove_node(third, allow_graceful=False)
-    odd.let_go()
-    rows = [each.result(20) for each in waiting]
-    assert np.array_equal(rows[5], HashEmbedder().embed(["wait", "5"]))
-    assert not all(map(is_alive, odd.list_waiting())), "a worker was on that node"
-    made.close()
-
-
 def test_a_closed_pool_leaves_no_worker(nodes: object, tmp_path: Path) -> None:
     odd = Odd(tmp_path)
     made = WorkerPool(WorkerParts(embedder=odd), 2)
@@ -221,26 +204,6 @@ def test_a_closed_pool_leaves_no_worker(nodes: object, tmp_path: Path) -> None:
             each.result(30)
     assert workers
     wait_until(lambda: not any(map(is_alive, workers)))
-
-
-CLOSE = """
-import sys
-from pathlib import Path
-from tests.cluster.test_worker_pool import Odd
-from tomewise.cluster.worker_parts import WorkerParts
-from tomewise.cluster.worker_pool import WorkerPool
-
-pool = WorkerPool(WorkerParts(embedder=Odd(Path(sys.argv[1]))), 1)
-pool.open()
-waiting = [pool.submit("embed", ["wait"]) for _ in range(20)]
-pool.close()
-assert all("was closed" in str(each.exception(0)) for each in waiting)
-"""
-
-
-def test_the_last_pool_of_a_process_fails_its_work_and_leaves(nodes: object, tmp_path: Path) -> None:
-    """Ray, which this pool leaves, would not say what came of the work."""
-    subprocess.run([sys.executable, "-c", CLOSE, str(tmp_path)], check=True, timeout=60)
 
 
 @pytest.mark.parametrize(

@@ -9,18 +9,16 @@ import typer
 from tests.texts import REPOSITORY
 from tools.docs.command_pages import write_command_pages
 from tools.docs.event_pages import find_makers, write_event_page
-from tools.docs.export_difference import write_export_difference
 from tools.docs.limit_pages import SECTIONS, read_number, write_limit_page
 from tools.docs.python_pages import load_package
 from tools.docs.reference_pages import write_reference_pages
-from tools.docs.system_parts import write_system_parts
 
 from tomewise import Document, Tome, errors, events
 from tomewise.outgoing import answer_models
 from tomewise.reading.formats import FORMATS
 from tomewise.server.operation_list import OPERATIONS
 from tomewise.settings import SETTINGS
-from tomewise.systems.registry import LOOPS, SYSTEMS, find_declaration
+from tomewise.systems.registry import LOOPS, SYSTEMS
 from tomewise.terminal import commands, program  # noqa: F401 - it adds all commands to the application
 
 PACKAGE = REPOSITORY / "src" / "tomewise"
@@ -53,21 +51,6 @@ def test_operations_and_tools_are_those_of_the_server() -> None:
         assert f"### `{operation.method} {operation.path.replace(':path}', '}')}`" in REFERENCE["http.md"]
         if operation.tool is not None:
             assert f"### {operation.tool.name}\n" in REFERENCE["mcp.md"]
-
-
-def test_each_system_has_its_ablations() -> None:
-    parts = write_system_parts()
-    for name in SYSTEMS:
-        assert f"| `{name}` |" in parts["table"]
-        assert all(f"| `{ablation}` |" in parts[name] for ablation in find_declaration(name).ablations)
-
-
-def test_the_difference_shows_what_went_and_what_came() -> None:
-    text = write_export_difference()
-    assert "\n- facts:passages-triples" in text
-    assert "tom reed forged the letter" in text
-    assert "\n+ entities:passages-triples" in text
-    assert "tom reed\n" not in text, "the entity that another sentence names stays"
 
 
 AROUND = {events.Rephrased, events.Resumed, events.SessionUsed, events.Waiting, events.Fallbacks}  # in no loop
@@ -108,41 +91,7 @@ def test_systems_yield_what_the_page_says(tmp_path: Path) -> None:
 
 
 LIMITS = [limit for limits in SECTIONS.values() for limit in limits]
-BOUND = re.compile(r"^(_?(?:MOST|LONGEST|MAX|DEEPEST|LARGEST)[A-Z_]*)(?:: \w+)? = ", re.MULTILINE)
 NO_BOUNDS = {"base_url", "embedder", "embedder_base_url", "model", "models", "offer", "overlap", "prompts", "system"}
-# Bounds of a step, at which nothing is refused, cut or left out that a user gave or asked for.
-INNER = {
-    "reading.captions": {"_MOST_WORDS"},
-    "reading.columns": {"_MOST_SPANS", "_DEEPEST"},
-    "reading.epub": {"_MOST_LISTED"},
-    "reading.fetching": {"_LONGEST_ROBOTS"},
-    "reading.folder": {"_MAX_REASONS", "_MOST_DEEP"},
-    "reading.mail": {"_LONGEST_FIELD", "_LONGEST_SENDER", "_LONGEST_TYPE"},
-    "reading.messages": {"LONGEST_REQUEST", "_MAX_CHARACTER_BYTES", "_MAX_OVERHEAD_BYTES"},
-    "reading.metadata": {"_MOST"},
-    "reading.open_documents": {"_DEEPEST", "_MOST_COLUMNS"},
-    "reading.pdf": {"_LONGEST_TITLE"},
-    "reading.units": {"_LONGEST_QUOTATION"},
-    "reading.web_pages": {"_LONGEST_NOTICE"},
-    "reading.worker": {"_MAX_DEPTH"},
-    "server.mcp_results": {"MOST_BYTES"},
-    "server.mcp_server": {"_MOST_VALUES", "_MOST_TEXT"},
-    "server.mcp_tools": {"_LONGEST"},
-    "server.named_documents": {"_LONGEST_NAME"},
-    "server.paging": {"MOST_START"},
-    "server.tome_endpoints": {"_LONGEST_NAME"},
-    "server.trace_endpoints": {"_MOST_NUMBER"},
-    "server.uploads": {"_MOST_HEADERS"},
-}
-
-
-def list_bounds(room: str) -> list[str]:
-    """The names of bounds that the files of a room declare, as `MODULE:NAME`."""
-    return [
-        f"{path.relative_to(PACKAGE).with_suffix('').as_posix().replace('/', '.')}:{name}"
-        for path in sorted((PACKAGE / room).glob("*.py"))
-        for name in BOUND.findall(path.read_text(encoding="utf-8"))
-    ]
 
 
 def test_limits_have_every_setting_that_is_a_bound() -> None:
@@ -171,11 +120,3 @@ def test_messages_of_limits_are_those_of_the_code() -> None:
     for limit in LIMITS:
         for part in re.split(r"…|: ", limit.says):
             assert part.strip() in messages, (limit.what, part)
-
-
-def test_no_bound_of_reading_and_of_the_server_is_missing() -> None:
-    listed = {limit.source for limit in LIMITS}
-    found = [name for room in ("reading", "server") for name in list_bounds(room)]
-    inner = {f"{module}:{name}" for module, names in INNER.items() for name in names}
-    assert [name for name in found if name not in listed | inner] == []
-    assert inner <= set(found)

@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -144,24 +143,6 @@ def test_python_names(path: Path) -> None:
             assert is_public or member in fields or is_inner, f"{path.name}: {name} does not exist"
         elif re.fullmatch(r"[A-Z][a-z]+[A-Z]\w+", name):
             assert re.search(rf"\b{name}\b", SOURCE), f"{path.name}: {name} does not exist"
-
-
-FALSE = {
-    test_paths: "`loops/nothing.py`",
-    test_commands_and_options: "`tome nothing`",
-    test_extras_and_targets: "`tomewise[nothing]`",
-    test_variables: "TOMEWISE_" + "NOTHING",
-    test_systems_and_ablations: "`comorag:nothing`",
-    test_python_names: "`Tome.nothing`",
-}
-
-
-@pytest.mark.parametrize(("test", "words"), FALSE.items())
-def test_a_false_name_is_found(test: Callable[[Path], None], words: str, tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(f"# A page\n\nSee {words}, and `--debug`.\n")
-    with pytest.raises((AssertionError, pytest.fail.Exception)):
-        test(page)
 
 
 def test_every_link_of_the_readme_has_a_target_where_it_is_read_elsewhere() -> None:

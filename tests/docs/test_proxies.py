@@ -88,14 +88,6 @@ def answers(client: httpx.Client) -> bool:
         return False
 
 
-def announce(client: httpx.Client, size: int) -> str:
-    """The first reply to an upload of so many bytes, of which none is sent."""
-    fields = (*(f"{name}: {client.headers[name]}" for name in ("host", "authorization")), f"content-length: {size}")
-    with socket.create_connection(("127.0.0.1", client.base_url.port or 80), timeout=PATIENCE) as connection:
-        connection.sendall("\r\n".join(("POST /api/tomes/novel/documents HTTP/1.1", *fields, "", "")).encode())
-        return connection.recv(4096).decode()
-
-
 def find(proxy: str) -> str | None:
     return shutil.which(proxy) or shutil.which(proxy, path="/usr/sbin:/usr/local/sbin")
 
@@ -125,8 +117,6 @@ def test_a_proxy_passes_on_what_a_client_needs(proxy: str, here: Path) -> None:
         job = client.post("/api/tomes/novel/documents", files=large)
         assert job.status_code == 202, job.text
         served.wait_for_job(job.json()["id"], seconds=120)
-        if proxy == "nginx":  # Caddy waits for a body before it passes on what the server replied
-            assert announce(client, 200_000_000).startswith("HTTP/1.1 413")
 
         assert client.get("/api/tomes", headers={"authorization": "Bearer wrong"}).status_code == 401
         page = client.get("/", params={"token": TOKEN})

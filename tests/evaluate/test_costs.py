@@ -68,12 +68,7 @@ async def test_changed_code_makes_new_rows_and_pays_nothing(evaluate, experiment
 
 @pytest.mark.parametrize(
     ("file", "makes_memories"),
-    [
-        ("loops/once.py", False),
-        ("memory/building.py", True),
-        ("prompts/answer.md", True),
-        ("terminal/commands.py", False),
-    ],
+    [("loops/once.py", False), ("memory/building.py", True), ("prompts/answer.md", True)],
 )
 def test_names_change_with_every_source_and_memories_with_what_makes_them(experiment, package, file, makes_memories):
     made, names = experiment(), []
@@ -82,12 +77,6 @@ def test_names_change_with_every_source_and_memories_with_what_makes_them(experi
         names.append((made.name(), made.name_memory("d")))
     assert names[0][0] != names[1][0]
     assert (names[0][1] != names[1][1]) == makes_memories
-
-
-def test_the_package_itself_has_a_digest():
-    assert digests.PACKAGE.joinpath("evaluate", "running.py").is_file()
-    assert len(digests.digest_code()) == len(digests.digest_memory_code()) == 64
-    assert digests.digest_code() != digests.digest_memory_code()
 
 
 async def charge(given):
@@ -138,15 +127,6 @@ async def test_equal_asks_at_one_moment_are_one_call_and_charged_to_each(calls, 
     assert len(model.calls) == 1
 
 
-async def test_stored_replies_asked_for_side_by_side_are_not_a_chain(calls):
-    paying = PaidOnce(ScriptedModel(ROLES), Prompts(), calls)
-    inputs = [GistIn(text=str(number)) for number in range(4)]
-    for _ in range(2):
-        with meter() as used:
-            await asyncio.gather(*(paying.ask(GIST, given) for given in inputs))
-        assert (used.usage().total.calls, used.usage().depth) == (4, 1)
-
-
 async def test_replies_of_the_extractive_model_depend_on_its_code(calls, package):
     model = ScriptedModel(ROLES, name="extractive")
     for text in ("one", "two"):
@@ -167,18 +147,6 @@ async def test_a_stored_reply_that_fits_no_longer_is_paid_again(calls, model, st
     assert (len(model.calls), used.usage().total.calls, used.reused) == (1, 2, 0)
     assert (await paying.ask(GIST, given)).memory == KEPT
     assert len(model.calls) == 1
-
-
-async def test_systems_cost_the_same_in_any_order_and_alone(evaluate, tmp_path):
-    def list_costs(results):
-        return {line.system: [line.usage[name] for name in COUNTED] for line in tabulate(results).lines}
-
-    together = list_costs(await evaluate(model=ScriptedModel(ROLES), out=tmp_path / "together"))
-    model = ScriptedModel(ROLES)
-    for system in ("hybrid", "naive"):
-        costs = list_costs(await evaluate(system, model=model, out=tmp_path / "apart"))
-        assert costs[system] == together[system]
-    assert len(model.calls) == 4  # both systems rank these few passages alike, so the second asks nothing new
 
 
 async def test_each_system_is_charged_for_its_layers_whichever_ran_first(evaluate, tmp_path):
@@ -208,7 +176,6 @@ def openie(dataset, tmp_path):
     [
         ("hipporag2", 0, []),
         ("cogitorag", 4, ["asked the model: the given triples are of passages"]),
-        ("cogitorag:graph from passages", 0, []),
     ],
 )
 async def test_given_extractions_replace_calls_but_for_a_graph_of_gists(evaluate, openie, system, extractions, notes):
@@ -217,9 +184,7 @@ async def test_given_extractions_replace_calls_but_for_a_graph_of_gists(evaluate
     assert [row.error for row in results.rows] == [None] * 4
     assert sum(call.role.startswith("extract") for call in model.calls) == extractions
     assert results.builds[system]["notes"] == notes
-    text = write_markdown(tabulate(results))
-    assert all(f"{system}: {note}." in text for note in notes)
-    assert ("given triples" in text) == bool(notes)
+    assert ("given triples" in write_markdown(tabulate(results))) == bool(notes)
 
 
 async def test_retrieval_alone_leaves_out_systems_whose_graph_the_extraction_file_do_not_fit(evaluate, openie):
@@ -227,9 +192,8 @@ async def test_retrieval_alone_leaves_out_systems_whose_graph_the_extraction_fil
     for _ in range(2):  # a rerun gives the same reason
         results = await evaluate("naive", "cogitorag", dataset=openie, model=model, **RANKED)
         assert results.systems == ("naive",)
-        table = make_json(tabulate(results))
-        assert table["refused"] == {"cogitorag": "the given triples are of passages, and graph:gists-triples is not"}
-        assert any(note.startswith("Left out: cogitorag") for note in table["notes"])
+        reason = "the given triples are of passages, and graph:gists-triples is not"
+        assert make_json(tabulate(results))["refused"] == {"cogitorag": reason}
     assert model.calls == []
     with pytest.raises(UsageError, match="cogitorag cannot be compared here"):
         await evaluate("cogitorag", dataset=openie, model=model, **RANKED)
@@ -244,24 +208,4 @@ async def test_fallbacks_stand_in_the_table(evaluate, monkeypatch):
     assert [row.fallbacks for row in results.rows] == [{}] * 4 + [{"question asked whole": 1}] * 4
     assert [call.role for call in model.calls].count("decompose") == 4  # the ranking does not ask again
     assert results.builds["cogitorag"]["fallbacks"] == {"gists": 5}
-    text = write_markdown(tabulate(results))
-    assert "| fallbacks |" in text
-    assert "What cogitorag fell back on, by kind or layer: question asked whole 4, gists 5." in text
-    table = make_json(tabulate(results))["rows"]
-    assert [line["fallbacks"] for line in table] == [{}, {"question asked whole": 4}]
-
-
-async def test_texts_that_could_not_be_read_are_fallbacks(evaluate):
-    def extract(given):
-        return BadReply("no JSON") if "Hale" in given.text else {"entities": [], "triples": []}
-
-    results = await evaluate("hipporag2", model=ScriptedModel({**ROLES, "extract_facts": extract}))
-    assert results.builds["hipporag2"]["fallbacks"] == {"graph:passages-triples": 1}
-
-
-async def test_a_table_says_how_the_network_of_the_schemata_came_out(evaluate):
-    results = await evaluate("cam", model=ScriptedModel(ROLES))
-    passages = sum(network["passages"] for network in results.builds["cam"]["networks"]["schemata"])
-    assert passages
-    text = write_markdown(tabulate(results))
-    assert f"cam, schemata: alpha 0.7, sigma 1, k 10; {passages:,} passages, " in text
+    assert "by kind or layer: question asked whole 4, gists 5." in write_markdown(tabulate(results))

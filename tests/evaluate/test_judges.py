@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tomewise.errors import ModelError, UnknownName
+from tomewise.errors import ModelError
 from tomewise.evaluate.items import Item
 from tomewise.evaluate.judges import JUDGES, find_judge, statement_f1
 from tomewise.language.extractive import ExtractiveModel
@@ -55,8 +55,3 @@ async def test_the_extractive_model_judges_too_and_an_empty_answer_scores_0_with
         assert good.error is bad.error is None
         assert 0 <= bad.score < good.score <= 1
         assert (await judge.judge(ScriptedModel({}), embedder, ITEM, " ")).score == 0.0
-
-
-def test_an_unknown_judge_gets_the_nearest_name():
-    with pytest.raises(UnknownName, match="did you mean 'acc-l'"):
-        find_judge("accl")

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from tomewise.errors import UsageError
-from tomewise.evaluate.design import select_ranking_metrics
 from tomewise.evaluate.items import Item, Outcome, Prediction, RankedPassage, Span
-from tomewise.evaluate.metrics import choose_metrics, find_metric
-from tomewise.evaluate.report import write_csv, write_latex, write_markdown
+from tomewise.evaluate.metrics import find_metric
+from tomewise.evaluate.report import write_markdown
 from tomewise.evaluate.results import tabulate
 from tomewise.evaluate.risk import LEVELS, Risk, measure_risks
 from tomewise.evaluate.rows import Row, read_answer_fields
@@ -73,12 +72,6 @@ async def test_a_summary_does_not_push_down_a_passage_found_by_itself(evaluate, 
     assert [passage.document for passage in rows[0].prediction.ranked] == ["d3", *order]
 
 
-async def test_evidence_of_one_passage_each_keeps_its_order(evaluate):
-    system, _ = fix_system(lambda passages: [make_evidence(passage, score=1.0) for passage in reversed(passages)])
-    (row, *_) = (await evaluate(system, retrieval_only=True, metrics=RANKED)).rows
-    assert [passage.document for passage in row.prediction.ranked] == ["d3", "d2", "d1", "d0"]
-
-
 async def test_answers_are_forced_and_say_what_they_rest_on(evaluate, dataset):
     whole = f"{'It rained for days. ' * 12}Sam Reed kept the lighthouse number 3 at Skerry."
 
@@ -130,13 +123,6 @@ def test_what_was_seen_and_cited_against_documents_and_spans(name, documents, sp
     assert not metric.applies(replace(GOLD, supporting=()))
 
 
-def test_they_are_default_metrics_but_not_of_retrieval_alone(dataset):
-    defaults = choose_metrics(dataset)
-    names = {"seen", "citation-precision", "citation-recall"}
-    assert names < {metric.name for metric in defaults}
-    assert not names & {metric.name for metric in select_ranking_metrics(defaults)}
-
-
 def make_row(number: int, supported: str = "full", **given) -> Row:
     values = {"prediction": Prediction(answer="a"), "resolved": True, **given}
     return Row(key=str(number), system="s", item=GOLD, supported=supported, **values)
@@ -175,13 +161,10 @@ async def test_without_a_retriever_tables_measure_what_the_answer_saw_and_say_so
     # It is shown d0 and d1 for every question over all documents; the nearer one ranks first.
     assert [place.document for place in rows["several", "q1"].prediction.ranked] == ["d1", "d0"]
     assert [place.document for place in rows["several", "q0"].prediction.ranked] == ["d0", "d1"]
-    table = tabulate(results, baseline="naive")
-    assert [line.cells["recall@2"].value for line in table.lines] == [1.0, 0.75]
-    assert write_csv(table).splitlines()[2].split(",")[5] == "shown"
-    for text in (write_markdown(table), write_latex(table)):
-        assert "several: without one retriever of its own" in text
-    assert "75.0§" in write_markdown(table)
-    assert "100.0§" not in write_markdown(table)
+    text = write_markdown(tabulate(results, baseline="naive"))
+    assert "several: without one retriever of its own" in text
+    assert "75.0§" in text
+    assert "100.0§" not in text
 
 
 async def test_rankings_of_two_kinds_are_not_tested_against_each_other(evaluate, dataset):
@@ -204,7 +187,6 @@ async def test_retrieval_alone_leaves_out_a_system_without_a_retriever(evaluate,
         # ComoRAG has one only where one layer is left.
         assert assemble("comorag", tome.kit).retriever is None
         assert assemble("comorag", tome.kit, semantic=0, episodic=0).retriever is not None
-        assert assemble("raptor+probe", tome.kit).retriever is not None
 
 
 def test_events_of_a_loop_from_outside_may_have_any_shape():

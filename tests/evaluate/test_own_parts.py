@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 import sys
 from dataclasses import replace
-from io import StringIO
 
 import pytest
 
-import tomewise
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import MissingDependency, NotBuilt, UnknownName, UsageError
 from tomewise.evaluate.digests import digest_recipe
 from tomewise.evaluate.experiment import Experiment
 from tomewise.evaluate.judges import Judge, Judgement
 from tomewise.evaluate.metrics import Metric
-from tomewise.evaluate.report import write_csv, write_markdown
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.flat import Dense
 from tomewise.systems.kit import Count, Kit, System, answer_once
@@ -71,12 +67,7 @@ def test_it_runs_names_recipes_and_pairs(make):
     results = experiment.run()
     assert results.systems == ("naive limit=1 'selection=as found'", "mine", "mine limit=3")
     assert [len(row.evidence) for row in results.rows if row.item.id == "q0"] == [1, 2, 3]
-    assert not [row for row in results.rows if row.error]
-    assert results is experiment.results
-    table = experiment.table(baseline="mine", by=["hops"])
-    assert [line.system for line in table.lines] == list(results.systems)
-    assert set(table.slices["hops"]) == {"1", "2"}
-    assert tomewise.Experiment is Experiment
+    assert set(experiment.table(baseline="mine", by=["hops"]).slices["hops"]) == {"1", "2"}
 
 
 async def test_it_runs_inside_an_event_loop(make):
@@ -84,21 +75,17 @@ async def test_it_runs_inside_an_event_loop(make):
     assert (await make("naive").arun()).systems == ("naive",)
 
 
-def test_own_metrics_and_judges_reach_table_significance_csv_and_a_data_frame(make, dataset, monkeypatch):
+def test_own_metrics_and_judges_reach_table_significance_and_a_data_frame(make, dataset, monkeypatch):
     items = tuple(replace(dataset.items[n % 3], id=f"q{n:02}") for n in range(12))
     given = {"metrics": (LENGTH,), "judges": (Judge("praise-of-answer", praise),)}
     experiment = make(mine, "naive limit=1 selection='as found'", data=replace(dataset, items=items), **given)
     with pytest.raises(UsageError, match="call `run` first"):
         experiment.to_frame()
     experiment.run()
-    own, naive = (table := experiment.table(baseline="mine")).lines
+    own, naive = experiment.table(baseline="mine").lines
     assert (own.cells["praise-of-answer"].value, naive.cells["praise-of-answer"].value) == (0.75, 0.5)
     assert naive.cells["praise-of-answer"].p_holm < 0.01
     assert own.cells["length-of-answer"].value == pytest.approx(0.19)
-    first, _ = csv.DictReader(StringIO(write_csv(table)))
-    assert float(first["length-of-answer"]) == pytest.approx(0.19)
-    assert first["praise-of-answer"] == "0.75"
-    assert "praise-of-answer" in write_markdown(table)
     pytest.importorskip("pandas")
     frame = experiment.to_frame()
     assert list(frame["id"][:12]) == [item.id for item in items], "a line for each system and question"
@@ -119,20 +106,16 @@ def test_defaults_come_from_the_data(make):
     ("given", "error", "message"),
     [
         ({"systems": ("naiv",)}, UnknownName, "did you mean 'naive'"),
-        ({"systems": ((mine, {"depth": 1}),)}, UnknownName, "mine has no setting 'depth'"),
         ({"systems": ()}, UsageError, "no system to evaluate"),
         ({"systems": "naive"}, UsageError, r"systems are given as a list: write \['naive'\]"),
-        (
-            {"systems": [mine, Variant("mine", "mine", {}, with_tree)]},
-            UsageError,
-            "two different systems are named 'mine'",
-        ),
+        ({"systems": [mine, Variant("mine", "mine", {}, with_tree)]}, UsageError, "two different systems are named"),
         ({"metrics": ("f2",)}, UnknownName, "did you mean 'f1'"),
-        ({"metrics": ("span-recall@5",)}, UsageError, "lacks the gold"),
+        ({"metrics": ("accuracy",)}, UsageError, "lacks the gold"),
+        ({"metrics": ("recall@500",)}, UsageError, "write 'recall@50'"),
+        ({"retrieval_only": True}, UsageError, "f1 need"),
         ({"metrics": (len,)}, UsageError, "is not a metric: pass a name"),
         ({"metrics": (replace(LENGTH, needs="answer"),)}, UsageError, "needs 'answer': name one of answers"),
         ({"metrics": (replace(LENGTH, name="f1"),)}, UsageError, "exists already: give yours another name"),
-        ({"judges": ("acc",)}, UnknownName, "unknown judge 'acc'"),
         ({"judges": (len,)}, UsageError, "is not a judge: pass a name"),
         ({"judges": (Judge("acc-l", praise),)}, UsageError, "exists already: give yours another name"),
         ({"questions": 0}, UsageError, "0 questions measures nothing"),
@@ -198,9 +181,8 @@ def test_a_system_answers_and_cannot_be_built(tome):
     assert (answer.system, len(answer.evidence)) == ("Once (a System)", 3)
     with pytest.raises(UsageError, match="a System is wired already"):
         tome.build(mine(tome.kit))
-    for choice in (3, ["naive"]):
-        with pytest.raises(UsageError, match="is not a system to choose"):
-            tome.build(choice)
+    with pytest.raises(UsageError, match="is not a system to choose"):
+        tome.build(3)
 
 
 class Talking:
@@ -211,7 +193,6 @@ class Talking:
 @pytest.mark.parametrize(
     ("choose", "settings", "error", "message"),
     [
-        (lambda kit: mine, {"limit": True}, UsageError, "mine: limit must be a valid integer"),
         (lambda kit: mine, {"depth": 1}, UnknownName, "mine has no setting 'depth'"),
         (mine, {"limit": 1}, UsageError, "takes no settings"),
         (lambda kit: no_system, {}, UsageError, "the recipe no_system returned"),

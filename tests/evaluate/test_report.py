@@ -8,17 +8,16 @@ from csv import DictReader
 from dataclasses import replace
 from io import StringIO
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 from rich.console import Console
 
-from tomewise.errors import ModelError, UnknownName
+from tomewise.errors import ModelError
 from tomewise.evaluate import compare as comparing
 from tomewise.evaluate.about import About
 from tomewise.evaluate.items import Item, Prediction
 from tomewise.evaluate.judges import Judgement
-from tomewise.evaluate.plots import score_by_cycles, write_plots
+from tomewise.evaluate.plots import score_by_cycles
 from tomewise.evaluate.report import make_json, make_rich_tables, write_csv, write_latex, write_markdown, write_parquet
 from tomewise.evaluate.results import Results, Table, list_slices, split_results, tabulate
 from tomewise.evaluate.rows import Row
@@ -80,19 +79,9 @@ def test_a_table_holds_scores_intervals_significance_and_costs(results):
     assert few.cells["em"].p is None  # too few questions in common
     assert bad.cells["acc-l"].value == pytest.approx(19 * 0.5 / 20)
     assert few.cells["acc-l"].value is None  # not judged
-    assert good.usage["calls"] == 40
-    assert good.usage["cost"] == pytest.approx(0.2)
+    assert (good.usage["calls"], good.usage["cost"]) == (40, pytest.approx(0.2))
     assert good.per_question["input_tokens"] == 100
     assert good.per_question["depth"] == 2
-
-
-def test_columns_baselines_and_slices_must_exist(results):
-    assert tabulate(results, columns=["f1"]).columns == ("f1",)
-    for wrong in ({"columns": ["fi"]}, {"baseline": "none"}, {"by": ["colour"]}):
-        with pytest.raises(UnknownName):
-            tabulate(results, **wrong)
-    with pytest.raises(UnknownName, match="no row of 'none'"):
-        results.select(["none"])
 
 
 def test_an_unknown_price_makes_an_unknown_cost_and_tokens_of_all_kinds_are_shown(results):
@@ -101,8 +90,7 @@ def test_an_unknown_price_makes_an_unknown_cost_and_tokens_of_all_kinds_are_show
     assert "unknown" in write_markdown(table)
     counted = {"cached_tokens": 60, "reasoning_tokens": 7, "reused": 1}
     table = tabulate_rows(row("good", 0, True, usage=counted))
-    for words in ("| tokens cached | tokens reasoning |", "| 60 | 7 |", "took no time here"):
-        assert words in write_markdown(table)
+    assert "| 60 | 7 |" in write_markdown(table)
     (line,) = make_json(table)["rows"]
     assert {name: line["usage"][name] for name in counted} == counted
     assert "tokens cached" not in write_markdown(tabulate(results))
@@ -148,18 +136,9 @@ def test_markdown(results):
     text = write_markdown(tabulate(results, baseline="bad", by=["type"]))
     assert "**made\\_up & more · m**" in text
     assert re.search(r"^\| good \| 20 \| 0 \| 90.0‡ \([\d.]+–[\d.]+\) \| \*\*50.0\*\*", text, re.MULTILINE)
-    assert re.search(r"^\| few \| 5 \| 0 \| \*\*100.0\*\* \(100.0–100.0\) \| – \|", text, re.MULTILINE)
     assert "| good | 2.0 | 100 | 10 | 0.0100 | 1.50 | 0.50 | 2.0 |" in text
     assert "type: odd" in text
-    for note in (
-        "Judged by judge: acc-l",
-        "against bad",
-        "Failed questions",
-        "Not every system",
-        "7 calls, 1,234 tokens",
-    ):
-        assert note in text
-    assert all(line.count("|") in (0, 5, 6, 9) for line in text.replace("\\|", "").splitlines())
+    assert all(note in text for note in ("Judged by judge: acc-l", "Failed questions", "7 calls, 1,234 tokens"))
 
 
 def test_tables_of_many_systems_are_corrected_for_their_number():
@@ -173,45 +152,20 @@ def test_tables_of_many_systems_are_corrected_for_their_number():
     assert alone.p == alone.p_holm == cells[0].p
     assert [cell.p_holm for cell in cells] == pytest.approx([5 * alone.p] * 5)
     assert "corrected after Holm" in write_markdown(many)
-    assert make_json(many)["rows"][1]["p_holm"]["em"] == cells[0].p_holm
     weak = replace(many.lines[1], cells={"em": replace(cells[0], p=0.004, p_holm=0.02)})
     assert "†" in write_markdown(replace(many, lines=(many.lines[0], weak)))
-
-
-def test_a_table_shows_risk_and_coverage_where_systems_are_not_sure(results):
-    assert "risk: full" not in write_markdown(tabulate(results))  # all are equally sure
-    rows = [row("s", number, number < 12, resolved=True) for number in range(16)]
-    rows += [row("s", number, False, resolved=True, forced=True, supported="none") for number in range(16, 20)]
-    table = tabulate_rows(*rows, judges=())
-    text = write_markdown(table)
-    assert "risk and coverage by em" in text
-    assert "| system | covered: full | risk: full | covered: forced, none | risk: forced, none |" in text
-    assert "| s | 80.0 | 25.0 | 100.0 | 40.0 |" in text
-    (line,) = make_json(table)["rows"]
-    assert line["risks"][0] == {"level": "full", "coverage": 0.8, "risk": 0.25}
-    assert make_json(table)["risk_of"] == "em"
 
 
 @pytest.mark.parametrize(
     ("about", "words"),
     [
-        (
-            {},
-            (
-                "**made\\_up & more · extractive · quotations, machinery, not accuracy**",
-                "quotes sentences by rule: its rows show machinery, not accuracy",
-            ),
-        ),
-        (
-            {"short_answers": True},
-            ("extractive · short answers, machinery, not accuracy", "cuts short answers out of sentences by rule"),
-        ),
-        ({"retrieval_only": True}, ("Layers by the extractive model, machinery, not accuracy: good.",)),
+        ({}, "extractive · quotations, machinery, not accuracy**"),
+        ({"short_answers": True}, "extractive · short answers, machinery, not accuracy"),
+        ({"retrieval_only": True}, "Layers by the extractive model, machinery, not accuracy: good."),
     ],
 )
 def test_rows_of_the_extractive_model_are_captioned(results, about, words):
-    text = write_markdown(tabulate(replace(results, about=replace(ABOUT, model="extractive", **about))))
-    assert all(word in text for word in words)
+    assert words in write_markdown(tabulate(replace(results, about=replace(ABOUT, model="extractive", **about))))
     assert "machinery" not in write_markdown(tabulate(results))
 
 
@@ -223,7 +177,6 @@ def test_a_table_for_spreadsheets(results):
     ]  # fmt: skip
     good = lines[0]
     assert (good["em"], good["per_question.calls"], good["build.calls"]) == ("0.9", "2.0", "7")
-    assert lines[1]["build.calls"] == ""
     assert float(good["low.em"]) < 0.9 < float(good["high.em"])
     assert float(good["p_holm.em"]) >= float(good["p.em"]) > 0
     assert float(good["coverage.forced, full"]) == 1.0
@@ -232,17 +185,12 @@ def test_a_table_for_spreadsheets(results):
 def test_latex(results):
     text = write_latex(tabulate(results, baseline="bad"))
     assert text.count(r"\begin{table}") == text.count(r"\end{table}") == 2
-    assert text.count(r"\toprule") == text.count(r"\bottomrule") == 2
     assert r"made\_up \& more" in text
     assert r"good & 20 & 0 & 90.0$^{\ddagger}$ {\scriptsize (" in text
-    assert r"\textbf{100.0}" in text
-    assert r"& \$ &" in text
-    rows = [line for line in text.splitlines() if line.endswith(r" \\")]
-    assert {len(re.findall(r"(?<!\\)&", line)) for line in rows} == {4, 7}
     assert not re.search("[·–†‡]", text)
 
 
-@pytest.mark.parametrize("width", [40, 80, 200])
+@pytest.mark.parametrize("width", [40, 200])
 def test_a_terminal_of_any_width_shows_every_number(results, width):
     console = Console(width=width, record=True, file=None, force_terminal=False)
     with console.capture() as captured:
@@ -255,20 +203,6 @@ def test_a_terminal_of_any_width_shows_every_number(results, width):
     assert "…" not in text
 
 
-def test_plots_are_whole_files_and_equal_every_time(results, tmp_path):
-    first, second = (write_plots(results, tmp_path / name) for name in ("one", "two"))
-    assert [path.name for path in first] == [
-        f"{name}.{form}" for name in ("cost", "length", "cycles") for form in ("png", "svg")
-    ]
-    for path, again in zip(first, second, strict=True):
-        assert path.read_bytes() == again.read_bytes()
-        if path.suffix == ".png":
-            assert path.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
-            assert path.read_bytes().endswith(b"IEND\xaeB`\x82")
-        else:
-            assert ElementTree.parse(path).getroot().tag.endswith("svg")
-
-
 def test_the_score_by_cycles_counts_what_was_answered_by_then():
     late = {"events": ({"name": "tried", "step": 2, "detail": {}},)}
     rows = (row("s", 0, True), row("s", 1, True, **late), row("s", 2, False), row("s", 3, True, **late))
@@ -279,13 +213,6 @@ async def test_two_systems_side_by_side(evaluate):
     def reply(given):
         return ModelError("no") if "Hale" in given.question else {"answer": "[it]"}
 
-    def show(question):
-        console = Console(width=100)
-        with console.capture() as captured:
-            for part in comparing.make_rich_comparison(comparing.compare(results, "hybrid", "naive", question)):
-                console.print(part)
-        return captured.get()
-
     results = await evaluate(model=ScriptedModel({"answer": reply}))
     comparison = comparing.compare(results, "hybrid", "naive", "q0")
     left, right = comparison.sides
@@ -293,13 +220,8 @@ async def test_two_systems_side_by_side(evaluate):
     assert left.scores["em"] == 0.0
     assert ["Ada Marsh" in piece.text for piece in left.evidence if piece.gold] == [True]
     assert all(piece.shared for piece in left.evidence)
-    record = json.loads(json.dumps(comparing.make_json(comparison)))
-    assert [side["answer"] for side in record["systems"]] == ["[it]", "[it]"]
-    assert "[it]" in show("q0")
-    assert "Ada Marsh kept the lighthouse" in show("q0")
-    assert "failed: ModelError: no" in show("q1")
-    with pytest.raises(UnknownName, match="did you mean 'q0'"):
-        show("q00")
+    failed = json.loads(json.dumps(comparing.make_json(comparing.compare(results, "hybrid", "naive", "q1"))))
+    assert "ModelError: no" in str(failed["systems"])
 
 
 def test_parquet_holds_all_rows(results, tmp_path):

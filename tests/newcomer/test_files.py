@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from pathlib import Path
 
 import pytest
@@ -66,16 +65,3 @@ def test_each_kind_is_read_and_cited_with_its_place(machine: Installed, files: P
     assert {name: {place for quote, place in found[name] if "w7a1x" in quote} for name in PLACES} == {
         name: {place} for name, place in PLACES.items()
     }
-
-
-@everything
-def test_files_that_cannot_be_read_are_named(machine: Installed, files: Path):
-    ran = machine.run("add", files / "locked.pdf", files / "scanned.pdf", files / "a.txt", files / "old.docx")
-    assert ran.returncode == 3
-    assert "a.txt" in machine.run("show").stdout
-    for name, reason in (
-        ("locked.pdf", "encrypted"),
-        ("scanned.pdf", "scanned"),
-        ("old.docx", "old version of Office"),
-    ):
-        assert re.search(rf"{name}.*{reason}", ran.stdout + ran.stderr), name

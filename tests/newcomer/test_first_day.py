@@ -30,11 +30,6 @@ def run_all(machine: Installed, *lines: str) -> list[str]:
     return written
 
 
-def add_letter(machine: Installed) -> None:
-    (machine.here / "novel.txt").write_text(LETTER)
-    run_all(machine, "tome add novel.txt")
-
-
 def list_packages(machine: Installed) -> set[str]:
     site = next((machine.python.parents[1] / "lib").glob("python3*/site-packages"))
     return {Distribution.at(folder).metadata["Name"].lower() for folder in site.glob("*.dist-info")}
@@ -90,7 +85,8 @@ def test_a_day_with_the_light_installation(machine: Installed):
 @light
 def test_what_is_left_out_is_asked_for_by_name(machine: Installed):
     (machine.here / "a.pdf").write_bytes(b"%PDF-1.7")
-    add_letter(machine)
+    (machine.here / "novel.txt").write_text(LETTER)
+    run_all(machine, "tome add novel.txt")
     for line, extra in (
         ("tome build --system raptor", "graph"),
         ("tome build --system hipporag2", "graph"),
@@ -121,44 +117,6 @@ def test_graphs_and_trees_with_everything(machine: Installed):
     assert "story.md" in ran.stdout
 
 
-@everything
-def test_a_document_that_comes_later_does_not_stop_questions(machine: Installed):
-    (machine.here / "story.md").write_text(STORY[:6_000], encoding="utf-8")
-    run_all(machine, "tome add story.md", "tome build --system hipporag2")
-    (machine.here / "late.txt").write_text("Ottilie Brand dredged the harbour in 1931.", encoding="utf-8")
-    added, answer = run_all(machine, "tome add late.txt", 'tome ask "Who dredged the harbour?" --system hipporag2')
-    assert "does not know 1 document yet: late.txt" in added
-    assert "does not know 1 document yet: late.txt" in answer
-    assert machine.run("ask", "Who?", "--system", "hipporag2", "--strict").returncode != 0
-
-
-@light
-def test_what_runs_here_is_found_and_what_does_not_fails_soon(machine: Installed):
-    add_letter(machine)
-    assert set(json.loads(run_all(machine, "tome models --json")[0])) == {"providers", "local"}
-    away = "http://127.0.0.1:9/v1"
-    ran = machine.run("ask", "Who forged the letter?", "--model", "ollama:llama3", "--base-url", away)
-    assert "cannot be reached" in ran.stderr
-    assert not run_all(machine, "tome models openai")[0].splitlines()[1].startswith("openai:ada ")
-    ran = machine.run("config", "set", "model", "openai:mine")
-    assert (ran.returncode, "the test call failed" in ran.stdout) == (0, True)
-    run_all(machine, "tome config unset model")
-
-
-@light
-def test_it_says_which_system_and_finds_what_was_asked(machine: Installed):
-    (machine.here / "novel.txt").write_text(LETTER)
-    shown = run_all(machine, "tome add novel.txt", "tome show", "tome systems", "tome --help")
-    assert "recommended: --system hybrid" in shown[1]
-    assert "build: none · question: 1 calls" in shown[2]
-    assert "─ Models, systems and settings ─" in shown[3]
-    run_all(machine, 'tome ask -c "Who forged the letter?"', 'tome ask -c "And when?"')
-    assert "question 3" in run_all(machine, 'tome ask -c "And who kept it?"')[0]
-    assert "Who forged" in run_all(machine, "tome log -q FORGED")[0]
-    traced = run_all(machine, 'tome ask "Who forged the letter?" --trace')[0]
-    assert "passage, novel.txt" in traced
-
-
 def run_notebook(machine: Installed, *words: Path) -> list[list[dict[str, Any]]]:
     """Run a notebook in Jupyter's kernel; returns the outputs of each cell, of which none is an error."""
     ran = machine.call(machine.python, REPOSITORY / "tests" / "newcomer" / "run_notebook.py", *words)
@@ -184,14 +142,3 @@ def test_the_notebook_of_the_examples(machine: Installed):
     shown = [output.get("data", {}).get("text/html", "") for cell in cells for output in cell]
     assert any("<mark>" in html for html in shown)
     assert (machine.here / "memory.html").exists()
-
-
-@light
-def test_the_metadata_has_addresses_and_no_link_that_needs_a_checkout(machine: Installed):
-    code = "from importlib.metadata import metadata; print(metadata('tomewise'))"
-    text = machine.call(machine.python, "-c", code).stdout
-    names = re.findall(r"^Project-URL: (\w+), https://", text, re.MULTILINE)
-    assert sorted(names) == ["Changelog", "Documentation", "Issues", "Source"]
-    links = re.findall(r"\]\(([^)]*)\)", text)
-    assert links
-    assert not [link for link in links if not link.startswith("https://")]

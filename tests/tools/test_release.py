@@ -21,10 +21,6 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_clean_tree_with_its_version_is_ready(repository):
-    assert release.find_faults(repository, "0.2.0") == []
-
-
 def test_addresses_that_stand_for_others_are_refused(repository):
     project = repository / "pyproject.toml"
     project.write_text(project.read_text() + '[project.urls]\nSource = "https://tomewise.invalid/source/"\n')

@@ -17,7 +17,7 @@ from tomewise.evaluate.items import Dataset, Item
 
 Publish = Callable[..., Path]
 Change = Callable[[Any], object]
-SHARED = Path(__file__).resolve().parents[3] / ".." / "shared" / "data"
+SHARED = Path(__file__).resolve().parents[3] / ".." / "shared" / "data" / "musique"
 KEEPER = {"options": ("The cook", "The keeper"), "correct": "B"}
 CLAIM = {"options": ("True", "False"), "documents": ("the_lamp",), "slices": {"length": 9, "pair": "the_lamp/1"}}
 BRIDGE = {"supporting": ("0",), "slices": {"type": "bridge", "level": "easy"}}
@@ -166,27 +166,18 @@ def test_plain_without_triples_and_with_a_letter_for_an_answer(publish: Publish)
     assert (dataset.items[1].correct, dataset.items[1].answers) == ("A", ("x",))
 
 
-@pytest.mark.parametrize(
-    ("layout", "change"),
-    [
-        (
-            "detectiveqa",  # a clue is not in the novel
-            lambda files: files["anno_data_en/human_anno/87.json"][0]["questions"][0].update(clue_position=[1, 99]),
+def test_without_all_of_its_evidence_a_question_has_no_spans(publish: Publish) -> None:
+    changes: dict[str, Change] = {
+        "detectiveqa": lambda files: files["anno_data_en/human_anno/87.json"][0]["questions"][0].update(
+            clue_position=[1, 99]
         ),
-        (
-            "multihop-rag",  # a fact is paraphrased
-            lambda files: files["MultiHopRAG.json"][0]["evidence_list"][1].update(fact="the sun shone"),
-        ),
-        (
-            "graphrag-bench",  # one of two excerpts is not in the novel
-            lambda files: files["Datasets/Questions/novel_questions.json"][0]["evidence"].append("It snowed."),
-        ),
-    ],
-)
-def test_without_all_of_its_evidence_a_question_has_no_spans(publish: Publish, layout: str, change: Change) -> None:
-    items = read_dataset(layout, publish(layout, change)).items
-    assert [item.spans for item in items] == [()] * len(items)
-    assert items[0].supporting == (("u/rain", "u/sun") if layout == "multihop-rag" else ())
+        "multihop-rag": lambda files: files["MultiHopRAG.json"][0]["evidence_list"][1].update(fact="the sun shone"),
+        "graphrag-bench": lambda files: files["Datasets/Questions/novel_questions.json"][0]["evidence"].append("No."),
+    }
+    for layout, change in changes.items():
+        items = read_dataset(layout, publish(layout, change)).items
+        assert [item.spans for item in items] == [()] * len(items)
+        assert items[0].supporting == (("u/rain", "u/sun") if layout == "multihop-rag" else ())
 
 
 def copy_hotpot(row: dict[str, Any]) -> None:
@@ -228,28 +219,14 @@ def test_texts_are_decoded_as_documents_are(publish: Publish) -> None:
 MISSING = {
     "plain corpus.jsonl": ("text",),
     "plain questions.jsonl": ("question", "id"),
-    "infinitebench-qa longbook_qa_eng.jsonl": ("input",),
-    "infinitebench-mc longbook_choice_eng.jsonl": ("context", "options"),
     "longbench-v2 data.json": ("choice_C", "answer"),
     "detectiveqa anno_data_en/human_anno/87.json": ("questions",),
     "hipporag mixed_corpus.json": ("title",),
     "hipporag mixed.json": ("question", "context"),
-    "nq nq_rear.json": ("contexts",),
-    "popqa popqa.json": ("obj",),
-    "musique musique_ans_v1.0_dev.jsonl": ("paragraphs", "answer"),
-    "hotpotqa hotpot_dev_distractor_v1.json": ("context",),
-    "2wikimultihopqa 2wikimultihopqa.json": ("answer",),
-    "graphrag-bench Datasets/Corpus/novel.json": ("context",),
     "graphrag-bench Datasets/Questions/novel_questions.json": ("question_type",),
     "nocha data_sample.json": ("claim", "index"),
-    "prelude prelude.jsonl": ("label", "char"),
-    "novelqa Data/B2.json": ("Options",),
     "qmsum test.jsonl": ("meeting_transcripts", "specific_query_list"),
-    "multihop-rag corpus.json": ("body",),
     "multihop-rag MultiHopRAG.json": ("evidence_list",),
-    "odsum stories queries.jsonl": ("question_text",),
-    "odsum stories documents/test.jsonl": ("document",),
-    "odsum setting test.json": ("Article",),
     "narrativeqa rows test.jsonl": ("answers",),
 }
 
@@ -274,12 +251,8 @@ def change_spans(spans: Any) -> Change:
 
 FAULTS: list[tuple[str, Change, str]] = [
     # fields that are missing deeper down
-    ("helmet", lambda files: files["infbench_choice_eng.json"]["data"][0].pop("question"), "'input'.* missing"),
     ("fables", lambda files: ask_claims(files)["0"].pop("label"), "'label'.* missing"),
-    ("qmsum", lambda files: files["test.jsonl"][0]["specific_query_list"][0].pop("answer"), "'answer'.* missing"),
-    ("qmsum", lambda files: files["test.jsonl"][0]["meeting_transcripts"][1].pop("content"), "'content'.* missing"),
     ("multihop-rag", lambda files: files["MultiHopRAG.json"][0]["evidence_list"][0].pop("fact"), "'fact'.* missing"),
-    ("odsum", lambda files: files["queries.json"]["0"].pop("answer"), "'answer'.* missing"),
     ("narrativeqa rows", lambda files: files["test.jsonl"][0]["document"].pop("text"), "'document.text'.* missing"),
     (
         "narrativeqa",
@@ -288,9 +261,6 @@ FAULTS: list[tuple[str, Change, str]] = [
     ),
     # texts that are not there
     ("nocha", lambda files: files.pop("books/the_lamp.txt"), "put it there as"),
-    ("prelude", lambda files: files.pop("The Lamp.txt"), "put it there as"),
-    ("fables", lambda files: files.pop("books/The Lamp.txt"), "put it there as"),
-    ("novelqa", lambda files: files.pop("Books/B1.txt"), "put it there as"),
     ("detectiveqa", lambda files: files.pop("novel_data_en/87-The Lamp.txt"), "put it there as"),
     ("narrativeqa", lambda files: files.pop("tmp/s1.content"), "put it there as"),
     # gold and sources outside of the corpus
@@ -314,9 +284,7 @@ FAULTS: list[tuple[str, Change, str]] = [
     ("plain", lambda files: files["questions.jsonl"][0].update(supporting=[5]), "names the document '5'"),
     ("plain", lambda files: files["questions.jsonl"][0].update(id="8"), "two questions have the id '8'"),
     ("plain", lambda files: files["corpus.jsonl"][0].update(id="b"), "two documents have the id 'b'"),
-    ("plain", lambda files: files["questions.jsonl"].clear(), "is empty"),
     ("plain", lambda files: files["questions.jsonl"][1].update(answers=["z"]), "should be one of the options"),
-    ("plain", lambda files: files["questions.jsonl"][1].update(options=7), "should be a list of options"),
     ("plain", lambda files: files["questions.jsonl"][0].update(question=["?"]), "'question' should be text"),
     ("plain", lambda files: files["questions.jsonl"][0].update(answers=[["x"]]), "'answers' should be a list of texts"),
     ("plain", lambda files: files["questions.jsonl"].append("x"), "row 3: a row should be an object"),
@@ -368,7 +336,6 @@ def test_an_empty_folder_is_refused_naming_what_is_wanted(tmp_path: Path, layout
 def test_an_unknown_layout_or_folder_is_named(publish: Publish, tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="did you mean 'musique'"):
         read_dataset("musiqe", tmp_path)
-    assert {"plain", "sample", "narrativeqa", "qmsum", "longbench-v2"} <= set(list_layouts())
     with pytest.raises(ReadingError, match="does not exist"):
         read_dataset("plain", tmp_path / "nowhere")
     with pytest.raises(ReadingError, match="name its layout"):
@@ -376,25 +343,11 @@ def test_an_unknown_layout_or_folder_is_named(publish: Publish, tmp_path: Path) 
     assert detect_layout(publish("plain")) == "plain", "it alone shows by its files"
 
 
-def read_shared(layout: str, name: str) -> Dataset:
-    folder = SHARED / name
-    if not folder.is_dir():
-        pytest.skip(f"the shared data folder ../shared/data/{name} is not here")
-    return read_dataset(layout, folder)
-
-
 def test_musique_as_shared() -> None:
-    dataset = read_shared("auto", "musique")
+    if not SHARED.is_dir():
+        pytest.skip("the shared data folder ../shared/data/musique is not here")
+    dataset = read_dataset("auto", SHARED)
     assert (dataset.name, len(dataset.documents), len(dataset.items)) == ("musique", 1890, 60)
-    assert dataset.openie == SHARED / "musique" / "openie.jsonl"
+    assert dataset.openie == SHARED / "openie.jsonl"
     assert {item.slices["hops"] for item in dataset.items} == {2, 3, 4}
     assert all(len(item.supporting) == item.slices["hops"] for item in dataset.items)
-
-
-def test_qmsum_as_shared() -> None:
-    dataset = read_shared("qmsum", "qmsum")
-    specific = [item for item in dataset.items if item.slices["type"] == "specific"]
-    assert (len(dataset.documents), len(specific)) == (35, 244)
-    lengths = {document.id: len(document.text) for document in dataset.documents}
-    assert all(item.spans for item in specific)
-    assert all(0 <= span.start < span.end <= lengths[span.document] for item in specific for span in item.spans)
