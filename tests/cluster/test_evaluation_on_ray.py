@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import errno
+import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from types import ModuleType
@@ -255,3 +257,23 @@ def test_the_command_prints_its_table_alone(nodes: object, command: Callable[...
     ran = command(*WORDS, "--workers", 1, "--json")
     assert (ran.code, ran.err) == (0, ""), ran
     assert ran.out.startswith("{")
+
+
+@pytest.mark.cluster
+def test_given_extractions_reach_the_workers(nodes: object, tmp_path: Path) -> None:
+    """And so does the reason why a system is left out."""
+    data, given = make_dataset(2), tmp_path / "openie.jsonl"
+    rows = [
+        {"id": each.id, "entities": ["Mara", each.id], "triples": [["Mara", "keeps", each.id]]}
+        for each in data.documents
+    ]
+    given.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    dataset = replace(data, openie=given, items=tuple(replace(item, documents=()) for item in data.items))
+    common: dict[str, Any] = {"embedder": "hash", "retrieval_only": True}
+    pooled, alone = (
+        Experiment(["hipporag2", "comorag", "naive"], dataset, out=tmp_path / name, **common, **place)
+        for name, place in (("pooled", {"on": "ray", "workers": 1}), ("alone", {}))
+    )
+    assert pooled.run().refused == alone.run().refused
+    assert set(pooled.results.refused) == {"comorag"}
+    assert list_rows(pooled) == list_rows(alone)

@@ -20,7 +20,7 @@ from tests.cluster.killing import find_processes, kill
 from tests.cluster.test_worker_pool import Odd, is_alive
 from tests.conftest import Ran
 from tests.language.openai_server import OpenAIServer
-from tests.patience import wait_until
+from tests.patience import SOON, wait_until
 from tests.texts import prose
 
 from tomewise import Document, Tome
@@ -214,3 +214,39 @@ def list_processes(home: str) -> list[int]:
             if f"HOME={home}".encode() in (path / "environ").read_bytes().split(b"\0"):
                 found.append(int(path.name))
     return found
+
+
+OPEN = """
+import sys
+from tomewise import Tome
+from tomewise.errors import TomewiseError
+
+for seconds in sys.argv[2:]:
+    try:
+        Tome.open(sys.argv[1], embedder="hash", on="ray", workers=1, start_seconds=float(seconds)).close()
+        print("opened", flush=True)
+    except TomewiseError as error:
+        print(error, flush=True)
+    sys.stdin.readline()
+"""
+
+
+def stop_process(words: str, home: str) -> None:
+    """Stop the process with these words in its command as soon as it is there."""
+    wait_until(lambda: [os.kill(process, signal.SIGSTOP) for process in list_processes(home, words)])
+
+
+@pytest.mark.cluster
+def test_a_slow_start_may_take_as_long_as_it_is_told(tmp_path: Path, alone: dict[str, str]) -> None:
+    """A start that takes longer ends what it has started, in a program that goes on and starts again."""
+    words = [sys.executable, "-c", OPEN, str(tmp_path / "a.tome"), "1", str(SOON)]
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(words, env=alone, text=True, **pipes) as program:
+        stop_process("gcs_server", alone["HOME"])
+        line = program.stdout.readline() if program.stdout else ""
+        late = "it takes more than 1 s, which the setting start_seconds raises"
+        assert line == f"Ray cannot start on this machine ({late}): work without --on ray\n"
+        wait_until(lambda: list_processes(alone["HOME"]) == [program.pid])
+        print(file=program.stdin, flush=True)
+        stop_process("dashboard/agent.py", alone["HOME"])  # Ray itself waits for it, and ends
+        assert program.communicate("\n", timeout=120)[0] == "opened\n"

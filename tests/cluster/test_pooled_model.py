@@ -242,3 +242,19 @@ async def test_requests_that_wait_keep_out_none_that_ends(station: Station, tmp_
     desk.settle.remote(HERE, "first", Spent(calls=1))
     found = await asyncio.wait_for(asyncio.gather(*waiting), 60)
     assert all(isinstance(each, Failed) for each in found)
+
+
+async def test_asks_are_replaced_under_the_limit(station: Station) -> None:
+    """Asks are given up and others come, over and over: some at the server, some on their way, some still waiting."""
+    model = station.make_model(reply_with('{"cue": "Mara hid it."}', delay=0.1), limit=4)
+    with meter() as used:
+        for turn in range(1, 7):
+            asking = asyncio.create_task(ask_many(model, 12))
+            await asyncio.to_thread(wait_for, station.server, len(station.server.requests) + turn)
+            asking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+    assert len(station.server.requests) < 6 * 12, "some were never sent"
+    assert used.usage().total.calls >= 1 + 2 + 3 + 4 + 5 + 6
+    assert len(await ask_many(model, 8)) == 8
+    assert station.server.most_at_once <= 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -356,3 +357,23 @@ def test_no_process_of_the_cluster_reports_to_anybody(nodes: object) -> None:
     assert "gcs_server.out" in logs
     assert "dashboard.log" not in logs
     assert os.environ["RAY_USAGE_STATS_REPORT_URL"] == "http://127.0.0.1:9/"
+
+
+CLOSE = """
+import sys
+from pathlib import Path
+from tests.cluster.test_worker_pool import Odd
+from tomewise.cluster.worker_parts import WorkerParts
+from tomewise.cluster.worker_pool import WorkerPool
+
+pool = WorkerPool(WorkerParts(embedder=Odd(Path(sys.argv[1]))), 1)
+pool.open()
+waiting = [pool.submit("embed", ["wait"]) for _ in range(20)]
+pool.close()
+assert all("was closed" in str(each.exception(0)) for each in waiting)
+"""
+
+
+def test_the_last_pool_of_a_process_fails_its_work_and_leaves(nodes: object, tmp_path: Path) -> None:
+    """Ray, which this pool leaves, would not say what came of the work."""
+    subprocess.run([sys.executable, "-c", CLOSE, str(tmp_path)], check=True, timeout=60)

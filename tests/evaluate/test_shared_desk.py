@@ -127,3 +127,20 @@ async def test_a_model_that_announces_nothing_is_counted_after(desk: Desk) -> No
         await asyncio.sleep(0)
     with pytest.raises(BudgetExceeded, match="the limit of 2 calls of a model is used up"):
         await model.ask(roles.FUSE, GIVEN)
+
+
+async def test_requests_of_one_ask_may_run_side_by_side(desk: Desk, budget: Budget) -> None:
+    class Voting(ExtractiveModel):
+        async def ask(self, role: Any, given: Any) -> Any:
+            async def vote(seconds: float) -> None:
+                async with announce_request(REQUEST) as bill:
+                    await asyncio.sleep(seconds)
+                    bill.spent = SPENT
+
+            await asyncio.gather(vote(0.02), vote(0.01))
+            return await super().ask(role, given)
+
+    model = BudgetedAtDesk(Voting(HashEmbedder()), Actor(desk), (0, 0))
+    await asyncio.wait_for(model.ask(roles.FUSE, GIVEN), 10)
+    await asyncio.sleep(0)
+    await check_nothing_is_reserved(desk, budget)
