@@ -55,7 +55,7 @@ def quiet(_: Progress) -> None:
     pass
 
 
-async def test_every_system_gives_equal_memories_and_answers_from_both(stores: tuple[Store, Store]) -> None:
+async def test_systems_give_equal_memories_and_answers_from_both(stores: tuple[Store, Store]) -> None:
     counterpart, file = stores
     systems = SYSTEMS if isinstance(counterpart, PlainStore) else IN_A_DATABASE
     for name in systems:  # one after another over one memory, since a tome holds the layers of all systems
@@ -78,6 +78,3 @@ async def test_every_system_gives_equal_memories_and_answers_from_both(stores: t
             await build(assemble(name, make_kit(store)).layers, store, quiet)
     assert list(export(counterpart)) == list(export(file))
     assert counterpart.layers() == file.layers()
-
-
-# Schemata, communities and the tree that grows depend on history: see their own tests in tests/memory.
