@@ -13,7 +13,6 @@ import sqlite3
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -76,14 +75,6 @@ def _set_statements(path: Path, statements: list[tuple[str, int]]) -> None:
         file.executemany("UPDATE sqlite_master SET sql = ? WHERE rowid = ?", statements)
 
 
-@dataclass(frozen=True)
-class Damage:
-    """What was done, in words, and how to do it to the tome in a folder."""
-
-    words: str
-    do: Callable[[Path], None]
-
-
 def use_damaged(whole: Path, place: Path, dice: random.Random, damage: Callable[[Path, random.Random], str]) -> str:
     """Damage a copy of the tome in `whole`, made in `place`, and use it. Returns what went wrong; empty if nothing."""
     with TemporaryDirectory(dir=place, ignore_cleanup_errors=True) as copy:  # a thread may still end in the one before
@@ -98,7 +89,8 @@ def _use(folder: Path, dice: random.Random, damage: Callable[[Path, random.Rando
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)
-                use(folder / "a.tome", dice)
+                with Tome.open(folder / "a.tome", create=False) as tome:
+                    use(tome, dice)
         except (StoreError, *_REFUSALS):
             pass
         except Exception as error:  # noqa: BLE001 - it looks for any
@@ -123,84 +115,68 @@ _ENDS = ("", "-cache", "-wal", "-shm", "-journal")
 # ------------------------------------------------------------ uses
 
 
-def show(path: Path, dice: random.Random) -> None:
+def show(tome: Tome, dice: random.Random) -> None:
     """What `tome show` reads."""
-    with Tome.open(path, create=False) as tome:
-        tome._repr_html_()
-        for record in tome.documents():
-            tome.document(record.id)
-        tome.store.passages()
+    tome._repr_html_()
+    for record in tome.documents():
+        tome.document(record.id)
+    tome.store.passages()
 
 
-def ask(path: Path, dice: random.Random) -> None:
-    """Ask one of the systems."""
-    with Tome.open(path, create=False) as tome:
-        tome.ask(QUESTION, system=dice.choice(SYSTEMS))
+def ask(tome: Tome, dice: random.Random) -> None:
+    tome.ask(QUESTION, system=dice.choice(SYSTEMS))
 
 
-def search(path: Path, dice: random.Random) -> None:
+def search(tome: Tome, dice: random.Random) -> None:
     """Search within a scope."""
-    with Tome.open(path, create=False) as tome:
-        tome.search("the map of the Heron", system=dice.choice(("hybrid", "cogitorag")), documents=["d1", "d2"])
+    tome.search("the map of the Heron", system=dice.choice(("hybrid", "cogitorag")), documents=["d1", "d2"])
 
 
-def ask_in_session(path: Path, dice: random.Random) -> None:
+def ask_in_session(tome: Tome, dice: random.Random) -> None:
     """Go on with a session, and list all."""
-    with Tome.open(path, create=False) as tome:
-        tome.sessions()
-        tome.session(dice.choice(("comorag", "hgmem"))).ask("Where did she sail it?")
+    tome.sessions()
+    tome.session(dice.choice(("comorag", "hgmem"))).ask("Where did she sail it?")
 
 
-def read_log(path: Path, dice: random.Random) -> None:
+def read_log(tome: Tome, dice: random.Random) -> None:
     """List the traces and draw one."""
-    with Tome.open(path, create=False) as tome:
-        for trace in tome.traces():
-            json.dumps(trace.describe().write())
-        tome.draw_trace(3)
+    for trace in tome.traces():
+        json.dumps(trace.describe().write())
+    tome.draw_trace(3)
 
 
-def add(path: Path, dice: random.Random) -> None:
+def add(tome: Tome, dice: random.Random) -> None:
     """Add a document, and one that changed."""
-    with Tome.open(path, create=False) as tome:
-        tome.add(_LATE, Document(id="d0", text="Tom Hale sold nothing."))
+    tome.add(_LATE, Document(id="d0", text="Tom Hale sold nothing."))
 
 
-def remove(path: Path, dice: random.Random) -> None:
-    """Remove a document."""
-    with Tome.open(path, create=False) as tome:
-        tome.remove(f"d{dice.randrange(4)}")
+def remove(tome: Tome, dice: random.Random) -> None:
+    tome.remove(f"d{dice.randrange(4)}")
 
 
-def build(path: Path, dice: random.Random) -> None:
+def build(tome: Tome, dice: random.Random) -> None:
     """Add a document and build a system."""
-    with Tome.open(path, create=False) as tome:
-        tome.add(_LATE)
-        tome.build(dice.choice(SYSTEMS[1:]))
+    tome.add(_LATE)
+    tome.build(dice.choice(SYSTEMS[1:]))
 
 
-def export(path: Path, dice: random.Random) -> None:
-    """Export all."""
-    with Tome.open(path, create=False) as tome:
-        for line in tome.export():
-            line.encode()
+def export(tome: Tome, dice: random.Random) -> None:
+    for line in tome.export():
+        line.encode()
 
 
-def draw(path: Path, dice: random.Random) -> None:
+def draw(tome: Tome, dice: random.Random) -> None:
     """Draw a layer, and look up an entity."""
-    with Tome.open(path, create=False) as tome:
-        tome.draw_layer("graph:passages-triples")
-        tome.entity("Ida Poe")
+    tome.draw_layer("graph:passages-triples")
+    tome.entity("Ida Poe")
 
 
-def clean(path: Path, dice: random.Random) -> None:
+def clean(tome: Tome, dice: random.Random) -> None:
     """Delete the caches."""
-    with Tome.open(path, create=False) as tome:
-        tome.clean()
+    tome.clean()
 
 
-_USES: tuple[Callable[[Path, random.Random], None], ...] = (
-    *(show, ask, search, ask_in_session, read_log, add, remove, build, export, draw, clean),
-)
+_USES = (show, ask, search, ask_in_session, read_log, add, remove, build, export, draw, clean)
 
 # ------------------------------------------------------------ damages of rows
 
@@ -328,19 +304,16 @@ def damage_kind(folder: Path, dice: random.Random) -> str:
     names = [*sorted(cache.iterdir()), cache, folder / "a.tome-wal", folder / "a.tome-shm", folder / "a.tome-journal"]
     file = dice.choice(names)
     shutil.rmtree(file) if file.is_dir() else file.unlink(missing_ok=True)
-    kind = dice.choice(("link", "link to nothing", "second name", "folder", "pipe", "link to a folder"))
-    if kind == "link":
-        file.symlink_to(kept)
-    elif kind == "link to nothing":
-        file.symlink_to(folder / "new.txt")
-    elif kind == "second name":
-        os.link(kept, file)
-    elif kind == "folder":
-        file.mkdir()
-    elif kind == "pipe":
-        os.mkfifo(file)
-    else:
-        file.symlink_to(folder)
+    make: dict[str, Callable[[], object]] = {
+        "link": lambda: file.symlink_to(kept),
+        "link to nothing": lambda: file.symlink_to(folder / "new.txt"),
+        "second name": lambda: os.link(kept, file),
+        "folder": file.mkdir,
+        "pipe": lambda: os.mkfifo(file),
+        "link to a folder": lambda: file.symlink_to(folder),
+    }
+    kind = dice.choice(tuple(make))
+    make[kind]()
     return f"{file.name} is a {kind}"
 
 

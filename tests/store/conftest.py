@@ -21,8 +21,8 @@ def open_store(tmp_path: Path) -> Iterator[OpenStore]:
     """A function that opens stores in this test's folder, by name."""
     stores: list[SqlStore] = []
 
-    def open_file(name: str | None = None) -> SqlStore:
-        stores.append(SqlStore.open(tmp_path / (name or f"{len(stores)}.tome")))
+    def open_file(name: str) -> SqlStore:
+        stores.append(SqlStore.open(tmp_path / name))
         return stores[-1]
 
     yield open_file

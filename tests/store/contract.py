@@ -1,14 +1,12 @@
-"""Functions that fill a small store, and a check of what every store in SQL must do beside `check_store`."""
+"""Functions that fill a small store, and a check that its arrays follow its tables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 
 import numpy as np
-import pytest
 
-from tomewise.store.export import export
 from tomewise.store.lookups import read_edges, read_vectors
 from tomewise.store.records import SETTINGS
 from tomewise.store.sql.sql_store import SqlStore
@@ -16,7 +14,6 @@ from tomewise.store.sql.write import Write
 from tomewise.types import Document, Node, Passage, content_id
 
 DIMENSIONS = 4
-MakeStore = Callable[[], SqlStore]
 
 
 def cut_passages(document: Document, size: int = 12) -> list[Passage]:
@@ -100,46 +97,3 @@ def assert_arrays_follow(store: SqlStore) -> None:
         assert columns.keys.tolist() == sorted(expected)
         assert [row.tolist() for row in columns.rows] == [expected[key] for key in sorted(expected)]
         assert columns.version == store.versions([space])[space]
-
-
-def check_memory(make: MakeStore) -> None:
-    """A transaction that fails leaves nothing; equal memories have equal exports; no key is used again."""
-    first, second = Document(id="one", text="a cat sat on a mat"), Document(id="two", text="a dog sat on the cat")
-    forward, backward = make(), make()
-    add(forward, first)
-    before = list(export(forward)), forward.versions(["vectors/passages"])
-    with pytest.raises(KeyboardInterrupt):
-        _interrupt_write(forward, second)
-    assert (list(export(forward)), forward.versions(["vectors/passages"])) == before
-    assert_arrays_follow(forward)
-    add(forward, second)
-    add(backward, second, Document(id="three", text="no fog"), Document(id="one", text="another text"))
-    keys = _list_keys(backward)
-    add(backward, first)
-    assert "".join(passage.text for passage in backward.passages(documents=["one"]).values()) == first.text
-    assert not backward.lexical("another", 5), "a document that was replaced is not found"
-    assert remove(backward, "three")
-    assert remove(backward, "three") == []
-    assert list(export(forward)) == list(export(backward))
-    assert_arrays_follow(backward)
-    used = keys | _list_keys(backward)
-    for name in ("one", "two"):
-        remove(backward, name)
-    assert backward.layers() == {}
-    assert_arrays_follow(backward)
-    add(backward, first, second)
-    assert not used & _list_keys(backward), "also after the last key was removed"
-    assert list(export(forward)) == list(export(backward))
-
-
-def _interrupt_write(store: SqlStore, document: Document) -> None:
-    with store.write() as change:
-        put_memory(change, document)
-        change.remove_document("one")
-        raise KeyboardInterrupt
-
-
-def _list_keys(store: SqlStore) -> set[tuple[str, int]]:
-    """The keys of the passages, and of the edges to them."""
-    keys = {("nodes", key) for key in store.node_keys("passages")}
-    return keys | {("edges", key) for key in read_edges(store, "seen-in:words").keys.tolist()}

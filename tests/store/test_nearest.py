@@ -12,14 +12,12 @@ from numpy.typing import NDArray
 from tomewise.store import close_rows, int8_rows
 from tomewise.store.close_rows import Pairs, find_close_pairs, find_close_rows
 from tomewise.store.int8_rows import (
-    are_worth_packing,
     bound_cosines,
     find_candidates,
     find_close_candidates,
     multiply_exactly,
     pack_rows,
 )
-from tomewise.store.key_indices import find_known_indices
 from tomewise.store.nearest import Nearest, find_top
 
 Rows = NDArray[np.float32]
@@ -35,30 +33,12 @@ def scale_slowly(scores: NDArray[np.float32]) -> NDArray[np.float64]:
     return (x - x.min()) / np.ptp(x)
 
 
-@pytest.mark.parametrize(
-    ("scores", "expected"),
-    [
-        ([2.0, 4.0, 3.0], [0.0, 1.0, 0.5]),
-        ([0.7, 0.7], [1.0, 1.0]),
-        ([-3.0, -3.0], [1.0, 1.0]),
-        ([0.0, 0.0], [0.0, 0.0]),
-    ],
-)
-def test_equal_scores_are_scaled_to_one_unless_they_are_zero(scores: list[float], expected: list[float]) -> None:
-    found = Nearest(np.arange(len(scores)), np.array(scores, np.float32), min(scores))
-    np.testing.assert_allclose(found.scale(), expected)
-
-
 @given(st.lists(st.sampled_from([0.0, -0.5, 0.25, 0.5, 1.0]), max_size=12), st.integers(0, 5))
 def test_the_best_are_scaled_by_the_lowest_of_all(values: list[float], limit: int) -> None:
     scores = np.array(values, np.float32)
     best = find_top(scores, limit)
     found = Nearest(best, scores[best], min(values, default=0.0))
     np.testing.assert_allclose(found.scale(), scale_slowly(scores)[best])
-
-
-def test_no_key_is_known_among_none() -> None:
-    assert find_known_indices(np.array([1, 2]), np.array([], np.int64))[1].tolist() == [False, False]
 
 
 # ---------------------------------------------------------------- close rows
@@ -161,7 +141,3 @@ def test_sums_do_not_overflow(width: int) -> None:
     rows = np.vstack((np.ones((1, width)), -np.ones((1, width)))).astype(np.float32)
     for bounds in bound_cosines(pack_rows(rows), rows[0]):
         assert bounds.tolist() == pytest.approx([width, -width], rel=1e-3)
-
-
-def test_small_spaces_are_not_packed() -> None:
-    assert not are_worth_packing(10_000)

@@ -1,8 +1,8 @@
-"""Retrievers, loops and layers work on a store of plain dictionaries, and in PostgreSQL, as on a file."""
+"""Systems work on a store of plain dictionaries, and in PostgreSQL, as on a file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,17 +11,13 @@ from tests.store.plain_store import PlainStore
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.memory.building import build, find_backlog
-from tomewise.memory.graph.graph_layer import GraphLayer
-from tomewise.memory.passages import PassagesLayer
-from tomewise.memory.renewal import forget_memory
-from tomewise.reading.splitter import PassageSplitter
 from tomewise.store.contract import Store
 from tomewise.store.export import export
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import SYSTEMS, assemble
-from tomewise.testing import check_layer, check_loop, check_retriever, document_of, put_document
-from tomewise.types import Document, Layer, Progress, Question
+from tomewise.testing import check_loop, check_retriever, document_of, put_document
+from tomewise.types import Progress, Question
 
 EMBEDDER = HashEmbedder()
 TEXTS = (
@@ -35,6 +31,7 @@ TEXTS = (
     *(f"On day {number} Ada Marsh wrote to Tom Hale about the harbour." for number in range(6)),
 )
 QUESTION = "Who sold the Heron to Ida Poe?"
+IN_A_DATABASE = ("comorag", "hgmem", "graphrag", "memtree")  # they build layers of all kinds
 
 
 @pytest.fixture(params=["plain", "database"])
@@ -58,8 +55,10 @@ def quiet(_: Progress) -> None:
     pass
 
 
-async def test_every_system_gives_equal_memories_and_answers_from_both(stores: tuple[Store, Store]) -> None:
-    for name in SYSTEMS:  # one after another over one memory, since a tome holds the layers of all systems
+async def test_systems_give_equal_memories_and_answers_from_both(stores: tuple[Store, Store]) -> None:
+    counterpart, file = stores
+    systems = SYSTEMS if isinstance(counterpart, PlainStore) else IN_A_DATABASE
+    for name in systems:  # one after another over one memory, since a tome holds the layers of all systems
         answers = []
         for store in stores:
             system = assemble(name, make_kit(store))
@@ -71,53 +70,11 @@ async def test_every_system_gives_equal_memories_and_answers_from_both(stores: t
             assert answer.evidence or name == "chain_of_agents", "only a note answers without evidence"
             answers.append((answer.text, [(each.node, each.layer, each.text) for each in answer.evidence]))
         assert answers[0] == answers[1], name
-    counterpart, file = stores
     assert list(export(counterpart)) == list(export(file))
     for store in stores:
         with store.write() as change:
             change.remove_document("d02")
-        for name in SYSTEMS:
+        for name in systems:
             await build(assemble(name, make_kit(store)).layers, store, quiet)
     assert list(export(counterpart)) == list(export(file))
     assert counterpart.layers() == file.layers()
-
-
-def make_layers(name: str, store: Store) -> Sequence[Layer]:
-    kit = make_kit(store)
-    if name == "relations":
-        return [GraphLayer(kit.store, kit.model, kit.embedder, style="relations")]
-    return assemble(name, kit).layers
-
-
-# Schemata, communities and the tree that grows depend on history: see their own tests in tests/memory.
-@pytest.mark.parametrize("name", [*sorted(set(SYSTEMS) - {"cam", "graphrag", "memtree"}), "relations"])
-async def test_every_layer_is_a_pure_function_of_the_documents_in_a_plain_store(name: str) -> None:
-    if make_layers(name, PlainStore()):
-        await check_layer(lambda store: make_layers(name, store), PlainStore, EMBEDDER)
-
-
-async def test_forgotten_memory_is_made_again(stores: tuple[Store, Store]) -> None:
-    for store in stores:
-        layers = make_layers("relations", store)
-        await build(layers, store, quiet)
-        before = list(export(store))
-        passage = next(iter(store.passages().values()))
-        forget_memory([layers[0].name, passage.id], layers, store)
-        assert find_backlog(layers, store).counts == {layers[0].name: len(TEXTS)}
-        await build(layers, store, quiet)
-        assert list(export(store)) == before
-
-
-async def test_documents_are_taken_in_and_replaced(tmp_path: Path) -> None:
-    plain, sqlite = PlainStore(), SqlStore.open(tmp_path / "a.tome")
-    splitter = PassageSplitter(EMBEDDER.tokenizer, max_tokens=32, overlap=0)
-    whole = Document(id="story", text=" ".join(TEXTS), title="Skerry", metadata={"year": 1911, "names": ["Ada"]})
-    for store in (plain, sqlite):
-        layer = PassagesLayer(store, EMBEDDER, splitter)
-        for document in (document_of("story", TEXTS[0]), whole, whole, document_of("other", TEXTS[5])):
-            outcomes = [outcome async for outcome in layer.add([document])]
-            assert outcomes
-        assert [record.passages > 3 for record in store.documents()] == [False, True]
-    assert list(export(plain)) == list(export(sqlite))
-    assert plain.documents() == sqlite.documents()
-    sqlite.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -126,34 +125,6 @@ async def test_a_commit_that_fails_is_tried_once_more(calls: StoredCalls, gate: 
     assert read_replies(gate.store.path).keys() == {"k", "m"}
     await keep(calls, "n")[0]
     assert read_replies(gate.store.path).keys() == {"k", "l", "m", "n"}
-
-
-async def test_a_caller_who_is_cancelled_leaves_no_error_that_nobody_reads(
-    calls: StoredCalls, gate: Gate, caplog: pytest.LogCaptureFixture
-) -> None:
-    gate.error = StoreError("full")
-    puts = keep(calls, *"012")
-    await asyncio.to_thread(gate.begun.wait, SOON)
-    for put in puts:
-        put.cancel()
-    gate.passes.set()
-    results = await asyncio.gather(*puts, return_exceptions=True)
-    assert [type(result) for result in results] == [asyncio.CancelledError] * 3
-    del puts, put
-    gc.collect()
-    assert not caplog.records
-
-
-async def test_few_replies_wait_in_memory(calls: StoredCalls, gate: Gate) -> None:
-    gate.passes.set()
-    gate.error = Locked("busy")
-    for start in (0, 800):
-        await asyncio.gather(*keep(calls, *map(str, range(start, start + 800))), return_exceptions=True)
-    assert await calls.get("0") is None
-    assert await calls.get("1599") == "x"
-    gate.error = None
-    await keep(calls, "later")[0]
-    assert 800 <= len(read_replies(gate.store.path)) < 1600
 
 
 async def test_a_caller_who_is_cancelled_loses_no_reply(calls: StoredCalls, gate: Gate) -> None:

@@ -11,14 +11,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy.exc import IntegrityError
 from tests.store.conftest import OpenStore
 from tests.store.contract import add
 
 from tomewise.errors import Locked, StoreError
 from tomewise.store.lookups import read_vectors
 from tomewise.store.rights import work_alone
-from tomewise.store.sql import database, schema
+from tomewise.store.sql import database
 from tomewise.store.sql.schema import FORMAT
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.types import Document
@@ -88,36 +87,6 @@ def test_tomes_of_another_format_are_refused_with_the_remedy(store: SqlStore, ve
         SqlStore.open(store.path)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_file_that_cannot_be_written_is_named(open_store: OpenStore) -> None:
-    store = open_store("test.tome")
-    store.close()
-    store.path.chmod(0o400)
-    store.path.parent.chmod(0o500)
-    try:
-        again = open_store("test.tome")
-        with pytest.raises(StoreError, match="check the permissions"), again.write():
-            pass
-    finally:
-        store.path.parent.chmod(0o700)
-
-
-def test_a_read_only_database_is_named_as_such(store: SqlStore) -> None:
-    def fail() -> None:
-        with database.translate_errors(store.path):
-            raise sqlite3.OperationalError("attempt to write a readonly database")
-
-    with pytest.raises(StoreError, match="check the permissions"):
-        fail()
-
-
-def test_mistakes_of_a_program_are_not_named_damage(store: SqlStore) -> None:
-    add(store, ONE)
-    keys = store.node_keys("passages")
-    with pytest.raises(IntegrityError), store.write() as change:
-        change.put_vectors("passages", keys, read_vectors(store, "passages").rows)
-
-
 def test_paths_may_hold_anything(tmp_path: Path) -> None:
     path = tmp_path / "what? 100% #1 é.tome"
     store = SqlStore.open(path)
@@ -127,20 +96,6 @@ def test_paths_may_hold_anything(tmp_path: Path) -> None:
     again = SqlStore.open(path, create=False)
     assert again.document("one") == ONE
     again.close()
-
-
-def test_opening_runs_no_statement_to_know_those_of_this_format(
-    store: SqlStore, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(schema, "sqlite3", None)
-    assert open_store("test.tome").documents() == store.documents() == []
-
-
-def test_opening_changes_nothing(store: SqlStore, open_store: OpenStore) -> None:
-    add(store, ONE)
-    again = open_store("test.tome")
-    assert again.versions(["vectors/passages"]) == store.versions(["vectors/passages"]) != {"vectors/passages": 0}
-    assert read_vectors(again, "passages").rows.tolist() == read_vectors(store, "passages").rows.tolist()
 
 
 # ---------------------------------------------------------------- one writer
@@ -176,8 +131,6 @@ def test_only_one_is_exclusive_in_this_process_and_in_all(store: SqlStore, open_
                 pass
         add(store, ONE)
         assert twin.document("one") == ONE
-    with work_alone(twin, "add"), pytest.raises(Locked), work_alone(store, "add"):
-        pass
     script = """
 import sys
 from pathlib import Path

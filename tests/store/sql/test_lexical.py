@@ -86,13 +86,6 @@ def test_no_query_is_a_syntax_error(store: SqlStore, query: str) -> None:
     assert store.lexical(query, 5) == []
 
 
-def test_scores_fall_and_the_limit_holds(store_with_rows: SqlStore) -> None:
-    scores = [score for _, score in store_with_rows.lexical("the clock lanterns pier quay", 10)]
-    assert len(scores) > 2
-    assert scores == sorted(scores, reverse=True)
-    assert len(store_with_rows.lexical("the clock lanterns pier quay", 2)) == 2
-
-
 def test_titles_are_found(store: SqlStore) -> None:
     key = add(store, "z", "Nothing about it.", title="Barometers")
     assert [at for at, _ in store.lexical("barometer", 5)] == [key]

@@ -13,14 +13,13 @@ import numpy as np
 import pytest
 from tests.patience import SOON
 from tests.store.conftest import OpenStore
-from tests.store.contract import DIMENSIONS, add, assert_arrays_follow, remove, vectors_of
+from tests.store.contract import add, assert_arrays_follow, remove, vectors_of
 
 from tomewise.beside import FolderBeside
 from tomewise.store.lookups import read_edges, read_vectors
-from tomewise.store.records import SETTINGS
 from tomewise.store.sql import mirror
 from tomewise.store.sql.arrays import Arrays
-from tomewise.store.sql.mirror import Columns, Mirror, encode_header
+from tomewise.store.sql.mirror import encode_header
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.types import Document
 
@@ -46,20 +45,6 @@ def test_a_fresh_process_maps_the_files(open_store: OpenStore, loads: list[str])
     assert is_mapped(again)
     assert read_vectors(again, "passages") is read_vectors(again, "passages"), "warm arrays are kept"
     assert loads == []
-
-
-def test_an_empty_space_is_empty(store: SqlStore) -> None:
-    assert read_vectors(store, "passages").rows.shape == (0, 0)
-    assert read_edges(store, "none").rows.shape == (0, 3)
-    add(store, ONE)
-    assert read_vectors(store, "none").rows.shape == (0, DIMENSIONS)
-    with store.write() as change:
-        change.put_note(SETTINGS, "dimensions", "")
-    assert read_vectors(store, "none either").rows.shape == (0, DIMENSIONS), "as wide as any other"
-    assert store.versions(["vectors/none", "edges/none"]) == {"vectors/none": 0, "edges/none": 0}
-    remove(store, "one")
-    assert read_vectors(store, "passages").rows.shape == (0, DIMENSIONS)
-    assert read_edges(store, "seen-in:words").rows.shape == (0, 3)
 
 
 def change_bytes(ending: str, change: Callable[[bytes], bytes]) -> Callable[[SqlStore], None]:
@@ -243,32 +228,3 @@ def test_names_that_look_alike_do_not_share_files(store: SqlStore) -> None:
             change.put_edges(name, keys[:1], keys[1:2], np.array([float(number)]))
     assert [read_edges(store, name).rows[0, 2] for name in names] == list(range(len(names)))
     assert all(path.parent == store.cache_folder for path in store.cache_folder.rglob("*"))
-
-
-def test_released_rows_are_read_again(tmp_path: Path) -> None:
-    rows = np.arange(4096 * 256, dtype=np.float32).reshape(4096, 256)  # 4 MB
-    tmp_path.joinpath("a.tome").touch()
-    folder = FolderBeside(tmp_path / "a.tome", "-cache", mirror.FILE_NAMES)
-    files = Mirror(folder, "vectors/x", "tome", np.dtype(np.float32))
-    files.write(1, np.arange(4096), rows)
-    columns = files.read(1)
-    assert columns is not None
-    assert columns.stored_rows.sum() == rows.sum()
-    (file,) = tmp_path.glob("*/*.rows")
-    before = read_mapped_kilobytes(file)
-    columns.release_memory()
-    assert read_mapped_kilobytes(file) < before or before == 0  # 0: the system does not report it
-    assert np.array_equal(columns.stored_rows, rows)
-    Columns(1, np.arange(2), rows[:2]).release_memory()  # not mapped: stays
-
-
-def read_mapped_kilobytes(file: Path) -> int:
-    """The kilobytes of the rows' file that are in this process's memory; 0 if the system does not report it."""
-    try:
-        lines = iter(Path("/proc/self/smaps").read_text().splitlines())
-    except OSError:
-        return 0
-    for line in lines:
-        if line.endswith(file.name):
-            return next(int(more.split()[1]) for more in lines if more.startswith("Rss:"))
-    return 0

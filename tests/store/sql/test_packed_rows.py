@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from numpy.typing import NDArray
 from tests.store.conftest import OpenStore
 from tests.store.contract import DIMENSIONS, cut_passages, vectors_of
 
-from tomewise.beside import FolderBeside
 from tomewise.store import int8_rows
 from tomewise.store.lookups import read_vectors
 from tomewise.store.nearest import DECIMALS, Nearest
@@ -78,8 +76,8 @@ def search_plainly(store: SqlStore, query: Any, limit: int) -> Nearest:
         return store.nearest(SPACE, query, limit)
 
 
-def list_files(store: SqlStore, ending: str, kind: str = "packed") -> list[Path]:
-    return sorted(store.cache_folder.glob(f"{kind}%2Fpassages*{ending}"))
+def list_files(store: SqlStore, ending: str) -> list[Path]:
+    return sorted(store.cache_folder.glob(f"packed%2Fpassages*{ending}"))
 
 
 @pytest.fixture(scope="module")
@@ -212,15 +210,6 @@ def test_who_looks_for_damage_finds_a_wrong_copy(open_store: OpenStore) -> None:
     assert again.find_damage() == ""
 
 
-def test_where_no_copy_can_be_written_all_rows_are_read(store: SqlStore, packings: list[int]) -> None:
-    add(store, "one")
-    read_vectors(store, SPACE)
-    reader = SqlStore.open(store.path, read_only=True)
-    assert order(reader.nearest(SPACE, QUERY, 3)) == order(search_plainly(store, QUERY, 3))
-    reader.close()
-    assert (list_files(store, "rows"), packings) == ([], [])
-
-
 def test_a_full_disk_is_tried_once(store: SqlStore, packings: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     add(store, "one")
     expected = order(search_plainly(store, QUERY, 3))
@@ -231,25 +220,6 @@ def test_a_full_disk_is_tried_once(store: SqlStore, packings: list[int], monkeyp
     monkeypatch.setattr(Mirror, "write", fail)
     assert [order(store.nearest(SPACE, QUERY, 3)) for _ in range(2)] == [expected, expected]
     assert packings == [40]
-
-
-def test_a_copy_that_cannot_be_written_leaves_the_vectors_to_be_written(
-    store: SqlStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    add(store, "one")
-    store.nearest(SPACE, QUERY, 3)
-    open_file = FolderBeside.open
-
-    def fail(folder: FolderBeside, name: str, *, to_change: bool = False) -> Any:
-        if to_change and name.startswith("packed"):
-            raise OSError("no space left on device")
-        return open_file(folder, name, to_change=to_change)
-
-    monkeypatch.setattr(FolderBeside, "open", fail)
-    add(store, "two")
-    headers = {kind: list_files(store, "json", kind)[0].read_bytes() for kind in ("vectors", "packed")}
-    versions = {kind: json.loads(header.split(b"\n")[0])["version"] for kind, header in headers.items()}
-    assert versions["vectors"] == store.versions([f"vectors/{SPACE}"])[f"vectors/{SPACE}"] != versions["packed"]
 
 
 def test_who_looks_for_damage_deletes_what_was_kept(store: SqlStore) -> None:

@@ -8,12 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.postgres_server import Server, run_sql
 from tests.store.conftest import OpenStore
-from tests.store.contract import DIMENSIONS, add, assert_arrays_follow, remove, vectors_of
+from tests.store.contract import add, assert_arrays_follow, remove, vectors_of
 
 from tomewise.errors import StoreError
-from tomewise.store import int8_rows
 from tomewise.store.lookups import read_edges, read_vectors
-from tomewise.store.records import SETTINGS
 from tomewise.store.sql import postgres, postgres_arrays
 from tomewise.store.sql.mirror import Mirror
 from tomewise.store.sql.row_values import Misfit
@@ -102,15 +100,6 @@ def test_a_fresh_process_follows_too(here: SqlStore, there: SqlStore, make: Open
     assert loads == []
 
 
-def test_a_writer_that_lags_reads_nothing_whole(here: SqlStore, there: SqlStore, loads: list[str]) -> None:
-    add(here, Document(id="more", text="fog and fog"))
-    loads.clear()
-    add(there, Document(id="other", text="a lamp"))
-    for store in (there, here):
-        assert_arrays_follow(store)
-    assert loads == []
-
-
 def test_what_cannot_be_written_is_followed_in_memory(
     here: SqlStore, there: SqlStore, loads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,44 +180,6 @@ def test_a_large_change_leaves_no_marks_and_is_read_anew(
     loads.clear()
     assert_arrays_follow(there)
     assert loads == ["edges/self:words"]
-
-
-def test_vectors_of_another_width_are_read_anew(here: SqlStore, there: SqlStore, make: OpenStore) -> None:
-    keys = read_vectors(here, "passages").keys.tolist()
-    with here.write() as change:
-        change.put_note(SETTINGS, "dimensions", "2")
-        change.put_vectors("passages", keys, vectors_of([str(key) for key in keys])[:, :2], replace=True)
-    for store in (here, there, make("shared", machine="there")):
-        assert_arrays_follow(store)
-
-
-def test_two_processes_that_follow_write_the_files_once(
-    here: SqlStore, there: SqlStore, make: OpenStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    beside = make("shared", machine="there")
-    assert_arrays_follow(beside)
-    written: list[int] = []
-    write = Mirror.write
-    monkeypatch.setattr(Mirror, "write", lambda self, *given: (written.append(1), write(self, *given))[1])
-    with there.snapshot() as earlier:
-        assert len(earlier.documents()) == 4
-        add(here, Document(id="d0", text="another text in fog"))
-        for store in (there, beside):
-            assert_arrays_follow(store)
-        assert len(earlier.arrays(["vectors/passages"])["vectors/passages"].keys) == 8
-    assert not written
-    assert_arrays_follow(make("shared", machine="there"))
-
-
-def test_packed_rows_follow(here: SqlStore, there: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("numba")
-    monkeypatch.setattr(int8_rows, "LEAST_ROWS", 2)
-    for number in range(3):
-        add(here, Document(id=f"more{number}", text=f"fog {number} and fog"))
-        query = np.ones(DIMENSIONS, np.float32)
-        found = [store.nearest("passages", query, 3) for store in (here, there)]
-        assert sorted(found[0].keys) == sorted(found[1].keys)
-        assert not there.find_damage()
 
 
 def test_a_step_that_is_rolled_back_is_not_seen(

@@ -158,12 +158,6 @@ def test_what_is_no_export_is_named(first: bytes, reason: str, lines: list[bytes
     assert not (tmp_path / "b.tome").exists()
 
 
-def test_a_line_that_repeats_a_row_is_named(lines: list[bytes], tmp_path: Path) -> None:
-    at = next(place for place, line in enumerate(lines) if b'"table": "documents"' in line)
-    with pytest.raises(StoreError, match=r"the lines \d+ to \d+ hold a row that cannot be written"):
-        restore(tmp_path / "b.tome", [*lines[: at + 1], lines[at], *lines[at + 1 :]])
-
-
 def test_nothing_that_exists_is_replaced(lines: list[bytes], tmp_path: Path) -> None:
     path = tmp_path / "b.tome"
     restore(path, lines)
