@@ -534,6 +534,7 @@ def script_runs(*texts):
     [
         (["*", "Tom.", "Ada", "ada", "Sam"], "Ada", 0),
         ([BAD, "Tom", "Ada", "Ada", BAD], "Ada", 2),  # a run that fails has no vote
+        (["*", "Tom", "*"], "Tom", 0),  # nor has one that declines
         (["*", "*"], "", 0),
     ],
 )
