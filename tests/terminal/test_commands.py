@@ -30,7 +30,6 @@ def test_from_a_file_to_a_cited_answer(command, log, read_json):
     assert list(answer) == [
         "text", "choice", "resolved", "forced", "supported", "missing", "system", "model", "citations",
         "quotations", "dropped_quotes", "derived_quotes", "usage", "session", "lagging", "kept", "within", "nearest",
-        "answer",
     ]  # fmt: skip
     assert "Ada Marsh" in answer["text"]
     assert (answer["system"], answer["model"], answer["resolved"]) == ("hybrid", "extractive", True)
