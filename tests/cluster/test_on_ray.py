@@ -206,12 +206,14 @@ def test_a_cluster_of_its_own_leaves_nothing(tmp_path: Path, alone: dict[str, st
     assert ran.stdout.startswith("{")
 
 
-def list_processes(home: str) -> list[int]:
-    """The processes of a home."""
+def list_processes(home: str, words: str = "") -> list[int]:
+    """The processes of a home, or with words in their command alone."""
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if f"HOME={home}".encode() in (path / "environ").read_bytes().split(b"\0"):
+            command = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            is_at_home = f"HOME={home}".encode() in (path / "environ").read_bytes().split(b"\0")
+            if is_at_home and words in command.partition(" --")[0]:
                 found.append(int(path.name))
     return found
 

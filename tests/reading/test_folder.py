@@ -31,9 +31,9 @@ def test_what_gitignore_leaves_out_is_left_out(tmp_path: Path) -> None:
         tmp_path,
         *("a.txt", "b.txt", "build/c.txt", "sub/build.md", "sub/d.txt", "sub/e.md", "sub/deep/d.txt", "keep/d.txt"),
         _="# builds\nbuild/\n/b.txt\nd.txt\n!keep/d.txt\n",
-        sub="*.md\n!e.md\n",
+        sub="*.md\n!e.md\n!d.txt\n",  # the file that is deeper down has the last word
     )
-    assert find(tmp_path) == ["a.txt", "keep/d.txt", "sub/e.md"]
+    assert find(tmp_path) == ["a.txt", "keep/d.txt", "sub/d.txt", "sub/deep/d.txt", "sub/e.md"]
     assert len(find(tmp_path, ignored=True)) == 8
 
 
