@@ -360,3 +360,14 @@ def test_what_rests_on_a_removed_document_goes_from_the_ledger(here):
         assert "garden" not in dump(tome, "s")
         assert STORY[1].text in dump(tome, "s")
         assert tome.session("s").ask("Had they met?").session.notes == ()
+
+
+def test_a_memory_that_no_system_here_can_read_goes_with_what_it_may_rest_on(here):
+    ask_first(here)
+    with open_story(here, make_reader()) as tome:
+        with tome.store.write() as change:
+            change.put_note(SESSIONS, "s", {**tome.store.note(SESSIONS, "s"), "system": "gone"})
+        assert MET in dump(tome, "s")
+        tome.remove("a")
+        assert MET not in dump(tome, "s")
+        assert len(tome.session("s").read().turns) == 1

@@ -62,8 +62,9 @@ class RayCluster:
         return stated or max(1, self.cpus // _CPUS_PER_WORKER)
 
     def start_worker(self, parts: WorkerParts, threads: int) -> Any:
-        """A new worker, on the machine that has the fewest."""
-        return self._make_actor(Worker, "SPREAD").remote(parts, threads)
+        """A new worker, on the machine that has the fewest. Raises ConnectionError after this process has left."""
+        with self._stay_joined():
+            return self._make_actor(Worker, "SPREAD").remote(parts, threads)
 
     def start_beside(self, kind: type, *given: Any) -> Any:
         """A new actor on the machine of this process. Raises UsageError where that is not one of the cluster."""
@@ -95,8 +96,16 @@ class RayCluster:
 
     def end_worker(self, worker: Any) -> None:
         """End a worker at once."""
-        with suppress(self._ray.exceptions.RayError, ConnectionError, ValueError):
+        with suppress(self._ray.exceptions.RayError, ConnectionError, ValueError), self._stay_joined():
             self._ray.kill(worker)
+
+    @contextmanager
+    def _stay_joined(self) -> Iterator[None]:
+        """Keep this process in the cluster meanwhile. Raises ConnectionError after it has left: Ray would join again."""
+        with _joining:
+            if not self._ray.is_initialized():
+                raise ConnectionError("this process has left the cluster")
+            yield
 
     def find_loss(self, error: BaseException) -> str:
         """Why a worker was lost, in a line; empty for an error that is not the loss of a worker."""
