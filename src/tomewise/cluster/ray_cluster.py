@@ -101,7 +101,7 @@ class RayCluster:
 
     @contextmanager
     def _stay_joined(self) -> Iterator[None]:
-        """Keep this process in the cluster meanwhile. Raises ConnectionError after it has left: Ray would join again."""
+        """Keep this process in the cluster meanwhile. Raises ConnectionError where it has left: Ray would join anew."""
         with _joining:
             if not self._ray.is_initialized():
                 raise ConnectionError("this process has left the cluster")
