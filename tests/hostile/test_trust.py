@@ -114,6 +114,12 @@ def test_trust_says_what_it_confirms_and_lasts_until_the_file_changes_or_it_is_f
     assert_refused(command("trust", "--list", "--forget"), "--list")
 
 
+def test_to_take_a_setting_back_confirms_no_file_that_was_not_trusted(command, here):
+    write(here, 'model = "openai:x"\nlimit = 3')
+    assert command("config", "unset", "--here", "limit").code == 0
+    assert_refused(command("show"), "model")
+
+
 def test_trust_is_of_one_folder_and_no_link_carries_it_elsewhere(command, here, monkeypatch):
     good, bad = here / "good", here / "bad"
     for folder in (good, bad):

@@ -17,7 +17,19 @@ import httpx2 as httpx
 import pytest
 from tests.language.openai_server import OpenAIServer, fail_with, in_turn, reply_with
 from tests.patience import NEVER, SOON, wait_until
-from tests.server.served import ASK, NOVEL, TOKEN, UPLOAD, Served, read_code, serve, serve_novel
+from tests.server.served import (
+    ASK,
+    NOVEL,
+    TOKEN,
+    UPLOAD,
+    Served,
+    finish_job,
+    make_client,
+    make_tome,
+    read_code,
+    serve,
+    serve_novel,
+)
 
 from tomewise.server import ownership
 from tomewise.server.jobs import Job
@@ -112,6 +124,20 @@ def test_a_signal_ends_streams_and_jobs(tmp_path: Path, model: OpenAIServer, sig
         assert "event: error" in rest or "interrupted" in rest
     (file,) = (tmp_path / "novel.tome-jobs").glob(f"*-{job}/job.json")
     assert json.loads(file.read_text())["state"] == "interrupted"
+
+
+def test_of_a_tome_the_hundred_last_jobs_are_kept_and_all_that_were_interrupted(tmp_path: Path):
+    make_tome(tmp_path / "novel.tome")
+    with make_client(tmp_path) as client:
+        first, second = (finish_job(client, UPLOAD, {"id": id, "text": "It rained."})["id"] for id in ("a", "b"))
+    (file,) = (tmp_path / "novel.tome-jobs").glob(f"*-{first}/job.json")
+    file.write_text(json.dumps({**json.loads(file.read_text()), "state": "interrupted"}))
+    with make_client(tmp_path) as client:
+        for _ in range(101):
+            last = finish_job(client, UPLOAD, {"id": "a", "text": "It rained."})["id"]
+        kept = {job["id"] for job in client.get("/api/jobs?limit=500").json()["jobs"]}
+    assert kept >= {first, last}
+    assert second not in kept
 
 
 def test_two_servers_at_one_tome_wait_for_each_other_and_see_what_the_other_added(tmp_path: Path, model: OpenAIServer):
