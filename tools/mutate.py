@@ -238,7 +238,7 @@ MUTATIONS = (
         ("tests/store/test_scope.py",),
     ),
     Mutation(
-        "captions: a short caption that comes twice is no rolling line",
+        "captions: a short caption that comes twice is not a rolling line",
         "reading/captions.py",
         "return cue.lines[0] == before.lines[-1] and len(cue.lines) + len(before.lines) > 2",
         "return cue.lines[0] == before.lines[-1]",
