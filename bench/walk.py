@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tomewise.recall.walk import CsrGraph, Walk
+from tomewise.recall.walk import CsrGraph, VisitedNodes, Walk
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for the exact walk
 
-from tests.recall.exact_walk import power_iteration, take_best
+from tests.recall.exact_walk import power_iteration
 
 RESTART, BEST = 0.5, 200
 
@@ -139,6 +139,11 @@ def make_scipy_power(graph: CsrGraph) -> Callable[[Seeds], object]:
             pi = following
 
     return run
+
+
+def take_best(visited: VisitedNodes, limit: int) -> NDArray[np.int32]:
+    """The `limit` nodes of greatest value, best first, ties by node number."""
+    return visited.nodes[np.lexsort((visited.nodes, -visited.values))[:limit]]
 
 
 def measure_overlaps(walk: Walk, questions: list[Seeds], passages: NDArray[np.bool_]) -> NDArray[np.float64]:
