@@ -57,11 +57,11 @@ _ASKS_SUMMARY = re.compile(r"\bsummar(?:y|i[sz])", re.IGNORECASE)
 _WANTS_SUMMARY = re.compile(_SUMMARY, re.IGNORECASE)
 _WANTS_YES_OR_NO = re.compile(rf"\A\W*{_AUXILIARY}\b", re.IGNORECASE)
 # "Which of these did she NOT carry?", "Which of these is false?", "All of these are true except:".
-_OPPOSITE = re.compile(
-    r"\b(?:[Ww]hich|of these|of the following)\b.{0,1000}?(?:\bNOT\b|\bleast likely\b|\bEXCEPT\b|\bexcept\W*\Z)"
-    r"|\b[Ww]hich (?:(?:one )?of (?:these|the following) (?:\w+ )?|(?:answer|claim|one|option|sentence|statement) )?"
-    r"(?:is|are) (?:false|incorrect|untrue)\b",
-    re.DOTALL,
+_CHOICE = re.compile(r"\b(?:[Ww]hich|of these|of the following)\b")
+_UNFIT = re.compile(r"\bNOT\b|\bleast likely\b|\bEXCEPT\b|\bexcept\W*\Z")
+_FALSE = re.compile(
+    r"\b[Ww]hich (?:(?:one )?of (?:these|the following) (?:\w+ )?|(?:answer|claim|one|option|sentence|statement) )?"
+    r"(?:is|are) (?:false|incorrect|untrue)\b"
 )
 _SPEAKER = re.compile(
     r"\b(?:did|does|do|according to|of|by|from)\s+(?:the\s+)?([A-Z][\w'’.-]*(?:\s+[A-Z][\w'’.-]*){0,3})"
@@ -110,7 +110,8 @@ def is_about_all(question: ParsedQuestion) -> bool:
 
 def asks_for_opposite(question: ParsedQuestion) -> bool:
     """Whether the option is wanted that the text does not support."""
-    return bool(_OPPOSITE.search(question.text))
+    choice = _CHOICE.search(question.text)
+    return bool(_FALSE.search(question.text) or (choice and _UNFIT.search(question.text, choice.end())))
 
 
 def list_focus_words(question: ParsedQuestion) -> list[str]:
