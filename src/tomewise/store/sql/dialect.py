@@ -113,8 +113,7 @@ class SqliteDialect(SqliteRows):
         A file keeps every right, those that are long too.
         """
         try:
-            lock = FileLock(str(self.cache.prepare_lock(_name_lock(name))), timeout=0, thread_local=False)
-            lock.acquire()
+            lock = FileLock(str(self.cache.prepare_lock(_name_lock(name))), timeout=0, thread_local=False).acquire()
         except Timeout as error:
             raise Locked(refusal) from error
         except UnsafeFile as error:
@@ -122,15 +121,13 @@ class SqliteDialect(SqliteRows):
         except OSError as error:
             raise StoreError(f"{self.cache.path} cannot be written: {error.strerror}") from error
         self._is_writing |= name == WRITER
-        try:
-            yield
-        finally:
+        with lock:
             try:
+                yield
+            finally:
                 if name == WRITER:
                     self._is_writing = False
                     self._end_writing()
-            finally:
-                lock.release()
 
     def _end_writing(self) -> None:
         if self._holds_gone_words:
@@ -165,10 +162,7 @@ class SqliteDialect(SqliteRows):
         for row in connection.exec_driver_sql(f'SELECT {fields} FROM "{table.name}"'):
             yield list(map(_decode_value, row[::2], row[1::2]))
 
-    @staticmethod
-    def make_tables(connection: Connection) -> None:
-        """Make the tables in a new tome, inside a write transaction."""
-        make_tables(connection)
+    make_tables = staticmethod(make_tables)
 
     @staticmethod
     def read_last_keys(connection: Connection) -> list[tuple[str, int]]:

@@ -26,7 +26,6 @@ from tomewise.store.sql.near_search import (
     MOST_DIMENSIONS,
     Halfvec,
     NearTable,
-    Vectors,
     find_halfvec,
     round_to_half,
 )
@@ -34,7 +33,7 @@ from tomewise.store.sql.postgres_arrays import load_vectors, write_columns
 from tomewise.store.sql.postgres_server import make_lock_key
 
 if TYPE_CHECKING:
-    from tomewise.store.nearest import Nearest
+    from tomewise.store.nearest import Nearest, Vectors
 
 _BULK_SHARE = 1 / 4  # of the rows: with more new ones, an index that is made anew is quicker
 _DROP_SHARE = 1 / 2  # of `exact_rows`: with fewer rows, a table goes

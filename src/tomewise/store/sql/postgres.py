@@ -8,7 +8,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 from psycopg import sql
-from sqlalchemy import Connection, Engine, Table, select
+from sqlalchemy import Connection, Engine, Table
 
 from tomewise.beside import FolderBeside
 from tomewise.errors import Locked
@@ -23,12 +23,12 @@ from tomewise.store.sql.local_words import FILE_NAMES as WORDS_NAMES
 from tomewise.store.sql.local_words import LocalWords, Source
 from tomewise.store.sql.mirror import FILE_NAMES, Keys
 from tomewise.store.sql.near_rows import NearRows
-from tomewise.store.sql.node_rows import join_indexed_text
+from tomewise.store.sql.node_rows import INDEXED, list_indexed_texts
 from tomewise.store.sql.postgres_arrays import Deltas, find_driver, record_step
 from tomewise.store.sql.postgres_rows import PostgresRows
 from tomewise.store.sql.postgres_server import Marks, Right
 from tomewise.store.sql.row_values import STREAMED
-from tomewise.store.sql.schema import documents, nodes
+from tomewise.store.sql.schema import nodes
 from tomewise.store.sql.turn import find_turn, take_turn
 
 _LOCK = "files.lock"
@@ -39,11 +39,7 @@ _STAMPS = """
 SELECT nodes.key, hashtextextended(concat_ws(chr(31), nodes.id, nodes.data, documents.title), 0)
 FROM nodes JOIN documents ON documents.key = nodes.document WHERE layer = {}
 """
-_TEXTS = (
-    select(nodes.c.key, documents.c.title, nodes.c.data, nodes.c.text)
-    .join(documents, documents.c.key == nodes.c.document)
-    .where(nodes.c.key.in_(bind_keys("keys")))
-)
+_TEXTS = INDEXED.where(nodes.c.key.in_(bind_keys("keys")))
 
 
 class PostgresDialect(PostgresRows):
@@ -95,11 +91,7 @@ class PostgresDialect(PostgresRows):
         """One write transaction in a new tome, which is there once all is written. Raises StoreError."""
         engine = postgres_server.make_engine(place)
         try:
-            with (
-                postgres_server.translate_errors(place),
-                postgres_server.write(engine, place) as connection,
-                take_turn(connection, is_first=True),
-            ):
+            with postgres_server.write(engine, place) as connection, take_turn(connection, is_first=True):
                 postgres_server.make_schema(connection, place)
                 dialect = cls(place, engine, None, exact_rows)
                 yield connection, dialect
@@ -113,7 +105,6 @@ class PostgresDialect(PostgresRows):
     def read(self) -> Iterator[Connection]:
         """One moment of the tome. Raises StoreError."""
         with (
-            postgres_server.translate_errors(self._place),
             postgres_server.read(self._engine, self._place, self._marks) as connection,
             name_damage(connection, self),
         ):
@@ -124,7 +115,6 @@ class PostgresDialect(PostgresRows):
         """One write transaction, the only one of the tome: all inside is committed or nothing. Raises Locked."""
         rights = [WRITER] if self._writes_unheld else []
         with (
-            postgres_server.translate_errors(self._place),
             postgres_server.write(self._engine, self._place, self._marks, wait=wait, rights=rights) as connection,
             name_damage(connection, self),
             take_turn(connection),
@@ -136,10 +126,7 @@ class PostgresDialect(PostgresRows):
     @contextmanager
     def append(self) -> Iterator[Connection]:
         """One write transaction for replies and traces, which waits for no writer."""
-        with (
-            postgres_server.translate_errors(self._place),
-            postgres_server.write(self._engine, self._place, self._marks, alone=False) as connection,
-        ):
+        with postgres_server.write(self._engine, self._place, self._marks, alone=False) as connection:
             yield connection
 
     @contextmanager
@@ -162,15 +149,12 @@ class PostgresDialect(PostgresRows):
     def _lock_files(self, seconds: float) -> Iterator[bool]:
         """Whether this process alone may change the files; they stay as they are where none can be written."""
         try:
-            lock = FileLock(str(self.cache.prepare_lock(_LOCK)), timeout=seconds, thread_local=False)
-            lock.acquire()
+            lock = FileLock(str(self.cache.prepare_lock(_LOCK)), timeout=seconds, thread_local=False).acquire()
         except (Timeout, OSError):
             yield False
             return
-        try:
+        with lock:
             yield True
-        finally:
-            lock.release()
 
     def finish_write(self, connection: Connection, deltas: Deltas, rows: int) -> None:
         """Record the changes of the arrays, and let the planner learn what many new rows changed, before the commit."""
@@ -195,10 +179,7 @@ class PostgresDialect(PostgresRows):
                 if name == WRITER:
                     self._writes_unheld = False
             return
-        with (
-            postgres_server.translate_errors(self._place),
-            postgres_server.hold(self._engine, self._place, name, refusal) as right,
-        ):
+        with postgres_server.hold(self._engine, self._place, name, refusal) as right:
             self._rights.append(right)
             try:
                 yield
@@ -220,10 +201,7 @@ class PostgresDialect(PostgresRows):
         listed = ", ".join(f'"{column.name}"' for column in table.c)
         return connection.exec_driver_sql(f'SELECT {listed} FROM "{table.name}"', execution_options=STREAMED)
 
-    @staticmethod
-    def make_tables(connection: Connection) -> None:
-        """Make the tables in a new tome, inside a write transaction."""
-        postgres_server.make_tables(connection)
+    make_tables = staticmethod(postgres_server.make_tables)
 
     @staticmethod
     def read_last_keys(connection: Connection) -> list[tuple[str, int]]:
@@ -304,8 +282,7 @@ class PostgresDialect(PostgresRows):
             return dict(_stream(connection, _STAMPS, (PASSAGES,), ["int8", "int8"]))
 
         def read_texts(keys: list[int]) -> Iterable[tuple[int, str]]:
-            rows = connection.execute(_TEXTS, {"keys": keys})
-            return ((key, join_indexed_text(title, data, text)) for key, title, data, text in rows)
+            return list_indexed_texts(connection.execute(_TEXTS, {"keys": keys}))
 
         return mark, read_stamps, read_texts
 

@@ -231,7 +231,7 @@ class Marks:
 
 def prepare(engine: Engine, address: DatabaseAddress, *, create: bool) -> Marks:
     """Find the tome, or make it. Raises StoreError, Locked."""
-    with translate_errors(address), read(engine, address) as connection:
+    with read(engine, address) as connection:
         exists, is_tome, is_read_only, version = connection.exec_driver_sql(_STATE, _name(address)).one()
         if version < _LEAST_SERVER:
             raise StoreError(f"{address} is served by PostgreSQL {version // 10000}: Tomewise needs 16 or later")
@@ -246,7 +246,7 @@ def prepare(engine: Engine, address: DatabaseAddress, *, create: bool) -> Marks:
         )
     if is_read_only:
         raise StoreError(f"{address} may only be read, and has no such tome: name the main server to make one")
-    with translate_errors(address), write(engine, address) as connection:
+    with write(engine, address) as connection:
         if not connection.exec_driver_sql(_STATE, _name(address)).one()[1]:
             make_schema(connection, address)
             make_tables(connection)
@@ -315,7 +315,7 @@ def find_sizes(address: DatabaseAddress) -> dict[str, int]:
     """The tomes of a database that may be read, sorted by name, each with its bytes. Raises StoreError."""
     engine = make_engine(address)
     try:
-        with translate_errors(address), read(engine, address) as connection:
+        with read(engine, address) as connection:
             return {row[0]: row[1] for row in connection.exec_driver_sql(_SIZES)}
     finally:
         engine.dispose()
@@ -329,7 +329,8 @@ def read_size(connection: Connection) -> int:
 @contextmanager
 def read(engine: Engine, address: DatabaseAddress, marks: Marks | None = None) -> Iterator[Connection]:
     """One moment of the database. Raises StoreError if the tome that was opened with these marks is not there."""
-    with engine.connect().execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True) as connection:
+    options = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+    with translate_errors(address), engine.connect().execution_options(**options) as connection:
         _begin(connection, address, marks)
         yield connection
 
@@ -350,7 +351,11 @@ def write(
     """
     # Each statement must see what the writer before has committed: not those of one moment.
     options = {"isolation_level": "READ COMMITTED", "postgresql_readonly": False}
-    with engine.connect().execution_options(**options) as connection, connection.begin():
+    with (
+        translate_errors(address),
+        engine.connect().execution_options(**options) as connection,
+        connection.begin(),
+    ):
         key = make_lock_key(address.tome, "transaction")
         turn = [f"SELECT pg_advisory_xact_lock({key})"] if alone else []
         if not (wait or connection.exec_driver_sql(f"SELECT pg_catalog.pg_try_advisory_xact_lock({key})").scalar_one()):
@@ -401,7 +406,7 @@ def hold(engine: Engine, address: DatabaseAddress, name: str, refusal: str) -> I
     Raises Locked, and StoreError behind a pooler that gives each transaction any connection of the server.
     """
     key = make_lock_key(address.tome, name)
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+    with translate_errors(address), engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         driver = connection.connection.driver_connection
         assert isinstance(driver, psycopg.Connection)
         pid = _read_pid(driver)

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, Connection, Select, TextClause, and_, exists, not_, or_, select
 
 from tomewise.store.lifetimes import PREFIXES, list_source_spaces, name_source_space
+from tomewise.store.nearest import Keys
 from tomewise.store.records import PASSAGES
 from tomewise.store.sql.arrays import Arrays
 from tomewise.store.sql.lists import list_keys, list_names
@@ -21,12 +21,11 @@ from tomewise.types import Scope
 if TYPE_CHECKING:
     from tomewise.store.sql.dialects import Dialect
 
-Keys = NDArray[np.int64]
 _Asked: TypeAlias = tuple[Scope, tuple[type, ...], str]
 
 _MOST_CACHED = 32  # scopes and layers whose keys are cached in memory
 # Whatever decides about a scope changes one of these; `documents` changes with the metadata.
-_VERSIONS = select(spaces.c.space, spaces.c.version).where(
+_VERSIONS = select(spaces).where(
     or_(
         spaces.c.space.in_(["documents", "vectors/passages"]),
         *(spaces.c.space.startswith(f"edges/{prefix}:", autoescape=True) for prefix in PREFIXES.values()),
@@ -124,7 +123,7 @@ def _find_entities(
     connection: Connection, dialect: Dialect, entities: frozenset[str]
 ) -> tuple[ColumnElement[bool], Select[Any]]:
     """Which edges go from such entities to the passages that see them, and the keys of these entities."""
-    query = select(nodes.c.key, nodes.c.layer).where(nodes.c.id.in_(list_names(sorted(entities))))
+    query = select(*nodes.c["key", "layer"]).where(nodes.c.id.in_(list_names(sorted(entities))))
     found = connection.execute(query).all()
     spaces_seen = sorted({name_source_space(layer, "any") for _, layer in found})
     return edges.c.space.in_(spaces_seen), list_keys(key for key, _ in found)

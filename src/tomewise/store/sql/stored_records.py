@@ -33,7 +33,7 @@ class StoredRecords(StoredNotes):
         # Bare rows: a tome may have many nodes.
         cursor: Any = connection.execute(_TAKEN.where(*tests)).cursor
         done = frozenset(chain.from_iterable(cursor))
-        query = select(intake.c.node, intake.c.failure).where(*tests, intake.c.failure != "")
+        query = select(*intake.c["node", "failure"]).where(*tests, intake.c.failure != "")
         cursor = connection.execute(query).cursor
         failed = dict(cursor.fetchall())
         if not {*map(type, done), *map(type, failed)} <= {int} or not {*map(type, failed.values())} <= {str}:
@@ -65,7 +65,7 @@ class StoredRecords(StoredNotes):
             select(nodes.c.key)
             .outerjoin(documents, documents.c.key == nodes.c.document)
             .where(nodes.c.key.in_(pending))
-            .order_by(documents.c.id.nulls_first(), nodes.c.layer, nodes.c.level, nodes.c.position, nodes.c.id)
+            .order_by(documents.c.id.nulls_first(), *nodes.c["layer", "level", "position", "id"])
         )
         return list(connection.scalars(query))
 

@@ -20,7 +20,7 @@ from sqlalchemy.exc import DBAPIError
 from tomewise.errors import StoreError
 from tomewise.store.export import write_line
 from tomewise.store.sql.damage import find_damage
-from tomewise.store.sql.node_rows import join_indexed_text
+from tomewise.store.sql.node_rows import INDEXED, list_indexed_texts
 from tomewise.store.sql.row_values import STREAMED, Misfit, RowObject, RowText, RowVector, decode_object, encode_json
 from tomewise.store.sql.schema import FORMAT, TABLES, check_format, documents, meta, nodes, spaces
 
@@ -78,7 +78,7 @@ def fill(connection: Connection, dialect: Dialect, lines: Iterable[bytes]) -> No
 
 def _find_wrong_setting(connection: Connection) -> str:
     """Which setting is not one that documents can be read and added with; empty if all are."""
-    settings = {row.key: row.value for row in connection.execute(select(meta.c.key, meta.c.value))}
+    settings = {row.key: row.value for row in connection.execute(select(meta))}
     missing = [name for name in _NEEDED if not settings.get(name)]
     if missing and connection.execute(select(documents.c.key).limit(1)).first():
         return f"no {missing[0]}, and there are documents"
@@ -170,9 +170,6 @@ def _renew_spaces(connection: Connection, dialect: Dialect) -> None:
 
 
 def _index_passages(connection: Connection, dialect: Dialect) -> None:
-    columns = (nodes.c.key, documents.c.title, nodes.c.data, nodes.c.text)
-    query = select(*columns).join(documents, documents.c.key == nodes.c.document).order_by(nodes.c.key)
-    for batch in connection.execute(query, execution_options=STREAMED).partitions(_BATCH):
-        dialect.index_words(
-            connection, [(key, join_indexed_text(title, data, text)) for key, title, data, text in batch]
-        )
+    found = connection.execute(INDEXED.order_by(nodes.c.key), execution_options=STREAMED)
+    for batch in found.partitions(_BATCH):
+        dialect.index_words(connection, list_indexed_texts(batch))
