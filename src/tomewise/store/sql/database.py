@@ -20,7 +20,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 
 from tomewise.errors import Locked, StoreError
-from tomewise.store.sql.row_values import LONGEST, RESTORE
+from tomewise.store.sql.row_values import LONGEST, RESTORE, read_value
 from tomewise.store.sql.schema import APPLICATION_ID, check_format, find_strange_statement, make_tables
 
 BUSY_SECONDS = 3.0
@@ -239,7 +239,7 @@ def _make_no_tome_error(path: Path) -> StoreError:
 
 def read_version(connection: Connection) -> int:
     """The format of the file now: another program may have changed it since it was opened."""
-    return int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
+    return int(read_value(connection, "PRAGMA user_version"))
 
 
 def is_read_only(path: Path) -> bool:

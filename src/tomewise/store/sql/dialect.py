@@ -31,8 +31,8 @@ from tomewise.store.sql.database import (
     read_version,
     translate_errors,
 )
-from tomewise.store.sql.mirror import FILE_NAMES
-from tomewise.store.sql.row_values import RESTORE
+from tomewise.store.sql.mirror import FILE_NAMES, Deltas
+from tomewise.store.sql.row_values import RESTORE, read_value
 from tomewise.store.sql.schema import check_format, make_tables
 from tomewise.store.sql.sqlite_rows import SqliteRows
 
@@ -93,7 +93,7 @@ class SqliteDialect(SqliteRows):
         """Whether the files of the arrays may be changed now, in a write transaction: always."""
         return nullcontext(True)
 
-    def finish_write(self, connection: Connection, deltas: Mapping[str, Any], rows: int) -> None:
+    def finish_write(self, connection: Connection, deltas: Deltas, rows: int) -> None:
         """Take the words of what was removed out of their index; a writer does that once, at the end of its work."""
         self._holds_gone_words |= self.pop_forgotten(connection)
         if self._holds_gone_words and not self._is_writing:
@@ -145,7 +145,7 @@ class SqliteDialect(SqliteRows):
     def find_damaged_index(connection: Connection) -> str:
         """What is wrong with the file and with its full-text index, in SQLite's own words; empty if nothing is."""
         try:
-            problem = str(connection.exec_driver_sql("PRAGMA quick_check(1)").scalar())
+            problem = str(read_value(connection, "PRAGMA quick_check(1)"))
             if problem != "ok":
                 return f"{problem}; {RESTORE}"
             connection.exec_driver_sql("INSERT INTO lexical (lexical) VALUES ('integrity-check')")

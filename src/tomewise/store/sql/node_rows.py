@@ -32,7 +32,7 @@ def make_node(row: dict[str, Any]) -> Node:
     return Node(**{**row, "data": Fields(row["data"], row["id"])}, sources=())
 
 
-def join_indexed_text(title: str, data: Mapping[str, Any], text: str) -> str:
+def _join_indexed_text(title: str, data: Mapping[str, Any], text: str) -> str:
     """The text under which full-text search finds a passage: title, headings and speaker, then its own text.
 
     It depends on nothing but the rows of the passage and of its document, since the index forgets a passage only if it
@@ -45,7 +45,7 @@ def join_indexed_text(title: str, data: Mapping[str, Any], text: str) -> str:
 
 def list_indexed_texts(rows: Iterable[Sequence[Any]]) -> list[tuple[int, str]]:
     """The key and the indexed text of each passage that the query INDEXED finds."""
-    return [(key, join_indexed_text(title, data, text)) for key, title, data, text in rows]
+    return [(key, _join_indexed_text(title, data, text)) for key, title, data, text in rows]
 
 
 def _read_passage_data(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,13 +21,13 @@ from tomewise.store.sql.damage import name_damage
 from tomewise.store.sql.lists import bind_keys
 from tomewise.store.sql.local_words import FILE_NAMES as WORDS_NAMES
 from tomewise.store.sql.local_words import LocalWords, Source
-from tomewise.store.sql.mirror import FILE_NAMES, Keys
+from tomewise.store.sql.mirror import FILE_NAMES, Deltas, Keys
 from tomewise.store.sql.near_rows import NearRows
 from tomewise.store.sql.node_rows import INDEXED, list_indexed_texts
-from tomewise.store.sql.postgres_arrays import Deltas, find_driver, record_step
+from tomewise.store.sql.postgres_arrays import find_driver, record_step
 from tomewise.store.sql.postgres_rows import PostgresRows
 from tomewise.store.sql.postgres_server import Marks, Right
-from tomewise.store.sql.row_values import STREAMED
+from tomewise.store.sql.row_values import STREAMED, read_value
 from tomewise.store.sql.schema import nodes
 from tomewise.store.sql.turn import find_turn, take_turn
 
@@ -276,7 +276,7 @@ class PostgresDialect(PostgresRows):
 
     @staticmethod
     def _find_source(connection: Connection) -> Source:
-        mark = int(connection.exec_driver_sql("SELECT words FROM tomewise").scalar_one())
+        mark = int(read_value(connection, "SELECT words FROM tomewise"))
 
         def read_stamps() -> dict[int, int]:
             return dict(_stream(connection, _STAMPS, (PASSAGES,), ["int8", "int8"]))

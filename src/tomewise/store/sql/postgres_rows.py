@@ -24,18 +24,12 @@ from sqlalchemy.dialects.postgresql import JSONB, insert
 from tomewise.errors import ReadingError, StoreError
 from tomewise.store.sql.mirror import Keys, Rows
 from tomewise.store.sql.postgres_arrays import find_driver, load_changes, load_edges, load_vectors, write_columns
-from tomewise.store.sql.row_values import RowNumber, RowVector, RowWhole, encode_json
+from tomewise.store.sql.row_values import encode_json, read_value
 from tomewise.store.sql.schema import TABLES, traces
 from tomewise.store.sql.shared_rows import SharedRows
 from tomewise.store.sql.turn import find_turn
 from tomewise.types import Document
 
-_KINDS: tuple[tuple[type, str], ...] = ((RowWhole, "int8"), (RowNumber, "float8"), (RowVector, "bytea"))
-_TYPES = {
-    (table.name, column.name): next((name for kind, name in _KINDS if isinstance(column.type, kind)), "text")
-    for table in TABLES.tables.values()
-    for column in table.c
-}
 _PAIRS = """
 SELECT string_agg(int8send(edges.key) || int8send(pair.at - 1), '')
 FROM unnest(%s::bigint[], %s::bigint[]) WITH ORDINALITY AS pair (a, b, at)
@@ -118,7 +112,7 @@ class PostgresRows(SharedRows):
             return list(find_turn(connection).take_keys(connection, table.name, count))
         # Traces are written by several at a time, each outside of a turn.
         query = "UPDATE last_keys SET seq = seq + %s WHERE name = %s RETURNING seq"
-        last = int(connection.exec_driver_sql(query, (count, table.name)).scalar_one())
+        last = int(read_value(connection, query, count, table.name))
         return list(range(last - count + 1, last + 1))
 
     @staticmethod
@@ -128,12 +122,13 @@ class PostgresRows(SharedRows):
         """Insert many rows, with all columns or with these. Raises StoreError, ValueError for a value of no column."""
         if not rows:
             return
-        names = names or TABLES.tables[table].c.keys()
+        columns: Any = TABLES.tables[table].c
+        names = names or columns.keys()
         listed = sql.SQL(", ").join(map(sql.Identifier, names))
         statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(sql.Identifier(table), listed)
         try:
             with find_driver(connection).cursor() as cursor, cursor.copy(statement) as copy:
-                copy.set_types([_TYPES[table, name] for name in names])
+                copy.set_types([columns[name].type.postgres for name in names])
                 for row in rows:
                     copy.write_row(row)
         except (psycopg.DataError, psycopg.IntegrityError, TypeError) as error:  # TypeError: from the driver
@@ -167,7 +162,7 @@ class PostgresRows(SharedRows):
         A pair without an edge is left out.
         """
         ends = np.asarray(pairs, np.int64).reshape(-1, 2)
-        found = connection.exec_driver_sql(_PAIRS, (ends[:, 0], ends[:, 1], space)).scalar()
+        found = read_value(connection, _PAIRS, ends[:, 0], ends[:, 1], space)
         table = np.frombuffer(found or b"", ">i8").astype(np.int64).reshape(-1, 2)
         return table[:, 0], table[:, 1]
 

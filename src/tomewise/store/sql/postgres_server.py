@@ -20,7 +20,7 @@ from tomewise.credentials import hide_credentials
 from tomewise.errors import ConnectionLost, Locked, StoreError
 from tomewise.store.address import DatabaseAddress
 from tomewise.store.sql.postgres_arrays import ArrayDumper, find_driver
-from tomewise.store.sql.row_values import RESTORE
+from tomewise.store.sql.row_values import RESTORE, read_value
 from tomewise.store.sql.schema import FORMAT, check_format, run_statements
 
 _CONNECT_SECONDS = 10
@@ -274,13 +274,13 @@ def make_tables(connection: Connection) -> None:
     connection.exec_driver_sql(f"INSERT INTO tomewise VALUES ({FORMAT}, 0, 1)")
     connection.exec_driver_sql("INSERT INTO meta (key, value) VALUES ('identity', %s)", (identity,))
     # Says that this program made the schema. Backups hold it too.
-    schema = sql.Identifier(str(connection.exec_driver_sql("SELECT current_schema()").scalar_one()))
+    schema = sql.Identifier(str(read_value(connection, "SELECT current_schema()")))
     run(connection, sql.SQL("COMMENT ON SCHEMA {} IS {}").format(schema, sql.Literal(f"tomewise {identity}")))
 
 
 def check_tables(connection: Connection, address: DatabaseAddress) -> None:
     """Raise StoreError for a tome of another format than this one."""
-    check_format(connection.exec_driver_sql("SELECT format FROM tomewise").scalar_one(), address)
+    check_format(read_value(connection, "SELECT format FROM tomewise"), address)
 
 
 def _read_marks(connection: Connection, address: DatabaseAddress, is_read_only: bool) -> Marks:
@@ -288,9 +288,9 @@ def _read_marks(connection: Connection, address: DatabaseAddress, is_read_only: 
     if owner_is_other:  # before anything is read from its tables
         refuse_traps(connection, address)
     check_tables(connection, address)
-    identity = str(connection.exec_driver_sql(_IDENTITY).scalar())
-    may_ask = connection.exec_driver_sql(_MAY_ASK_SERVER).scalar_one()
-    server = connection.exec_driver_sql(_SERVER).scalar_one() if may_ask else address.shown.partition("#")[0]
+    identity = str(read_value(connection, _IDENTITY))
+    may_ask = read_value(connection, _MAY_ASK_SERVER)
+    server = read_value(connection, _SERVER) if may_ask else address.shown.partition("#")[0]
     named = json.dumps([server, *connection.exec_driver_sql(_PLACE).one(), identity])
     return Marks(
         identity,
@@ -323,7 +323,7 @@ def find_sizes(address: DatabaseAddress) -> dict[str, int]:
 
 def read_size(connection: Connection) -> int:
     """The bytes of the tables of the tome with their indices."""
-    return int(connection.exec_driver_sql(_SIZE).scalar_one())
+    return int(read_value(connection, _SIZE))
 
 
 @contextmanager
@@ -358,7 +358,7 @@ def write(
     ):
         key = make_lock_key(address.tome, "transaction")
         turn = [f"SELECT pg_advisory_xact_lock({key})"] if alone else []
-        if not (wait or connection.exec_driver_sql(f"SELECT pg_catalog.pg_try_advisory_xact_lock({key})").scalar_one()):
+        if not (wait or read_value(connection, f"SELECT pg_catalog.pg_try_advisory_xact_lock({key})")):
             raise Locked(f"{address} is being written by another program: try again when it has finished")
         for name in rights:
             turn.append(f"SELECT set_config('lock_timeout', '{_PATIENCE}', true)")
@@ -415,7 +415,7 @@ def hold(engine: Engine, address: DatabaseAddress, name: str, refusal: str) -> I
                 f"{address} is behind a pooler in transaction mode, which keeps no right between two steps: name the "
                 "server itself for this, or a pool in session mode"
             )
-        if not connection.exec_driver_sql("SELECT pg_catalog.pg_try_advisory_lock(%s)", (key,)).scalar_one():
+        if not read_value(connection, "SELECT pg_catalog.pg_try_advisory_lock(%s)", key):
             raise Locked(refusal)
         connection.detach()  # so that the store may be closed meanwhile
         try:
@@ -433,7 +433,7 @@ def _is_shared(engine: Engine, address: DatabaseAddress, first: psycopg.Connecti
     """
     for _ in range(_TRIALS):
         with read(engine, address) as second:
-            if second.exec_driver_sql(_PID).scalar() == pid or _read_pid(first) != pid:
+            if read_value(second, _PID) == pid or _read_pid(first) != pid:
                 return True
     return False
 
@@ -503,7 +503,7 @@ def drop(connection: Connection, address: DatabaseAddress, *, if_empty: bool) ->
 
     Raises StoreError if others have made anything in its schema.
     """
-    if if_empty and connection.exec_driver_sql("SELECT EXISTS (SELECT FROM documents)").scalar_one():
+    if if_empty and read_value(connection, "SELECT EXISTS (SELECT FROM documents)"):
         return
     tables, is_own = _find_tables(connection), _is_made_here(connection)
     _refuse_foreign(connection, address, tables, "deleted")
@@ -547,4 +547,4 @@ def _refuse_foreign(connection: Connection, address: DatabaseAddress, tables: li
 def _is_made_here(connection: Connection) -> bool:
     """Whether this program made the schema of the tome; not where a backup was restored into another one."""
     query = f"SELECT obj_description({_SCHEMA}, 'pg_namespace') = 'tomewise ' || ({_IDENTITY})"
-    return bool(connection.exec_driver_sql(query).scalar())
+    return bool(read_value(connection, query))

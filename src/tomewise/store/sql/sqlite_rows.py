@@ -34,7 +34,7 @@ from sqlalchemy.dialects.sqlite import insert
 from tomewise.errors import ReadingError
 from tomewise.store.sql.blocks import EDGE, Block, join_blocks
 from tomewise.store.sql.mirror import Keys, Rows
-from tomewise.store.sql.row_values import LONGEST, Misfit, decode_plain
+from tomewise.store.sql.row_values import LONGEST, Misfit, decode_plain, read_value
 from tomewise.store.sql.schema import TABLES, edges
 from tomewise.store.sql.shared_rows import SharedRows
 from tomewise.types import Document
@@ -237,7 +237,7 @@ class SqliteRows(SharedRows):
     def has_many_words(connection: Connection) -> bool:
         """Whether merging the index takes so long that not every removal may do it."""
         query = f"SELECT count(*) FROM (SELECT 1 FROM lexical_docsize LIMIT {MANY_PASSAGES + 1})"
-        return int(connection.exec_driver_sql(query).scalar_one()) > MANY_PASSAGES
+        return int(read_value(connection, query)) > MANY_PASSAGES
 
     @staticmethod
     def merge_words(connection: Connection) -> None:

@@ -21,7 +21,7 @@ from tomewise.errors import StoreError
 from tomewise.store.export import write_line
 from tomewise.store.sql.damage import find_damage
 from tomewise.store.sql.node_rows import INDEXED, list_indexed_texts
-from tomewise.store.sql.row_values import STREAMED, Misfit, RowObject, RowText, RowVector, decode_object, encode_json
+from tomewise.store.sql.row_values import STREAMED, Misfit, RowObject, RowVector, decode_object, encode_json
 from tomewise.store.sql.schema import FORMAT, TABLES, check_format, documents, meta, nodes, spaces
 
 if TYPE_CHECKING:
@@ -55,10 +55,6 @@ def write_lines(connection: Connection, dialect: Dialect) -> Iterator[str]:
 def _write_row(table: str, row: Mapping[Any, Any]) -> str:
     values = {name: b64encode(value).decode() if isinstance(value, bytes) else value for name, value in row.items()}
     return write_line({"table": table, **values})
-
-
-def _holds(table: str, column: str, kind: type[RowText]) -> bool:
-    return table != _SEQUENCES and isinstance(TABLES.tables[table].c[column].type, kind)
 
 
 def fill(connection: Connection, dialect: Dialect, lines: Iterable[bytes]) -> None:
@@ -113,30 +109,34 @@ def _decode(line: bytes, number: int) -> dict[str, Any]:
 
 def _read_rows(numbered: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, str, dict[str, Any]]]:
     """The number of the line, the table and the values of each row. Raises StoreError for one that no table has."""
-    columns = {name: set(table.c.keys()) for name, table in TABLES.tables.items() if table is not spaces}
-    columns[_SEQUENCES] = {"name", "seq"}
+    kinds: dict[str, dict[str, Any]] = {
+        table.name: {column.name: column.type for column in table.c}
+        for table in TABLES.tables.values()
+        if table is not spaces
+    }
+    kinds[_SEQUENCES] = {"name": None, "seq": None}
     for number, line in numbered:
         row = _decode(line, number)
         table = row.pop("table", None)
         if (
             not isinstance(table, str)
-            or not columns.get(table)
-            or row.keys() != columns[table]
+            or table not in kinds
+            or row.keys() != kinds[table].keys()
             or (table, row.get("key")) == ("meta", _OWN)
         ):
             raise StoreError(f"its line {number} is not a row of a table of a tome: export the tome again")
         try:
-            yield number, table, {name: _read_value(value, table, name) for name, value in row.items()}
+            yield number, table, {name: _read_value(value, kinds[table][name], name) for name, value in row.items()}
         except (ValueError, TypeError, RecursionError) as error:
             raise StoreError(f"its line {number} holds a wrong value ({error}): export the tome again") from None
 
 
-def _read_value(value: Any, table: str, column: str) -> Any:
-    if _holds(table, column, RowObject):
+def _read_value(value: Any, kind: Any, column: str) -> Any:
+    if isinstance(kind, RowObject):
         if not isinstance(value, dict):
             raise TypeError(f"no object as its {column}")
         return encode_json(value)
-    if _holds(table, column, RowVector):
+    if isinstance(kind, RowVector):
         return b64decode(value, validate=True)
     if value is not None and type(value) not in (str, int, float):
         raise TypeError(f"{type(value).__name__} as its {column}")

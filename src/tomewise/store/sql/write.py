@@ -17,8 +17,8 @@ from tomewise.store.records import PASSAGES
 from tomewise.store.sql.arrays import read_space_version
 from tomewise.store.sql.dependants import find_dependants, find_orphans
 from tomewise.store.sql.lists import bind_names, list_keys
-from tomewise.store.sql.mirror import Changes, Delta, Keys, Rows
-from tomewise.store.sql.node_rows import INDEXED, join_indexed_text, list_indexed_texts
+from tomewise.store.sql.mirror import Changes, Deltas, Keys, Rows
+from tomewise.store.sql.node_rows import INDEXED, list_indexed_texts
 from tomewise.store.sql.row_values import RowObject, encode_json, stack_vectors
 from tomewise.store.sql.schema import documents, edges, intake, nodes, removals, spaces, vectors
 from tomewise.store.sql.stored_notes import NOTES, StoredNotes
@@ -56,16 +56,13 @@ class Write(StoredNotes):
         (key,) = self.dialect.find_new_keys(self._connection, documents, 1)
         row = key, document.id, document.title, document.source, digest, len(document.text), document.text
         self.dialect.insert_rows(self._connection, "documents", [(*row, encode_json(document.metadata), "")])
-        places = [write_places(passage.place, passage.marks) for passage in passages]
-        keys = self._insert_nodes(
-            (each.id, PASSAGES, 0, each.position, key, each.start, each.end, each.text, encode_json(place))
-            for each, place in zip(passages, places, strict=True)
-        )
-        texts = [
-            join_indexed_text(document.title, place, passage.text)
-            for passage, place in zip(passages, places, strict=True)
-        ]
-        self.dialect.index_words(self._connection, list(zip(keys, texts, strict=True)))
+        rows = []
+        for each in passages:
+            data = encode_json(write_places(each.place, each.marks))
+            rows.append((each.id, PASSAGES, 0, each.position, key, each.start, each.end, each.text, data))
+        keys = self._insert_nodes(rows)
+        texts = INDEXED.where(nodes.c.document == key).order_by(nodes.c.key)
+        self.dialect.index_words(self._connection, list_indexed_texts(self._connection.execute(texts)))
         return keys
 
     def remove_document(self, document: DocumentId) -> list[int]:
@@ -360,9 +357,9 @@ class Write(StoredNotes):
 
     # ------------------------------------------------------------ changes of the arrays
 
-    def finish(self) -> dict[str, tuple[int, int, Delta]]:
+    def finish(self) -> Deltas:
         """Give each changed space a new version. Returns, by space, the old version, the new one, and the changes."""
-        deltas: dict[str, tuple[int, int, Delta]] = {}
+        deltas = {}
         for space, changes in sorted(self._changes.items()):
             if changes:
                 before = read_space_version(self._connection, self.dialect, space)
