@@ -7,14 +7,12 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from typing import Any
 
 from filelock import FileLock, Timeout
-from psycopg import sql
 from sqlalchemy import Connection, Engine, Table
 
 from tomewise.beside import FolderBeside
 from tomewise.errors import Locked
 from tomewise.settings import find_cache_folder
 from tomewise.store.address import DatabaseAddress, Place
-from tomewise.store.records import PASSAGES
 from tomewise.store.rights import WRITER
 from tomewise.store.sql import postgres_server
 from tomewise.store.sql.damage import name_damage
@@ -35,9 +33,10 @@ _LOCK = "files.lock"
 _LOCK_SECONDS = 3.0
 _MANY = 5_000  # rows after which the planner must learn what the tables hold
 # What the indexed text of a passage depends on, as a number; its id is a digest of its own text.
-_STAMPS = """
-SELECT nodes.key, hashtextextended(concat_ws(chr(31), nodes.id, nodes.data, documents.title), 0)
-FROM nodes JOIN documents ON documents.key = nodes.document WHERE layer = {}
+# COPY: the rows are read as they come, and are not held by the driver all at once.
+_STAMPS = b"""
+COPY (SELECT nodes.key, hashtextextended(concat_ws(chr(31), nodes.id, nodes.data, documents.title), 0)
+FROM nodes JOIN documents ON documents.key = nodes.document WHERE layer = 'passages') TO STDOUT (FORMAT BINARY)
 """
 _TEXTS = INDEXED.where(nodes.c.key.in_(bind_keys("keys")))
 
@@ -279,18 +278,11 @@ class PostgresDialect(PostgresRows):
         mark = int(read_value(connection, "SELECT words FROM tomewise"))
 
         def read_stamps() -> dict[int, int]:
-            return dict(_stream(connection, _STAMPS, (PASSAGES,), ["int8", "int8"]))
+            with find_driver(connection).cursor() as cursor, cursor.copy(_STAMPS) as copy:
+                copy.set_types(["int8", "int8"])
+                return dict(copy.rows())
 
         def read_texts(keys: list[int]) -> Iterable[tuple[int, str]]:
             return list_indexed_texts(connection.execute(_TEXTS, {"keys": keys}))
 
         return mark, read_stamps, read_texts
-
-
-def _stream(connection: Connection, query: str, values: tuple[Any, ...], types: list[str]) -> Iterator[Any]:
-    # COPY: the rows are read as they come, and are not held by the driver all at once.
-    selected = sql.SQL(query).format(*map(sql.Literal, values))
-    statement = sql.SQL("COPY ({}) TO STDOUT (FORMAT BINARY)").format(selected)
-    with find_driver(connection).cursor() as cursor, cursor.copy(statement) as copy:
-        copy.set_types(types)
-        yield from copy.rows()

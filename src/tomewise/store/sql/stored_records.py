@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from itertools import chain, islice
 from typing import Any
@@ -114,7 +114,9 @@ class StoredTraces(Reading):
     def trace(self, connection: Connection, number: int) -> dict[str, Any] | None:
         """The trace with this number, None where it does not exist."""
         row = connection.execute(select(traces).where(traces.c.key == number)).mappings().first()
-        return None if row is None else _make_trace(row)
+        if row is None:
+            return None
+        return {"number": number, "asked": row["asked"], "question": row["question"], **row["record"]}
 
     def delete_trace(self, number: int) -> bool:
         """Delete a trace, and return whether it existed. Its number is not used again."""
@@ -125,8 +127,3 @@ class StoredTraces(Reading):
 def _holds_words(words: Sequence[str], text: str) -> bool:
     folded = text.casefold()
     return all(word in folded for word in words)
-
-
-def _make_trace(row: Mapping[Any, Any]) -> dict[str, Any]:
-    fields = {"number": row["key"], "asked": row["asked"], "question": row["question"]}
-    return {**fields, **row["record"]}

@@ -103,8 +103,8 @@ class Write(StoredNotes):
     def set_folders(self, folders: Mapping[DocumentId, str]) -> None:
         """Record the folders that documents were added with. Ids without a document are passed over."""
         if folders:
-            statement = update(documents).where(documents.c.id == bindparam("document")).values(folder=bindparam("to"))
-            self._connection.execute(statement, [{"document": id, "to": folder} for id, folder in folders.items()])
+            change = update(documents).where(documents.c.id == bindparam("at"))
+            self._connection.execute(change, [{"at": id, "folder": folder} for id, folder in folders.items()])
             self._changes_documents = True
 
     def _rename_nodes(self, ids: Mapping[int, str]) -> None:
@@ -177,13 +177,8 @@ class Write(StoredNotes):
     def _update_rows(self, values: Mapping[int, Mapping[str, Any]]) -> None:
         """Give the nodes under these keys other values, all of the same columns."""
         if values:
-            names = next(iter(values.values()))
             change = update(nodes).where(nodes.c.key == bindparam("at"))
-            change = change.values({name: bindparam(f"new_{name}") for name in names})
-            rows = [
-                {"at": key, **{f"new_{name}": value for name, value in each.items()}} for key, each in values.items()
-            ]
-            self._connection.execute(change, rows)
+            self._connection.execute(change, [{"at": key, **each} for key, each in values.items()])
 
     def _replace_sources(self, changed: Sequence[Node], keys: Mapping[str, int], lifetime: Lifetime) -> None:
         wanted = self._pair_sources(changed, keys, lifetime)
