@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.patience import SOON
 from tests.store.conftest import OpenStore
 from tests.store.contract import add, assert_arrays_follow, remove, vectors_of
 
@@ -198,13 +197,6 @@ def test_readers_and_a_writer_in_threads(open_store: OpenStore, monkeypatch: pyt
             assert number < 8
         assert [done.result() for done in reading] == [1, 1, 1]
     assert_arrays_follow(reader)
-
-
-def test_reading_goes_on_during_a_long_transaction(store: SqlStore) -> None:
-    add(store, ONE)
-    with ThreadPoolExecutor(1) as pool, store.write() as change:
-        change.remove_document("one")
-        assert len(pool.submit(read_vectors, store, "passages").result(timeout=SOON).keys) == 3
 
 
 def test_dead_rows_are_cleared_away_in_time(store: SqlStore, monkeypatch: pytest.MonkeyPatch, loads: list[str]) -> None:
