@@ -71,6 +71,7 @@ SELECT coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)
   AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = to_regclass('near_spaces')
     AND NOT pg_has_role(c.relowner, 'USAGE'))
 """
+_WIDTH = "SELECT length(vector) / 4 FROM vectors WHERE space = %s LIMIT 1"
 # More rows than the table can have: each takes at least its numbers.
 _BOUND = "SELECT pg_table_size('vectors') / greatest(4, (SELECT length(vector) FROM vectors LIMIT 1))"
 
@@ -165,7 +166,7 @@ class NearRows:
         """How the spaces of the tome are searched."""
         states = _read_states(connection)
         counts = {each.space: each.rows if each.is_current else -1 for each in states}
-        if self.exact_rows and (-1 in counts.values()) and _find_bound(connection) > self.exact_rows:
+        if self.exact_rows and (-1 in counts.values()) and read_value(connection, _BOUND) > self.exact_rows:
             counts |= {space: _count(connection, space) for space, count in counts.items() if count < 0}
         halfvec = find_halfvec(connection)
         large = {space: count for space, count in counts.items() if self.exact_rows and count > self.exact_rows}
@@ -235,7 +236,7 @@ class NearRows:
         if self._is_hopeless:
             return False, []
         has_states = _have_states(connection)
-        if not has_states and _find_bound(connection) <= self.exact_rows:
+        if not has_states and read_value(connection, _BOUND) <= self.exact_rows:
             return False, []
         if isinstance(find_halfvec(connection), str) or not read_value(connection, _MAY_MAKE):
             return False, []
@@ -274,7 +275,8 @@ class NearRows:
 
     def _fill(self, connection: Connection, space: str, halfvec: Halfvec) -> tuple[str | None, int]:
         """Make a table with the vectors of a space. Returns its name and the width of the vectors."""
-        name, width = f"near_{secrets.token_hex(8)}", _find_width(connection, space)
+        name = f"near_{secrets.token_hex(8)}"
+        width = int(read_value(connection, _WIDTH, _get_name(space)))
         if not 0 < width <= MOST_DIMENSIONS:
             return _give_up(space)
         connection.exec_driver_sql(
@@ -369,17 +371,8 @@ def _get_name(space: str) -> str:
     return space.removeprefix("vectors/")
 
 
-def _find_bound(connection: Connection) -> int:
-    return int(read_value(connection, _BOUND))
-
-
 def _count(connection: Connection, space: str) -> int:
     query = "SELECT count(*) FROM vectors WHERE space = %s"
-    return int(read_value(connection, query, _get_name(space)))
-
-
-def _find_width(connection: Connection, space: str) -> int:
-    query = "SELECT length(vector) / 4 FROM vectors WHERE space = %s LIMIT 1"
     return int(read_value(connection, query, _get_name(space)))
 
 

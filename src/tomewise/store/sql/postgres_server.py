@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -232,7 +233,7 @@ class Marks:
 def prepare(engine: Engine, address: DatabaseAddress, *, create: bool) -> Marks:
     """Find the tome, or make it. Raises StoreError, Locked."""
     with read(engine, address) as connection:
-        exists, is_tome, is_read_only, version = connection.exec_driver_sql(_STATE, _name(address)).one()
+        exists, is_tome, is_read_only, version = _read_state(connection, address)
         if version < _LEAST_SERVER:
             raise StoreError(f"{address} is served by PostgreSQL {version // 10000}: Tomewise needs 16 or later")
         if is_tome:
@@ -247,7 +248,7 @@ def prepare(engine: Engine, address: DatabaseAddress, *, create: bool) -> Marks:
     if is_read_only:
         raise StoreError(f"{address} may only be read, and has no such tome: name the main server to make one")
     with write(engine, address) as connection:
-        if not connection.exec_driver_sql(_STATE, _name(address)).one()[1]:
+        if not _read_state(connection, address)[1]:
             make_schema(connection, address)
             make_tables(connection)
         return _read_marks(connection, address, False)
@@ -255,7 +256,7 @@ def prepare(engine: Engine, address: DatabaseAddress, *, create: bool) -> Marks:
 
 def make_schema(connection: Connection, address: DatabaseAddress) -> None:
     """Make the schema of a tome. Raises StoreError if there is one: others may use it, even while it is empty."""
-    if connection.exec_driver_sql(_STATE, _name(address)).one()[0]:
+    if _read_state(connection, address)[0]:
         raise _refuse_schema(address)
     run(connection, sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(address.tome)))
 
@@ -459,8 +460,9 @@ def run(connection: Connection, statement: sql.Composable) -> None:
     connection.exec_driver_sql(statement.as_string(find_driver(connection)).replace("%", "%%"))
 
 
-def _name(address: DatabaseAddress) -> dict[str, str]:
-    return {"tome": address.tome}
+def _read_state(connection: Connection, address: DatabaseAddress) -> Any:
+    """Whether there is a schema of the tome, whether it is one, whether all may only be read; the server's version."""
+    return connection.exec_driver_sql(_STATE, {"tome": address.tome}).one()
 
 
 @contextmanager
@@ -514,7 +516,7 @@ def drop(connection: Connection, address: DatabaseAddress, *, if_empty: bool) ->
 
 def rename(connection: Connection, address: DatabaseAddress, new: DatabaseAddress) -> None:
     """Give the tome another name. Raises StoreError if there is a schema of that name, and as `drop` does."""
-    if connection.exec_driver_sql(_STATE, _name(new)).one()[0]:
+    if _read_state(connection, new)[0]:
         raise _refuse_schema(new)
     _refuse_foreign(connection, address, _find_tables(connection), "renamed")
     if not _is_made_here(connection):
