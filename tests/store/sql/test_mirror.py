@@ -160,21 +160,6 @@ def test_files_of_a_later_state_are_ignored_after_a_copy_is_restored(store: SqlS
     assert_arrays_follow(open_store("test.tome"))
 
 
-def test_another_store_on_the_file_sees_each_change(open_store: OpenStore, loads: list[str]) -> None:
-    writer, reader = open_store("test.tome"), open_store("test.tome")
-    for number in range(4):
-        add(writer, Document(id=str(number), text=f"number {number} says so"))
-        assert_arrays_follow(reader)
-    columns = read_vectors(reader, "passages")
-    rows = columns.rows.tolist()
-    add(reader, ONE)
-    remove(reader, "0")
-    assert_arrays_follow(writer)
-    assert columns.rows.tolist() == rows, "arrays that were read do not change"
-    assert read_vectors(reader, "passages").keys.tolist() == sorted(reader.node_keys("passages"))
-    assert loads == []
-
-
 def test_readers_and_a_writer_in_threads(open_store: OpenStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mirror, "DEAD_LEAST", 1)  # so that files are written again all the time
     writer, reader = open_store("test.tome"), open_store("test.tome")
