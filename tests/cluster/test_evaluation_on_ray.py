@@ -113,15 +113,13 @@ def test_rows_and_tables_are_those_of_one_process(nodes: object, tmp_path: Path)
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("victim", ["worker", "node"])
-def test_what_is_killed_costs_no_row_and_no_kept_reply(
-    nodes: Nodes, tmp_path: Path, server: OpenAIServer, whole_run: Experiment, victim: str
+def test_a_lost_machine_costs_no_row_and_no_kept_reply(
+    nodes: Nodes, tmp_path: Path, server: OpenAIServer, whole_run: Experiment
 ) -> None:
     server.requests.clear()
     with ThreadPoolExecutor(1) as apart:
-        node = nodes.add() if victim == "node" else None
-        place = {"on": "ray", "workers": 3 if node else 2}
-        experiment = make_killed(str(tmp_path), server.url, **place)
+        node = nodes.add()
+        experiment = make_killed(str(tmp_path), server.url, on="ray", workers=3)
         second = make_killed(str(tmp_path), server.url)  # which starts no workers, so that the first one goes on
         running = apart.submit(experiment.run)
         wait_for(server, 1)
@@ -129,10 +127,7 @@ def test_what_is_killed_costs_no_row_and_no_kept_reply(
             second.run()
         wait_for(server, 30)
         kept = read_kept(tmp_path / "calls.tome")
-        if node:
-            nodes.cluster.remove_node(node, allow_graceful=False)
-        else:
-            kill()
+        nodes.cluster.remove_node(node, allow_graceful=False)
         before = len(server.requests)
         running.result(120)
     assert kept
@@ -211,26 +206,12 @@ def test_what_ends_on_a_worker_is_one_line(nodes: object, tmp_path: Path, monkey
         Experiment([fill_disk], make_dataset(1), out=tmp_path / "full", **given).run()
 
 
-def make_inside() -> Any:
+def test_a_function_that_workers_cannot_import_is_refused(tmp_path: Path) -> None:
     def inside(kit: Kit) -> System:
         return own_recipe(kit)
 
-    return inside
-
-
-@pytest.mark.parametrize(
-    ("systems", "given", "line"),
-    [
-        ([make_inside()], {"on": "ray"}, "is a function that workers cannot import"),
-        (["naive"], {"on": "ray", "api_key": "k"}, "`api_key` is not sent to workers"),
-    ],
-)
-def test_what_workers_cannot_do_is_one_line(tmp_path: Path, systems: list[Any], given: Any, line: str) -> None:
-    with pytest.raises(UsageError, match=line):
-        Experiment(systems, make_dataset(1), embedder="hash", out=tmp_path, **given)
-
-
-WORDS = ("eval", "run", "naive", "--data", "sample", "--embedder", "hash", "--on", "ray")
+    with pytest.raises(UsageError, match="is a function that workers cannot import"):
+        Experiment([inside], make_dataset(1), embedder="hash", out=tmp_path, on="ray")
 
 
 def test_without_ray_the_line_names_the_command_that_installs_it(
@@ -238,7 +219,7 @@ def test_without_ray_the_line_names_the_command_that_installs_it(
 ) -> None:
     monkeypatch.setattr(ray_cluster, "find_spec", lambda _: None)
     (here / "novel.txt").write_text("The tide turned at nine.")
-    for words in (WORDS, ("add", "novel.txt", "--on", "ray")):
+    for words in (("eval", "run", "naive", "--data", "sample", "--on", "ray"), ("add", "novel.txt", "--on", "ray")):
         ran = command(*words)
         assert ran.code == MissingDependency.exit_code
         assert 'run `pip install "tomewise[ray]"`' in ran.err
