@@ -9,8 +9,6 @@ from importlib.metadata import version
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tomewise.calls import CallCount
 from tomewise.concurrency import run_in_thread
 from tomewise.extras import GRAPH
@@ -29,8 +27,8 @@ from tomewise.memory.communities.community_state import (
 )
 from tomewise.memory.communities.partition import RANDOMNESS, RESOLUTION, SEED, Community, measure_modularity, renew
 from tomewise.memory.communities.report_inputs import Part, ReportSource, make_source
+from tomewise.memory.edge_rows import split_rows, write_edges
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.memory.schemata.schemata_state import write_edges
 from tomewise.memory.step_reports import sum_tokens
 from tomewise.types import Change, Embedder, Estimate, LanguageModel, LayerReport, Node, NodeId, Report
 
@@ -217,9 +215,10 @@ class CommunitiesLayer:
             communities = self._write_communities(writing, state)
             reports = self._write_reports(writing, plan, written)
             writing.put_vectors(names.reports, [reports[number] for number in written.replies], vectors)
-            about = [(key, communities[number]) for number, key in {**plan.kept, **reports}.items()]
-            self._write_edges(writing, names.about, dict.fromkeys(about, 1.0))
-            self._write_edges(writing, names.related, state.related)
+            about = [(key, communities[number], 1.0) for number, key in {**plan.kept, **reports}.items()]
+            related = [(*pair, weight) for pair, weight in state.related.items()]
+            for space, edges in ((names.about, about), (names.related, related)):
+                write_edges(writing, self._store, space, *split_rows(edges))
             writing.record_intake(self.name, set(change.added) - lost.keys(), lost)
             record_build(writing, self.name, record)
         return LayerReport(
@@ -314,11 +313,6 @@ class CommunitiesLayer:
                 "randomness": RANDOMNESS,
             },
         }
-
-    def _write_edges(self, writing: Write, space: str, edges: Mapping[tuple[int, int], float]) -> None:
-        pairs = np.array(list(edges), np.int64).reshape(-1, 2)
-        weights = np.array(list(edges.values()), np.float64)
-        write_edges(writing, self._store, space, pairs[:, 0], pairs[:, 1], weights)
 
 
 def _cut_findings(report: ReportOut, given: ReportIn) -> ReportOut:

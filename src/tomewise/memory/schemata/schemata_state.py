@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from tomewise.memory.schemata.schemata_names import SchemataNames, SchemataRules
     from tomewise.store.contract import Store
-    from tomewise.store.write_contract import Write
 
 _UNKNOWN = -2  # the key of a cluster without a node; -1 is that of no member
 
@@ -138,18 +137,3 @@ def find_indices(keys: Ints, wanted: Floats | Ints) -> Ints:
     table = np.full(1 + max(int(keys.max(initial=0)), int(wanted.max(initial=0))), -1, np.int64)
     table[keys] = np.arange(len(keys))
     return table[wanted]
-
-
-def write_edges(change: Write, store: Store, space: str, a: Ints, b: Ints, weights: Floats) -> None:
-    """Make the edges of a space equal to these; only what differs is written."""
-    old = read_edges(store, space).rows
-    old_a, old_b = old[:, 0].astype(np.int64), old[:, 1].astype(np.int64)
-    codes, wanted = old_a << 32 | old_b, a << 32 | b
-    order = np.argsort(codes, kind="stable")  # takes sorted runs as they are: edges are stored in a few of them
-    at = np.searchsorted(codes, wanted, sorter=order)
-    at = order[np.minimum(at, len(order) - 1)] if len(order) else np.zeros(len(wanted), np.int64)
-    is_same = (codes[at] == wanted) & (old[at, 2] == weights) if len(order) else np.zeros(len(wanted), np.bool_)
-    is_gone = np.ones(len(old), np.bool_)
-    is_gone[at[is_same]] = False
-    change.remove_edges(space, np.column_stack((old_a, old_b))[is_gone])
-    change.put_edges(space, a[~is_same], b[~is_same], weights[~is_same])
