@@ -20,13 +20,12 @@ from tomewise.memory.build_records import record_build
 from tomewise.memory.communities.community_names import CommunityNames
 from tomewise.memory.communities.community_state import (
     CommunityState,
-    Mentioned,
     Pair,
     load_entities,
     load_state,
 )
 from tomewise.memory.communities.partition import RANDOMNESS, RESOLUTION, SEED, Community, measure_modularity, renew
-from tomewise.memory.communities.report_inputs import Part, ReportSource, make_source
+from tomewise.memory.communities.report_inputs import Entity, Part, ReportSource, make_source
 from tomewise.memory.edge_rows import split_rows, write_edges
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.memory.step_reports import sum_tokens
@@ -50,7 +49,7 @@ class _Plan:
     """What a build has to do. Communities are given by their numbers.
 
     `inner` has the related pairs of each, `digests` what its report has to be new for. `kept` has the keys of the
-    reports that stay, `due` the communities without one, the finest level first.
+    reports that stay, `due` the communities without one, the finest level first. `entities` are by vertex.
     """
 
     state: CommunityState
@@ -58,7 +57,7 @@ class _Plan:
     digests: Mapping[int, str]
     kept: Mapping[int, int]
     due: Sequence[int]
-    mentioned: Mentioned
+    entities: Mapping[int, Entity]
 
     def find_level(self, number: int) -> int:
         """The level of a community."""
@@ -170,9 +169,9 @@ class CommunitiesLayer:
             gone |= {kept.pop(digest).key for digest in lost}
         due = [number for number in by_level if digests[number] not in kept]
         members = {vertex for number in due for pair in inner[number] for vertex in pair}
-        mentioned = load_entities(self._store, self.communities, state, members)
+        entities = load_entities(self._store, self.communities, state, members)
         keys = {number: kept[digest].key for number, digest in digests.items() if digest in kept}
-        return _Plan(state, inner, digests, keys, due, mentioned)
+        return _Plan(state, inner, digests, keys, due, entities)
 
     def _load_texts(self, plan: _Plan) -> dict[int, str]:
         """The texts of the reports that stay, by the numbers of their communities."""
@@ -190,7 +189,7 @@ class CommunitiesLayer:
                 children.setdefault(community.parent, []).append(part)
         return {
             number: make_source(
-                plan.mentioned.entities,
+                plan.entities,
                 plan.state.make_relations(plan.inner[number]),
                 children.get(number, []),
                 self.communities.words,
@@ -270,7 +269,7 @@ class CommunitiesLayer:
         state = plan.state
         facts = [state.fact_nodes[key].id for key in source.facts]
         labelled = {f"R{place}": fact for place, fact in enumerate(facts, start=1)}
-        mentions = [mention for vertex in source.entities for mention in plan.mentioned.mentions[vertex]]
+        mentions = [mention for vertex in source.entities for mention in plan.entities[vertex].mentions]
         findings = [
             {
                 "headline": each.headline,

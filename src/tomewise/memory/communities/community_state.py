@@ -139,8 +139,10 @@ def load_state(store: Store, names: CommunityNames) -> CommunityState:
     return state
 
 
-def load_entities(store: Store, names: CommunityNames, state: CommunityState, wanted: Collection[int]) -> Mentioned:
-    """How reports show the entities of these vertices, and the mentions that describe them."""
+def load_entities(
+    store: Store, names: CommunityNames, state: CommunityState, wanted: Collection[int]
+) -> dict[int, Entity]:
+    """How reports show the entities of these vertices."""
     keys = [state.keys[vertex] for vertex in sorted(wanted)]
     edges = store.edges_at([names.graph.mentioned], keys, "b")[:, :2].astype(np.int64)
     mentions: defaultdict[int, list[int]] = defaultdict(list)
@@ -153,17 +155,8 @@ def load_entities(store: Store, names: CommunityNames, state: CommunityState, wa
         found = [nodes[key] for key in mentions[state.keys[vertex]]]
         texts = dict.fromkeys(text for node in found if (text := str(node.data.get("description") or "")))
         name = next((str(node.data["name"]) for node in found), state.names[vertex])
-        shown[vertex] = Entity(name, " ".join(texts))
-    ids = {vertex: [nodes[key].id for key in mentions[state.keys[vertex]]] for vertex in wanted}
-    return Mentioned(shown, ids)
-
-
-@dataclass(frozen=True, slots=True)
-class Mentioned:
-    """Entities by vertex, and the ids of the mentions that describe them."""
-
-    entities: Mapping[int, Entity]
-    mentions: Mapping[int, Sequence[NodeId]]
+        shown[vertex] = Entity(name, " ".join(texts), tuple(node.id for node in found))
+    return shown
 
 
 def _read_weights(

@@ -9,16 +9,18 @@ from itertools import chain
 
 from tomewise.language.roles import EntityRow, RelationRow, ReportIn
 from tomewise.language.usage import estimate_tokens
+from tomewise.types import NodeId
 
 _FORM = 20  # tokens of the form in which a row is shown
 
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """An entity as reports show it."""
+    """An entity as reports show it; `mentions` are the ids of what describes it."""
 
     name: str
     description: str
+    mentions: tuple[NodeId, ...] = ()
 
     @property
     def tokens(self) -> int:

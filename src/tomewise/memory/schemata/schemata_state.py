@@ -11,7 +11,7 @@ import numpy as np
 from tomewise.memory.schemata.clusters import fill_clusters
 from tomewise.memory.schemata.hierarchy import Hierarchy
 from tomewise.memory.schemata.network import Floats, Ints, Links, Lists, Passages
-from tomewise.store.lookups import read_edges, read_vectors
+from tomewise.store.lookups import read_edges, read_pairs, read_vectors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -96,19 +96,19 @@ def load_base(store: Store, names: SchemataNames, k: int) -> Base:
 
 def load_stored(store: Store, names: SchemataNames, passages: Ints, without: Collection[int]) -> Stored:
     """The clusters of the last build; summaries `without` may not go on. `passages` are the keys of all passages."""
-    table = read_edges(store, names.sources).rows[:, :2].astype(np.int64)
-    nodes, owners = np.unique(table[:, 0], return_inverse=True)  # a node is older than those made from it
+    parents, members = read_pairs(store, names.sources).T
+    nodes, owners = np.unique(parents, return_inverse=True)  # a node is older than those made from it
     keys = np.concatenate((passages, nodes))
-    children = fill_clusters(owners, find_indices(keys, table[:, 1]), len(nodes))
+    children = fill_clusters(owners, find_indices(keys, members), len(nodes))
     usable = ~np.isin(nodes, np.fromiter(without, np.int64, len(without)))
     return Stored(Hierarchy(len(passages), children), keys, usable)
 
 
 def load_shared(store: Store, base: Base, rules: SchemataRules) -> Links:
     """Links between passages that see the same entity, see `pair_passages`."""
-    table = read_edges(store, f"seen-in:{rules.entities}").rows.astype(np.int64)
-    indices = find_indices(base.keys, table[:, 1])
-    a, b = pair_passages(table[indices >= 0, 0], indices[indices >= 0], rules.k)
+    entities, passages = read_pairs(store, f"seen-in:{rules.entities}").T
+    indices = find_indices(base.keys, passages)
+    a, b = pair_passages(entities[indices >= 0], indices[indices >= 0], rules.k)
     return Links.from_pairs(a, b, base.passages.score(a, b, rules))
 
 
