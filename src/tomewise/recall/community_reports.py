@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tomewise.memory.grounds import find_grounds
-from tomewise.recall.ranking import pair_scores, rank_keys, rank_passages
+from tomewise.recall.ranking import name_in_order, pair_scores, rank_keys, rank_passages
 from tomewise.store.lookups import read_pairs, read_sources, select_within
 from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Evidence, Node, PassageId, Scope
@@ -159,15 +159,7 @@ class CommunityReports:
         below = self.find_passages([each.key for each in chosen])
         keys = {key for keys in below.values() for key in keys}
         passages = self._store.passages(select_within(self._store, keys, within))
-        order = {key: (passage.document, passage.position) for key, passage in passages.items()}
-        return [
-            each.as_evidence(
-                sources=tuple(
-                    passages[key].id for key in sorted(set(below[each.key]) & order.keys(), key=order.__getitem__)
-                )
-            )
-            for each in chosen
-        ]
+        return [each.as_evidence(name_in_order(below[each.key], passages)) for each in chosen]
 
     def _read(self) -> ReportShelf:
         names = self._names

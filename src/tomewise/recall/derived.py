@@ -9,9 +9,9 @@ import numpy as np
 
 from tomewise.memory.grounds import find_grounds
 from tomewise.memory.tree.tree_layer import TreeLayer
-from tomewise.recall.ranking import PlainSearch, as_evidence, pair_scores, rank_evidence
+from tomewise.recall.ranking import PlainSearch, as_evidence, name_in_order, pair_scores, rank_evidence
 from tomewise.store.lifetimes import list_source_spaces
-from tomewise.store.lookups import read_edges, read_sources
+from tomewise.store.lookups import read_pairs, read_sources
 from tomewise.store.nearest import DECIMALS
 from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Evidence, Layer, PassageId, Scope
@@ -87,13 +87,7 @@ class Grounds:
     def _read(self, roots: Sequence[int]) -> dict[int, tuple[PassageId, ...]]:
         leaves = find_grounds(self._store, roots, self._layer)
         passages = self._store.passages({leaf for root_leaves in leaves.values() for leaf in root_leaves})
-        order = {key: (passage.document, passage.position) for key, passage in passages.items()}
-        # A passage may have been removed between the two reads.
-        existing = {
-            root: sorted((leaf for leaf in root_leaves if leaf in order), key=order.__getitem__)
-            for root, root_leaves in leaves.items()
-        }
-        return {root: tuple(passages[leaf].id for leaf in root_leaves) for root, root_leaves in existing.items()}
+        return {root: name_in_order(root_leaves, passages) for root, root_leaves in leaves.items()}
 
 
 class CollapsedTree(PlainSearch):
@@ -157,7 +151,7 @@ class TreeTraversal(PlainSearch):
     def _find_roots(self, within: Scope | None) -> list[int]:
         passages, summaries = (self._store.keys_within(within, space) for space in (PASSAGES, _TREE))
         if passages is not None and summaries is not None:
-            parents, children = read_edges(self._store, f"made-of:{_TREE}").rows[:, :2].astype(np.int64).T
+            parents, children = read_pairs(self._store, f"made-of:{_TREE}").T
             has_parent = children[np.isin(parents, summaries)]
             keys: list[int] = np.setdiff1d(np.union1d(passages, summaries), has_parent).tolist()
             return keys

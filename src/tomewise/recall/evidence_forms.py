@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 from tomewise.calls import CallCount, read_calls
 from tomewise.language.sentences import split_sentences
-from tomewise.language.stop_words import STOP
-from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.recall.entity_graph import make_fact
 from tomewise.recall.linking import Hits, Linking
+from tomewise.recall.rewriting import list_content_words
 from tomewise.store.lookups import find_derived, find_keys, name_sources
 from tomewise.store.nearest import DECIMALS
 from tomewise.types import Embedder, Evidence, Retriever, Scope
@@ -97,21 +96,17 @@ class SelectedFacts:
 
 def select_new_sentences(gist: str, passage: str) -> str:
     """The sentences of a gist that add something to its passage, see `WithGists`."""
-    passage_words = [_list_content_words(sentence.text) for sentence in split_sentences(passage)]
+    passage_words = [frozenset(list_content_words(sentence.text)) for sentence in split_sentences(passage)]
     new_sentences = [
         sentence.text
         for sentence in split_sentences(gist)
-        if _is_new(_list_content_words(sentence.text), passage_words)
+        if _is_new(frozenset(list_content_words(sentence.text)), passage_words)
     ]
     return " ".join(new_sentences)
 
 
 def _is_new(words: frozenset[str], passage_words: Sequence[frozenset[str]]) -> bool:
     return bool(words) and not any(words <= sentence_words for sentence_words in passage_words)
-
-
-def _list_content_words(text: str) -> frozenset[str]:
-    return frozenset(normalise_name(text).split()) - STOP
 
 
 def _have_same_words(first: str, second: str) -> bool:

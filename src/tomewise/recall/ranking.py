@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tomewise.calls import NO_CALLS
-from tomewise.store.nearest import DECIMALS
-from tomewise.types import Evidence, Node, NodeId, Passage, Rewrite, Scope
+from tomewise.store.nearest import DECIMALS, find_top
+from tomewise.types import Evidence, Node, NodeId, Passage, PassageId, Rewrite, Scope
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,6 +43,22 @@ def rank_keys(scores: Mapping[int, float], nodes: Mapping[int, Node | Passage], 
     """The `limit` best of those that still exist, ties by id."""
     known = [key for key in scores if key in nodes]
     return sorted(known, key=lambda key: (-round(scores[key], DECIMALS), nodes[key].id))[:limit]
+
+
+def rank_nodes(
+    store: Texts, keys: NDArray[Any], scores: NDArray[Any], limit: int
+) -> tuple[dict[int, float], dict[int, Node]]:
+    """The scores of the `limit` best nodes that still exist, best first, ties by id; and the nodes."""
+    best = find_top(scores, limit)
+    nearest = pair_scores(keys[best], scores[best].round(DECIMALS))
+    nodes = store.nodes_at(nearest)
+    return {key: nearest[key] for key in rank_keys(nearest, nodes, limit)}, nodes
+
+
+def name_in_order(keys: Iterable[int], passages: Mapping[int, Passage]) -> tuple[PassageId, ...]:
+    """The ids of these passages in document order; those that were removed since are left out."""
+    found = (passages[key] for key in keys if key in passages)
+    return tuple(passage.id for passage in sorted(found, key=lambda passage: (passage.document, passage.position)))
 
 
 def rank_evidence(found: Iterable[Evidence], limit: int | None = None) -> list[Evidence]:
