@@ -1,13 +1,14 @@
-"""Write edges that a layer holds as rows, or as whole spaces."""
+"""Edges as a layer holds them: in rows, in groups, or as whole spaces."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tomewise.store.lookups import read_edges
+from tomewise.store.lookups import read_edges, read_pairs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,6 +24,14 @@ def split_rows(rows: Iterable[tuple[int, int, float]]) -> tuple[Ints, Ints, Floa
     """Edges of key, key and weight as `Write.put_edges` takes them."""
     table = np.array(list(rows), np.float64).reshape(-1, 3)
     return table[:, 0].astype(np.int64), table[:, 1].astype(np.int64), table[:, 2]
+
+
+def group_pairs(store: Spaces, space: str) -> defaultdict[int, set[int]]:
+    """The second ends of the edges of a space by their first."""
+    groups: defaultdict[int, set[int]] = defaultdict(set)
+    for a, b in read_pairs(store, space).tolist():
+        groups[a].add(b)
+    return groups
 
 
 def write_edges(change: Write, store: Spaces, space: str, a: Ints, b: Ints, weights: Floats) -> None:

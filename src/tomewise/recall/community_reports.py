@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tomewise.memory.edge_rows import group_pairs
 from tomewise.memory.grounds import find_grounds
 from tomewise.recall.ranking import name_in_order, pair_scores, rank_keys, rank_passages
 from tomewise.store.lookups import read_pairs, read_sources, select_within
@@ -165,12 +166,8 @@ class CommunityReports:
         names = self._names
         reports, communities = self._store.nodes(names.reports), self._store.nodes(names.layer)
         about = read_pairs(self._store, names.about).tolist()
-        members: defaultdict[int, set[int]] = defaultdict(set)
-        for community, entity in read_pairs(self._store, names.members).tolist():
-            members[community].add(entity)
-        seen: defaultdict[int, set[int]] = defaultdict(set)
-        for entity, passage in read_pairs(self._store, f"seen-in:{names.graph.entities}").tolist():
-            seen[entity].add(passage)
+        members = group_pairs(self._store, names.members)
+        seen = group_pairs(self._store, f"seen-in:{names.graph.entities}")
         pairs = [(report, community) for report, community in about if report in reports and community in communities]
         numbers = {int(node.data["number"]): key for key, node in communities.items()}
         reported = {community: report for report, community in pairs}

@@ -57,7 +57,7 @@ class WithGists:
     def _join(self, passage: str, gists: Sequence[str]) -> str:
         if self._only_new_sentences:
             gists = [select_new_sentences(gist, passage) for gist in gists]
-        added = [f"{GIST_LINE}\n{gist}" for gist in gists if gist and not _have_same_words(gist, passage)]
+        added = [f"{GIST_LINE}\n{gist}" for gist in gists if gist and gist.split() != passage.split()]
         return "\n\n".join((passage, *added))
 
 
@@ -97,20 +97,12 @@ class SelectedFacts:
 def select_new_sentences(gist: str, passage: str) -> str:
     """The sentences of a gist that add something to its passage, see `WithGists`."""
     passage_words = [frozenset(list_content_words(sentence.text)) for sentence in split_sentences(passage)]
-    new_sentences = [
-        sentence.text
-        for sentence in split_sentences(gist)
-        if _is_new(frozenset(list_content_words(sentence.text)), passage_words)
-    ]
+    new_sentences = []
+    for sentence in split_sentences(gist):
+        words = frozenset(list_content_words(sentence.text))
+        if words and not any(words <= sentence_words for sentence_words in passage_words):
+            new_sentences.append(sentence.text)
     return " ".join(new_sentences)
-
-
-def _is_new(words: frozenset[str], passage_words: Sequence[frozenset[str]]) -> bool:
-    return bool(words) and not any(words <= sentence_words for sentence_words in passage_words)
-
-
-def _have_same_words(first: str, second: str) -> bool:
-    return first.split() == second.split()
 
 
 def find_derived_texts(store: Readable, found: Sequence[Evidence], space: str) -> dict[str, list[str]]:

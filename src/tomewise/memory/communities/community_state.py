@@ -13,6 +13,7 @@ import numpy as np
 from tomewise.memory.build_records import read_build
 from tomewise.memory.communities.partition import Community, Partition, WeightedGraph
 from tomewise.memory.communities.report_inputs import Entity, Relation
+from tomewise.memory.edge_rows import group_pairs
 from tomewise.memory.graph.fact_ends import read_fact_ends
 from tomewise.store.lookups import read_edges, read_pairs
 from tomewise.types import Node, NodeId, content_id
@@ -180,21 +181,18 @@ def _read_partition(
     store: Store, names: CommunityNames, vertices: Mapping[int, int]
 ) -> tuple[Partition, dict[int, int]]:
     found = store.nodes(names.layer)
-    members: defaultdict[int, set[int]] = defaultdict(set)
-    for community, entity in read_pairs(store, names.members).tolist():
-        members[community].add(vertices[entity])
+    members = group_pairs(store, names.members)
+    numbers = {int(node.data["number"]): key for key, node in found.items()}
     communities = {
-        int(node.data["number"]): Community(int(node.data["number"]), node.level, node.data["parent"], members[key])
-        for key, node in found.items()
+        number: Community(
+            number, found[key].level, found[key].data["parent"], {vertices[entity] for entity in members[key]}
+        )
+        for number, key in numbers.items()
     }
-    made = int(read_build(store, names.layer).get("made", 0))
-    return Partition(communities, made), {int(node.data["number"]): key for key, node in found.items()}
+    return Partition(communities, int(read_build(store, names.layer).get("made", 0))), numbers
 
 
 def _read_reports(store: Store, names: CommunityNames) -> dict[str, StoredReport]:
     digests = {key: node.data["digest"] for key, node in store.nodes(names.reports).items()}
-    rests_on: defaultdict[int, set[int]] = defaultdict(set)
-    for report, source in read_pairs(store, f"made-of:{names.reports}").tolist():
-        if source in digests:
-            rests_on[report].add(source)
-    return {digest: StoredReport(key, frozenset(rests_on[key])) for key, digest in digests.items()}
+    rests_on = group_pairs(store, f"made-of:{names.reports}")
+    return {digest: StoredReport(key, frozenset(rests_on[key] & digests.keys())) for key, digest in digests.items()}

@@ -43,6 +43,10 @@ class Part:
     members: Collection[int]
     report: str
 
+    @property
+    def tokens(self) -> int:
+        return _FORM + estimate_tokens(self.report)
+
 
 @dataclass(frozen=True, slots=True)
 class ReportSource:
@@ -76,12 +80,13 @@ def make_source(
     parts = () if is_whole else parts
     sizes = {part.number: _measure([each for each in ranked if _is_inside(each, part)], entities) for part in parts}
     for part in sorted(parts, key=lambda part: (-sizes[part.number], part.number)):
-        if _measure(ranked, entities) + _measure_reports(replaced) <= room:
+        if _measure(ranked, entities) <= room:
             break
-        if _FORM + estimate_tokens(part.report) < sizes[part.number]:
+        if part.tokens < sizes[part.number]:
             replaced.append(part)
+            room -= part.tokens
             ranked = [each for each in ranked if not _is_inside(each, part)]
-    rows, shown, facts = _take_rows(ranked, entities, room - _measure_reports(replaced), at_least=not replaced)
+    rows, shown, facts = _take_rows(ranked, entities, room, at_least=not replaced)
     reports = [part.report for part in replaced]
     known = set(facts)
     degrees = _count_degrees([relation for relation in ranked if not known.isdisjoint(relation.facts)])
@@ -112,10 +117,6 @@ def _measure(relations: Sequence[Relation], entities: Mapping[int, Entity]) -> i
 def _measure_fact(relation: Relation, text: str, entities: Mapping[int, Entity]) -> int:
     a, b = relation.ends
     return _FORM + estimate_tokens(f"{entities[a].name}{entities[b].name}{text}")
-
-
-def _measure_reports(parts: Sequence[Part]) -> int:
-    return sum(_FORM + estimate_tokens(part.report) for part in parts)
 
 
 def _take_rows(
