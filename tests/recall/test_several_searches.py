@@ -46,7 +46,7 @@ from tomewise.types import Rewrite
     ],
 )
 def test_each_thing_has_the_question_for_itself(question, of_each, things):
-    parts = {part.thing: part.text for part in split_comparison(question)}
+    parts = {part.name: part.text for part in split_comparison(question)}
     assert parts == {thing: of_each.format(thing) for thing in things}
 
 

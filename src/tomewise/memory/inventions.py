@@ -72,9 +72,7 @@ class _SourceText:
         self._acronyms = frozenset(initials for initials in capitals if len(initials) > 1)
 
     def supports(self, word: str) -> bool:
-        if word in self._words or _SHORT_FORMS.get(word) in self._words:
-            return True
-        if word in self._acronyms:
+        if word in self._words or _SHORT_FORMS.get(word) in self._words or word in self._acronyms:
             return True
         return not self._stems.isdisjoint(_list_stems(word))
 
@@ -126,11 +124,10 @@ def _split_words(text: str) -> Iterator[_Word]:
 
 def _list_stems(word: str) -> Iterator[str]:
     """Yield a name without the ending of an adjective or a plural, and without its last vowels."""
-    yield from (stem for end in ("", *_DEMONYMS) if word.endswith(end) and len(stem := _trim(word, end)) >= _STEM)
-
-
-def _trim(word: str, end: str) -> str:
-    return word[: len(word) - len(end)].rstrip("aeiouy")
+    for end in ("", *_DEMONYMS):
+        stem = word.removesuffix(end).rstrip("aeiouy")
+        if word.endswith(end) and len(stem) >= _STEM:
+            yield stem
 
 
 def _join_initials(run: Iterable[_Word]) -> str:

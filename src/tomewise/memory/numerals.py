@@ -63,9 +63,8 @@ def _read_number(match: re.Match[str]) -> Number | None:
         scale = _SCALES.get((match["scale"] or "").lower())
         values = (value * scale, value, float(scale)) if scale else (value,)
         return Number(match[0], match.start(), values)
-    words = re.findall(r"[a-z]+", match[0].lower())
-    parts = tuple(_read_word(word) for word in words if word != "and")
-    value = _add_up([word for word in words if word != "and"])
+    words = [word for word in re.findall(r"[a-z]+", match[0].lower()) if word != "and"]
+    parts, value = map(_read_word, words), _add_up(words)
     if value <= _SMALL:
         return None
     return Number(match[0], match.start(), (value, *(part for part in parts if part > _SMALL)))

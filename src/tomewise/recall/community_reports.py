@@ -153,7 +153,7 @@ class CommunityReports:
         keys = {key for keys in self.find_passages(reports).values() for key in keys}
         among = np.array(sorted(select_within(self._store, keys, within)), np.int64)
         found = self._store.nearest(PASSAGES, self._embedder.embed([query])[0], limit, among=among)
-        return rank_passages(self._store, found.keys.tolist(), found.cosines.tolist(), limit)
+        return rank_passages(self._store, found.keys, found.cosines, limit)
 
     def make_evidence(self, chosen: Sequence[ReportedCommunity], within: Scope | None) -> list[Evidence]:
         """Reports as evidence, in their order, with the passages within a scope that they rest on."""

@@ -39,9 +39,7 @@ class DenseDerived(PlainSearch):
         self._grounds = Grounds(store, self._layer)
 
     def _search(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
-        among = self._store.keys_within(within, self._layer)
-        found = self._store.nearest(self._layer, self._embedder.embed([query])[0], limit, among=among)
-        nearest = pair_scores(found.keys, found.cosines)
+        nearest = _find_nearest(self._store, self._embedder.embed([query])[0], limit, within, self._layer)
         return rank_evidence(self._grounds.load_nodes(nearest, self._kind).values(), limit)
 
 
@@ -63,11 +61,12 @@ class Grounds:
         cache.update(self._read([key for key in wanted if key not in cache]))
         return {key: cache[key] for key in wanted}
 
-    def load_evidence(self, scores: Mapping[int, float], kind: str) -> dict[int, Evidence]:
-        """Passages, and nodes of the layer, as evidence by key."""
+    def load_evidence(self, scores: Mapping[int, float], kind: str, limit: int | None = None) -> dict[int, Evidence]:
+        """The `limit` best of passages and nodes of the layer as evidence by key, best first, ties by id."""
         passages = self._store.passages(scores)
         found = {key: as_evidence(passage, round(scores[key], DECIMALS)) for key, passage in passages.items()}
-        return found | self.load_nodes({key: score for key, score in scores.items() if key not in passages}, kind)
+        found |= self.load_nodes({key: score for key, score in scores.items() if key not in passages}, kind)
+        return dict(sorted(found.items(), key=lambda item: (-item[1].score, item[1].node))[:limit])
 
     def load_nodes(self, scores: Mapping[int, float], kind: str) -> dict[int, Evidence]:
         """Nodes of the layer as evidence by key, each with the passages below it."""
@@ -105,11 +104,8 @@ class CollapsedTree(PlainSearch):
 
     def _search(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
         vector = self._embedder.embed([query])[0]
-        best: dict[int, float] = {}
-        for space in (PASSAGES, self._layer):
-            nearest = self._store.nearest(space, vector, limit, among=self._store.keys_within(within, space))
-            best |= pair_scores(nearest.keys, nearest.cosines)
-        return rank_evidence(self._grounds.load_evidence(best, TreeLayer.kind).values(), limit)
+        nearest = _find_nearest(self._store, vector, limit, within, PASSAGES, self._layer)
+        return list(self._grounds.load_evidence(nearest, TreeLayer.kind, limit).values())
 
 
 class TreeTraversal(PlainSearch):
@@ -132,9 +128,8 @@ class TreeTraversal(PlainSearch):
         kept: dict[int, Evidence] = {}
         candidates = self._find_roots(within)
         while candidates:
-            found = self._grounds.load_evidence(self._score_nodes(candidates, vector), TreeLayer.kind)
-            keys = {piece.node: key for key, piece in found.items()}
-            best = {keys[piece.node]: piece for piece in rank_evidence(found.values(), self._top_k)}
+            scores = self._score_nodes(candidates, vector)
+            best = self._grounds.load_evidence(scores, TreeLayer.kind, self._top_k)
             kept |= best
             children = read_sources(self._store, best, _TREE).values()
             candidates = sorted({child for node_children in children for child in node_children})
@@ -158,3 +153,12 @@ class TreeTraversal(PlainSearch):
         nodes = self._store.nodes(_TREE)
         highest = max((node.level for node in nodes.values()), default=0)
         return [key for key, node in nodes.items() if node.level == highest] or self._store.node_keys(PASSAGES)
+
+
+def _find_nearest(store: Readable, vector: Vectors, limit: int, within: Scope | None, *spaces: str) -> dict[int, float]:
+    """The nodes of each of these spaces that are nearest to a query within a scope, with their cosines."""
+    found: dict[int, float] = {}
+    for space in spaces:
+        nearest = store.nearest(space, vector, limit, among=store.keys_within(within, space))
+        found |= pair_scores(nearest.keys, nearest.cosines)
+    return found

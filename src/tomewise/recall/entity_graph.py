@@ -86,7 +86,9 @@ class EntityGraph:
         keys, scores = self._store.scores(self._names.entities, vector)
         mentions = self._score_mentions(vector, ground)
         _raise_scores(keys, scores, mentions)
-        kept = self._select(keys, within) if among is None else self._select(keys, within) & np.isin(keys, among)
+        kept = self._select(keys, within)
+        if among is not None:
+            kept &= np.isin(keys, among)
         nearest, nodes = rank_nodes(self._store, keys[kept], scores[kept], limit)
         return self._make_found(nearest, nodes, mentions)
 

@@ -51,7 +51,14 @@ class WithGists:
         return await asyncio.to_thread(self._add_gists, passages)
 
     def _add_gists(self, passages: Sequence[Evidence]) -> list[Evidence]:
-        gists = find_derived_texts(self._store, passages, f"made-of:{self._layer}")
+        keys = find_keys(self._store, (passage.node for passage in passages))
+        made = find_derived(self._store, keys.values(), f"made-of:{self._layer}")
+        nodes = self._store.nodes_at({key for group in made.values() for key in group})
+        gists: dict[str, list[str]] = defaultdict(list)
+        for passage, key in keys.items():
+            # A gist may have been removed after the search.
+            group = [nodes[each] for each in made[key] if each in nodes]
+            gists[passage] = [gist.text for gist in sorted(group, key=lambda gist: gist.id)]
         return [replace(passage, text=self._join(passage.text, gists[passage.node])) for passage in passages]
 
     def _join(self, passage: str, gists: Sequence[str]) -> str:
@@ -103,16 +110,3 @@ def select_new_sentences(gist: str, passage: str) -> str:
         if words and not any(words <= sentence_words for sentence_words in passage_words):
             new_sentences.append(sentence.text)
     return " ".join(new_sentences)
-
-
-def find_derived_texts(store: Readable, found: Sequence[Evidence], space: str) -> dict[str, list[str]]:
-    """For each piece of evidence that is a passage, the texts of the nodes made from it, ordered by node id."""
-    keys = find_keys(store, (piece.node for piece in found))
-    derived_keys = find_derived(store, keys.values(), space)
-    derived_nodes = store.nodes_at({derived for group in derived_keys.values() for derived in group})
-    texts: dict[str, list[str]] = defaultdict(list)
-    for node, key in keys.items():
-        # A node may have been removed after the search.
-        group = [derived_nodes[derived] for derived in derived_keys[key] if derived in derived_nodes]
-        texts[node] = [derived.text for derived in sorted(group, key=lambda derived: derived.id)]
-    return texts

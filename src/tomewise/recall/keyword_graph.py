@@ -221,8 +221,8 @@ class _Pairs:
         """The pairs that facts within a scope join, with their passages within it."""
         ends = read_fact_ends(store, names)
         among = store.keys_within(within, names.facts)
-        kept = np.ones(len(ends.keys), np.bool_) if among is None else np.isin(ends.keys, among)
-        facts, heads, tails = ends.keys[kept], ends.heads[kept], ends.tails[kept]
+        ends = ends if among is None else ends.select(np.isin(ends.keys, among))
+        facts, heads, tails = ends.keys, ends.heads, ends.tails
         codes = np.minimum(heads, tails) << 32 | np.maximum(heads, tails)
         _, firsts, numbers = np.unique(codes, return_index=True, return_inverse=True)
         seen = read_pairs(store, name_source_space(names.facts, "any"))

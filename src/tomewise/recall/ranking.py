@@ -9,12 +9,14 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 from tomewise.calls import NO_CALLS
 from tomewise.store.nearest import DECIMALS, find_top
 from tomewise.types import Evidence, Node, NodeId, Passage, PassageId, Rewrite, Scope
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from tomewise.store.contract import Texts
 
@@ -68,16 +70,17 @@ def rank_evidence(found: Iterable[Evidence], limit: int | None = None) -> list[E
 
 def rank_passages(
     store: Texts,
-    keys: Sequence[int],
+    keys: ArrayLike,
     scores: Iterable[float],
     limit: int,
     rewrites: Mapping[int, Rewrite] = MappingProxyType({}),
 ) -> list[Evidence]:
     """The `limit` best passages as evidence, ties by id. `rewrites` has the keys of those that a rewrite brought."""
-    passages = store.passages(keys)
+    known: list[int] = np.asarray(keys, np.int64).tolist()
+    passages = store.passages(known)
     found = (
         as_evidence(passages[key], round(float(score), DECIMALS), rewrites.get(key))
-        for key, score in zip(keys, scores, strict=True)
+        for key, score in zip(known, scores, strict=True)
         if key in passages
     )
     return rank_evidence(found, limit)

@@ -96,8 +96,7 @@ class SchemataNodes:
 
     def load_evidence(self, scores: Mapping[int, float], limit: int | None = None) -> dict[int, Evidence]:
         """The `limit` best nodes as evidence by key, best first, ties by id."""
-        found = self._grounds.load_evidence(scores, self._names.kind)
-        return dict(sorted(found.items(), key=lambda item: (-item[1].score, item[1].node))[:limit])
+        return self._grounds.load_evidence(scores, self._names.kind, limit)
 
 
 class GlobalSchemata(PlainSearch):

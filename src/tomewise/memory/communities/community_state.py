@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -92,14 +92,13 @@ class CommunityState:
 
     def make_relations(self, pairs: Iterable[Pair]) -> list[Relation]:
         """The relations of these pairs; of each the strongest facts first."""
-        return [Relation(pair, {key: self._read_fact(key) for key in self._sort_facts(pair)}) for pair in pairs]
-
-    def _sort_facts(self, pair: Pair) -> list[int]:
-        return sorted(self.facts[pair], key=lambda key: (-read_strength(self.fact_nodes[key]), key))
-
-    def _read_fact(self, key: int) -> str:
-        node = self.fact_nodes[key]
-        return str(node.data.get("description") or node.text)
+        relations = []
+        for pair in pairs:
+            facts = {key: self.fact_nodes[key] for key in self.facts[pair]}
+            ranked = sorted(facts, key=lambda key: (-read_strength(facts[key]), key))
+            texts = {key: str(facts[key].data.get("description") or facts[key].text) for key in ranked}
+            relations.append(Relation(pair, texts))
+        return relations
 
 
 def read_strength(fact: Node) -> float:
@@ -115,10 +114,7 @@ def load_state(store: Store, names: CommunityNames) -> CommunityState:
     fact_nodes = store.nodes(names.graph.facts)
     facts, weights = _read_weights(store, names, vertices, fact_nodes)
     partition, nodes = _read_partition(store, names, vertices)
-    stored = {
-        number: Community(number, each.level, each.parent, set(each.members))
-        for number, each in partition.communities.items()
-    }
+    stored = {number: replace(each, members=set(each.members)) for number, each in partition.communities.items()}
     state = CommunityState(
         keys=keys,
         names=[entities[key].text for key in keys],

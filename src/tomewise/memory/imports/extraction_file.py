@@ -81,11 +81,15 @@ def read_extractions(path: Path, store: Texts) -> Imported:
     rows = list(_read_rows(path))
     if not rows:
         raise ReadingError(f"{path} holds no extractions: give JSON lines with `triples` or `kind`")
-    imported = _import_relations(path, rows, store) if "kind" in rows[0][1] else _import_triples(path, rows, store)
-    if not imported.extractions:
-        expected = "texts of its passages" if imported.style == "relations" else "ids in its rows"
+    style: Style = "relations" if "kind" in rows[0][1] else "triples"
+    if style == "relations":
+        extractions, unmatched = _assign_relations(_sort_rows(path, rows), store)
+    else:
+        extractions, unmatched = _assign_triples(_merge_rows(path, rows), store)
+    if not extractions:
+        expected = "texts of its passages" if style == "relations" else "ids in its rows"
         raise ReadingError(f"{path} is about no document of this tome: the {expected} match none of them")
-    return imported
+    return Imported(style, extractions, len(store.node_keys(PASSAGES)), len(rows), unmatched)
 
 
 def _read_rows(path: Path) -> Iterator[tuple[int, Row]]:
@@ -108,21 +112,15 @@ def _parse_row(path: Path, number: int, line: bytes) -> Row:
     return row
 
 
-def _import_relations(path: Path, rows: Sequence[tuple[int, Row]], store: Texts) -> Imported:
-    extractions, unmatched = _assign_relations(_sort_rows(path, rows), store)
-    return Imported("relations", extractions, len(store.node_keys(PASSAGES)), len(rows), unmatched)
-
-
-def _import_triples(path: Path, rows: Sequence[tuple[int, Row]], store: Texts) -> Imported:
-    by_document = _merge_rows(path, rows)
+def _assign_triples(by_document: Mapping[str, TriplesOut], store: Texts) -> tuple[dict[int, Extraction], int]:
+    """Assign triples to passages of the tome; also count the documents of the file that are not in it."""
     texts: dict[str, dict[int, str]] = defaultdict(dict)
     for key, passage in store.passages(documents=by_document).items():
         texts[passage.document][key] = passage.content
     extractions: dict[int, Extraction] = {}
     for document, document_texts in texts.items():
         extractions |= _split_by_passage(clean_triples(by_document[document]), document_texts)
-    unmatched = len(by_document) - len(texts)
-    return Imported("triples", extractions, len(store.node_keys(PASSAGES)), len(rows), unmatched)
+    return extractions, len(by_document) - len(texts)
 
 
 def _merge_rows(path: Path, rows: Sequence[tuple[int, Row]]) -> dict[str, TriplesOut]:
