@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import exp, log
+
 import numpy as np
 import pytest
 from tests.recall.graph_tomes import list_facts, quiet, rebuild
@@ -12,21 +14,16 @@ from tomewise.embedding.hash import HashEmbedder
 from tomewise.memory.building import build
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.recall.mentions import TitleLinks
-from tomewise.recall.rewriting import (
-    Lead,
-    Rewriter,
-    Rewriting,
-    list_names,
-    take_stems,
-)
+from tomewise.recall.rewriting import Lead, Lifts, Rewriter, Rewriting, list_names, take_stems, write_rewrites
+from tomewise.recall.rewritten_walk import Coverage
 from tomewise.store.lookups import read_edges, read_pairs, read_vectors
 from tomewise.store.records import PASSAGES
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import assemble
-from tomewise.testing import NotingEmbedder, check_retriever
+from tomewise.testing import NotingEmbedder, check_retriever, document_of, put_document
 from tomewise.testing.scripted import ScriptedModel
-from tomewise.types import Document
+from tomewise.types import Document, Rewrite
 
 EMBEDDER = HashEmbedder(384)
 NAMES = GraphNames("passages", "triples")
@@ -150,6 +147,19 @@ def lead(*names: str, known: str = "") -> Lead:
     return Lead("p", names, take_stems(known))
 
 
+def test_names_that_the_question_has_are_left_out_and_each_rewrite_is_written_once() -> None:
+    question = "Who keeps the light of Skerry?"
+    first = lead("Skerry", "the light", "Skerry Rock", "Ada Marsh", "", "ada marsh", known="skerry")
+    second = lead("Ada Marsh", "Tom Hale", known="skerry")
+    rewrites = write_rewrites(question, [first, second], 8)
+    assert [(rank, rewrite.text) for rank, rewrite in rewrites] == [
+        (0, "who keeps the light of skerry rock"),
+        (0, "who keeps the light of ada marsh"),
+        (1, "who keeps the light of tom hale"),
+    ]
+    assert write_rewrites(question + " of old" * 50, [first], 8) == [], "a long question is not rewritten"
+
+
 def test_rewrites_are_embedded_in_one_call_and_their_vectors_are_kept(store: SqlStore) -> None:
     embedder = NotingEmbedder(384)
     rewriter = Rewriter(store, embedder, Rewriting(weight=0.7, passages=3))
@@ -159,6 +169,15 @@ def test_rewrites_are_embedded_in_one_call_and_their_vectors_are_kept(store: Sql
     again = rewriter.find_lifts(QUESTION, vector, leads[:1], None)
     assert list(map(len, embedder.batches)) == [3]
     assert first.lifts.max() == again.lifts.max() == pytest.approx(0.7)
+
+
+def test_sums_cover_all_keys_and_only_what_rose_was_brought() -> None:
+    a, b, c = (Rewrite(text=name) for name in "abc")
+    lifts = Lifts(np.array([2, 5]), np.array([0.5, 0.1]), {2: a, 5: b, 9: c})
+    keys, sums = lifts.add_to(np.array([1, 2]), np.array([0.4, 0.2]))
+    assert (keys.tolist(), sums.tolist()) == ([1, 2, 5], [0.4, 0.7, 0.1])
+    assert lifts.select_brought([1, 2], [2, 1, 5]) == {2: a, 5: b}
+    assert lifts.select_brought([2, 1, 5], [2, 1, 5]) == {}
 
 
 async def test_weights_of_titles_that_are_kept_in_memory_are_those_of_now(open_store) -> None:
@@ -176,3 +195,16 @@ async def test_weights_of_titles_that_are_kept_in_memory_are_those_of_now(open_s
         assert weights == TitleLinks(store, NAMES).weigh(entities, passages).tolist()
         if title == "Ida Poe (painter)":
             assert sorted(weights) == [1, 2, 2, 3, 3], "in the title, and the whole of it with its note or without"
+
+
+def test_a_passage_with_new_words_comes_before_one_with_the_same(open_store) -> None:
+    store = open_store()
+    texts = ("The keeper burned it.", "A keeper burns.", "A letter was here.", "Nothing.")
+    keys = np.array([put_document(store, EMBEDDER, document_of(f"d{i}", text))[0] for i, text in enumerate(texts)])
+    ranking = keys, np.array([1.0, 0.9, 0.8, 0.0])
+    ((order, scores),) = Coverage(store).reorder("Which keeper burned a letter?", [ranking])
+    assert order.tolist() == keys[[0, 2, 1, 3]].tolist()
+    idf = [log(1 + 4 / 3), log(1 + 4 / 3), log(1 + 4 / 2)]
+    assert scores[:2] == pytest.approx([1, 0.8 * exp(idf[2] / sum(idf)) / exp((idf[0] + idf[1]) / sum(idf))])
+    (near,) = Coverage(store, reach=2).reorder("Which keeper burned a letter?", [ranking])
+    assert near[0].tolist() == keys.tolist(), "what is out of reach stays"

@@ -154,6 +154,15 @@ async def test_a_summary_that_fails_is_made_by_the_next_build(store: SqlStore) -
     assert list(export(store)) == list(export(rebuilt))
 
 
+async def test_a_failure_on_an_upper_level_counts_for_all_passages_below(store: SqlStore) -> None:
+    ground = {write_text(number) for number in range(60)}
+    report = await build_tree(
+        store, lambda given: take_first_words(given) if ground.issuperset(given.texts) else BadReply("too high")
+    )
+    assert {node.level for node in store.nodes("tree").values()} == {1}
+    assert set(report.failed) == set(store.passages())
+
+
 async def test_an_estimate_asks_nothing_and_is_close(store: SqlStore) -> None:
     layer = make_layer(store, take_beginning, cluster_tokens=60, summary_tokens=12)
     before = list(export(store))
