@@ -293,10 +293,10 @@ class MemTreeLayer:
             if rows:
                 at = [text_keys[texts[node].id] for node in rows]
                 writing.put_vectors(self.name, at, np.array(list(rows.values())), replace=True)
-            told = [(keys.get(node, node), text_keys[text.id], 0.0) for node, text in new.items()]
-            writing.put_edges(self.names.texts, *split_rows(told))
-            late = [(node, step.known[node], float(node in step.failed)) for node in old]
-            writing.put_edges(self.names.texts, *split_rows(late), replace=True)
+            new_edges = [(keys.get(node, node), text_keys[text.id], 0.0) for node, text in new.items()]
+            writing.put_edges(self.names.texts, *split_rows(new_edges))
+            old_edges = [(node, step.known[node], float(node in step.failed)) for node in old]
+            writing.put_edges(self.names.texts, *split_rows(old_edges), replace=True)
             writing.record_intake(self.name, {*step.fresh, *step.late} - missed.keys(), missed)
             record_build(writing, self.name, self._make_record(tree, made + len(places)))
         return LayerReport(layer=self.name, added=len(new), removed=len(step.pruned), failed=missed)
