@@ -109,6 +109,7 @@ def replace_row(lines: list[bytes], table: str, **values: Any) -> list[bytes]:
         ("sqlite_sequence", {"seq": 0}),
         ("sqlite_sequence", {"seq": (1 << 63) - 1}),
         ("sqlite_sequence", {"seq": "x"}),
+        ("sqlite_sequence", {"seq": 1_000.0}),
         ("calls", {"reply": None}),
         ("spaces", {"space": "edges/x"}),
     ],

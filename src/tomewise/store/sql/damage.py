@@ -55,7 +55,7 @@ _CONTRADICTIONS = (
     ),
     (
         "{keys}",
-        f"""SELECT name FROM {{keys}} WHERE seq IS NULL OR seq <> CAST(seq AS BIGINT)
+        f"""SELECT name FROM {{keys}} WHERE seq IS NULL OR CAST(seq AS TEXT) <> CAST(CAST(seq AS BIGINT) AS TEXT)
         OR seq NOT BETWEEN 0 AND {(1 << 62) - 1}""",
         "no number that leaves room for further keys",
     ),

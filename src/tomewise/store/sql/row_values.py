@@ -33,8 +33,8 @@ class Misfit(Exception):
         self.reason = reason
 
 
-class RowText(TypeDecorator[Any]):
-    """Text, and the base of all types of columns.
+class RowValue(TypeDecorator[Any]):
+    """A type of columns.
 
     `table` is set with the tables, `accepts` are the types of values, `postgres` is the type in PostgreSQL.
     """
@@ -42,8 +42,8 @@ class RowText(TypeDecorator[Any]):
     impl: Any = Text
     cache_ok = True  # which each type must say itself
     table = ""
-    accepts: tuple[type, ...] = (str,)
-    kind = "a text"
+    accepts: tuple[type, ...] = ()
+    kind = ""
     postgres = "text"
 
     def process_result_value(self, value: Any, dialect: Any) -> Any:
@@ -52,7 +52,13 @@ class RowText(TypeDecorator[Any]):
         return value
 
 
-class RowNumber(RowText):
+class RowText(RowValue):
+    cache_ok = True
+    accepts = (str,)
+    kind = "a text"
+
+
+class RowNumber(RowValue):
     """A finite number."""
 
     impl = Float
@@ -67,7 +73,7 @@ class RowNumber(RowText):
         return value
 
 
-class RowWhole(RowText):
+class RowWhole(RowValue):
     """A whole number."""
 
     impl = BigInteger
@@ -84,7 +90,7 @@ class RowWholeOrNone(RowWhole):
     accepts = (int, NoneType)
 
 
-class RowVector(RowText):
+class RowVector(RowValue):
     """The bytes of a vector (d,) of float32; `decode_vector` makes the vector of them."""
 
     impl = LargeBinary
@@ -97,7 +103,7 @@ class RowVector(RowText):
         return value
 
 
-class RowObject(RowText):
+class RowObject(RowValue):
     """A JSON object, stored as text. It is written as text too, since `encode_json` decides how.
 
     `kinds` are the fields that are known, each with its type and that of its items; other fields are left to those who

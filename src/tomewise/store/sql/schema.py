@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import Column, Connection, MetaData, Table
 
 from tomewise.errors import StoreError
-from tomewise.store.sql.row_values import RowNumber, RowObject, RowText, RowVector, RowWhole, RowWholeOrNone
+from tomewise.store.sql.row_values import RowNumber, RowObject, RowText, RowValue, RowVector, RowWhole, RowWholeOrNone
 
 APPLICATION_ID = 0x746F6D65  # "tome"
 
@@ -36,7 +36,7 @@ _NODE = (
 )
 
 
-def _make_table(name: str, kinds: Mapping[str, type[RowText] | RowObject], *, keys: int = 1) -> Table:
+def _make_table(name: str, kinds: Mapping[str, type[RowValue] | RowObject], *, keys: int = 1) -> Table:
     """A table with columns of these kinds, the first of which are its primary key."""
     columns = [Column(each, kind, primary_key=place < keys) for place, (each, kind) in enumerate(kinds.items())]
     for column in columns:
