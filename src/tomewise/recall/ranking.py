@@ -29,7 +29,7 @@ class PlainSearch(ABC):
     calls = NO_CALLS
 
     async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
-        """The `limit` best pieces of evidence within the scope, best first, ties by id."""
+        """The `limit` best pieces of evidence within the scope, best first."""
         return await asyncio.to_thread(self._search, query, limit, within)
 
     @abstractmethod

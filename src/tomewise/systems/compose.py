@@ -42,7 +42,10 @@ def compose(name: str, recall: SystemDeclaration, loop: SystemDeclaration) -> Sy
         summary=f"{loop.summary} {of_both}",
         paper="; ".join(dict.fromkeys(paper for paper in (recall.paper, loop.paper) if paper)),
         kind=loop.kind,
-        ablations=recall.ablations,
+        ablations={
+            name: {key: value for key, value in changes.items() if key not in _OF_ANSWERS}
+            for name, changes in recall.ablations.items()
+        },
     )
 
 
