@@ -16,7 +16,7 @@ from tomewise.outgoing.form import Outgoing
 from tomewise.sample import STORY
 from tomewise.server import mcp_results
 from tomewise.server.mcp_server import make_server
-from tomewise.server.named_documents import FixedLibrary
+from tomewise.server.named_tomes import FixedLibrary
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, Citation, Place
 

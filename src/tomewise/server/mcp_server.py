@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
@@ -25,19 +26,12 @@ from pydantic import Field, ValidationError
 from tomewise import __version__
 from tomewise.errors import TomewiseError, UsageError, suggest
 from tomewise.language.fences import fence, neutralise, oneline
-from tomewise.server.mcp_results import MOST_BYTES, make_overview, write_overview
+from tomewise.server.mcp_results import MOST_BYTES, cut_text, make_overview, write_overview
 from tomewise.server.mcp_tools import TomeName, Tools
-from tomewise.server.named_documents import (
-    Admit,
-    Library,
-    cut_text,
-    find_document,
-    find_tome,
-    hide_addresses,
-    show_name,
-)
+from tomewise.server.named_tomes import Admit, Library, find_tome, hide_addresses
 from tomewise.server.operation_list import OPERATIONS
 from tomewise.server.operations import Operation
+from tomewise.tome.document_names import show_name
 
 if TYPE_CHECKING:
     from tomewise.tome.tome import Tome
@@ -109,14 +103,12 @@ class TomeServer(MCPServer[Any]):
     ) -> Completion | None:
         """The tomes, or the documents of the tome that was chosen, whose names hold what was typed."""
         if argument.name == "tome":
-            return _complete(argument.value, list(self._library.tomes))
+            return _complete(argument.value, self._library.tomes)
         chosen = ((context.arguments if context else None) or {}).get("tome", "")
         if argument.name != "id" or not isinstance(reference, ResourceTemplateReference):
             return None
         book = self._find(chosen)[1]
-        names = await asyncio.to_thread(book.document_names.read)
-        records = await asyncio.to_thread(book.documents)
-        return _complete(argument.value, [show_name(names.name(record.id)) for record in records])
+        return _complete(argument.value, map(show_name, await asyncio.to_thread(book.document_names.list_all)))
 
     def _find(self, name: str) -> tuple[str, Tome]:
         try:
@@ -130,7 +122,7 @@ class TomeServer(MCPServer[Any]):
     def _read(self, name: str, document: str) -> str:
         book = self._find(name)[1]
         try:
-            record = find_document(document, book)
+            record = book.document_names.match(document)
             text = book.store.text_between(record.id, 0, _MOST_TEXT)
         except UsageError as error:
             raise ResourceNotFoundError(hide_addresses(str(error), self._library)) from error
@@ -177,7 +169,7 @@ def _make_hints(operation: Operation) -> ToolAnnotations:
     )
 
 
-def _complete(typed: str, names: list[str]) -> Completion:
+def _complete(typed: str, names: Iterable[str]) -> Completion:
     matches = sorted(
         (name for name in names if typed.lower() in name.lower()),
         key=lambda name: (not name.lower().startswith(typed.lower()), name),

@@ -45,23 +45,14 @@ from tomewise.server.mcp_results import (
     write_pieces,
     write_text,
 )
-from tomewise.server.named_documents import (
-    LEFT,
-    Admit,
-    Library,
-    Span,
-    find_document,
-    find_named_scope,
-    find_part,
-    find_tome,
-    hide_addresses,
-    show_name,
-)
+from tomewise.server.named_tomes import LEFT, Admit, Library, Span, find_part, find_tome, hide_addresses
 from tomewise.server.streaming import ClientLeft
 from tomewise.systems.registry import DEFAULT
+from tomewise.tome.document_names import show_name
 from tomewise.tome.entities import describe_entity, find_entity
 from tomewise.tome.foresight import foresee_removal
 from tomewise.tome.reports import describe_build, describe_costs, describe_evidence, describe_slice, find_nearest
+from tomewise.tome.scopes import find_scope_of
 from tomewise.types import Document, Question
 
 if TYPE_CHECKING:
@@ -135,7 +126,7 @@ class Tools:
         """Answer a question from a tome, with verified quotations, or decline it. May call the tome's model."""
         _, book = find_tome(tome, self.library)
         async with send_progress(context) as notify, self._admit():
-            scope = await asyncio.to_thread(find_named_scope, documents, where, book)
+            scope = await asyncio.to_thread(find_scope_of, book.document_names.match_all, documents, where, book.store)
             asked = Question(
                 text=question, options=tuple(options), instructions=instructions, force=force, within=scope
             )
@@ -160,7 +151,7 @@ class Tools:
         """Find the passages nearest to a query, by words and by meaning. Calls no model."""
         _, book = find_tome(tome, self.library)
         async with self._admit():
-            scope = await asyncio.to_thread(find_named_scope, documents, where, book)
+            scope = await asyncio.to_thread(find_scope_of, book.document_names.match_all, documents, where, book.store)
             found = await book.asearch(query, system=DEFAULT, limit=skip + limit, within=scope)
         pieces = await asyncio.to_thread(describe_evidence, found[skip:], book.store, choose_naming(book))
         for piece in pieces:
@@ -253,7 +244,7 @@ class Tools:
         what.
         """
         _, book = find_tome(tome, self.library)
-        found = await asyncio.to_thread(find_document, document, book)
+        found = await asyncio.to_thread(book.document_names.match, document)
         own_name = (await asyncio.to_thread(book.document_names.read)).name(found.id)
         names = (own_name, found.id, found.title)
         if document not in (*names, *map(show_name, names)):
@@ -322,7 +313,7 @@ def _cut_answer(whole: AnswerResult, count: int) -> CallToolResult:
 
 
 def _read(book: Tome, document: str, span: Span, passage: str, neighbours: int) -> CallToolResult:
-    record, (start, last) = find_part(document, span, passage, neighbours, book, find_document)
+    record, (start, last) = find_part(document, span, passage, neighbours, book.store, book.document_names.match)
     end = record.characters if last is None else min(last, record.characters)
     if not 0 <= start < end:
         raise UsageError(f"characters {start} to {end} hold nothing: the document has {record.characters} characters")

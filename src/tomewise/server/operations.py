@@ -87,18 +87,18 @@ class Operation:
             found += ("unknown_name", "store")
         return tuple(dict.fromkeys(found))
 
-    def describe_errors(self) -> dict[str, Any]:
+    def describe_errors(self) -> dict[int | str, dict[str, Any]]:
         """What OpenAPI says of its errors, by status."""
         model = OpenAIErrorReply if self.path.startswith(OPENAI) else ErrorReply
         content = {"application/json": {"schema": {"$ref": _REFERENCE.format(model=model.__name__)}}}
         by_status: dict[int, list[str]] = {}
         for code in self.find_errors():
             by_status.setdefault(STATUSES[code], []).append(code)
-        replies: dict[str, Any] = {
-            str(status): {"description": f"Refused: {', '.join(sorted(codes))}.", "content": content}
+        replies: dict[int | str, dict[str, Any]] = {
+            status: {"description": f"Refused: {', '.join(sorted(codes))}.", "content": content}
             for status, codes in sorted(by_status.items())
         }
-        if busy := replies.get(str(STATUSES["busy"])):
+        if busy := replies.get(STATUSES["busy"]):
             words = {"description": "After so many seconds to ask again.", "schema": {"type": "integer"}}
             busy["headers"] = {"Retry-After": words}
         return replies

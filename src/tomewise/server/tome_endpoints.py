@@ -24,7 +24,7 @@ from tomewise.server.choosing import choose_naming
 from tomewise.server.error_replies import HttpError
 from tomewise.server.library import OpenTome
 from tomewise.server.limits import LINES
-from tomewise.server.named_documents import find_part, find_record
+from tomewise.server.named_tomes import find_part
 from tomewise.server.operations import FILE, Family, Tool
 from tomewise.server.paging import MOST_START, PAGE, Limit, Start, make_page
 from tomewise.server.replies import (
@@ -112,7 +112,7 @@ def list_documents(
 @family.get("/{tome}/document")
 def show_document(opened: Opened, document: DocumentName, start: Start = 0, limit: Limit = PAGE) -> DocumentReply:
     """The record of a document, by its exact id, with its passages from position `start` on."""
-    record = find_record(document, opened)
+    record = opened.document_names.find(document)
     passages = [
         passage for passage in opened.store.passages(documents=[record.id]).values() if passage.position >= start
     ]
@@ -126,7 +126,7 @@ def show_document(opened: Opened, document: DocumentName, start: Start = 0, limi
 )
 async def remove_document(opened: Opened, document: DocumentName) -> RemoveReport:
     """Forget a document, by its exact id, and everything that rests on it alone."""
-    record = await asyncio.to_thread(find_record, document, opened)
+    record = await asyncio.to_thread(opened.document_names.find, document)
     naming = choose_naming(opened)  # as long as the document is there
     return RemoveReport.of(await opened.aremove(record), naming)
 
@@ -137,7 +137,7 @@ def show_removal(opened: Opened, document: DocumentName) -> RemovalReply:
 
     `paid` counts the nodes that rest on replies of a model, by the names of the models; the extractive one is free.
     """
-    store, id = opened.store, find_record(document, opened).id
+    store, id = opened.store, opened.document_names.find(document).id
     gone = {passage.id for passage in store.passages(documents=[id]).values()}
     answers = sum(not gone.isdisjoint(turn.passages) for record in opened.sessions() for turn in record.turns)
     foresight = foresee_removal([id], store)
@@ -154,7 +154,8 @@ def read_text(
     end: Annotated[int | None, Query(ge=0, le=MOST_START)] = None,
 ) -> Slice:
     """A part of a document, or a passage with its neighbours: at most 100,000 characters, and the passages in it."""
-    record, (start, end) = find_part(document, (start, end), passage, neighbours, opened, find_record)
+    find = opened.document_names.find
+    record, (start, end) = find_part(document, (start, end), passage, neighbours, opened.store, find)
     last = min(start + _MOST_CHARACTERS, record.characters if end is None else end)
     return describe_slice(record, start, last, opened.store, choose_naming(opened))
 

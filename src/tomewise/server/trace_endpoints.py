@@ -15,7 +15,7 @@ from tomewise.outgoing.answer_models import Session, Trace
 from tomewise.pictures import LIMIT, Picture, list_nodes
 from tomewise.server.bodies import MOST_ID
 from tomewise.server.choosing import choose_naming
-from tomewise.server.named_documents import name_event
+from tomewise.server.named_tomes import name_event
 from tomewise.server.operations import Family
 from tomewise.server.paging import PAGE, Limit, make_page
 from tomewise.server.replies import (

@@ -220,7 +220,7 @@ def remove(
     Elsewhere --yes is needed for a folder, a pattern, and where memory goes that a model was paid for.
     """
     from tomewise.outgoing.report_models import RemoveReport
-    from tomewise.tome.exact_names import find_exactly
+    from tomewise.tome.document_names import find_exactly
     from tomewise.tome.foresight import foresee_removal
 
     with open_tome(tome, create=False) as book:

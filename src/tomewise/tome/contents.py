@@ -27,8 +27,8 @@ from tomewise.systems.kit import Kit
 from tomewise.systems.lag import LagFinder
 from tomewise.systems.layers import make_layers
 from tomewise.tome.builds import read_names
+from tomewise.tome.document_names import find_exactly
 from tomewise.tome.embedder_address import find_address, remember_address
-from tomewise.tome.exact_names import find_exactly
 from tomewise.tome.fixed_settings import fix_settings, make_splitter
 from tomewise.tome.inputs import check_type
 from tomewise.tome.moved_files import MovedFiles
