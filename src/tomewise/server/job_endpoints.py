@@ -18,13 +18,12 @@ from pydantic_core import from_json
 from tomewise.beside import FolderBeside
 from tomewise.errors import UsageError
 from tomewise.outgoing.report_models import BuildCosts
-from tomewise.server.bodies import MOST_TEXTS, Accepted, Build, NewDocument, NewDocuments
+from tomewise.server.bodies import MOST_TEXTS, PAGE, Accepted, Build, Limit, NewDocument, NewDocuments, Start
 from tomewise.server.error_replies import HttpError, explain_field, make_body
 from tomewise.server.jobs import JobList
 from tomewise.server.limits import FORM
 from tomewise.server.operations import BUSY, Family, Tool
 from tomewise.server.ownership import TEXTS, delete_job, find_uploads
-from tomewise.server.paging import PAGE, Limit, Start
 from tomewise.server.replies import JobReplies, JobReply
 from tomewise.server.service import Wanted
 from tomewise.server.streaming import Emit, EventStream, Produce, refuse_stopping, run_while_connected, write_event

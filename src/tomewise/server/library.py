@@ -29,7 +29,7 @@ from tomewise.store.records import BUILDS
 from tomewise.systems.registry import list_systems, parse_variant
 from tomewise.tome.arguments import check_settings
 from tomewise.tome.document_names import hide_paths
-from tomewise.tome.embedder_address import is_local, refuse_foreign_embedder
+from tomewise.tome.fixed_settings import is_local, refuse_foreign_embedder
 from tomewise.tome.open_store import delete_dead_drafts, delete_tome, import_all, list_tomes, move_tome, recall_embedder
 from tomewise.tome.tome import Tome
 from tomewise.types import Closable, Embedder, LanguageModel, Spent

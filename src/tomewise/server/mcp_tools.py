@@ -50,8 +50,14 @@ from tomewise.server.streaming import ClientLeft
 from tomewise.systems.registry import DEFAULT
 from tomewise.tome.document_names import show_name
 from tomewise.tome.entities import describe_entity, find_entity
-from tomewise.tome.foresight import foresee_removal
-from tomewise.tome.reports import describe_build, describe_costs, describe_evidence, describe_slice, find_nearest
+from tomewise.tome.reports import (
+    describe_build,
+    describe_costs,
+    describe_evidence,
+    describe_slice,
+    find_nearest,
+    foresee_removal,
+)
 from tomewise.tome.scopes import find_scope_of
 from tomewise.types import Document, Question
 

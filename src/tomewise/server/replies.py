@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 from pydantic import Field
@@ -13,6 +14,16 @@ from tomewise.outgoing.report_models import AddReport, BuildCosts, BuildReport, 
 
 State: TypeAlias = Literal["queued", "waiting", "running", "done", "failed", "cancelled", "interrupted"]
 Kind: TypeAlias = Literal["add", "build"]
+
+
+def make_page(name: str, rows: Sequence[Outgoing], key: str, after: str, limit: int) -> dict[str, Any]:
+    """The rows, sorted by `key`, that come after a value of it. `next` is the `after` of the following page."""
+    rest = sorted((row for row in rows if getattr(row, key) > after), key=lambda row: getattr(row, key))
+    return {
+        name: rest[:limit],
+        "total": len(rows),
+        "next": getattr(rest[limit - 1], key) if len(rest) > limit else None,
+    }
 
 
 class TomeList(Outgoing):

@@ -19,14 +19,13 @@ from starlette.requests import ClientDisconnect
 from tomewise.errors import UsageError
 from tomewise.outgoing.passage_models import DocumentEntry, Slice
 from tomewise.outgoing.report_models import Entity, RemoveReport
-from tomewise.server.bodies import MOST_ID, NewName, NewTome
+from tomewise.server.bodies import MOST_ID, MOST_START, PAGE, Limit, NewName, NewTome, Start
 from tomewise.server.choosing import choose_naming
 from tomewise.server.error_replies import HttpError
 from tomewise.server.library import OpenTome
 from tomewise.server.limits import LINES
 from tomewise.server.named_tomes import find_part
 from tomewise.server.operations import FILE, Family, Tool
-from tomewise.server.paging import MOST_START, PAGE, Limit, Start, make_page
 from tomewise.server.replies import (
     Deleted,
     DocumentReply,
@@ -38,6 +37,7 @@ from tomewise.server.replies import (
     SuggestedQuestions,
     TomeList,
     TomeReply,
+    make_page,
 )
 from tomewise.server.service import Opened, Wanted
 from tomewise.server.streaming import ClientLeft
@@ -45,10 +45,9 @@ from tomewise.store.address import Place
 from tomewise.store.lookups import read_setting
 from tomewise.store.records import BUILDS
 from tomewise.tome.entities import describe_entity, find_entity
-from tomewise.tome.foresight import foresee_removal
 from tomewise.tome.holdings import describe_contents
 from tomewise.tome.open_store import export_all
-from tomewise.tome.reports import describe_slice
+from tomewise.tome.reports import describe_slice, foresee_removal
 from tomewise.tome.scopes import parse_condition
 from tomewise.tome.tome import Tome
 from tomewise.types import Scope

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, get_args
 
 from tomewise.errors import UnknownName, UsageError, suggest
+from tomewise.tome.arguments import check_type, read_texts
 from tomewise.tome.document_names import find_document, find_exactly, suggest_document
-from tomewise.tome.inputs import check_type, read_texts
 from tomewise.tome.scope_words import describe_scope
 from tomewise.types import Condition, Question, Scalar, Scope
 

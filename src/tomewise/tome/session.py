@@ -18,8 +18,8 @@ from tomewise.store.rights import hold_session
 from tomewise.systems.answer import OnEvent
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import Choice, Variant, choose_variant, parse_variant
+from tomewise.tome.arguments import check_asking, make_question
 from tomewise.tome.damaged import names_damage
-from tomewise.tome.inputs import check_asking, make_question
 from tomewise.tome.questions import Questions, answer_from_memory, pass_on, rephrase
 from tomewise.tome.scopes import Narrowing, find_scope, narrow
 from tomewise.tome.session_record import SessionRecord, check_name, find_session, make_turn, read_session

@@ -15,8 +15,8 @@ from tomewise.outgoing import answer_models
 from tomewise.outgoing.form import Naming
 from tomewise.store.records import SESSIONS
 from tomewise.store.rights import hold_session
+from tomewise.tome.arguments import check_type
 from tomewise.tome.damaged import skip_damaged
-from tomewise.tome.inputs import check_type
 from tomewise.types import Answer, PassageId, Scope
 
 if TYPE_CHECKING:

@@ -18,11 +18,19 @@ from tomewise.settings import DEFAULTS, Settings, load
 from tomewise.store.address import find_place
 from tomewise.store.lookups import read_setting
 from tomewise.store.rights import work_alone
-from tomewise.tome.arguments import LIMITS, MODEL_SETTINGS, check_pool, read_arguments, read_prompts
+from tomewise.tome.arguments import (
+    LIMITS,
+    MODEL_SETTINGS,
+    check_asking,
+    check_pool,
+    check_type,
+    make_question,
+    read_arguments,
+    read_integer,
+    read_prompts,
+)
 from tomewise.tome.damaged import explain_damage, names_damage
-from tomewise.tome.embedder_address import find_embedder
-from tomewise.tome.fixed_settings import fix_settings
-from tomewise.tome.inputs import check_asking, check_type, make_question, read_integer
+from tomewise.tome.fixed_settings import find_embedder, fix_settings
 from tomewise.tome.open_store import delete_empty_store, exists, open_store
 from tomewise.tome.session_record import delete_session, list_sessions
 from tomewise.tome.sync import LoopThread, plain
