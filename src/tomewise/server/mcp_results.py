@@ -6,6 +6,7 @@ as structured content and as text, bounded in size: a client shows its model one
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -244,14 +245,7 @@ def fit_reply(make: Callable[[int], CallToolResult], most: int) -> CallToolResul
     """The reply of the greatest count from 0 to `most` that is small enough; `make` grows with its count."""
     if is_small(whole := make(most)):
         return whole
-    fits, too_many = 0, most
-    while too_many - fits > 1:
-        middle = (fits + too_many) // 2
-        if is_small(make(middle)):
-            fits = middle
-        else:
-            too_many = middle
-    return make(fits)
+    return make(bisect_left(range(1, most), True, key=lambda count: not is_small(make(count))))
 
 
 def is_small(reply: CallToolResult) -> bool:

@@ -1,4 +1,7 @@
-"""The MCP server of a library of tomes: its tools, resources and prompts."""
+"""The MCP server of a library of tomes: its tools, resources and prompts.
+
+Resources are plain functions, which the package `mcp` calls in threads.
+"""
 
 from __future__ import annotations
 
@@ -87,13 +90,26 @@ class TomeServer(MCPServer[Any]):
         names = sorted(self._library.tomes)
         return [Resource(uri=f"tome://{quote(name, safe='')}", name=name, mime_type="text/plain") for name in names]
 
-    async def read_tome(self, tome: str) -> str:
+    def read_tome(self, tome: str) -> str:
         """What a tome holds."""
-        return await asyncio.to_thread(self._describe, tome)
+        return write_overview(make_overview(*self._find(tome)))
 
-    async def read_document(self, tome: str, id: str) -> str:
+    def read_document(self, tome: str, id: str) -> str:
         """The text of a document between tags, from its beginning; the tool `read` returns the rest."""
-        return await asyncio.to_thread(self._read, tome, id)
+        book = self._find(tome)[1]
+        try:
+            record = book.document_names.match(id)
+            text = book.store.text_between(record.id, 0, _MOST_TEXT)
+        except UsageError as error:
+            raise ResourceNotFoundError(hide_addresses(str(error), self._library)) from error
+        except TomewiseError as error:
+            raise ResourceError(hide_addresses(str(error), self._library)) from error
+        own_name = book.document_names.read().name(record.id)
+        names = {"document": show_name(own_name), "title": show_name(record.title)}
+        fenced = fence(cut_text(text, _MOST_TEXT), "text", **names)
+        if len(text) == record.characters and len(neutralise(text).encode()) <= _MOST_TEXT:
+            return fenced
+        return f"{fenced}\n\nThis is the beginning of {record.characters} characters: the tool read returns any part."
 
     async def complete(
         self,
@@ -115,25 +131,6 @@ class TomeServer(MCPServer[Any]):
             return find_tome(name, self._library)
         except UsageError as error:
             raise ResourceNotFoundError(str(error)) from error
-
-    def _describe(self, name: str) -> str:
-        return write_overview(make_overview(*self._find(name)))
-
-    def _read(self, name: str, document: str) -> str:
-        book = self._find(name)[1]
-        try:
-            record = book.document_names.match(document)
-            text = book.store.text_between(record.id, 0, _MOST_TEXT)
-        except UsageError as error:
-            raise ResourceNotFoundError(hide_addresses(str(error), self._library)) from error
-        except TomewiseError as error:
-            raise ResourceError(hide_addresses(str(error), self._library)) from error
-        own_name = book.document_names.read().name(record.id)
-        names = {"document": show_name(own_name), "title": show_name(record.title)}
-        fenced = fence(cut_text(text, _MOST_TEXT), "text", **names)
-        if len(text) == record.characters and len(neutralise(text).encode()) <= _MOST_TEXT:
-            return fenced
-        return f"{fenced}\n\nThis is the beginning of {record.characters} characters: the tool read returns any part."
 
 
 def _explain_arguments(tool: str, error: ValidationError) -> str:

@@ -24,7 +24,6 @@ from tomewise.server.openai_replies import (
     ChatModel,
     ChatModelList,
     Completion,
-    Written,
     write_answer,
     write_data,
 )
@@ -138,7 +137,7 @@ async def complete_chat(body: Chat, request: Request, service: Wanted) -> Respon
         work = _stream_task(completion, reply) if reply is not None else _stream(service, body, completion, address)
         return EventStream(work, request.app.state.stopping, write_data(make_body(refuse_stopping(), path=OPENAI)))
     if reply is not None:
-        return completion.whole(Written(reply, []), Usage(), None)
+        return completion.whole({"content": reply, "annotations": []}, Usage(), None)
     return await run_while_connected(request, _answer(service, body, completion, address))
 
 
@@ -176,8 +175,7 @@ async def _stream(service: Service, body: Chat, completion: Completion, address:
                 with answer_whole():
                     answer = await admitted.answer(report)
                 data = (await admitted.describe(answer)).write()
-                written = write_answer(answer, name, address, choose_naming(admitted.tome))
-                emit(completion.chunk({"content": written.content, "annotations": written.annotations}))
+                emit(completion.chunk(write_answer(answer, name, address, choose_naming(admitted.tome))))
                 emit(completion.chunk({}, "stop", tomewise=data))
                 if body.stream_options and body.stream_options.include_usage:
                     emit(completion.usage_chunk(answer.usage))

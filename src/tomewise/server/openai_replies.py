@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from secrets import token_hex
 from typing import Any, Literal
 from urllib.parse import quote, urlencode
@@ -87,14 +87,6 @@ class ChatCompletion(Outgoing):
     tomewise: NumberedAnswer | None
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """The text of a reply, and its annotations."""
-
-    content: str
-    annotations: list[dict[str, Any]]
-
-
 class Completion:
     """Makes the reply to one chat request, whole or in chunks."""
 
@@ -103,10 +95,9 @@ class Completion:
         self._created = int(time.time())
         self._model = model
 
-    def whole(self, written: Written, usage: Usage, tomewise: dict[str, Any] | None) -> dict[str, Any]:
+    def whole(self, written: dict[str, Any], usage: Usage, tomewise: dict[str, Any] | None) -> dict[str, Any]:
         """The reply that is not streamed."""
-        message = {"role": "assistant", "content": written.content, "annotations": written.annotations}
-        choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
+        choice = {"index": 0, "message": {"role": "assistant", **written}, "finish_reason": "stop", "logprobs": None}
         return self._frame("chat.completion", [choice], usage=usage_of(usage), tomewise=tomewise)
 
     def chunk(self, delta: dict[str, Any], finish: str | None = None, **more: Any) -> bytes:
@@ -134,8 +125,9 @@ def write_data(data: Any) -> bytes:
     return f"data: {json.dumps(data, ensure_ascii=False, default=str)}\n\n".encode()
 
 
-def write_answer(answer: Answer, tome: str, address: str, naming: Naming) -> Written:
-    """The answer with `[1]` for each quotation, and the quotations below it with links, which name documents so.
+def write_answer(answer: Answer, tome: str, address: str, naming: Naming) -> dict[str, Any]:
+    """The `content` of a message and its `annotations`: the answer with `[1]` for each quotation, and the quotations
+    below it with links, which name documents so.
 
     Chat clients show Markdown, and an image in it is fetched from wherever a document says: so all signs of Markdown in
     the texts of models and documents are escaped.
@@ -159,7 +151,7 @@ def write_answer(answer: Answer, tome: str, address: str, naming: Naming) -> Wri
         lines.append(_write_citation(number, citation))
     if answer.lagging:
         lines.append(escape_markdown(Lagging.of(answer.lagging).summarize(names=False)))
-    return Written("\n\n".join([text, *lines]), annotations)
+    return {"content": "\n\n".join([text, *lines]), "annotations": annotations}
 
 
 def escape_markdown(text: str) -> str:

@@ -11,6 +11,7 @@ from tomewise.outgoing.answer_models import Lagging, Spent, TraceRow, Usage
 from tomewise.outgoing.form import DocumentName, Outgoing, SourceName
 from tomewise.outgoing.passage_models import DocumentEntry, Evidence, Passage
 from tomewise.outgoing.report_models import AddReport, BuildCosts, BuildReport, Contents, LayerCounts, Removal
+from tomewise.tome.suggestions import SuggestedQuestion
 
 State: TypeAlias = Literal["queued", "waiting", "running", "done", "failed", "cancelled", "interrupted"]
 Kind: TypeAlias = Literal["add", "build"]
@@ -90,13 +91,6 @@ class DocumentReply(Outgoing):
     passages: list[Passage]
     total: int
     next: int | None
-
-
-class SuggestedQuestion(Outgoing):
-    """A question to begin with, and what it was made from: names, a heading or a title."""
-
-    question: str
-    source: Literal["names", "heading", "title"]
 
 
 class SuggestedQuestions(Outgoing):

@@ -33,7 +33,6 @@ from tomewise.server.replies import (
     LayerEntry,
     Overview,
     RemovalReply,
-    SuggestedQuestion,
     SuggestedQuestions,
     TomeList,
     TomeReply,
@@ -182,8 +181,7 @@ def show_entity(
 @family.get("/{tome}/suggestions")
 def suggest_questions(opened: Opened, limit: Annotated[int, Query(ge=1, le=20)] = 6) -> SuggestedQuestions:
     """Questions to begin with, from the names, headings and titles of a tome. No model is asked."""
-    found = opened.suggest_questions(limit)
-    return SuggestedQuestions(questions=[SuggestedQuestion.of(each) for each in found])
+    return SuggestedQuestions(questions=opened.suggest_questions(limit))
 
 
 @family.post("", status=201, errors=("unknown_name", "store", "missing_dependency", "disk_full"), changes=True)

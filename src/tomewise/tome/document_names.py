@@ -26,6 +26,7 @@ from tomewise.errors import TomewiseError, UnknownName, UsageError, suggest
 from tomewise.language.fences import oneline
 from tomewise.reading.folder import resolve_path
 from tomewise.store.lookups import read_record
+from tomewise.tome.plain_texts import map_texts
 from tomewise.types import DocumentId
 
 if TYPE_CHECKING:
@@ -181,18 +182,7 @@ class DocumentNames:
 
     def rename(self, value: Any) -> Any:
         """Plain data in which the name takes the place of each text that is the id of a document. Keys stay."""
-        if isinstance(value, str):
-            return self._names.get(value, value)
-        if isinstance(value, Mapping):
-            return {
-                key: self._rename_ids(item) if key in _HOLD_IDS else self.rename(item) for key, item in value.items()
-            }
-        return [self.rename(item) for item in value] if isinstance(value, list | tuple) else value
-
-    def _rename_ids(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self.name(value)
-        return list(map(self._rename_ids, value)) if isinstance(value, list | tuple) else self.rename(value)
+        return map_texts(value, lambda text, key: self.name(text) if key in _HOLD_IDS else self._names.get(text, text))
 
     def clean(self, message: str) -> str:
         """A message with names in place of the ids that are paths, and without the paths of their folders."""

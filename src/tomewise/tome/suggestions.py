@@ -25,7 +25,7 @@ _HEADING = re.compile(r"(?!(?:chapter|section|part|page|contents|index|introduct
 
 @dataclass(frozen=True, slots=True)
 class SuggestedQuestion:
-    """A question, and what it was made from."""
+    """A question to begin with, and what it was made from: names, a heading or a title."""
 
     question: str
     source: Literal["names", "heading", "title"]

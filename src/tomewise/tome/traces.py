@@ -18,6 +18,7 @@ from tomewise.outgoing import answer_models
 from tomewise.outgoing.form import Naming
 from tomewise.run import warn_unkept
 from tomewise.tome.damaged import skip_damaged
+from tomewise.tome.plain_texts import map_texts
 from tomewise.types import Answer, Event, Question
 
 if TYPE_CHECKING:
@@ -259,11 +260,7 @@ def _shorten_answer(record: Record) -> None:
 
 def _shorten(value: Any, length: int = _LONG) -> Any:
     """Plain data with every long text in it cut."""
-    if isinstance(value, str):
-        return value if len(value) <= length else value[: length - 1] + "…"
-    if isinstance(value, dict):
-        return {key: _shorten(item, length) for key, item in value.items()}
-    return [_shorten(item, length) for item in value] if isinstance(value, list) else value
+    return map_texts(value, lambda text, _: text if len(text) <= length else text[: length - 1] + "…")
 
 
 _CUTS: tuple[tuple[str, str, _Shorten], ...] = (
