@@ -15,7 +15,7 @@ import pytest
 from tests.server.served import ASK, NOVEL, TOKEN, Served
 
 from tomewise.server.openai_api import Message, answer_task, read_turns
-from tomewise.server.openai_replies import escape_markdown
+from tomewise.server.openai_api import escape_markdown
 
 QUESTION = [{"role": "user", "content": "Who put out the light?"}]
 MODEL = "novel/hybrid"

@@ -386,7 +386,7 @@ SECTIONS: Mapping[str, tuple[Limit, ...]] = {
         Limit("a body of MCP", "server.limits:MCP_BYTES", "bytes", "413 `too_large`"),
         Limit(
             "files of one upload",
-            "server.uploads:MOST_FILES",
+            "server.job_endpoints:MOST_FILES",
             "",
             "400 `usage`",
             "it has more than … parts: send several forms",
