@@ -14,8 +14,7 @@ import openai
 import pytest
 from tests.server.served import ASK, NOVEL, TOKEN, Served
 
-from tomewise.server.openai_api import Message, answer_task, read_turns
-from tomewise.server.openai_api import escape_markdown
+from tomewise.server.openai_api import Message, answer_task, escape_markdown, read_turns
 
 QUESTION = [{"role": "user", "content": "Who put out the light?"}]
 MODEL = "novel/hybrid"

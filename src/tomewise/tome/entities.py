@@ -109,8 +109,8 @@ def _read_entity(name: str, entities: Mapping[str, int], store: Store) -> FoundE
         facts += [(node.text, graph) for node in store.nodes_at(dict.fromkeys(fact_keys)).values()]
         others = Counter(store.edges_at(ends, fact_keys, "a")[:, 1].astype(int).tolist())
         del others[key]
-        for other, node in store.nodes_at(others).items():
-            neighbours[node.text] += others[other]
+        for end, node in store.nodes_at(others).items():
+            neighbours[node.text] += others[end]
     passages = store.passages(sources)
     return FoundEntity(
         name,
