@@ -32,7 +32,6 @@ from tests.server.served import (
 )
 
 from tomewise.server import ownership
-from tomewise.server.jobs import Job
 from tomewise.server.ownership import Ownership, read_id
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
@@ -216,19 +215,6 @@ def test_a_job_says_why_it_waits_and_an_answer_did(tmp_path: Path, model: OpenAI
         trace = served.http.get(f"{NOVEL}/traces/{answer['trace']}").json()
         (event,) = [event for event in trace["events"] if event["name"] == "waiting"]
         assert event["detail"]["asked"] == 0.01
-
-
-def test_the_step_that_goes_on_is_never_full():
-    job = Job(id="1", tome="novel", kind="build", task={}, state="running")
-    assert job.describe().doing is None
-    job.progress = {"gists": (5, 5), "facts": (2, 9), "characters cut": (10, 10)}
-    doing = job.describe().doing
-    assert doing is not None
-    assert doing.label == "facts"
-    job.progress["facts"] = (9, 9)
-    assert job.describe().doing is None
-    job.progress["facts"], job.state = (2, 9), "failed"
-    assert job.describe().doing is None
 
 
 @pytest.fixture
