@@ -396,10 +396,10 @@ class Library:
 
     def clean(self, text: str) -> str:
         """A message without the paths of the tomes and of their documents: a name stands for the file."""
-        for name, path in self.paths().items():
-            text = text.replace(str(path), name)
-        text = text.replace(f"{self._root}/", "") if isinstance(self._root, Path) else text
-        return hide_paths(text, (tome.document_names for tome in self.tomes.values()))
+        places = {str(path): name for name, path in self.paths().items()}
+        if isinstance(self._root, Path):
+            places[f"{self._root}/"] = ""
+        return hide_paths(text, places, (known.tome.document_names for known in self._open.values()))
 
     def _open_tome(
         self, path: Place, embedder: str | None = None, passage_tokens: int | None = None, *, create: bool = False

@@ -53,10 +53,9 @@ def find_tome(name: str, library: Library) -> tuple[str, Tome]:
 
 def hide_addresses(message: str, library: Library) -> str:
     """The message with the names of tomes and of documents instead of the places where they are kept."""
-    addresses = {book.store.address: name for name, book in library.tomes.items()}
-    for address in sorted(addresses, key=len, reverse=True):
-        message = message.replace(address, addresses[address])
-    return hide_paths(message, (book.document_names for book in library.tomes.values()))
+    tomes = library.tomes
+    addresses = {book.store.address: name for name, book in tomes.items()}
+    return hide_paths(message, addresses, (book.document_names for book in tomes.values()))
 
 
 def name_event(event: EventModel, book: Tome) -> EventModel:

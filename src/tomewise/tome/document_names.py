@@ -362,8 +362,13 @@ def show_name(name: str) -> str:
     return line if len(line) <= _LONGEST_NAME else line[: _LONGEST_NAME - 1] + "…"
 
 
-def hide_paths(message: str, kept: Iterable[KeptNames]) -> str:
-    """The message without paths of documents: see `DocumentNames.clean`. A store that cannot be read is left out."""
+def hide_paths(message: str, places: Mapping[str, str], kept: Iterable[KeptNames]) -> str:
+    """The message with what `places` says in place of each of them, and without paths of documents.
+
+    See `DocumentNames.clean`; the names of a store that cannot be read are left out.
+    """
+    for place in sorted(places, key=len, reverse=True):
+        message = message.replace(place, places[place])
     if "/" in message or "\\" in message:
         for names in kept:
             with suppress(TomewiseError):
