@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import pytest
 from tests.texts import prose
@@ -15,7 +16,8 @@ from tomewise.testing.scripted import ScriptedModel
 
 
 @pytest.fixture
-def notes(here):
+def notes(here, monkeypatch):
+    monkeypatch.setitem(sys.modules, "umap", None)  # it takes seconds to import
     folder = here / "notes"
     (folder / "old").mkdir(parents=True)
     for number in range(3):

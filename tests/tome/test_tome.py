@@ -38,7 +38,7 @@ def list_export(tome: Tome) -> list[str]:
 # ---------------------------------------------------------------- add and remove
 
 
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(st.text(min_size=1).filter(lambda text: text.strip() and "\0" not in text), st.text().map(str.strip))
 def test_adding_and_removing_leaves_what_was_there(tmp_path_factory, text, title):
     with Tome.open(tmp_path_factory.mktemp("remove") / "a.tome", embedder="hash") as tome:
