@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from mcp.types import CallToolResult, TextContent
 from pydantic import Field
@@ -16,17 +16,13 @@ from pydantic import Field
 from tomewise.language.fences import fence, neutralise, oneline
 from tomewise.outgoing.answer_models import Asked, Citation, Lagging, Usage
 from tomewise.outgoing.form import DocumentName, Outgoing
-from tomewise.outgoing.passage_models import DocumentEntry, Evidence, Slice
+from tomewise.outgoing.passage_models import DocumentEntry, Evidence, Passage, Slice
 from tomewise.outgoing.report_models import BuildCosts, Entity, LayerReport, Removal
 from tomewise.place import describe_place, read_plain_data
 from tomewise.server.replies import Overview
 from tomewise.server.tome_endpoints import describe_overview
 from tomewise.tome.document_names import show_name
-
-if TYPE_CHECKING:
-    from tomewise.outgoing.passage_models import Passage
-    from tomewise.tome.tome import Tome
-
+from tomewise.tome.tome import Tome
 
 ITEM_BYTES = 4_000  # of one text among several, so that at least one fits into a reply
 _TEXTS = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 from urllib.parse import quote
 
 from mcp.server.mcpserver import Context, MCPServer, ResourceSecurity
@@ -35,9 +35,7 @@ from tomewise.server.named_tomes import Admit, Library, find_tome, hide_addresse
 from tomewise.server.operation_list import OPERATIONS
 from tomewise.server.operations import Operation
 from tomewise.tome.document_names import show_name
-
-if TYPE_CHECKING:
-    from tomewise.tome.tome import Tome
+from tomewise.tome.tome import Tome
 
 TOME = "tome://{tome}"
 DOCUMENT = "tome://{tome}/documents/{id}"

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, nullcontext
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast
 
 from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult
@@ -16,6 +16,7 @@ from tomewise.concurrency import run_side_by_side
 from tomewise.errors import PartError, TomewiseError, UsageError
 from tomewise.language.fences import fence, oneline
 from tomewise.loops.answer_parts import answer_whole
+from tomewise.outgoing.form import Naming
 from tomewise.outgoing.passage_models import DocumentEntry
 from tomewise.server.choosing import choose_bounded, choose_naming
 from tomewise.server.error_replies import log_error
@@ -47,6 +48,7 @@ from tomewise.server.mcp_results import (
 )
 from tomewise.server.named_tomes import LEFT, Admit, Library, Span, find_part, find_tome, hide_addresses
 from tomewise.server.streaming import ClientLeft
+from tomewise.store.records import DocumentRecord
 from tomewise.systems.registry import DEFAULT
 from tomewise.tome.document_names import show_name
 from tomewise.tome.entities import describe_entity, find_entity
@@ -59,14 +61,8 @@ from tomewise.tome.reports import (
     foresee_removal,
 )
 from tomewise.tome.scopes import find_scope_of
-from tomewise.types import Document, Question
-
-if TYPE_CHECKING:
-    from tomewise.outgoing.form import Naming
-    from tomewise.store.records import DocumentRecord
-    from tomewise.tome.tome import Tome
-    from tomewise.types import Event, Progress
-
+from tomewise.tome.tome import Tome
+from tomewise.types import Document, Event, Progress, Question
 
 Call = TypeVar("Call", bound=Callable[..., Coroutine[Any, Any, CallToolResult]])
 _MOST_NEIGHBOURS = 20  # of an entity

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from tomewise.errors import UnknownName, UsageError, suggest
+from tomewise.outgoing.answer_models import Event as EventModel
+from tomewise.store.contract import Store
 from tomewise.store.lookups import find_keys, read_record
+from tomewise.store.records import DocumentRecord
 from tomewise.tome.document_names import hide_paths, show_name
-
-if TYPE_CHECKING:
-    from tomewise.outgoing.answer_models import Event as EventModel
-    from tomewise.store.contract import Store
-    from tomewise.store.records import DocumentRecord
-    from tomewise.tome.tome import Tome
-
+from tomewise.tome.tome import Tome
 
 Admit = Callable[[], AbstractAsyncContextManager[object]]  # a question runs inside: a queue, a time limit, a budget
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import fields, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, get_args
+from typing import TypeAlias, get_args
 
 from tomewise.concurrency import run_in_thread
 from tomewise.errors import MissingDependency, ReadingError, TomewiseError, UsageError
@@ -26,6 +26,7 @@ from tomewise.reading.metadata import UNSTORABLE, find_unstorable, select_plain
 from tomewise.reading.process import ReaderProcess
 from tomewise.reading.read import STDIN, NamedFile, Source, SourceReader
 from tomewise.settings import Settings
+from tomewise.store.contract import Store
 from tomewise.store.lookups import read_record, read_setting
 from tomewise.store.records import BUILDS, DocumentRecord
 from tomewise.store.rights import work_alone
@@ -40,9 +41,6 @@ from tomewise.tome.reports import AddReport, RemoveReport
 from tomewise.tome.session import forget_in_all
 from tomewise.tome.stated_fields import StatedFields, check_fields, forget_unused
 from tomewise.types import Change, Document, DocumentId, Lagging, Layer, Metadata, Report
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Store
 
 Named: TypeAlias = str | Path | Document | NamedFile  # a source
 _MOST_SHOWN = 20  # documents

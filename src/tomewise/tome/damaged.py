@@ -7,14 +7,12 @@ import warnings
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, TypeVar
+from typing import Any, Concatenate, TypeVar
 
 from tomewise.errors import StoreError, TomewiseError
 from tomewise.plugins import find_fault
+from tomewise.store.contract import Store
 from tomewise.tome.sync import Owner, P, T
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Store
 
 Item = TypeVar("Item")
 

@@ -20,18 +20,16 @@ from glob import escape, has_magic
 from hashlib import sha256
 from itertools import takewhile
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from tomewise.errors import TomewiseError, UnknownName, UsageError, suggest
 from tomewise.language.fences import oneline
 from tomewise.reading.folder import resolve_path
+from tomewise.store.contract import Store
 from tomewise.store.lookups import read_record
+from tomewise.store.records import DocumentRecord
 from tomewise.tome.plain_texts import map_texts
 from tomewise.types import DocumentId
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Store
-    from tomewise.store.records import DocumentRecord
 
 T = TypeVar("T")
 _LISTED = 10  # documents that an error names

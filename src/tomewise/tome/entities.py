@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from tomewise.errors import NotBuilt, UnknownName, suggest
 from tomewise.language.fences import oneline
@@ -16,11 +15,9 @@ from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.outgoing import report_models
 from tomewise.outgoing.form import Naming, read_fields
+from tomewise.store.contract import Store
 from tomewise.store.lookups import find_derived, find_keys, read_sources
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Store
-    from tomewise.types import Passage, PassageId
+from tomewise.types import Passage, PassageId
 
 _ENTITIES = "entities:"  # the layer of the entities of a graph begins so, see `memory.graph.graph_names`
 _MOST_SIMILAR = 20

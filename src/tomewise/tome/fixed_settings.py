@@ -15,14 +15,14 @@ from tomewise.embedding.choose_embedder import BUNDLED, choose_embedder
 from tomewise.errors import Locked, StoreError, UnknownName, UsageError
 from tomewise.language.spec import check_address
 from tomewise.settings import read_variable
+from tomewise.store.contract import Store
 from tomewise.store.lookups import read_setting
 from tomewise.store.records import SETTINGS
 from tomewise.trust import refuse_embedder
+from tomewise.types import Embedder
 
 if TYPE_CHECKING:
     from tomewise.reading.splitter import PassageSplitter
-    from tomewise.store.contract import Store
-    from tomewise.types import Embedder
 
 _DEFAULT_TOKENS = 512  # size of a passage, unless the embedder sees less
 

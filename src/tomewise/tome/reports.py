@@ -12,16 +12,14 @@ from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.memory.grounds import find_grounds
 from tomewise.outgoing import passage_models, report_models
 from tomewise.outgoing.form import Naming, read_fields
+from tomewise.store.contract import Store
 from tomewise.store.lookups import find_keys, read_places
-from tomewise.store.records import BUILDS
+from tomewise.store.records import BUILDS, DocumentRecord
 from tomewise.systems.lag import price_estimate
-from tomewise.types import Answer, Estimate, Evidence, Lagging, LayerReport, Passage, Usage
+from tomewise.types import Answer, DocumentId, Estimate, Evidence, Lagging, LayerReport, Passage, Usage
 
 if TYPE_CHECKING:
-    from tomewise.store.contract import Store
-    from tomewise.store.records import DocumentRecord
     from tomewise.systems.registry import Variant
-    from tomewise.types import DocumentId
 
 _MOST_NEAREST = 3  # passages that are shown when a question is declined
 

@@ -6,17 +6,15 @@ import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, get_args
+from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
 from tomewise.errors import UnknownName, UsageError, suggest
+from tomewise.store.contract import Store
+from tomewise.store.records import DocumentRecord
 from tomewise.tome.arguments import check_type, read_texts
 from tomewise.tome.document_names import find_document, find_exactly, suggest_document
 from tomewise.tome.scope_words import describe_scope
 from tomewise.types import Condition, Question, Scalar, Scope
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Store
-    from tomewise.store.records import DocumentRecord
 
 Operator: TypeAlias = Literal["=", "!=", "<", "<=", ">", ">="]
 
