@@ -16,9 +16,8 @@ from tomewise.outgoing.form import Outgoing
 from tomewise.sample import STORY
 from tomewise.server import mcp_results
 from tomewise.server.mcp_server import make_server
-from tomewise.server.named_documents import FixedLibrary
+from tomewise.server.named_tomes import FixedLibrary
 from tomewise.tome.tome import Tome
-from tomewise.types import Answer, Citation, Place
 
 QUESTION = "Who wrote the Slack Water Book?"
 DECLINED = "What did Napoleon eat at Waterloo?"
@@ -87,16 +86,3 @@ def test_an_answer_as_plain_data_is_what_the_command_prints(story: Path, command
         made = tome.ask(QUESTION).to_dict()
     assert printed.keys() - made.keys() == {"within", "nearest"}
     assert {**printed, "usage": 0} == {**printed, **made, "usage": 0}
-
-
-def test_a_naming_gives_each_document_the_name_to_show() -> None:
-    place = Place(chapter=("One",), page=3)
-    citation = Citation(
-        document="/far/away.md", passage="p", position=0, start=0, end=1, quote="a", title="", place=place
-    )
-    shown = answer_models.Answer.of(Answer(text="a", citations=(citation,)), lambda id: id.rsplit("/", 1)[-1]).write()
-    assert shown["citations"][0]["document"] == "away.md"
-    assert shown["citations"][0]["place"] == {"chapter": ["One"], "page": 3}
-    record = {"id": "/far/away.md", "source": "/far/away.md", "characters": 1, "passages": 1}
-    entry = passage_models.DocumentEntry.of(record, lambda _: "away.md")
-    assert (entry.id, entry.source) == ("away.md", "away.md")

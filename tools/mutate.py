@@ -274,7 +274,7 @@ MUTATIONS = (
     ),
     Mutation(
         "removal: a name that is a title and a folder of others is refused",
-        "tome/exact_names.py",
+        "tome/document_names.py",
         "if len(titled) > 1 or (titled and files and titled != files):",
         "if len(titled) > 1:",
         ("tests/tome/test_names.py",),

@@ -16,7 +16,7 @@ from tests.patience import NEVER
 
 from tomewise.sample import STORY
 from tomewise.server.mcp_server import make_server
-from tomewise.server.named_documents import FixedLibrary
+from tomewise.server.named_tomes import FixedLibrary
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
 

@@ -22,7 +22,7 @@ from tests.patience import SOON
 
 from tomewise.server.limits import MCP_BYTES, MOST_ADDED
 from tomewise.server.mcp_app import make_mcp_app
-from tomewise.server.named_documents import FixedLibrary
+from tomewise.server.named_tomes import FixedLibrary
 from tomewise.tome.tome import Tome
 
 MODES = ("legacy", "2026-07-28")

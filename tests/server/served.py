@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import re
@@ -17,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx2 as httpx
-import openai
 from tests.forked import Forked
 from tests.patience import SOON, wait_until
 
@@ -175,15 +173,3 @@ def finish_job(client: TestClient, path: str, body: Any) -> Any:
     url = f"/api/jobs/{client.post(path, json=body).json()['id']}"
     wait_until(lambda: client.get(url).json()["state"] in ENDED)
     return client.get(url).json()
-
-
-async def ask_streamed(served: Served, questions: Sequence[str], model: str = "novel/naive") -> list[str]:
-    """The answers to all questions at once, streamed by the official client, with the retries that it makes itself."""
-    async with openai.AsyncOpenAI(base_url=f"{served.url}/v1", api_key=TOKEN) as client:
-
-        async def ask(question: str) -> str:
-            messages: Any = [{"role": "user", "content": question}]
-            stream = await client.chat.completions.create(model=model, messages=messages, stream=True)
-            return "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
-
-        return await asyncio.gather(*map(ask, questions))

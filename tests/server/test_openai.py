@@ -1,21 +1,15 @@
-"""OpenAI's protocol, with its own client and with the command `llm`."""
+"""OpenAI's protocol, with its own client."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import parse_qsl
 
 import openai
 import pytest
 from tests.server.served import ASK, NOVEL, TOKEN, Served
 
-from tomewise.server.openai_api import Message, answer_task, read_turns
-from tomewise.server.openai_replies import escape_markdown
+from tomewise.server.openai_api import Message, answer_task, escape_markdown
 
 QUESTION = [{"role": "user", "content": "Who put out the light?"}]
 MODEL = "novel/hybrid"
@@ -76,12 +70,6 @@ def test_the_system_message_and_earlier_turns(client: openai.OpenAI, served: Ser
     assert own["usage"]["calls"] == 2  # one to rephrase, one to answer
 
 
-def test_messages_become_turns():
-    roles = ("assistant", "user", "user", "assistant", "assistant", "user", "user")
-    turns = read_turns([Message(role=role, content=str(number)) for number, role in enumerate(roles)])
-    assert [(turn.asked, turn.answer) for turn in turns] == [("1", ""), ("2", "3"), ("5", ""), ("6", "")]
-
-
 def test_errors_have_the_shape_of_the_protocol(client: openai.OpenAI, served: Served):
     with pytest.raises(openai.NotFoundError, match="did you mean 'novel'") as unknown:
         client.chat.completions.create(model="novle/hybrid", messages=QUESTION)
@@ -127,13 +115,3 @@ def test_the_tasks_of_chat_clients_cost_nothing(task: str, reply: str | None):
 
 def test_signs_of_markdown_are_escaped():
     assert escape_markdown("![x](http://evil.example) <b>") == r"\!\[x\](http://evil.example) \<b\>"
-
-
-def test_the_command_llm_gets_the_answer(served: Served, tmp_path: Path) -> None:
-    entry = {"model_id": "novel", "model_name": "novel/hybrid", "api_base": f"{served.url}/v1", "api_key_name": "tome"}
-    (tmp_path / "extra-openai-models.yaml").write_text(json.dumps([entry]))  # JSON is YAML
-    own = {**os.environ, "LLM_USER_PATH": str(tmp_path), "NO_PROXY": "127.0.0.1"}
-    (tmp_path / "keys.json").write_text(json.dumps({"tome": TOKEN}))
-    command = [sys.executable, "-m", "llm", "-m", "novel", QUESTION[0]["content"]]
-    ran = subprocess.run(command, env=own, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
-    assert "[1] “Ada Marsh put out the light at nine.”" in ran.stdout, ran.stderr

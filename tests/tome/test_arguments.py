@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, get_type_hints
+from typing import Any
 
 import pytest
 
 from tomewise import Document, Tome
 from tomewise.errors import ReadingError, UsageError
-from tomewise.settings import DEFAULTS, SETTINGS, Settings, Stated
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Question
 
@@ -33,15 +32,6 @@ def test_settings_are_checked_before_a_file_is_opened(here, given, message):
         with pytest.raises(UsageError, match=message):
             open_tome(**given)
     assert list(here.iterdir()) == []
-
-
-def test_what_type_checkers_see_is_the_schema():
-    declared, stated = get_type_hints(Settings), get_type_hints(Stated)
-    assert stated == {name: declared[name] for name in stated}
-    assert SETTINGS.keys() - stated.keys() == {"tome", "model", "models", "offer", "embedder", "prompts"}
-    with pytest.raises(UsageError, match="limit must be a whole number from 1 up, not 0"):
-        Settings(limit=0)
-    assert all(SETTINGS[name].check(value) == value for name, value in DEFAULTS.models.items())
 
 
 @pytest.mark.parametrize(

@@ -249,14 +249,6 @@ def test_no_reply_is_used_twice_at_a_temperature_above_0(here, server, temperatu
     assert len(server.requests) == requests
 
 
-def test_the_command_asks_again_with_fresh_and_says_what_was_kept(here, server, command):
-    open_tome(here, make_model()).close()
-    words = ("ask", QUESTION, "-m", "a.tome", "--model", "openai:test", "--base-url", server.url)
-    assert "1 call ·" in command(*words).out
-    assert "0 calls and 1 kept reply ·" in command(*words).out
-    assert "1 call ·" in command(*words, "--fresh").out
-
-
 # ---------------------------------------------------------------- searches
 
 

@@ -1,9 +1,9 @@
-"""A memory in step with a folder: files that are gone, moved, copied, changed, and one more each day for a month."""
+"""A memory in step with a folder: files that are gone, moved, copied, or changed."""
 
 from __future__ import annotations
 
 import os
-from collections import Counter
+import sys
 
 import pytest
 from tests.texts import prose
@@ -16,7 +16,8 @@ from tomewise.testing.scripted import ScriptedModel
 
 
 @pytest.fixture
-def notes(here):
+def notes(here, monkeypatch):
+    monkeypatch.setitem(sys.modules, "umap", None)  # it takes seconds to import
     folder = here / "notes"
     (folder / "old").mkdir(parents=True)
     for number in range(3):
@@ -104,27 +105,3 @@ def test_only_folders_are_synced(here, tome):
     for source in (here / "a.txt", here / "nowhere", Document(id="d", text="A text.")):
         with pytest.raises(UsageError, match="not a folder"):
             tome.add(source, sync=True)
-
-
-# ---------------------------------------------------------------- a document a day
-
-# Layers that read each passage by itself.
-BY_PASSAGE = ("gists", "summaries", "graph:passages-triples", "graph:passages-relations", "graph:gists-triples")
-
-
-def test_builds_every_day_take_the_calls_of_one_build_at_the_end(here):
-    days = [Document(id=f"day {day}", text=prose(day, 10)) for day in range(12)]
-
-    def count_calls(name, batches):
-        """What builds after these batches ask, by role, and how often they take a kept reply."""
-        asked: Counter[str] = Counter()
-        with Tome.open(here / name, embedder="hash", model="extractive", passage_tokens=60) as tome:
-            for batch in batches:
-                tome.add(*batch)
-                usage = tome.build("naive", layers=BY_PASSAGE).usage
-                asked.update({"kept": usage.kept, **{role: spent.calls for role, spent in usage.roles.items()}})
-        return asked
-
-    once = count_calls("once.tome", [days])
-    assert count_calls("daily.tome", [[day] for day in days]) == once
-    assert min(calls for role, calls in once.items() if role != "kept") > len(days)

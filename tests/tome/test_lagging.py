@@ -111,15 +111,6 @@ def test_only_what_is_within_the_scope_of_a_question_is_missing_and_its_trace_ke
         copy.session("s").ask("And when?", strict=True)
 
 
-def test_many_documents_are_counted_and_the_first_are_named(copy):
-    copy.add(*(Document(id=f"late{number:03}", text=prose(number + 50, 2)) for number in range(30)))
-    lagging = copy.find_lag(QUESTION, system="hipporag2")
-    assert (lagging.count, lagging.documents[0], len(lagging.documents)) == (30, "late000", 20)
-    costs = copy.estimate("hipporag2")
-    assert lagging.calls == sum(each.calls for each in costs)
-    assert lagging.input_tokens == sum(each.input_tokens for each in costs)
-
-
 def test_memory_that_was_never_built_or_holds_nothing_any_more_is_refused(tome):
     tome.add(*OLD[:2])
     with pytest.raises(NotBuilt, match=r"not built: tree \(\d+ to take in\); run `tome build"):
@@ -177,7 +168,7 @@ async def test_questions_are_answered_while_documents_come_and_layers_are_built(
             await tome.abuild(name)
 
         async def write():
-            for number in range(4):
+            for number in range(2):
                 await tome.aadd(Document(id=f"late{number}", text=prose(number + 20, 6)))
                 await tome.abuild("comorag")
                 await tome.aremove(f"late{number}" if number % 2 else f"old{number}")
@@ -192,6 +183,6 @@ async def test_questions_are_answered_while_documents_come_and_layers_are_built(
         last = await tome.aask("What happened?", system="comorag")
         kept = {passage.id for passage in tome.store.passages().values()}
         assert {source for piece in last.evidence for source in piece.sources} <= kept
-        assert {"old0", "old2", "late1", "late3"}.isdisjoint({record.id for record in tome.documents()})
+        assert {"old0", "late1"}.isdisjoint({record.id for record in tome.documents()})
         await tome.abuild("comorag")
         assert (await tome.aask("What happened?", system="comorag")).lagging is None

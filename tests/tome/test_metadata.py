@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -133,16 +132,3 @@ def test_folders_and_patterns_narrow_as_they_remove(tome):
     assert find("wiki/old") == find("*.txt") == find("wiki/*.txt") == [LETTER]
     assert find("log.md", "wiki/old") == sorted([LOG, LETTER])
     assert find("lette") == [LETTER], "a part of an id narrows, and removes nothing"
-
-
-def test_the_command_states_fields_and_a_title(command, here):
-    (here / "a.txt").write_text(LOG)
-    command("add", here / "a.txt", "--meta", "year=1911", "--meta", "tag=x", "--meta", "tag=y", "--title", "Log")
-    (entry,) = json.loads(command("show", "--json").out)["documents"]
-    assert (entry["title"], entry["metadata"]) == ("Log", {"tag": ["x", "y"], "year": 1911})
-    (piece,) = json.loads(command("search", "light", "--where", "title=Log", "--where", "tag=y", "--json").out)
-    assert piece["metadata"] == {"tag": ["x", "y"], "year": 1911}
-    command("add", here / "a.txt", "--meta", "tag=")
-    assert json.loads(command("show", "--json").out)["documents"][0]["metadata"] == {"year": 1911}
-    ran = command("add", here / "a.txt", "--meta", "year")
-    assert (ran.code, "cannot read the metadata 'year'" in ran.err) == (2, True)

@@ -13,9 +13,8 @@ from tests.tome.paid_tome import pretend_paid
 
 from tomewise import Document, Tome
 from tomewise.errors import UnknownName, UsageError
-from tomewise.tome.document_names import DocumentNames
-from tomewise.tome.exact_names import find_exactly
-from tomewise.tome.foresight import foresee_removal
+from tomewise.tome.document_names import DocumentNames, find_exactly
+from tomewise.tome.reports import foresee_removal
 
 # ---------------------------------------------------------------- relative to the folder that was given, and unique
 

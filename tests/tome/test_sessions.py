@@ -28,7 +28,6 @@ DOCUMENTS = (
 )
 # Their notes are shown although all passages, on which they rest, are shown too.
 EVOLVE = "hybrid+evolve rounds=1 'selection=as found'"
-PROBE = "hybrid+probe cycles=1 'selection=as found'"
 NOTE = "He is a slave: {}"
 
 
@@ -130,20 +129,6 @@ def test_a_hypergraph_goes_on_and_the_answer_says_what_it_took(here):
     assert note in list_inputs(model, "answer")[-1].notes
     assert (record.kind, record.count) == ("hypergraph", 2)
     assert [turn.asked for turn in record.turns] == ["Who degraded Xodar?", "Why?"]
-
-
-def test_a_pool_goes_on_with_its_cues(here):
-    model = make_model(answer=lambda _: {"answer": "", "missing": "who"})
-    with open_tome(here, model) as tome:
-        session = tome.session("s")
-        first = session.ask("Who degraded Xodar?", system=PROBE)
-        second = session.ask("Why?")
-        assert session.read().kind == "pool"
-    assert first.session.notes == ()
-    assert "cue of Who degraded Xodar?" in second.session.notes
-    tried = find_detail(second, "tried")
-    assert "cue of Who degraded Xodar?" in tried["notes"], "the first attempt sees what is known"
-    assert tried["shown"], "what was seen for another question is found again"
 
 
 async def test_two_sessions_at_once_do_not_see_each_others_memory(here):
@@ -334,22 +319,6 @@ def open_story(folder: Path, model: ScriptedModel) -> Tome:
 def ask_first(folder: Path) -> None:
     with open_story(folder, make_reader()) as tome:
         tome.session("s").ask("Who fought?", system="cosmir recovery=0 memory=0 chunk=20 context=0")
-
-
-def test_the_next_question_starts_from_what_the_ledger_knows(here):
-    ask_first(here)
-    model = make_reader(extract_notes=lambda _: {})
-    with Tome.open(here / "a.tome", model=model) as tome:
-        answer = tome.session("s").ask("Had they met?")
-        record = tome.session("s").read()
-    roles = [call.role for call in model.calls]
-    assert roles[:4] == ["rephrase", "plan_reading", "infer_notes", "refine_questions"], "before the first chunk"
-    (inferred,) = list_inputs(model, "infer_notes")
-    assert [entry.text for entry in inferred.facts] == [document.text for document in STORY]
-    assert inferred.questions == ["What of full: Had they met?"], "the questions begin anew"
-    assert answer.session.notes == (MET,)
-    assert len(answer.session.passages) == 3, "the answer saw quotations of all three"
-    assert (record.kind, record.memory["questions"], record.memory["answer"]) == ("ledger", [], "")
 
 
 def test_what_rests_on_a_removed_document_goes_from_the_ledger(here):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 
 import pytest
@@ -76,16 +75,3 @@ def test_the_bound_of_a_question_is_reached(text, tmp_path):
     assert most is not None
     _, asked = run_scripted(variant, tmp_path)
     assert most - 1 <= len(asked) <= most  # a single cue is not fused, so the first cycle has one call less
-
-
-def test_the_command_shows_one_system(command):
-    ran = command("systems", "comorag cycles=2")
-    assert ran.code == 0
-    for line in ("ask: 2 + 6 a cycle", "at most 15 in 2 cycles", "cycles (integer from 0) default 5, here 2"):
-        assert line in ran.out
-    shown = json.loads(command("systems", "cogitorag", "--json").out)
-    assert shown["ask"] == {"formula": "1 + 1", "most": 2}
-    assert [layer["name"] for layer in shown["layers"]] == ["gists", "graph:gists-triples"]
-    assert shown["ablations"]["without diffusion"] == {"spreading": "one step"}
-    alpha = {"name": "alpha", "type": "number from 0", "default": 2.0, "required": False, "value": 2.0}
-    assert any(alpha.items() <= setting.items() for setting in shown["settings"])

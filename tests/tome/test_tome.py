@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import sys
 import threading
 import time
@@ -22,7 +21,6 @@ from tomewise.errors import Locked, ModelError, ReadingError, StoreError, Tomewi
 from tomewise.store.lookups import read_setting, read_vectors
 from tomewise.store.rights import work_alone
 from tomewise.testing.scripted import NotingEmbedder, ScriptedModel
-from tomewise.tome.session import Session
 from tomewise.types import Progress
 
 LOG = Document(id="log", text="The keeper, Ada Marsh, put out the light at nine. Nobody asked her why.")
@@ -40,7 +38,7 @@ def list_export(tome: Tome) -> list[str]:
 # ---------------------------------------------------------------- add and remove
 
 
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(st.text(min_size=1).filter(lambda text: text.strip() and "\0" not in text), st.text().map(str.strip))
 def test_adding_and_removing_leaves_what_was_there(tmp_path_factory, text, title):
     with Tome.open(tmp_path_factory.mktemp("remove") / "a.tome", embedder="hash") as tome:
@@ -269,7 +267,7 @@ async def test_async_methods_do_not_block_the_loop(here):
 
     async with Tome.open(here / "a.tome", embedder="hash") as tome:
         beating = asyncio.create_task(heart())
-        await tome.aadd(*(Document(id=str(n), text=prose(n, 1500)) for n in range(8)))
+        await tome.aadd(*(Document(id=str(n), text=prose(n, 500)) for n in range(4)))
         answers = await tome.aask_many([f"Who hid the map {number}?" for number in range(5)])
         beating.cancel()
     assert len(answers) == 5
@@ -281,18 +279,6 @@ def test_an_exit_in_the_work_reaches_the_caller_and_the_thread_goes_on(tome):
     with pytest.raises(SystemExit):
         tome.ask("Who?", on_event=lambda _: sys.exit(1))
     assert tome.ask("Who put out the light?").text
-
-
-def test_plain_methods_have_the_parameters_and_the_words_of_their_asynchronous_twins():
-    for owner in (Tome, Session):
-        twins = [name for name in vars(owner) if name.startswith("a") and name[1:] in vars(owner)]
-        assert twins
-        for name in twins:
-            plain, work = getattr(owner, name[1:]), getattr(owner, name)
-            assert (plain.__name__, inspect.iscoroutinefunction(plain)) == (name[1:], False)
-            if name != "aclose":
-                assert inspect.signature(plain) == inspect.signature(work)
-                assert plain.__doc__ == work.__doc__
 
 
 # ---------------------------------------------------------------- real texts

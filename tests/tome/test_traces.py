@@ -88,14 +88,6 @@ def test_summaries_and_the_answer_outlast_details():
     assert record["answer"] == "Ada"
 
 
-def test_what_was_cut_is_gone():
-    whole = make_answer(900, 0)
-    answer = replace(whole, text="a" * 9000, events=whole.events * 50)
-    record = make_record(Question(text="Who?"), answer, LEAST)
-    assert (record["pieces"], record["events"], len(record["answer"])) == ([], [], 200)
-    assert record["cut"][-1] == "the answer after 200 characters"
-
-
 @settings(max_examples=40)
 @given(st.integers(0, 60), st.integers(0, 3000), st.integers(0, 9000), st.integers(LEAST, 60_000))
 def test_no_record_is_larger_than_the_bound(pieces, length, cue, most_bytes):

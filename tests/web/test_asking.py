@@ -90,19 +90,6 @@ def test_an_address_fills_in_the_form_and_a_guess_keeps_all_of_it(visitor: Calla
     wait_for_answers(page, 2)
 
 
-def test_a_session_begins_without_the_questions_asked_alone(visitor: Callable[..., Visit]):
-    page = visitor().enter(link("novel", "ask"))
-    page.get_by_role("button", name="Settings").click()
-    page.get_by_label("Each question alone").check()
-    assert "session" not in ask(page, QUESTION)
-    wait_for_answers(page, 1)
-    page.get_by_role("button", name="Settings").click()  # the question has closed them
-    page.get_by_label("Each question alone").uncheck()
-    name = ask(page, "Where did Ada Marsh meet Tom Reed?")["session"]
-    wait_for_answers(page, 1)
-    expect(page.locator(".sessions [aria-current=page]")).to_contain_text(name)
-
-
 def test_events_of_any_shape_are_drawn(visitor: Callable[..., Visit]):
     page = visitor().enter()
     page.evaluate(ODD_EVENTS)

@@ -1,19 +1,16 @@
-"""What a visitor chooses stays: drafts, sources, systems, settings and models outlive other views and a reload."""
+"""What a visitor chooses stays: drafts, sources and systems outlive other views and a reload."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from tests.building import play_role
-from tests.language.openai_server import Behaviour, OpenAIServer, reply_with
 from tests.server.served import Served, serve
-from tests.web.conftest import KEEPER, make_library, serve_library
+from tests.web.conftest import KEEPER, make_library
 from tests.web.pages import Visit, ask, expect, link, read_sent, wait_for_answers
-from tests.web.test_asking import QUESTION
 
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
@@ -92,67 +89,6 @@ def test_a_draft_its_sources_and_its_system_outlive_other_views_and_a_reload(vis
     wait_for_answers(page, 2)
     page.get_by_role("link", name="New chat").click()
     expect(page.get_by_role("button", name="Sources: all")).to_be_visible()
-
-
-def test_folders_and_metadata_narrow_a_question(visitor: Callable[..., Visit]):
-    page = visitor().enter(link("shelf", "ask"))
-    page.get_by_role("button", name="Sources:").click()
-    box = page.get_by_role("dialog")
-    box.get_by_label(re.compile("^logs/ ")).check()
-    expect(box.get_by_label(re.compile("^one.txt"))).to_be_checked()
-    expect(box.get_by_label(re.compile("^one.txt"))).to_be_disabled()
-    box.get_by_label("Test").select_option(">=")
-    box.get_by_label("Value").fill("1912")
-    box.get_by_role("button", name="Add").click()
-    expect(box.get_by_label(re.compile("^three.txt"))).to_have_count(0)
-    expect(box.get_by_label(re.compile("^keeper.txt"))).to_have_count(0)
-    box.get_by_label("Find by title or name").fill("two")
-    expect(box.get_by_label(re.compile("^one.txt"))).to_have_count(0)
-    box.get_by_role("button", name=re.compile("^Use ")).click()
-    sent = ask(page, "Who rang the bell at midnight?")
-    assert (sent["documents"], sent["where"]) == (["logs/"], ["year>=1912"])
-    wait_for_answers(page, 1)
-    expect(page.locator(".answer-text")).to_contain_text("Ruth Penrose")
-
-
-def test_settings_say_what_they_do_and_within_which_bounds(visitor: Callable[..., Visit]):
-    page = visitor().enter(link("novel", "ask", system="comorag"))
-    page.get_by_role("button", name="Settings").click()
-    expect(page.get_by_role("radio", name=re.compile("comorag Recall from a graph"))).to_be_checked()
-    page.get_by_text("Settings of comorag").click()
-    field = page.get_by_label("Cycles after the first attempt at most")
-    expect(page.get_by_text("cycles 0 to 20")).to_be_visible()
-    field.fill("21")
-    expect(page.get_by_text("this is outside")).to_be_visible()
-    expect(field).to_have_attribute("aria-invalid", "true")
-    field.fill("2")
-    assert ask(page, QUESTION)["settings"] == {"cycles": 2}
-    wait_for_answers(page, 1)
-
-
-def test_a_model_is_chosen_and_tested(visitor: Callable[..., Visit], tmp_path: Path):
-    def behave(request: dict[str, Any]) -> Behaviour:
-        if request["model"] == "broken":
-            return Behaviour({"error": {"message": "no such model"}}, status=404)
-        is_trial = "Repeat the word." in str(request["messages"])
-        return reply_with('{"word": "light"}') if is_trial else play_role(request)
-
-    offered = ("--offer", "openai:gpt-4o-mini", "--offer", "openai:broken")
-    with OpenAIServer(behave) as server, serve_library(tmp_path, *offered, model=server) as served:
-        page = visitor(served.url).enter(link("novel", "ask"))
-        page.get_by_role("button", name="Model: openai:own").click()
-        box = page.get_by_role("dialog")
-        box.get_by_role("button", name="Test openai:broken").click()
-        expect(box.get_by_text("It does not answer.")).to_be_visible()
-        box.get_by_role("button", name="Test openai:gpt-4o-mini").click()
-        expect(box.get_by_text("It answers.")).to_be_visible()
-        box.get_by_role("radio", name="openai:gpt-4o-mini").check()
-        assert "sk-nobody" not in page.content()
-        page.keyboard.press("Escape")
-        page.reload()
-        expect(page.get_by_role("button", name="Model: openai:gpt-4o-mini")).to_be_visible()
-        assert ask(page, QUESTION)["model"] == "openai:gpt-4o-mini"
-        wait_for_answers(page, 1)
 
 
 def test_memory_that_lags_answers_and_offers_its_build(visitor: Callable[..., Visit], tmp_path: Path):

@@ -109,18 +109,6 @@ def test_a_text_is_not_shown_under_the_name_of_another(visitor: Callable[..., Vi
     expect(page.locator("mark.current").first).to_have_text(citation["quote"])
 
 
-def test_keys_go_from_one_quotation_of_an_answer_to_the_next(visitor: Callable[..., Visit], served: Served):
-    citations = served.http.get("/api/tomes/novel/traces/1").json()["citations"]
-    page = visitor().enter(link("novel", "doc", id=citations[-1]["document"], trace=1))
-    expect(page.get_by_text(f"Quotation – of {len(citations)}")).to_be_visible()
-    page.keyboard.press("p")  # before the first one, this takes the last
-    for place in (-1, *range(len(citations)), 0):
-        expect(page.locator("mark.current").first).to_have_text(citations[place]["quote"])
-        page.keyboard.press("n")
-    page.keyboard.press("p")
-    expect(page.locator("mark.current").first).to_have_text(citations[0]["quote"])
-
-
 def test_a_quotation_that_no_longer_stands_there_is_told(visitor: Callable[..., Visit], served: Served):
     served.add(id="coin.txt", text="The widow Hanna Brook kept the coin in a drawer.")
     answer = served.post("/api/tomes/novel/ask", {"question": "Who kept the coin?"}).json()

@@ -13,10 +13,7 @@ from tests.language.openai_server import OpenAIServer, reply_with
 from tests.server.served import Served, serve
 from tests.web.axe import AXE, list_faults
 from tests.web.conftest import KEEPER
-from tests.web.pages import DROP, NARROW, Visit, expect, link, read_sent
-
-from tomewise.tome.tome import Tome
-from tomewise.types import Document
+from tests.web.pages import DROP, NARROW, Visit, expect, read_sent
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -39,27 +36,6 @@ def fresh(tmp_path: Path) -> Iterator[Served]:
     (tmp_path / "lib").mkdir()
     with serve(tmp_path, "--root", "lib") as running:
         yield running
-
-
-def test_history_has_every_question(visitor: Callable[..., Visit], tmp_path: Path):
-    (tmp_path / "lib").mkdir()
-    with Tome.open(tmp_path / "lib" / "novel.tome", embedder="hash") as tome:
-        tome.add(Document(id="keeper.txt", text=KEEPER))
-        for number in range(1, 26):
-            tome.ask(f"Who put out the light, asked {number} times?", system="naive")
-    with serve(tmp_path, "--root", "lib") as running:
-        page = visitor(running.url).enter(link("novel", "history"))
-        expect(page.locator("tbody tr")).to_have_count(20)
-        page.get_by_role("button", name="Show older ones").click()
-        expect(page.locator("tbody tr")).to_have_count(25)
-        expect(page.get_by_role("button", name="Show older ones")).to_have_count(0)
-        page.get_by_role("button", name="Delete question 20").click()
-        page.get_by_role("dialog").get_by_role("button", name="Delete").click()
-        expect(page.locator("tbody tr")).to_have_count(24)
-        assert page.get_by_text("asked 20 times").count() == 0
-        page.get_by_label("Find in questions and answers").fill("25 times")
-        expect(page.locator("tbody tr")).to_have_count(1)
-        expect(page.get_by_role("link", name="asked 25 times")).to_be_visible()
 
 
 def press_until(page: Page, key: str, wanted: str, most: int = 60) -> None:

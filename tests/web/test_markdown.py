@@ -167,22 +167,3 @@ def test_signs_alone_are_found_by_their_block(visitor: Callable[..., Visit]):
     page = visitor().enter(link("novel", "doc", id="log.md", start=start, end=start + 9))
     expect(page.locator(".holds table")).to_be_in_viewport()
     expect(page.locator(".holds")).to_be_focused()
-
-
-def test_copies_are_text_markdown_and_citation(visitor: Callable[..., Visit], served: Served):
-    made = visitor()
-    made.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page = made.enter(link("novel", "history/1"))
-    quotation = served.http.get("/api/tomes/novel/traces/1").json()["citations"][0]["quote"]
-    for kind, start in (
-        ("text", "The nearest"),
-        ("Markdown", f"**{QUESTION}**"),
-        ("citation", f"“{quotation}” keeper"),
-    ):
-        page.locator(".actions summary").last.click()
-        page.get_by_role("menuitem", name=f"As {kind}").click()
-        expect(page.get_by_text("Copied")).to_be_visible()
-        copy = page.evaluate("navigator.clipboard.readText()")
-        assert copy.startswith(start)
-        assert copy.count(quotation) == 1  # nothing stands there twice
-        assert kind != "Markdown" or f"{made.site}/#/t/novel/doc?" in copy

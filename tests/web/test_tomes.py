@@ -1,4 +1,4 @@
-"""Tomes in a browser: filled, renamed, exported, imported, deleted; documents and history searched; graphs read."""
+"""Tomes in a browser: filled, renamed, exported, imported, deleted; documents searched."""
 
 from __future__ import annotations
 
@@ -81,47 +81,6 @@ def test_documents_are_found_by_name_folder_and_text(visitor: Callable[..., Visi
     passage.get_by_role("link").click()
     expect(page.locator("mark.current")).to_contain_text("The clerk forged the letter")
     expect(page).to_have_url(re.compile("id=keeper.txt"))
-
-
-def test_an_entity_has_a_page_and_links_say_what_they_mean(visitor: Callable[..., Visit]):
-    page = visitor().enter(link("novel", "memory"))
-    expect(page.locator(".tp-node").first).to_be_visible()
-    node = page.locator(".tp-node", has_text="ada marsh").first
-    node.focus()
-    expect(page.locator(".tp-words text").first).to_be_visible()
-    node.press("Enter")
-    page.get_by_role("link", name="All facts and passages").click()
-    expect(page.locator("h1")).to_have_text("ada marsh")
-    expect(page.locator(".entity-facts li").first).to_contain_text("ada marsh")
-    expect(page.locator(".quote").first).to_contain_text("Ada Marsh")
-    page.locator(".neighbours a").first.click()
-    expect(page.locator("h1")).not_to_have_text("ada marsh")
-    page.go_back()
-    page.get_by_role("link", name="Draw what is around it").click()
-    expect(page.locator(".tp-node").first).to_be_visible()
-
-
-def test_drafts_follow_a_tome_to_its_new_name_and_end_with_it(visitor: Callable[..., Visit], own: Served):
-    page = visitor(own.url).enter(link("novel", "ask"))
-    page.locator("select.system").select_option("naive")
-    page.locator("#question").fill("Who put out")
-    page.evaluate("location.hash = '#/'")
-    act(page, "novel", "Rename")
-    page.get_by_role("textbox", name="Name").fill("harbour")
-    page.get_by_role("button", name="Rename").click()
-    expect(page.get_by_role("link", name="harbour", exact=True)).to_be_visible()
-    page.evaluate("location.hash = '#/t/harbour/ask'")
-    expect(page.locator("#question")).to_have_value("Who put out")
-    expect(page.locator("select.system")).to_have_value("naive")
-    page.evaluate("location.hash = '#/'")
-    act(page, "harbour", "Delete")
-    page.get_by_label("Write its name").fill("harbour")
-    page.get_by_role("button", name="Delete for good").click()
-    expect(page.locator(".tome")).to_have_count(0)
-    own.post("/api/tomes", {"name": "harbour"}).raise_for_status()
-    own.add("/api/tomes/harbour/documents", id="new.txt", text="Zoe kept the coin.")
-    page.evaluate("location.hash = '#/t/harbour/ask'")
-    expect(page.locator("#question")).to_have_value("")
 
 
 def test_an_upload_goes_on_in_sight_and_sends_the_rest_after_a_stop(visitor: Callable[..., Visit], own: Served):

@@ -7,15 +7,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests import bridges
 from tests.server.served import Served, serve
 from tests.web.axe import AXE, list_faults
-from tests.web.conftest import KEEPER, make_library
+from tests.web.conftest import make_library
 from tests.web.pages import NARROW, WIDE, Visit, expect, link
 
 from tomewise.evaluate.experiment import Experiment
-from tomewise.tome.tome import Tome
-from tomewise.types import Document
 
 
 @pytest.fixture(scope="module")
@@ -83,44 +80,6 @@ def test_the_server_goes_and_comes_back(visitor: Callable[..., Visit], tmp_path:
             expect(page.get_by_text("The server does not answer.")).to_be_hidden()
             expect(page.get_by_role("row").nth(1)).to_be_visible()
     made.complaints[:] = [each for each in made.complaints if "Failed to load resource" not in each]
-
-
-def test_evidence_says_which_rewritten_question_brought_it(visitor: Callable[..., Visit], tmp_path: Path):
-    (tmp_path / "lib").mkdir()
-    with Tome.open(tmp_path / "lib" / "lands.tome", embedder="hash") as tome:
-        tome.add(*bridges.DOCUMENTS)
-        tome.ask(bridges.QUESTION, system="hybrid")
-    with serve(tmp_path, "--root", "lib") as running:
-        page = visitor(running.url, size=NARROW).enter(link("lands", "history/1"))
-        page.locator(".event summary").first.click()
-        words = f"asked again: “{bridges.REWRITE}”, with a name from Signmark"
-        expect(page.locator(".rewrite")).to_have_text([words])
-        expect(page.locator(".evidence li", has=page.locator(".rewrite"))).to_contain_text("Finland")
-        expect(page.locator(".rewrite b")).to_have_text("finland")
-
-
-def test_the_evidence_of_a_small_trace_has_its_text_and_leads_to_it(visitor: Callable[..., Visit], tmp_path: Path):
-    (tmp_path / "lib").mkdir()
-    with Tome.open(tmp_path / "lib" / "novel.tome", embedder="hash", trace_bytes=6_000) as tome:
-        tome.add(Document(id="keeper.txt", text=" ".join(f"Night {night}. {KEEPER}" for night in range(60))))
-        tome.ask("Who forged the letter?", system="naive")
-    with serve(tmp_path, "--root", "lib") as running:
-        page = visitor(running.url).enter(link("novel", "history/1"))
-        page.locator(".event summary").first.click()
-        page.locator(".evidence summary").first.click()
-        quotation = page.locator(".evidence blockquote").first
-        expect(quotation).to_contain_text("Ada Marsh")
-        expect(quotation).not_to_contain_text("…")  # the stored text is short, and the whole one comes later
-        text = quotation.text_content()
-        page.get_by_role("link", name="Open in keeper.txt").first.click()
-        expect(page.locator("mark.current")).to_have_text(text or "-")
-        expect(page).to_have_title("keeper.txt · novel · Tomewise")
-        running.http.delete("/api/tomes/novel/document", params={"document": "keeper.txt"}).raise_for_status()
-        page.go_back()
-        page.locator(".event summary").first.click()
-        page.locator(".evidence summary").first.click()
-        expect(page.locator(".evidence blockquote").first).to_be_visible()
-        expect(page.get_by_role("link", name="Open in keeper.txt")).to_have_count(0)
 
 
 def test_a_view_that_fails_leaves_the_way_to_others(visitor: Callable[..., Visit]):

@@ -253,7 +253,7 @@ SECTIONS: Mapping[str, tuple[Limit, ...]] = {
     "Questions": (
         Limit(
             "options",
-            "tome.inputs:_MOST_OPTIONS",
+            "tome.arguments:_MOST_OPTIONS",
             "",
             "refused",
             "… options are more than there are letters: give at most …",
@@ -386,7 +386,7 @@ SECTIONS: Mapping[str, tuple[Limit, ...]] = {
         Limit("a body of MCP", "server.limits:MCP_BYTES", "bytes", "413 `too_large`"),
         Limit(
             "files of one upload",
-            "server.uploads:MOST_FILES",
+            "server.job_endpoints:MOST_FILES",
             "",
             "400 `usage`",
             "it has more than … parts: send several forms",
@@ -454,7 +454,7 @@ SECTIONS: Mapping[str, tuple[Limit, ...]] = {
     "A server: replies": (
         Limit(
             "items of a list",
-            "server.paging:PAGE",
+            "server.bodies:PAGE",
             "",
             "`next` is where the following page begins",
             option="`limit` of the request, up to 1,000",

@@ -17,12 +17,13 @@ from tomewise.outgoing.report_models import BuildCosts
 from tomewise.server.bodies import Ask, ChosenSystem, Search
 from tomewise.server.choosing import choose_bounded, choose_naming
 from tomewise.server.error_replies import HttpError, explain_error, make_body
-from tomewise.server.named_documents import find_exact_scope, name_event
+from tomewise.server.named_tomes import name_event
 from tomewise.server.operations import ASKING, BUSY, Family, Tool
 from tomewise.server.replies import SearchReply
 from tomewise.server.service import Service, Wanted, find_variant
 from tomewise.server.streaming import Emit, EventStream, Produce, refuse_stopping, run_while_connected, write_event
 from tomewise.tome.reports import describe_evidence
+from tomewise.tome.scopes import find_scope_of
 from tomewise.types import Event, Spent
 
 _MOST_ESTIMATED = 5000  # passages
@@ -113,7 +114,8 @@ async def _search(service: Service, name: str, body: Search) -> SearchReply:
         with service.library.hold(name), service.library.budget(service.options.bounds):
             tome = await service.library.open(name)
             variant = choose_bounded(body.system, body.settings, tome.default_system)
-            scope = await asyncio.to_thread(find_exact_scope, body.documents, body.where, tome)
+            find = tome.document_names.find_all
+            scope = await asyncio.to_thread(find_scope_of, find, body.documents, body.where, tome.store)
             with service.library.use_model(body.model, tome.kit.embedder):
                 found = await tome.asearch(
                     body.query, system=variant, limit=body.limit, strict=body.strict, within=scope

@@ -1,10 +1,14 @@
-"""What requests hold. Types are strict and unknown fields are refused; each text has a limit on its length."""
+"""What requests hold: their bodies, and which page of a list they want.
+
+Types are strict and unknown fields are refused; each text has a limit on its length.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import Annotated, Any, TypeAlias
 
+from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from tomewise.reading.lengths import METADATA, cut_metadata
@@ -17,6 +21,10 @@ Name = Annotated[str, Field(min_length=1, max_length=500)]
 DocumentName = Annotated[str, Field(min_length=1, max_length=5000)]
 Count = Annotated[int, Field(ge=0, le=10**12)]
 Cost = Annotated[float, Field(ge=0, le=10**9)]
+PAGE = 100  # rows of a page
+Limit = Annotated[int, Query(ge=1, le=1000)]
+MOST_START = 10**12  # a larger number does not fit into a store
+Start = Annotated[int, Query(ge=0, le=MOST_START)]
 
 Strict = Annotated[bool, Field(description="Refuse memory that lags behind the documents.")]
 

@@ -4,15 +4,13 @@ documents."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tomewise.errors import TomewiseError, UsageError
 from tomewise.outgoing.form import Naming
 from tomewise.systems.recipe_settings import DeclaredSetting, is_ours, list_numbers, list_settings, read_declared
 from tomewise.systems.registry import Variant, choose_variant, parse_variant
-
-if TYPE_CHECKING:
-    from tomewise.tome.tome import Tome
+from tomewise.tome.tome import Tome
 
 _LONGEST = 2000  # characters of a value
 # What follows where a recipe from outside declares no bound: its author may set one.

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import Query
 
 from tomewise.errors import UnknownName
-from tomewise.server.bodies import MOST_ID
+from tomewise.server.bodies import MOST_ID, PAGE, Limit, Start
 from tomewise.server.operations import Family
-from tomewise.server.paging import PAGE, Limit, Start
 from tomewise.server.replies import ComparedAnswers, EvaluationList, EvaluationReply, QuestionList
 from tomewise.server.service import Service, Wanted
 

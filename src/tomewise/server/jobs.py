@@ -7,7 +7,7 @@ import json
 import os
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -27,6 +27,7 @@ from tomewise.server.ownership import TEXTS, UPLOADS, Ownership, delete_job, fin
 from tomewise.server.replies import JobProgress, JobReply, Kind, State
 from tomewise.server.serve_options import Bounds
 from tomewise.store.address import Place
+from tomewise.tome.plain_texts import map_texts
 from tomewise.tome.reports import describe_build
 from tomewise.tome.tome import Tome
 from tomewise.types import Document, Progress
@@ -215,7 +216,8 @@ class JobList:
             async with self._queues[job.tome]:
                 job.started = job.started or _now()
                 report = await self._work(job)
-            job.report = _map_texts(report, self._clean(job))
+            clean = self._clean(job)
+            job.report = map_texts(report, lambda text, _: clean(text))
             job.usage = report.get("usage")
             if job.has_only_failures():
                 reason = job.describe().reason
@@ -294,15 +296,6 @@ class JobList:
             return self._library.clean(text)
 
         return clean
-
-
-def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
-    """Plain data with each text changed, except for the keys."""
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, Mapping):
-        return {key: _map_texts(item, change) for key, item in value.items()}
-    return [_map_texts(item, change) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _read_job(folder: Path, tome: str) -> Job | None:

@@ -12,12 +12,17 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TypeAlias
 from weakref import WeakValueDictionary
 
+from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.errors import Locked, StoreError, TomewiseError, UnknownName, UsageError, suggest
 from tomewise.language.budget import Budget
+from tomewise.language.choose_model import EXTRACTIVE, check_models, choose_model, find_provider
 from tomewise.language.forwarding import SharedModel
+from tomewise.language.prompts import Prompts
+from tomewise.language.spec import PROVIDERS, ModelSpec
+from tomewise.language.trial import Trial, try_model
 from tomewise.memory.building import Backlog, find_backlog
 from tomewise.run import change_run
 from tomewise.server.ownership import find_jobs
@@ -29,14 +34,10 @@ from tomewise.store.records import BUILDS
 from tomewise.systems.registry import list_systems, parse_variant
 from tomewise.tome.arguments import check_settings
 from tomewise.tome.document_names import hide_paths
-from tomewise.tome.embedder_address import is_local, refuse_foreign_embedder
+from tomewise.tome.fixed_settings import is_local, refuse_foreign_embedder
 from tomewise.tome.open_store import delete_dead_drafts, delete_tome, import_all, list_tomes, move_tome, recall_embedder
 from tomewise.tome.tome import Tome
 from tomewise.types import Closable, Embedder, LanguageModel, Spent
-
-if TYPE_CHECKING:
-    from tomewise.language.spec import ModelSpec
-    from tomewise.language.trial import Trial
 
 SUFFIX = ".tome"
 _NEW_NAME = re.compile(r"\w[\w-]{0,63}")
@@ -120,8 +121,6 @@ class Library:
 
     def check(self) -> None:
         """Raise UsageError or UnknownName for settings with which no question could be answered."""
-        from tomewise.language.choose_model import check_models
-
         check_settings(self._settings)
         for name in self.models:
             check_models(name, {}, self._find_address(name))
@@ -174,8 +173,6 @@ class Library:
 
     def find_spec(self, name: str) -> ModelSpec | None:
         """The specification of a model; None for the extractive one, and for that of a plugin."""
-        from tomewise.language.spec import PROVIDERS, ModelSpec
-
         known = name.partition(":")[0] in {*PROVIDERS, "ollama"}
         return ModelSpec.parse(name, self._find_address(name)) if known else None
 
@@ -192,9 +189,6 @@ class Library:
 
     async def try_model(self, name: str, bounds: Bounds) -> Trial:
         """Ask a model one small question, within the bounds; the extractive one needs none. Raises UnknownName."""
-        from tomewise.language.choose_model import EXTRACTIVE
-        from tomewise.language.trial import Trial, try_model
-
         self.name_model(name)
         if name == EXTRACTIVE:
             return Trial(structured="yes")
@@ -367,8 +361,6 @@ class Library:
 
     async def import_client(self, name: str | None) -> None:
         """Import what asks this model, in a thread: it takes a second, and others are answered meanwhile."""
-        from tomewise.language.choose_model import EXTRACTIVE
-
         names = {self._settings.model, *self._settings.models.values()} if name is None else {name}
         providers = {each.partition(":")[0] for each in names - {EXTRACTIVE}}
         if providers:
@@ -396,10 +388,10 @@ class Library:
 
     def clean(self, text: str) -> str:
         """A message without the paths of the tomes and of their documents: a name stands for the file."""
-        for name, path in self.paths().items():
-            text = text.replace(str(path), name)
-        text = text.replace(f"{self._root}/", "") if isinstance(self._root, Path) else text
-        return hide_paths(text, (tome.document_names for tome in self.tomes.values()))
+        places = {str(path): name for name, path in self.paths().items()}
+        if isinstance(self._root, Path):
+            places[f"{self._root}/"] = ""
+        return hide_paths(text, places, (known.tome.document_names for known in self._open.values()))
 
     def _open_tome(
         self, path: Place, embedder: str | None = None, passage_tokens: int | None = None, *, create: bool = False
@@ -430,8 +422,6 @@ class Library:
 
     def _choose_embedder(self, name: str | None = None) -> Embedder:
         """The embedder of new tomes: the one of this name, or the server's own."""
-        from tomewise.embedding.choose_embedder import choose_embedder
-
         settings = self._settings
         return choose_embedder(name or settings.embedder or "bundled", base_url=settings.embedder_base_url)
 
@@ -440,15 +430,11 @@ class Library:
 
         The extractive model reads with the embedder of the tome, so each has its own.
         """
-        from tomewise.language.choose_model import EXTRACTIVE, choose_model
-        from tomewise.language.prompts import Prompts
-
         settings = self._settings
         model, roles = (settings.model, settings.models) if name is None else (name, {})
         reads_vectors = EXTRACTIVE in (model, *roles.values())
         key = name, _identify_embedder(embedder) if reads_vectors else None
         if key not in self._models:
-            prompts: dict[str, Any] = {"prompts": Prompts(Path(settings.prompts) if settings.prompts else None)}
             self._models[key] = choose_model(
                 model,
                 roles,
@@ -457,14 +443,12 @@ class Library:
                 limit=settings.limit,
                 timeout=settings.timeout,
                 window=settings.window if name is None else None,
-                **prompts,
+                prompts=Prompts(Path(settings.prompts) if settings.prompts else None),
             )
         return self._models[key]
 
     def _find_address(self, name: str) -> str | None:
         """The address for a model that is offered: that of the settings belongs to one provider alone."""
-        from tomewise.language.choose_model import find_provider
-
         settings = self._settings
         is_home = find_provider(name, {}) == find_provider(settings.model, settings.models)
         return settings.base_url if is_home else None

@@ -12,7 +12,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from tomewise.errors import MissingDependency
 from tomewise.server.limits import MCP_BYTES
-from tomewise.server.named_documents import LEFT, Admit, FixedLibrary, Library
+from tomewise.server.named_tomes import LEFT, Admit, FixedLibrary, Library
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager

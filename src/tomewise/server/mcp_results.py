@@ -6,26 +6,23 @@ as structured content and as text, bounded in size: a client shows its model one
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from mcp.types import CallToolResult, TextContent
 from pydantic import Field
 
-from tomewise.language.fences import fence, oneline
+from tomewise.language.fences import fence, neutralise, oneline
 from tomewise.outgoing.answer_models import Asked, Citation, Lagging, Usage
 from tomewise.outgoing.form import DocumentName, Outgoing
-from tomewise.outgoing.passage_models import DocumentEntry, Evidence, Slice
+from tomewise.outgoing.passage_models import DocumentEntry, Evidence, Passage, Slice
 from tomewise.outgoing.report_models import BuildCosts, Entity, LayerReport, Removal
 from tomewise.place import describe_place, read_plain_data
-from tomewise.server.named_documents import cut_text, show_name
 from tomewise.server.replies import Overview
 from tomewise.server.tome_endpoints import describe_overview
-
-if TYPE_CHECKING:
-    from tomewise.outgoing.passage_models import Passage
-    from tomewise.tome.tome import Tome
-
+from tomewise.tome.document_names import show_name
+from tomewise.tome.tome import Tome
 
 ITEM_BYTES = 4_000  # of one text among several, so that at least one fits into a reply
 _TEXTS = {
@@ -36,7 +33,7 @@ Model = TypeVar("Model", bound=Outgoing)
 
 
 def neutralise_result(result: Model, most_bytes: int = ITEM_BYTES) -> Model:
-    """The result with each text in it neutral and short (see `named_documents`); `text` has at most so many bytes."""
+    """The result with each text in it neutral and short; `text` has at most so many bytes."""
     return type(result).model_validate(_neutralise(result.model_dump(), _TEXTS | {"text": most_bytes}))
 
 
@@ -46,6 +43,17 @@ def _neutralise(value: Any, texts: Mapping[str, int], name: str = "") -> Any:
     if isinstance(value, Mapping):
         return {show_name(key): _neutralise(item, texts, key) for key, item in value.items()}
     return [_neutralise(item, texts, name) for item in value] if isinstance(value, list | tuple) else value
+
+
+def cut_text(text: str, most_bytes: int) -> str:
+    """Neutral text of at most `most_bytes` bytes of UTF-8; a cut shows as an ellipsis.
+
+    Neutral text (see `language.fences`) opens no tag and no turn of a conversation. Ordinary text stays as it is.
+    """
+    encoded = neutralise(text).encode()
+    if len(encoded) <= most_bytes:
+        return encoded.decode()
+    return encoded[: most_bytes - 3].decode(errors="ignore") + "…"
 
 
 class Result(Outgoing):
@@ -233,14 +241,7 @@ def fit_reply(make: Callable[[int], CallToolResult], most: int) -> CallToolResul
     """The reply of the greatest count from 0 to `most` that is small enough; `make` grows with its count."""
     if is_small(whole := make(most)):
         return whole
-    fits, too_many = 0, most
-    while too_many - fits > 1:
-        middle = (fits + too_many) // 2
-        if is_small(make(middle)):
-            fits = middle
-        else:
-            too_many = middle
-    return make(fits)
+    return make(bisect_left(range(1, most), True, key=lambda count: not is_small(make(count))))
 
 
 def is_small(reply: CallToolResult) -> bool:

@@ -1,10 +1,14 @@
-"""The MCP server of a library of tomes: its tools, resources and prompts."""
+"""The MCP server of a library of tomes: its tools, resources and prompts.
+
+Resources are plain functions, which the package `mcp` calls in threads.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 from urllib.parse import quote
 
 from mcp.server.mcpserver import Context, MCPServer, ResourceSecurity
@@ -25,22 +29,13 @@ from pydantic import Field, ValidationError
 from tomewise import __version__
 from tomewise.errors import TomewiseError, UsageError, suggest
 from tomewise.language.fences import fence, neutralise, oneline
-from tomewise.server.mcp_results import MOST_BYTES, make_overview, write_overview
+from tomewise.server.mcp_results import MOST_BYTES, cut_text, make_overview, write_overview
 from tomewise.server.mcp_tools import TomeName, Tools
-from tomewise.server.named_documents import (
-    Admit,
-    Library,
-    cut_text,
-    find_document,
-    find_tome,
-    hide_addresses,
-    show_name,
-)
+from tomewise.server.named_tomes import Admit, Library, find_tome, hide_addresses
 from tomewise.server.operation_list import OPERATIONS
 from tomewise.server.operations import Operation
-
-if TYPE_CHECKING:
-    from tomewise.tome.tome import Tome
+from tomewise.tome.document_names import show_name
+from tomewise.tome.tome import Tome
 
 TOME = "tome://{tome}"
 DOCUMENT = "tome://{tome}/documents/{id}"
@@ -93,44 +88,15 @@ class TomeServer(MCPServer[Any]):
         names = sorted(self._library.tomes)
         return [Resource(uri=f"tome://{quote(name, safe='')}", name=name, mime_type="text/plain") for name in names]
 
-    async def read_tome(self, tome: str) -> str:
+    def read_tome(self, tome: str) -> str:
         """What a tome holds."""
-        return await asyncio.to_thread(self._describe, tome)
+        return write_overview(make_overview(*self._find(tome)))
 
-    async def read_document(self, tome: str, id: str) -> str:
+    def read_document(self, tome: str, id: str) -> str:
         """The text of a document between tags, from its beginning; the tool `read` returns the rest."""
-        return await asyncio.to_thread(self._read, tome, id)
-
-    async def complete(
-        self,
-        reference: PromptReference | ResourceTemplateReference,
-        argument: CompletionArgument,
-        context: CompletionContext | None,
-    ) -> Completion | None:
-        """The tomes, or the documents of the tome that was chosen, whose names hold what was typed."""
-        if argument.name == "tome":
-            return _complete(argument.value, list(self._library.tomes))
-        chosen = ((context.arguments if context else None) or {}).get("tome", "")
-        if argument.name != "id" or not isinstance(reference, ResourceTemplateReference):
-            return None
-        book = self._find(chosen)[1]
-        names = await asyncio.to_thread(book.document_names.read)
-        records = await asyncio.to_thread(book.documents)
-        return _complete(argument.value, [show_name(names.name(record.id)) for record in records])
-
-    def _find(self, name: str) -> tuple[str, Tome]:
+        book = self._find(tome)[1]
         try:
-            return find_tome(name, self._library)
-        except UsageError as error:
-            raise ResourceNotFoundError(str(error)) from error
-
-    def _describe(self, name: str) -> str:
-        return write_overview(make_overview(*self._find(name)))
-
-    def _read(self, name: str, document: str) -> str:
-        book = self._find(name)[1]
-        try:
-            record = find_document(document, book)
+            record = book.document_names.match(id)
             text = book.store.text_between(record.id, 0, _MOST_TEXT)
         except UsageError as error:
             raise ResourceNotFoundError(hide_addresses(str(error), self._library)) from error
@@ -142,6 +108,27 @@ class TomeServer(MCPServer[Any]):
         if len(text) == record.characters and len(neutralise(text).encode()) <= _MOST_TEXT:
             return fenced
         return f"{fenced}\n\nThis is the beginning of {record.characters} characters: the tool read returns any part."
+
+    async def complete(
+        self,
+        reference: PromptReference | ResourceTemplateReference,
+        argument: CompletionArgument,
+        context: CompletionContext | None,
+    ) -> Completion | None:
+        """The tomes, or the documents of the tome that was chosen, whose names hold what was typed."""
+        if argument.name == "tome":
+            return _complete(argument.value, self._library.tomes)
+        chosen = ((context.arguments if context else None) or {}).get("tome", "")
+        if argument.name != "id" or not isinstance(reference, ResourceTemplateReference):
+            return None
+        book = self._find(chosen)[1]
+        return _complete(argument.value, map(show_name, await asyncio.to_thread(book.document_names.list_all)))
+
+    def _find(self, name: str) -> tuple[str, Tome]:
+        try:
+            return find_tome(name, self._library)
+        except UsageError as error:
+            raise ResourceNotFoundError(str(error)) from error
 
 
 def _explain_arguments(tool: str, error: ValidationError) -> str:
@@ -177,7 +164,7 @@ def _make_hints(operation: Operation) -> ToolAnnotations:
     )
 
 
-def _complete(typed: str, names: list[str]) -> Completion:
+def _complete(typed: str, names: Iterable[str]) -> Completion:
     matches = sorted(
         (name for name in names if typed.lower() in name.lower()),
         key=lambda name: (not name.lower().startswith(typed.lower()), name),

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, nullcontext
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast
 
 from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult
@@ -16,6 +16,7 @@ from tomewise.concurrency import run_side_by_side
 from tomewise.errors import PartError, TomewiseError, UsageError
 from tomewise.language.fences import fence, oneline
 from tomewise.loops.answer_parts import answer_whole
+from tomewise.outgoing.form import Naming
 from tomewise.outgoing.passage_models import DocumentEntry
 from tomewise.server.choosing import choose_bounded, choose_naming
 from tomewise.server.error_replies import log_error
@@ -45,31 +46,23 @@ from tomewise.server.mcp_results import (
     write_pieces,
     write_text,
 )
-from tomewise.server.named_documents import (
-    LEFT,
-    Admit,
-    Library,
-    Span,
-    find_document,
-    find_named_scope,
-    find_part,
-    find_tome,
-    hide_addresses,
-    show_name,
-)
+from tomewise.server.named_tomes import LEFT, Admit, Library, Span, find_part, find_tome, hide_addresses
 from tomewise.server.streaming import ClientLeft
+from tomewise.store.records import DocumentRecord
 from tomewise.systems.registry import DEFAULT
+from tomewise.tome.document_names import show_name
 from tomewise.tome.entities import describe_entity, find_entity
-from tomewise.tome.foresight import foresee_removal
-from tomewise.tome.reports import describe_build, describe_costs, describe_evidence, describe_slice, find_nearest
-from tomewise.types import Document, Question
-
-if TYPE_CHECKING:
-    from tomewise.outgoing.form import Naming
-    from tomewise.store.records import DocumentRecord
-    from tomewise.tome.tome import Tome
-    from tomewise.types import Event, Progress
-
+from tomewise.tome.reports import (
+    describe_build,
+    describe_costs,
+    describe_evidence,
+    describe_slice,
+    find_nearest,
+    foresee_removal,
+)
+from tomewise.tome.scopes import find_scope_of
+from tomewise.tome.tome import Tome
+from tomewise.types import Document, Event, Progress, Question
 
 Call = TypeVar("Call", bound=Callable[..., Coroutine[Any, Any, CallToolResult]])
 _MOST_NEIGHBOURS = 20  # of an entity
@@ -135,7 +128,7 @@ class Tools:
         """Answer a question from a tome, with verified quotations, or decline it. May call the tome's model."""
         _, book = find_tome(tome, self.library)
         async with send_progress(context) as notify, self._admit():
-            scope = await asyncio.to_thread(find_named_scope, documents, where, book)
+            scope = await asyncio.to_thread(find_scope_of, book.document_names.match_all, documents, where, book.store)
             asked = Question(
                 text=question, options=tuple(options), instructions=instructions, force=force, within=scope
             )
@@ -160,7 +153,7 @@ class Tools:
         """Find the passages nearest to a query, by words and by meaning. Calls no model."""
         _, book = find_tome(tome, self.library)
         async with self._admit():
-            scope = await asyncio.to_thread(find_named_scope, documents, where, book)
+            scope = await asyncio.to_thread(find_scope_of, book.document_names.match_all, documents, where, book.store)
             found = await book.asearch(query, system=DEFAULT, limit=skip + limit, within=scope)
         pieces = await asyncio.to_thread(describe_evidence, found[skip:], book.store, choose_naming(book))
         for piece in pieces:
@@ -253,7 +246,7 @@ class Tools:
         what.
         """
         _, book = find_tome(tome, self.library)
-        found = await asyncio.to_thread(find_document, document, book)
+        found = await asyncio.to_thread(book.document_names.match, document)
         own_name = (await asyncio.to_thread(book.document_names.read)).name(found.id)
         names = (own_name, found.id, found.title)
         if document not in (*names, *map(show_name, names)):
@@ -322,7 +315,7 @@ def _cut_answer(whole: AnswerResult, count: int) -> CallToolResult:
 
 
 def _read(book: Tome, document: str, span: Span, passage: str, neighbours: int) -> CallToolResult:
-    record, (start, last) = find_part(document, span, passage, neighbours, book, find_document)
+    record, (start, last) = find_part(document, span, passage, neighbours, book.store, book.document_names.match)
     end = record.characters if last is None else min(last, record.characters)
     if not 0 <= start < end:
         raise UsageError(f"characters {start} to {end} hold nothing: the document has {record.characters} characters")

@@ -5,34 +5,31 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from secrets import token_hex
 from typing import Annotated, Any, Literal
+from urllib.parse import quote, urlencode
 
 from fastapi import Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from tomewise.errors import TomewiseError, UnknownName, UsageError
 from tomewise.loops.answer_parts import answer_whole
+from tomewise.outgoing.answer_models import Lagging, NumberedAnswer
+from tomewise.outgoing.form import Naming, Outgoing
+from tomewise.place import describe_source
 from tomewise.server.bodies import MOST_QUESTION, Ask, Name
 from tomewise.server.choosing import choose_naming
 from tomewise.server.error_replies import OPENAI, explain_error, make_body
 from tomewise.server.library import Library
-from tomewise.server.openai_replies import (
-    ChatCompletion,
-    ChatModel,
-    ChatModelList,
-    Completion,
-    Written,
-    write_answer,
-    write_data,
-)
 from tomewise.server.operations import ASKING, Family
 from tomewise.server.service import Service, Wanted
 from tomewise.server.streaming import Emit, EventStream, Produce, refuse_stopping, run_while_connected
 from tomewise.tome.session_record import Turn
-from tomewise.types import Event, Spent, Usage
+from tomewise.types import Answer, Citation, Event, Spent, Usage
 
 family = Family(OPENAI, "OpenAI-compatible")
 _DONE = b"data: [DONE]\n\n"
@@ -46,6 +43,7 @@ _REPLIES: tuple[tuple[re.Pattern[str], dict[str, Any]], ...] = (
     (re.compile(r"search quer|\bqueries\b", re.IGNORECASE), {"queries": []}),
     (re.compile(r"autocomplet|completion", re.IGNORECASE), {"text": ""}),
 )
+_MARKDOWN = re.compile(r"([\\`*_\[\]<>!])")
 _FIRST_TURN = re.compile(r"^(?:USER|Human|User): *(.+)$", re.MULTILINE)
 
 
@@ -112,6 +110,75 @@ class Chat(BaseModel):
             raise UsageError("messages: the last one must be of the user; it is the question")
 
 
+class ChatModel(Outgoing):
+    """A tome with a system."""
+
+    id: str
+    object: Literal["model"] = "model"
+    created: int = 0
+    owned_by: str = "tomewise"
+
+
+class ChatModelList(Outgoing):
+    """All models."""
+
+    object: Literal["list"] = "list"
+    data: list[ChatModel]
+
+
+class UrlCitation(Outgoing):
+    """A quotation: its mark in the text, and the address of the page that shows it."""
+
+    start_index: int
+    end_index: int
+    url: str
+    title: str
+
+
+class Annotation(Outgoing):
+    """A mark in the text of a message."""
+
+    type: Literal["url_citation"]
+    url_citation: UrlCitation
+
+
+class ChatMessage(Outgoing):
+    """The reply to a chat."""
+
+    role: Literal["assistant"]
+    content: str
+    annotations: list[Annotation]
+
+
+class Choice(Outgoing):
+    """The only choice of a completion."""
+
+    index: int
+    message: ChatMessage
+    finish_reason: Literal["stop"]
+    logprobs: None
+
+
+class ChatUsage(Outgoing):
+    """Tokens as OpenAI counts them."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+
+
+class ChatCompletion(Outgoing):
+    """The next message of a chat; `tomewise` is the answer as `/ask` replies it, null for a title or tags."""
+
+    id: str
+    object: Literal["chat.completion"]
+    created: int
+    model: str
+    choices: list[Choice]
+    usage: ChatUsage
+    tomewise: NumberedAnswer | None
+
+
 @family.get("/models")
 async def list_chat_models(service: Wanted) -> ChatModelList:
     """The models: every tome with every system whose layers are ready."""
@@ -138,7 +205,7 @@ async def complete_chat(body: Chat, request: Request, service: Wanted) -> Respon
         work = _stream_task(completion, reply) if reply is not None else _stream(service, body, completion, address)
         return EventStream(work, request.app.state.stopping, write_data(make_body(refuse_stopping(), path=OPENAI)))
     if reply is not None:
-        return completion.whole(Written(reply, []), Usage(), None)
+        return completion.whole({"content": reply, "annotations": []}, Usage(), None)
     return await run_while_connected(request, _answer(service, body, completion, address))
 
 
@@ -176,8 +243,7 @@ async def _stream(service: Service, body: Chat, completion: Completion, address:
                 with answer_whole():
                     answer = await admitted.answer(report)
                 data = (await admitted.describe(answer)).write()
-                written = write_answer(answer, name, address, choose_naming(admitted.tome))
-                emit(completion.chunk({"content": written.content, "annotations": written.annotations}))
+                emit(completion.chunk(write_answer(answer, name, address, choose_naming(admitted.tome))))
                 emit(completion.chunk({}, "stop", tomewise=data))
                 if body.stream_options and body.stream_options.include_usage:
                     emit(completion.usage_chunk(answer.usage))
@@ -243,3 +309,104 @@ def answer_task(messages: Sequence[Message]) -> str | None:
     if "title" in task.split("\n\n")[0].lower():
         return title if begin[1].lower().startswith("provide") else json.dumps({"title": title}, ensure_ascii=False)
     return next((json.dumps(reply) for pattern, reply in _REPLIES if pattern.search(task)), json.dumps({}))
+
+
+# ---------------------------------------------------------------- replies
+
+
+class Completion:
+    """Makes the reply to one chat request, whole or in chunks."""
+
+    def __init__(self, model: str) -> None:
+        self._id = f"chatcmpl-{token_hex(12)}"
+        self._created = int(time.time())
+        self._model = model
+
+    def whole(self, written: dict[str, Any], usage: Usage, tomewise: dict[str, Any] | None) -> dict[str, Any]:
+        """The reply that is not streamed."""
+        choice = {"index": 0, "message": {"role": "assistant", **written}, "finish_reason": "stop", "logprobs": None}
+        return self._frame("chat.completion", [choice], usage=usage_of(usage), tomewise=tomewise)
+
+    def chunk(self, delta: dict[str, Any], finish: str | None = None, **more: Any) -> bytes:
+        """One chunk of a streamed reply."""
+        choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
+        return write_data(self._frame("chat.completion.chunk", [choice], **more))
+
+    def usage_chunk(self, usage: Usage) -> bytes:
+        """The chunk that says what was used."""
+        return write_data(self._frame("chat.completion.chunk", [], usage=usage_of(usage)))
+
+    def _frame(self, kind: str, choices: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+        return {
+            "id": self._id,
+            "object": kind,
+            "created": self._created,
+            "model": self._model,
+            "choices": choices,
+            **more,
+        }
+
+
+def write_data(data: Any) -> bytes:
+    """One chunk as it is sent."""
+    return f"data: {json.dumps(data, ensure_ascii=False, default=str)}\n\n".encode()
+
+
+def write_answer(answer: Answer, tome: str, address: str, naming: Naming) -> dict[str, Any]:
+    """The `content` of a message and its `annotations`: the answer with `[1]` for each quotation, and the quotations
+    below it with links, which name documents so.
+
+    Chat clients show Markdown, and an image in it is fetched from wherever a document says: so all signs of Markdown in
+    the texts of models and documents are escaped.
+    """
+    quoted = [quotation.citation for quotation in answer.quotations] or answer.citations
+    citations = [replace(citation, document=naming(citation.document)) for citation in quoted]
+    # Without a model nothing answers: the quotations are all there is.
+    words = " ".join(NumberedAnswer.of(answer).list_remarks()) if answer.quotations else answer.text
+    text = escape_markdown(words or _decline(answer.missing))
+    lines, annotations = [], []
+    for number, citation in enumerate(citations, start=1):
+        start = len(text) + 1
+        text += f" [{number}]"
+        url = {
+            "start_index": start,
+            "end_index": len(text),
+            "url": _link(citation, tome, answer.trace, address),
+            "title": citation.title or citation.document,
+        }
+        annotations.append({"type": "url_citation", "url_citation": url})
+        lines.append(_write_citation(number, citation))
+    if answer.lagging:
+        lines.append(escape_markdown(Lagging.of(answer.lagging).summarize(names=False)))
+    return {"content": "\n\n".join([text, *lines]), "annotations": annotations}
+
+
+def escape_markdown(text: str) -> str:
+    """The text, so that a reader of Markdown shows it as it is."""
+    return _MARKDOWN.sub(r"\\\1", text)
+
+
+def usage_of(usage: Usage) -> dict[str, int]:
+    """Tokens as OpenAI counts them."""
+    total = usage.total
+    return {
+        "prompt_tokens": total.input_tokens,
+        "completion_tokens": total.output_tokens,
+        "total_tokens": total.input_tokens + total.output_tokens,
+    }
+
+
+def _decline(missing: str) -> str:
+    return f"The memory does not hold the answer{f': {missing}' if missing else ''}".rstrip(".") + "."
+
+
+def _write_citation(number: int, citation: Citation) -> str:
+    quotation = escape_markdown(" ".join(citation.quote.split()))
+    return f"[{number}] “{quotation}” ({escape_markdown(describe_source(citation))})"
+
+
+def _link(citation: Citation, tome: str, trace: int | None, address: str) -> str:
+    """The address of the quotation in the page."""
+    span = {"id": citation.document, "start": citation.start, "end": citation.end}
+    asked = {} if trace is None else {"trace": trace}
+    return f"{address}/#/t/{quote(tome, safe='')}/doc?{urlencode(span | asked)}"

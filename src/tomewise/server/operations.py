@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Response
 from fastapi.openapi.utils import get_openapi
 
 from tomewise.server.error_replies import OPENAI, STATUSES, HttpError
@@ -87,18 +87,18 @@ class Operation:
             found += ("unknown_name", "store")
         return tuple(dict.fromkeys(found))
 
-    def describe_errors(self) -> dict[str, Any]:
+    def describe_errors(self) -> dict[int | str, dict[str, Any]]:
         """What OpenAPI says of its errors, by status."""
         model = OpenAIErrorReply if self.path.startswith(OPENAI) else ErrorReply
         content = {"application/json": {"schema": {"$ref": _REFERENCE.format(model=model.__name__)}}}
         by_status: dict[int, list[str]] = {}
         for code in self.find_errors():
             by_status.setdefault(STATUSES[code], []).append(code)
-        replies: dict[str, Any] = {
-            str(status): {"description": f"Refused: {', '.join(sorted(codes))}.", "content": content}
+        replies: dict[int | str, dict[str, Any]] = {
+            status: {"description": f"Refused: {', '.join(sorted(codes))}.", "content": content}
             for status, codes in sorted(by_status.items())
         }
-        if busy := replies.get(str(STATUSES["busy"])):
+        if busy := replies.get(STATUSES["busy"]):
             words = {"description": "After so many seconds to ask again.", "schema": {"type": "integer"}}
             busy["headers"] = {"Retry-After": words}
         return replies
@@ -134,22 +134,21 @@ class Family:
 
 def add_routes(app: FastAPI, operations: Iterable[Operation], *, read_only: bool, needs_token: bool) -> None:
     """The routes of the operations, and what /openapi.json says of them."""
-    operations = list(operations)
     for operation in operations:
         if read_only and operation.changes:
             app.add_api_route(operation.path, _refuse, methods=[operation.method], include_in_schema=False)
-        else:
-            _add_route(app, operation)
-    hidden = (operation for operation in operations if operation.method == "GET" and operation.is_open)
-    for operation in hidden:
-        app.add_api_route(operation.path, operation.run, methods=["HEAD"], include_in_schema=False)
-    app.openapi = lambda: _describe(app, operations, needs_token=needs_token)  # type: ignore[method-assign]
+            continue
+        _add_route(app, operation, [] if operation.is_open else [{"token": []}, *([] if needs_token else [{}])])
+        if operation.method == "GET" and operation.is_open:
+            app.add_api_route(operation.path, operation.run, methods=["HEAD"], include_in_schema=False)
+    app.openapi = lambda: _describe(app)  # type: ignore[method-assign]
 
 
-def _add_route(app: FastAPI, operation: Operation) -> None:
+def _add_route(app: FastAPI, operation: Operation, security: list[dict[str, Any]]) -> None:
     about: dict[str, Any] = {"response_model": operation.reply} if operation.reply else {}
     if operation.streams == "only" or operation.sends:
-        about = {"response_model": None}
+        about = {"response_model": None, "response_class": Response}
+    content = _EVENTS if operation.streams else {operation.sends: {"schema": FILE}} if operation.sends else {}
     app.add_api_route(
         operation.path,
         operation.run,
@@ -157,9 +156,9 @@ def _add_route(app: FastAPI, operation: Operation) -> None:
         tags=[operation.tag],
         operation_id=operation.name,
         status_code=operation.status,
-        responses={operation.status: {"content": _EVENTS}} if operation.streams else None,
+        responses={operation.status: {"content": content}, **operation.describe_errors()},
         response_model_exclude_unset=operation.leaves_out,
-        openapi_extra=dict(operation.more or {}),
+        openapi_extra={"security": security, **(operation.more or {})},
         **about,
     )
 
@@ -168,10 +167,12 @@ async def _refuse() -> None:
     raise HttpError("read_only", "this server only reads (--read-only): start it without that option")
 
 
-def _describe(app: FastAPI, operations: Iterable[Operation], *, needs_token: bool) -> dict[str, Any]:
+def _describe(app: FastAPI) -> dict[str, Any]:
     """The document of OpenAPI. FastAPI names a refusal 422 that no operation gives: ours is 400."""
     if app.openapi_schema is None:
         found = get_openapi(title=app.title, version=app.version, routes=app.routes)
+        for described in (operation for path in found["paths"].values() for operation in path.values()):
+            described["responses"].pop("422", None)
         parts = found["components"]
         for name in ("HTTPValidationError", "ValidationError"):
             parts["schemas"].pop(name, None)
@@ -180,16 +181,5 @@ def _describe(app: FastAPI, operations: Iterable[Operation], *, needs_token: boo
             parts["schemas"] |= {**schema.pop("$defs"), model.__name__: schema}
         words = "The token that the server prints. On loopback without a token none is needed."
         parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer", "description": words}}
-        wanted: list[dict[str, Any]] = [{"token": []}, *([] if needs_token else [{}])]
-        for operation in operations:
-            described = found["paths"].get(operation.path.replace(":path}", "}"), {}).get(operation.method.lower())
-            if described is not None:
-                described["responses"].pop("422", None)
-                described["responses"] |= operation.describe_errors()
-                if operation.streams == "only":
-                    described["responses"][str(operation.status)]["content"] = _EVENTS
-                if operation.sends:
-                    described["responses"][str(operation.status)]["content"] = {operation.sends: {"schema": FILE}}
-                described["security"] = [] if operation.is_open else wanted
         app.openapi_schema = found
     return app.openapi_schema

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 from pydantic import Field
@@ -10,9 +11,20 @@ from tomewise.outgoing.answer_models import Lagging, Spent, TraceRow, Usage
 from tomewise.outgoing.form import DocumentName, Outgoing, SourceName
 from tomewise.outgoing.passage_models import DocumentEntry, Evidence, Passage
 from tomewise.outgoing.report_models import AddReport, BuildCosts, BuildReport, Contents, LayerCounts, Removal
+from tomewise.tome.suggestions import SuggestedQuestion
 
 State: TypeAlias = Literal["queued", "waiting", "running", "done", "failed", "cancelled", "interrupted"]
 Kind: TypeAlias = Literal["add", "build"]
+
+
+def make_page(name: str, rows: Sequence[Outgoing], key: str, after: str, limit: int) -> dict[str, Any]:
+    """The rows, sorted by `key`, that come after a value of it. `next` is the `after` of the following page."""
+    rest = sorted((row for row in rows if getattr(row, key) > after), key=lambda row: getattr(row, key))
+    return {
+        name: rest[:limit],
+        "total": len(rows),
+        "next": getattr(rest[limit - 1], key) if len(rest) > limit else None,
+    }
 
 
 class TomeList(Outgoing):
@@ -79,13 +91,6 @@ class DocumentReply(Outgoing):
     passages: list[Passage]
     total: int
     next: int | None
-
-
-class SuggestedQuestion(Outgoing):
-    """A question to begin with, and what it was made from: names, a heading or a title."""
-
-    question: str
-    source: Literal["names", "heading", "title"]
 
 
 class SuggestedQuestions(Outgoing):

@@ -20,10 +20,10 @@ from tomewise.server.error_replies import HttpError
 from tomewise.server.jobs import JobList
 from tomewise.server.library import Library
 from tomewise.server.limits import QuestionQueue
-from tomewise.server.named_documents import find_exact_scope
 from tomewise.server.serve_options import ServerOptions
 from tomewise.systems.registry import Variant
 from tomewise.tome.reports import describe_costs, find_nearest
+from tomewise.tome.scopes import find_scope_of
 from tomewise.tome.session_record import Turn
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, Event, Question, Spent
@@ -85,13 +85,14 @@ class Service:
                 tome = await self.library.open(name)
                 self.library.name_model(body.model)
                 variant = await find_variant(tome, body)
+                find = tome.document_names.find_all
                 question = Question(
                     text=body.question,
                     options=tuple(body.options),
                     instructions=body.instructions,
                     force=body.force,
                     strict=body.strict,
-                    within=await asyncio.to_thread(find_exact_scope, body.documents, body.where, tome),
+                    within=await asyncio.to_thread(find_scope_of, find, body.documents, body.where, tome.store),
                 )
                 if body.session:
                     await tome.session(body.session).acheck(question, system=variant)

@@ -19,14 +19,13 @@ from starlette.requests import ClientDisconnect
 from tomewise.errors import UsageError
 from tomewise.outgoing.passage_models import DocumentEntry, Slice
 from tomewise.outgoing.report_models import Entity, RemoveReport
-from tomewise.server.bodies import MOST_ID, NewName, NewTome
+from tomewise.server.bodies import MOST_ID, MOST_START, PAGE, Limit, NewName, NewTome, Start
 from tomewise.server.choosing import choose_naming
 from tomewise.server.error_replies import HttpError
 from tomewise.server.library import OpenTome
 from tomewise.server.limits import LINES
-from tomewise.server.named_documents import find_part, find_record
+from tomewise.server.named_tomes import find_part
 from tomewise.server.operations import FILE, Family, Tool
-from tomewise.server.paging import MOST_START, PAGE, Limit, Start, make_page
 from tomewise.server.replies import (
     Deleted,
     DocumentReply,
@@ -34,10 +33,10 @@ from tomewise.server.replies import (
     LayerEntry,
     Overview,
     RemovalReply,
-    SuggestedQuestion,
     SuggestedQuestions,
     TomeList,
     TomeReply,
+    make_page,
 )
 from tomewise.server.service import Opened, Wanted
 from tomewise.server.streaming import ClientLeft
@@ -45,10 +44,9 @@ from tomewise.store.address import Place
 from tomewise.store.lookups import read_setting
 from tomewise.store.records import BUILDS
 from tomewise.tome.entities import describe_entity, find_entity
-from tomewise.tome.foresight import foresee_removal
 from tomewise.tome.holdings import describe_contents
 from tomewise.tome.open_store import export_all
-from tomewise.tome.reports import describe_slice
+from tomewise.tome.reports import describe_slice, foresee_removal
 from tomewise.tome.scopes import parse_condition
 from tomewise.tome.tome import Tome
 from tomewise.types import Scope
@@ -112,7 +110,7 @@ def list_documents(
 @family.get("/{tome}/document")
 def show_document(opened: Opened, document: DocumentName, start: Start = 0, limit: Limit = PAGE) -> DocumentReply:
     """The record of a document, by its exact id, with its passages from position `start` on."""
-    record = find_record(document, opened)
+    record = opened.document_names.find(document)
     passages = [
         passage for passage in opened.store.passages(documents=[record.id]).values() if passage.position >= start
     ]
@@ -126,7 +124,7 @@ def show_document(opened: Opened, document: DocumentName, start: Start = 0, limi
 )
 async def remove_document(opened: Opened, document: DocumentName) -> RemoveReport:
     """Forget a document, by its exact id, and everything that rests on it alone."""
-    record = await asyncio.to_thread(find_record, document, opened)
+    record = await asyncio.to_thread(opened.document_names.find, document)
     naming = choose_naming(opened)  # as long as the document is there
     return RemoveReport.of(await opened.aremove(record), naming)
 
@@ -137,7 +135,7 @@ def show_removal(opened: Opened, document: DocumentName) -> RemovalReply:
 
     `paid` counts the nodes that rest on replies of a model, by the names of the models; the extractive one is free.
     """
-    store, id = opened.store, find_record(document, opened).id
+    store, id = opened.store, opened.document_names.find(document).id
     gone = {passage.id for passage in store.passages(documents=[id]).values()}
     answers = sum(not gone.isdisjoint(turn.passages) for record in opened.sessions() for turn in record.turns)
     foresight = foresee_removal([id], store)
@@ -154,7 +152,8 @@ def read_text(
     end: Annotated[int | None, Query(ge=0, le=MOST_START)] = None,
 ) -> Slice:
     """A part of a document, or a passage with its neighbours: at most 100,000 characters, and the passages in it."""
-    record, (start, end) = find_part(document, (start, end), passage, neighbours, opened, find_record)
+    find = opened.document_names.find
+    record, (start, end) = find_part(document, (start, end), passage, neighbours, opened.store, find)
     last = min(start + _MOST_CHARACTERS, record.characters if end is None else end)
     return describe_slice(record, start, last, opened.store, choose_naming(opened))
 
@@ -182,8 +181,7 @@ def show_entity(
 @family.get("/{tome}/suggestions")
 def suggest_questions(opened: Opened, limit: Annotated[int, Query(ge=1, le=20)] = 6) -> SuggestedQuestions:
     """Questions to begin with, from the names, headings and titles of a tome. No model is asked."""
-    found = opened.suggest_questions(limit)
-    return SuggestedQuestions(questions=[SuggestedQuestion.of(each) for each in found])
+    return SuggestedQuestions(questions=opened.suggest_questions(limit))
 
 
 @family.post("", status=201, errors=("unknown_name", "store", "missing_dependency", "disk_full"), changes=True)

@@ -13,11 +13,10 @@ from pydantic import AfterValidator
 from tomewise.errors import TomewiseError, UnknownName, suggest
 from tomewise.outgoing.answer_models import Session, Trace
 from tomewise.pictures import LIMIT, Picture, list_nodes
-from tomewise.server.bodies import MOST_ID
+from tomewise.server.bodies import MOST_ID, PAGE, Limit
 from tomewise.server.choosing import choose_naming
-from tomewise.server.named_documents import name_event
+from tomewise.server.named_tomes import name_event
 from tomewise.server.operations import Family
-from tomewise.server.paging import PAGE, Limit, make_page
 from tomewise.server.replies import (
     Deleted,
     EvidenceText,
@@ -27,6 +26,7 @@ from tomewise.server.replies import (
     SessionList,
     SessionRow,
     TraceList,
+    make_page,
 )
 from tomewise.server.service import Opened
 from tomewise.store.records import BUILDS, SESSIONS

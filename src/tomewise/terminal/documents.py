@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
     from tomewise.reading.formats import Format
     from tomewise.store.records import DocumentRecord
-    from tomewise.tome.foresight import Foresight
-    from tomewise.tome.reports import AddReport
+    from tomewise.tome.reports import AddReport, Foresight
 
 _NAMES = 3  # documents to name of a folder
 _LINES = 10  # paths that were passed over for one reason, each with a line
@@ -220,8 +219,8 @@ def remove(
     Elsewhere --yes is needed for a folder, a pattern, and where memory goes that a model was paid for.
     """
     from tomewise.outgoing.report_models import RemoveReport
-    from tomewise.tome.exact_names import find_exactly
-    from tomewise.tome.foresight import foresee_removal
+    from tomewise.tome.document_names import find_exactly
+    from tomewise.tome.reports import foresee_removal
 
     with open_tome(tome, create=False) as book:
         named = [find_exactly(name, book.store) for name in documents]

@@ -1,16 +1,24 @@
-"""What `Tome.open` checks of its arguments before it opens a file; a server checks its settings when it starts."""
+"""Check the arguments of `Tome.open`, before a file is opened, and of a tome's methods, with the questions in them.
+
+A server checks its settings so when it starts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from numbers import Integral
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tomewise.errors import UsageError, suggest
 from tomewise.settings import DEFAULTS, SETTINGS, Settings
+from tomewise.types import Question
 
 if TYPE_CHECKING:
+    from types import UnionType
+
     from tomewise.language.prompts import Prompts
 
 # What may be an object in place of a name, by its verb.
@@ -97,3 +105,79 @@ def read_prompts(settings: Settings) -> Prompts:
     prompts = Prompts(Path(settings.prompts))
     prompts.check_files(list_roles())
     return prompts
+
+
+# ---------------------------------------------------------------- methods
+
+_MOST_OPTIONS = 26  # each option has a letter, A to Z
+
+
+def check_type(name: str, value: object, kinds: type | UnionType, wanted: str) -> None:
+    """Raise UsageError for an argument of another type, with its name; `wanted` says what it should be."""
+    if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is int):
+        raise UsageError(f"{name} must be {wanted}, not {value!r:.200}")
+
+
+def read_texts(name: str, value: object) -> tuple[str, ...]:
+    """The texts of a list. Raises UsageError for one text, which is not a list, and for anything else."""
+    texts = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping) else None
+    if texts is None or not all(isinstance(text, str) for text in texts):
+        raise UsageError(f'{name} must be a list of texts such as ["a", "b"], not {value!r:.200}')
+    return texts
+
+
+def read_names(argument: str, names: str | Sequence[str]) -> tuple[str, ...]:
+    """The names that an argument gives, one or several. Raises UsageError for another type."""
+    return (names,) if isinstance(names, str) else read_texts(argument, names)
+
+
+def check_asking(fresh: object, on_event: object) -> None:
+    """Raise UsageError for arguments of another type; before any call."""
+    check_type("fresh", fresh, bool, "True or False")
+    if on_event is not None and not callable(on_event):
+        raise UsageError(f"on_event must be a function of an event, not {on_event!r:.200}")
+
+
+def read_integer(name: str, value: object, wanted: str) -> int:
+    """A whole number, also of another library, such as NumPy. Raises UsageError, see `check_type`."""
+    check_type(name, value, int if isinstance(value, bool) else Integral, wanted)
+    return int(value)  # type: ignore[call-overload, no-any-return]
+
+
+def make_question(
+    question: str | Question,
+    *,
+    options: Sequence[str] = (),
+    instructions: str = "",
+    force: bool = False,
+    strict: bool = False,
+) -> Question:
+    """The question that a caller states. Raises UsageError, see `check_question`."""
+    check_type("question", question, str | Question, "a text or a Question")
+    check_type("force", force, bool, "True or False")
+    check_type("strict", strict, bool, "True or False")
+    if isinstance(question, str):
+        question = Question(text=question, options=read_texts("options", options), instructions=instructions)
+    elif options or instructions:
+        raise UsageError("a Question has its own options and instructions: put them there")
+    check_question(question)
+    return replace(question, force=force or question.force, strict=strict or question.strict)
+
+
+def check_question(question: Question) -> None:
+    """Raise UsageError for an empty question, for text that is not UTF-8, and for a wrong number of options."""
+    check_type("question", question.text, str, "a text")
+    check_type("instructions", question.instructions, str, "a text")
+    for text in (question.text, question.instructions, *read_texts("options", question.options)):
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise UsageError(f"the question holds bytes that are not UTF-8: {text[:80]!a}: type it again") from None
+    if not question.text.strip():
+        raise UsageError("the question is empty: say what you want to know")
+    if len(question.options) == 1 or not all(option.strip() for option in question.options):
+        raise UsageError("a multiple-choice question needs two options or more, none of them empty")
+    if len(question.options) > _MOST_OPTIONS:
+        raise UsageError(
+            f"{len(question.options)} options are more than there are letters: give at most {_MOST_OPTIONS}"
+        )

@@ -21,8 +21,8 @@ from tomewise.store.rights import work_alone
 from tomewise.systems.kit import Kit
 from tomewise.systems.layers import make_layers
 from tomewise.systems.registry import Choice, choose_variant
+from tomewise.tome.arguments import check_type, read_names
 from tomewise.tome.fixed_settings import check_embedder
-from tomewise.tome.inputs import check_type, read_texts
 from tomewise.tome.reports import BuildReport
 from tomewise.types import Layer, LayerReport, Report
 
@@ -55,11 +55,6 @@ async def build_layers(
         after = store.notes(BUILDS)
         noted = (_note_model(each, kit.model.name, before, after) for each in reports)
         return BuildReport(tuple(note_sizes(noted, layers, after)), used.usage())
-
-
-def read_names(argument: str, names: str | Sequence[str]) -> tuple[str, ...]:
-    """The names that an argument gives, one or several. Raises UsageError for another type."""
-    return (names,) if isinstance(names, str) else read_texts(argument, names)
 
 
 def _note_model(report: LayerReport, model: str, before: _Records, after: _Records) -> LayerReport:

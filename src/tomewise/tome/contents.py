@@ -1,47 +1,50 @@
-"""The documents of a tome: added, removed, and shown."""
+"""The documents of a tome: read from sources and added, removed, and shown."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import fields, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TypeAlias, get_args
 
 from tomewise.concurrency import run_in_thread
-from tomewise.errors import TomewiseError
+from tomewise.errors import MissingDependency, ReadingError, TomewiseError, UsageError
 from tomewise.language.cached import prove_room
-from tomewise.memory.passages import Outcome, PassagesLayer
+from tomewise.memory.passages import LostDocuments, Outcome, PassagesLayer
 from tomewise.notebook_display import write_table
 from tomewise.reading.bounds import Bounds
-from tomewise.reading.folder import FolderRules
+from tomewise.reading.fetching import is_address
+from tomewise.reading.folder import FolderRules, Skipped
 from tomewise.reading.json_lines import add_prefix
+from tomewise.reading.lengths import ID, PATH, cut_document
+from tomewise.reading.metadata import UNSTORABLE, find_unstorable, select_plain
 from tomewise.reading.process import ReaderProcess
-from tomewise.reading.read import NamedFile, Source, SourceReader
+from tomewise.reading.read import STDIN, NamedFile, Source, SourceReader
 from tomewise.settings import Settings
+from tomewise.store.contract import Store
 from tomewise.store.lookups import read_record, read_setting
 from tomewise.store.records import BUILDS, DocumentRecord
 from tomewise.store.rights import work_alone
 from tomewise.systems.kit import Kit
 from tomewise.systems.lag import LagFinder
 from tomewise.systems.layers import make_layers
-from tomewise.tome.builds import read_names
-from tomewise.tome.embedder_address import find_address, remember_address
-from tomewise.tome.exact_names import find_exactly
-from tomewise.tome.fixed_settings import fix_settings, make_splitter
-from tomewise.tome.inputs import check_type
+from tomewise.tome.arguments import check_type, read_names
+from tomewise.tome.document_names import find_exactly
+from tomewise.tome.fixed_settings import find_address, fix_settings, make_splitter, remember_address
 from tomewise.tome.moved_files import MovedFiles
 from tomewise.tome.reports import AddReport, RemoveReport
 from tomewise.tome.session import forget_in_all
-from tomewise.tome.sources import Claims, check_prefix, read_documents, read_sources, remember_folders
 from tomewise.tome.stated_fields import StatedFields, check_fields, forget_unused
 from tomewise.types import Change, Document, DocumentId, Lagging, Layer, Metadata, Report
 
-if TYPE_CHECKING:
-    from tomewise.store.contract import Store
-
+Named: TypeAlias = str | Path | Document | NamedFile  # a source
 _MOST_SHOWN = 20  # documents
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
 async def add_documents(
@@ -64,8 +67,8 @@ async def add_documents(
 
     `size` is that of passages, and of their overlap, in tokens.
     """
-    sources = read_sources(named)
-    check_prefix(prefix)
+    sources = _read_sources(named)
+    _check_prefix(prefix)
     rules = FolderRules(
         include=read_names("include", include),
         exclude=read_names("exclude", exclude),
@@ -86,7 +89,7 @@ async def add_documents(
         splitter = make_splitter(store, embedder, tokens, overlap)
         files = await run_in_thread(MovedFiles, store, sources if sync else ())
         known = {record.id: record.source for record in store.documents(_list_ids(sources, prefix))}
-        claims = Claims({name: source for name, source in known.items() if name not in files.gone})
+        claims = _Claims({name: source for name, source in known.items() if name not in files.gone})
         stated = StatedFields(store, metadata, sources)
 
         def check(source: Source) -> None:
@@ -96,12 +99,12 @@ async def add_documents(
         reader = SourceReader(process, check=check, prefix=prefix, rules=rules)
         noted = failed if keep_going else None
         folders: dict[DocumentId, str] = {}
-        documents = read_documents(sources, reader, claims, skipped, noted, folders, prefix)
+        documents = _read_documents(sources, reader, claims, skipped, noted, folders, prefix)
         layer = PassagesLayer(store, embedder, splitter, files.follow(documents, stated))
         try:
             await layer.update(Change(), report)
         finally:  # also for what was kept before an error
-            remember_folders(store, folders)
+            _remember_folders(store, folders)
             forget_unused(store)
         await run_in_thread(forget_in_all, kit)
         lagging = await _find_lag(kit)
@@ -146,7 +149,7 @@ def _remove(kit: Kit, document: str | Document | DocumentRecord) -> RemoveReport
     return RemoveReport(ids[0] if len(ids) == 1 else str(document), passages, removed - passages, ids)
 
 
-def _list_ids(sources: Sequence[str | Path | Document | NamedFile], prefix: str) -> list[DocumentId] | None:
+def _list_ids(sources: Sequence[Named], prefix: str) -> list[DocumentId] | None:
     """The ids that the sources will have; None where only reading tells them."""
     documents = [source for source in sources if isinstance(source, Document)]
     return [add_prefix(prefix, document.id) for document in documents] if len(documents) == len(sources) else None
@@ -165,3 +168,182 @@ def write_overview(store: Store, model: str) -> str:
     return write_table(("layer", "nodes", "failed"), layers, origin) + write_table(
         ("document", "passages", "characters"), rows, title
     )
+
+
+# ---------------------------------------------------------------- sources
+
+
+class _Claims:
+    """The source of each document in a tome. A document must not replace one from another source."""
+
+    def __init__(self, origins: Mapping[DocumentId, str]) -> None:
+        self._origins = dict(origins)
+        self._ids: dict[str, set[DocumentId]] = defaultdict(set)  # by source
+        for document, source in origins.items():
+            self._ids[source].add(document)
+
+    def check(self, source: Source) -> None:
+        """Raise ReadingError if an id of this source belongs to a document of another source."""
+        for document in source.ids:
+            owner = self._origins.get(document, source.name)
+            if owner != source.name:
+                raise ReadingError(
+                    f"{source.name}: the id {document!r} is that of a document from {owner}: put a name before the ids "
+                    f"of rows with --prefix NAME (`prefix=` from Python), or remove the other document first"
+                )
+
+    def take(self, source: Source) -> frozenset[DocumentId]:
+        """Record the ids of a source. Returns the ids that it had before and no longer has."""
+        ids = self._ids[source.name]
+        lost = frozenset(ids.difference(source.ids)) if source.is_file else frozenset[DocumentId]()
+        for document in lost:
+            del self._origins[document]
+        ids -= lost
+        ids.update(source.ids)
+        self._origins.update(dict.fromkeys(source.ids, source.name))
+        return lost
+
+
+def _read_sources(sources: Sequence[str | PathLike[str] | Document | NamedFile]) -> list[Named]:
+    """The sources, with a Path for each object that is one. Raises UsageError for what cannot be added, or nothing."""
+    if not sources:
+        raise UsageError("nothing to add: name a file, a folder, or - for standard input")
+    for source in sources:
+        check_type("a source", source, str | PathLike | Document | NamedFile, "a path or a Document(id=..., text=...)")
+    return [Path(source) if isinstance(source, PathLike) else source for source in sources]
+
+
+def _check_prefix(prefix: str) -> None:
+    """Raise UsageError for a prefix with outer blanks or with characters that cannot be stored."""
+    check_type("prefix", prefix, str, "a text")
+    if prefix and (prefix != prefix.strip() or UNSTORABLE.search(prefix)):
+        raise UsageError(f"the prefix {prefix!a} begins or ends with a blank, or cannot be stored: give a plain name")
+
+
+def _read_documents(
+    sources: Iterable[Named],
+    reader: SourceReader,
+    claims: _Claims,
+    skipped: dict[str, str],
+    failed: dict[str, str] | None,
+    folders: dict[DocumentId, str],
+    prefix: str,
+) -> Iterator[Document | LostDocuments]:
+    """The documents of all sources. `LostDocuments`, the ids that a file no longer has, come before those of the
+    file.
+
+    Puts the path of each entry that was skipped into `skipped`, with the reason. A source that cannot be read raises
+    ReadingError or MissingDependency; with a dict `failed` it is put there instead, and the others go on. `folders`
+    gets the folder of each document of a file: the one that was named, or that of the file that was named.
+    """
+    seen: set[Path] = set()
+    for item in sorted(sources, key=lambda item: not isinstance(item, Document)):
+        try:
+            if isinstance(item, Document):
+                yield _take_document(item, claims, prefix)
+            else:
+                folder = _find_folder(item)
+                for document in _read_source(item, reader, claims, skipped, seen):
+                    if folder and isinstance(document, Document):
+                        folders[document.id] = folder
+                    yield document
+        except (ReadingError, MissingDependency) as error:
+            if failed is None:
+                raise
+            failed[_name_source(item)] = str(error)
+
+
+def _take_document(item: Document, claims: _Claims, prefix: str) -> Document:
+    document = replace(item, id=add_prefix(prefix, item.id))
+    _check_document(document)
+    document = cut_document(replace(document, metadata=select_plain(document.metadata)))
+    source = Source(document.source, (document.id,), (document,), is_file=False)
+    claims.check(source)
+    claims.take(source)
+    return document
+
+
+def _check_document(document: Document) -> None:
+    """Raise ReadingError for a document without id or text, or with characters that a file could not hold."""
+    for name in ("id", "text", "title", "source"):
+        check_type(f"the {name} of a document", getattr(document, name), str, "a text")
+    if not document.id.strip() or not document.text.strip():
+        raise ReadingError(f"the document {document.id!r} has no id or no text: give it both, or leave it out")
+    for name, longest in (("id", ID), ("source", PATH)):
+        if (length := len(getattr(document, name))) > longest:
+            what = f"the {name} of the document {document.id[:80]!a} has {length:,} characters"
+            raise ReadingError(f"{what}: give it at most {longest:,}")
+    for name in ("id", "title", "text", "source"):
+        found = UNSTORABLE.search(getattr(document, name))
+        if found:
+            where = f"the {name} of the document {document.id!a} holds the character {found[0]!a} at {found.start()}"
+            raise ReadingError(f"{where}: replace it")
+    if len(select_plain(document.metadata)) < len(document.metadata):
+        raise ReadingError(
+            f"the metadata of the document {document.id!a} is not plain: give strings, numbers of 64 bits, booleans, "
+            "or lists of these, under names that are strings"
+        )
+    if field := find_unstorable(document.metadata):
+        where = f"the field {field!a} of the document {document.id!a}"
+        raise ReadingError(f"{where} holds a character that a text cannot hold: replace it")
+
+
+def _find_folder(source: str | Path | NamedFile) -> str:
+    """The full path of a folder, or of the folder of a file; empty for what has none or is read under another name."""
+    if isinstance(source, NamedFile) or str(source) == STDIN or is_address(str(source)):
+        return ""
+    try:
+        path = Path(os.path.realpath(source))
+        return (path if path.is_dir() else path.parent).as_posix()
+    except (OSError, ValueError):  # the path is too long, or not allowed: reading says so
+        return ""
+
+
+def _remember_folders(store: Store, folders: Mapping[DocumentId, str]) -> None:
+    """Record the folders of documents where they differ from those in the store: the last addition counts."""
+    known = {record.id: record.folder for record in store.documents(folders)} if folders else {}
+    changed = {document: folder for document, folder in folders.items() if known.get(document, folder) != folder}
+    if changed:
+        with store.write() as change:
+            change.set_folders(changed)
+
+
+def _name_source(source: Named) -> str:
+    if isinstance(source, Document):
+        return source.id
+    return source.name if isinstance(source, NamedFile) else str(source)
+
+
+def _read_source(
+    source: str | Path | NamedFile, reader: SourceReader, claims: _Claims, skipped: dict[str, str], seen: set[Path]
+) -> Iterator[Document | LostDocuments]:
+    if isinstance(source, NamedFile):
+        entries: Iterable[Source | Skipped] = [reader.read(source.path, name=source.name)]
+    elif isinstance(source, str) and is_address(source):
+        entries = [reader.read_address(source)]
+    else:
+        entries = reader.read_all([_refuse_text(source)], seen)
+    for entry in entries:
+        if isinstance(entry, Skipped):
+            skipped[str(entry.path)] = entry.reason
+            continue
+        if lost := claims.take(entry):
+            yield LostDocuments(tuple(sorted(lost)))
+        try:
+            yield from entry.documents
+        except ReadingError as error:  # rows that were changed since they were checked: the other files are read
+            if isinstance(source, NamedFile) or not os.path.isdir(source):
+                raise
+            skipped[entry.name] = str(error)
+
+
+def _refuse_text(source: str | Path) -> str | Path:
+    """The source. Raises ReadingError for an address, which as a path would lose one of its slashes, and for a text."""
+    if isinstance(source, str) and _ADDRESS.match(source):
+        raise ReadingError(
+            f"{source} is an address of another kind than http:// and https://: save what is there, then add that file"
+        )
+    if isinstance(source, str) and any(map(str.isspace, source)) and not os.path.lexists(source):
+        what = f"{source[:80]}{'...' if len(source) > 80 else ''} does not exist"
+        raise ReadingError(f"{what}: check the path, or pass a text as Document(id=..., text=...)")
+    return source

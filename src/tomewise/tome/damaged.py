@@ -7,25 +7,14 @@ import warnings
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, TypeVar
 
 from tomewise.errors import StoreError, TomewiseError
 from tomewise.plugins import find_fault
+from tomewise.store.contract import Store
+from tomewise.tome.sync import Owner, P, T
 
-if TYPE_CHECKING:
-    from tomewise.store.contract import Store
-
-P = ParamSpec("P")
-T = TypeVar("T")
 Item = TypeVar("Item")
-
-
-class _HasStore(Protocol):
-    @property
-    def store(self) -> Store: ...
-
-
-Owner = TypeVar("Owner", bound=_HasStore)
 
 
 @contextmanager

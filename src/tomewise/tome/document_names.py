@@ -1,25 +1,148 @@
-"""The names under which documents go out to clients of a server, who must not learn the paths of files.
+"""The names of documents: those by which they are found, and those under which they go out.
 
-An id that is an absolute path goes out as the path relative to the folder that was given to `add`. Every other id is
-its own name.
+In Python and on the command line a document is found by its id, its title or its path. The clients of a server must not
+learn the paths of files: to them an id that is an absolute path goes out as the path relative to the folder that was
+given to `add`, and no name of theirs is looked up in the file system. Every other id is its own name.
 """
 
 from __future__ import annotations
 
+import os
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cached_property
+from glob import escape, has_magic
 from hashlib import sha256
+from itertools import takewhile
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
-from tomewise.errors import TomewiseError
+from tomewise.errors import TomewiseError, UnknownName, UsageError, suggest
+from tomewise.language.fences import oneline
+from tomewise.reading.folder import resolve_path
+from tomewise.store.contract import Store
+from tomewise.store.lookups import read_record
+from tomewise.store.records import DocumentRecord
+from tomewise.tome.plain_texts import map_texts
 from tomewise.types import DocumentId
 
-if TYPE_CHECKING:
-    from tomewise.store.contract import Store
+T = TypeVar("T")
+_LISTED = 10  # documents that an error names
+_EXAMPLES = 3
+_LONGEST = 1_000  # characters of a pattern: one of brackets takes time that grows with the square
+
+
+@dataclass(frozen=True, slots=True)
+class NamedDocuments:
+    """The documents that a name stands for. `single` says that it is the id, the path or the title of one."""
+
+    records: tuple[DocumentRecord, ...]
+    single: bool
+
+
+def find_exactly(name: str, store: Store) -> NamedDocuments:
+    """The documents with this id, path or title, from this file or folder, or that fit this pattern.
+
+    This is what a removal needs: what fits a name only in part is suggested, and not found. A path, a folder or a
+    pattern may be relative to the current folder. A pattern holds `*`, `?` or `[...]`, which stand for `/` too, and
+    fits ids, titles, file names and paths. Raises UsageError for an empty name, and UnknownName for a title that
+    several documents have, for a name that means two things, and for one that fits nothing, or a part.
+    """
+    path, exact = _find_id(name, store)
+    if exact:
+        return NamedDocuments((exact,), single=True)
+    records = store.documents()
+    files = [record for record in records if path in (record.id, record.source) or record.source == name]
+    files = files or [record for record in records if record.source.startswith(path.rstrip("/") + "/")]
+    titled = [record for record in records if name in (record.id, record.title)]
+    if len(titled) > 1 or (titled and files and titled != files):
+        raise UnknownName(f"{name!r} fits {_list_ids(titled + files, _LISTED)}: give the whole id of one")
+    if found := titled or files:
+        is_whole = found == titled or not {name, path}.isdisjoint((found[0].id, found[0].source))
+        return NamedDocuments(tuple(found), single=len(found) == 1 and is_whole)
+    if has_magic(name) and len(name) > _LONGEST:
+        raise UsageError(f"a pattern of {len(name):,} characters is too long: use {_LONGEST:,} at most")
+    if has_magic(name) and (found := _fit_pattern(name, records)):
+        return NamedDocuments(tuple(found), single=False)
+    here = resolve_path(".") + "/"
+    near = " or ".join([repr(record.id.removeprefix(here)) for record in records if name in record.id][:_EXAMPLES])
+    hint = f"did you mean {near}? a part of a name removes nothing" if near else suggest_document(name, store)
+    raise UnknownName(f"no document {name!r} in {store.address}: {hint}")
+
+
+def find_document(name: str, store: Store) -> DocumentRecord:
+    """The document with this id, title, source or part of its id. Raises UnknownName for no match and for several."""
+    path, exact = _find_id(name, store)
+    if exact:
+        return exact
+    records = store.documents()
+    found = _take_first(
+        [record for record in records if record.id in (name, path)],
+        [record for record in records if record.title == name],
+        [record for record in records if record.source in (name, path)],
+        [record for record in records if record.id.endswith("/" + name)],
+        [record for record in records if name in record.id],
+    )
+    if not found:
+        raise UnknownName(f"no document {name!r} in {store.address}: {suggest_document(name, store)}")
+    if len(found) > 1:
+        raise UnknownName(f"{name!r} fits {_list_ids(found, _EXAMPLES)}: give the whole id")
+    return found[0]
+
+
+def suggest_document(name: str, store: Store) -> str:
+    """The remedy for a document that does not exist: the nearest id, title or file name, and where all are listed."""
+    known = {spelling for each in store.documents() for spelling in (each.id, _name_file(each), each.title)}
+    return f"{suggest(name, known - {''})}`tome show` lists the documents"
+
+
+def _find_id(name: str, store: Store) -> tuple[str, DocumentRecord | None]:
+    """The path that a name would be, and the document with this id, unless the path is the id of another one.
+
+    Most callers know the id: the records of all documents are not read for it. Raises UsageError for an empty name.
+    """
+    if not name.strip():
+        raise UsageError("the name of the document is empty: `tome show` lists the documents")
+    path = resolve_path(name)
+    exact = {record.id: record for record in store.documents([name, path])}
+    return path, exact.get(name) if len(exact) == 1 else None
+
+
+def _fit_pattern(pattern: str, records: Sequence[DocumentRecord]) -> list[DocumentRecord]:
+    parts = pattern.replace(os.sep, "/").split("/")
+    fixed = list(takewhile(lambda part: not has_magic(part), parts))
+    here = resolve_path("/".join(fixed) + "/" if fixed else ".").rstrip("/")
+    whole = "/".join([escape(here), *parts[len(fixed) :]])
+    return [
+        record
+        for record in records
+        if any(fnmatchcase(text, pattern) for text in (record.id, record.title, _name_file(record)))
+        or any(fnmatchcase(text, whole) for text in (record.id, record.source))
+    ]
+
+
+def _list_ids(records: Iterable[DocumentRecord], most: int) -> str:
+    ids = sorted({record.id for record in records})
+    more = ", ..." if len(ids) > most else ""
+    return f"{len(ids)} documents ({', '.join(map(repr, ids[:most]))}{more})"
+
+
+def _take_first(*matches: list[T]) -> list[T]:
+    """The first of these lists that is not empty, if there is one."""
+    return next(filter(None, matches), [])
+
+
+def _name_file(record: DocumentRecord) -> str:
+    """The last part of an id."""
+    return record.id.rsplit("/", 1)[-1]
+
+
+# ---------------------------------------------------------------- the names that clients of a server see
 
 _ABSOLUTE = re.compile(r"/|\\\\|[A-Za-z]:[/\\]")  # how an absolute path begins, on Windows too
 _NO_NAME = re.compile(rf"{_ABSOLUTE.pattern}|\\|\.\.(?:[/\\]|$)|$")  # how no name begins
@@ -57,18 +180,7 @@ class DocumentNames:
 
     def rename(self, value: Any) -> Any:
         """Plain data in which the name takes the place of each text that is the id of a document. Keys stay."""
-        if isinstance(value, str):
-            return self._names.get(value, value)
-        if isinstance(value, Mapping):
-            return {
-                key: self._rename_ids(item) if key in _HOLD_IDS else self.rename(item) for key, item in value.items()
-            }
-        return [self.rename(item) for item in value] if isinstance(value, list | tuple) else value
-
-    def _rename_ids(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self.name(value)
-        return list(map(self._rename_ids, value)) if isinstance(value, list | tuple) else self.rename(value)
+        return map_texts(value, lambda text, key: self.name(text) if key in _HOLD_IDS else self._names.get(text, text))
 
     def clean(self, message: str) -> str:
         """A message with names in place of the ids that are paths, and without the paths of their folders."""
@@ -155,7 +267,10 @@ class DocumentNames:
 
 
 class KeptNames:
-    """The names of the documents of a store, chosen again when its documents change. Several threads may read them."""
+    """The names of the documents of a store, chosen again when its documents change, and how clients find by them.
+
+    Several threads may use them.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -172,9 +287,86 @@ class KeptNames:
                 self._kept = version, DocumentNames(sources, {record.id: record.folder for record in records})
             return self._kept[1]
 
+    def list_all(self) -> dict[str, DocumentRecord]:
+        """The documents by their names."""
+        naming = self.read().name
+        return {naming(record.id): record for record in self._store.documents()}
 
-def hide_paths(message: str, kept: Iterable[KeptNames]) -> str:
-    """The message without paths of documents: see `DocumentNames.clean`. A store that cannot be read is left out."""
+    def find(self, name: str) -> DocumentRecord:
+        """The document that goes out under this name, or has this id. Raises UnknownName with the nearest."""
+        document = self.read().find(name)
+        if document is not None:
+            return read_record(self._store, document)
+        named = self.list_all()
+        known = {record.title: own for own, record in named.items() if record.title}
+        known |= {_name_file(record): own for own, record in named.items()}
+        near = f"did you mean {known[name]!r}? " if name in known else suggest(name, named)
+        raise UnknownName(f"no document {name!a} in {self._store.address}: {near}GET .../documents lists the ids")
+
+    def find_all(self, names: Sequence[str]) -> list[DocumentRecord]:
+        """The documents that `find` finds; of names that end with a slash, those in this folder and below it."""
+        folders = [name for name in names if name.endswith("/")]
+        found = [self.find(name) for name in names if not name.endswith("/")]
+        named = self.list_all() if folders else {}
+        listed = sorted(named)
+        for folder in folders:
+            start = bisect_left(listed, folder)
+            end = bisect_right(listed, folder, key=lambda name: name[: len(folder)])
+            found += [named[name] for name in listed[start:end]] or [self.find(folder)]
+        return found
+
+    def match(self, name: str) -> DocumentRecord:
+        """The document with this name, as it is or as it was shown, this id, this title, or this part of its name.
+
+        Raises UnknownName for no match and for several.
+        """
+        return self.match_all([name])[0]
+
+    def match_all(self, names: Sequence[str]) -> list[DocumentRecord]:
+        """The documents that `match` finds. They are listed at most once for all names."""
+        if not all(name.strip() for name in names):
+            raise UsageError("the name of the document is empty: list_documents lists them")
+        exact = list(map(self.read().find, names))
+        named = self.list_all() if None in exact else {}
+        return [
+            _match_name(name, named) if document is None else read_record(self._store, document)
+            for name, document in zip(names, exact, strict=True)
+        ]
+
+
+def _match_name(name: str, named: Mapping[str, DocumentRecord]) -> DocumentRecord:
+    found = _take_first(
+        [own for own, record in named.items() if name in (show_name(own), show_name(record.id))],
+        [own for own, record in named.items() if name in (record.title, show_name(record.title))],
+        [own for own in named if own.endswith("/" + name)],
+        [own for own in named if name in own],
+    )
+    shown = show_name(name)
+    if not found:
+        near = suggest(shown, map(show_name, named))
+        raise UnknownName(f"no document {shown!r}: {near}list_documents lists them")
+    if len(found) > 1:
+        examples = ", ".join(repr(show_name(own)) for own in found[:_EXAMPLES])
+        raise UnknownName(f"{shown!r} fits {len(found)} documents ({examples}): give the whole id")
+    return named[found[0]]
+
+
+_LONGEST_NAME = 300  # characters of an id or a title
+
+
+def show_name(name: str) -> str:
+    """An id or a title on one line; a long one is cut. `KeptNames.match` accepts a name in this form."""
+    line = oneline(name)
+    return line if len(line) <= _LONGEST_NAME else line[: _LONGEST_NAME - 1] + "…"
+
+
+def hide_paths(message: str, places: Mapping[str, str], kept: Iterable[KeptNames]) -> str:
+    """The message with what `places` says in place of each of them, and without paths of documents.
+
+    See `DocumentNames.clean`; the names of a store that cannot be read are left out.
+    """
+    for place in sorted(places, key=len, reverse=True):
+        message = message.replace(place, places[place])
     if "/" in message or "\\" in message:
         for names in kept:
             with suppress(TomewiseError):

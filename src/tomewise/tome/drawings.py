@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tomewise.errors import UnknownName, UsageError
 from tomewise.loops.working_pictures import Drawable
@@ -19,18 +18,13 @@ from tomewise.memory.summary_picture import draw_line, draw_tree
 from tomewise.memory.tree.tree_layer import NAME as TREE
 from tomewise.pictures import LIMIT, Picture, PicturePassage, Uses, list_missing, read_uses, shorten_label
 from tomewise.place import describe_place
+from tomewise.store.contract import Store
 from tomewise.store.lookups import find_keys
 from tomewise.store.records import BUILDS
-from tomewise.systems.kit import System
+from tomewise.systems.kit import Kit, System
 from tomewise.systems.registry import Choice, choose_variant
 from tomewise.tome.traces import Trace
-from tomewise.types import Answer, Question
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Store
-    from tomewise.systems.kit import Kit
-    from tomewise.types import Answer, Node, NodeId, Question
-
+from tomewise.types import Answer, Node, NodeId, Question
 
 _TEXT = 4000  # characters of one text
 _TEXTS = 2_000_000  # characters of all texts in one picture

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from tomewise.errors import NotBuilt, UnknownName, suggest
 from tomewise.language.fences import oneline
@@ -16,11 +15,9 @@ from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.outgoing import report_models
 from tomewise.outgoing.form import Naming, read_fields
+from tomewise.store.contract import Store
 from tomewise.store.lookups import find_derived, find_keys, read_sources
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Store
-    from tomewise.types import Passage, PassageId
+from tomewise.types import Passage, PassageId
 
 _ENTITIES = "entities:"  # the layer of the entities of a graph begins so, see `memory.graph.graph_names`
 _MOST_SIMILAR = 20
@@ -98,34 +95,28 @@ def describe_entity(
 
 def _read_entity(name: str, entities: Mapping[str, int], store: Store) -> FoundEntity:
     """The entity with this node key in each of these graphs."""
-    facts = tuple((text, graph) for graph, key in entities.items() for text in _find_facts(key, graph, store))
-    sources = [read_sources(store, [key], _ENTITIES + graph).get(key, ()) for graph, key in entities.items()]
-    passages = store.passages(dict.fromkeys(key for keys in sources for key in keys))
-    kinds = (find_kinds({key: name}, GraphNames.read(f"graph:{graph}"), store)[key] for graph, key in entities.items())
+    kind, facts = "", list[tuple[str, str]]()
+    sources: dict[int, None] = {}
+    neighbours: Counter[str] = Counter()
+    for graph, key in entities.items():
+        kind = kind or find_kinds({key: name}, GraphNames.read(f"graph:{graph}"), store)[key]
+        sources |= dict.fromkeys(read_sources(store, [key], _ENTITIES + graph).get(key, ()))
+        ends = [f"ends:{graph}"]
+        fact_keys = store.edges_at(ends, [key], "b")[:, 0].astype(int).tolist()
+        facts += [(node.text, graph) for node in store.nodes_at(dict.fromkeys(fact_keys)).values()]
+        others = Counter(store.edges_at(ends, fact_keys, "a")[:, 1].astype(int).tolist())
+        del others[key]
+        for end, node in store.nodes_at(others).items():
+            neighbours[node.text] += others[end]
+    passages = store.passages(sources)
     return FoundEntity(
         name,
-        kind=next((kind for kind in kinds if kind), ""),
-        facts=facts,
+        kind=kind,
+        facts=tuple(facts),
         passages=tuple(passages.values()),
         gists=_find_gists(passages, store),
-        neighbours=_find_neighbours(entities, store),
+        neighbours=tuple(sorted(neighbours.items(), key=lambda pair: (-pair[1], pair[0]))),
     )
-
-
-def _find_neighbours(entities: Mapping[str, int], store: Store) -> tuple[tuple[str, int], ...]:
-    counts: Counter[str] = Counter()
-    for graph, entity in entities.items():
-        facts = store.edges_at([f"ends:{graph}"], [entity], "b")[:, 0].astype(int).tolist()
-        ends = store.edges_at([f"ends:{graph}"], facts, "a")[:, 1].astype(int).tolist()
-        others = Counter(end for end in ends if end != entity)
-        for key, node in store.nodes_at(others).items():
-            counts[node.text] += others[key]
-    return tuple(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
-
-
-def _find_facts(entity: int, graph: str, store: Store) -> list[str]:
-    facts = store.edges_at([f"ends:{graph}"], [entity], "b")[:, 0].astype(int).tolist()
-    return [node.text for node in store.nodes_at(dict.fromkeys(facts)).values()]
 
 
 def _find_gists(passages: Mapping[int, Passage], store: Store) -> dict[PassageId, str]:

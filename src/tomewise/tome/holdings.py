@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tomewise.memory.grounds import find_grounds
 from tomewise.outgoing import report_models
+from tomewise.outgoing.form import Naming
+from tomewise.store.contract import Store
 from tomewise.store.lookups import read_setting
 from tomewise.store.records import BUILDS
 from tomewise.systems.advice import recommend_system
 from tomewise.tome.open_store import describe_search
-
-if TYPE_CHECKING:
-    from tomewise.outgoing.form import Naming
-    from tomewise.store.contract import Store
 
 
 def describe_contents(store: Store, model: str, naming: Naming | None = None) -> report_models.Contents:

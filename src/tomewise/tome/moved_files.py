@@ -6,16 +6,13 @@ import os
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tomewise.errors import UsageError
 from tomewise.memory.passages import LostDocuments, digest_document
 from tomewise.reading.folder import resolve_path
+from tomewise.store.contract import Store
+from tomewise.tome.stated_fields import StatedFields
 from tomewise.types import Document, DocumentId
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Store
-    from tomewise.tome.stated_fields import StatedFields
 
 
 class MovedFiles:

@@ -15,7 +15,7 @@ from tomewise.store.rights import work_alone
 from tomewise.store.sql.database import delete_dead_drafts as delete_dead_drafts
 from tomewise.store.sql.dialects import find_sizes
 from tomewise.store.sql.sql_store import SqlStore
-from tomewise.tome.embedder_address import find_embedder
+from tomewise.tome.fixed_settings import find_embedder
 from tomewise.types import Embedder
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mappi
 from dataclasses import dataclass, replace
 from secrets import token_hex
 from shlex import quote
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from tomewise.concurrency import run_side_by_side
 from tomewise.errors import NotBuilt, UsageError
@@ -18,6 +18,7 @@ from tomewise.loops.answer_parts import answer_whole
 from tomewise.loops.steps import Skipped
 from tomewise.meter import Meter
 from tomewise.run import continue_run, current_run, open_run
+from tomewise.store.contract import Store, Texts
 from tomewise.store.lookups import read_places
 from tomewise.systems.answer import OnEvent, answer_question
 from tomewise.systems.kit import Kit, System, find_recall
@@ -28,9 +29,6 @@ from tomewise.tome.session_record import Turn
 from tomewise.tome.traces import Traces
 from tomewise.types import Answer, Event, Evidence, LanguageModel, Question
 from tomewise.working.lasting_memory import WorkingMemory
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Store, Texts
 
 Named: TypeAlias = "tuple[str, Variant | System]"  # a system with its name
 Ask: TypeAlias = Callable[[str | Question, OnEvent], Coroutine[Any, Any, Answer]]

@@ -15,7 +15,7 @@ from tomewise.memory.tree.tree_layer import NAME as TREE
 from tomewise.store.lookups import read_setting, read_vectors
 from tomewise.store.records import BUILDS, PASSAGES, SETTINGS
 from tomewise.store.rights import work_alone
-from tomewise.tome.embedder_address import ADDRESS_KEY, find_address
+from tomewise.tome.fixed_settings import ADDRESS_KEY, find_address
 from tomewise.types import Embedder, Progress, Report
 
 if TYPE_CHECKING:

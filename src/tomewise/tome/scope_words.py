@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from tomewise.types import Scalar, Scope
+from tomewise.types import Scalar, Scope
 
 _SHOWN = 3  # documents named in a description
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, get_args
+from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
 from tomewise.errors import UnknownName, UsageError, suggest
-from tomewise.tome.exact_names import find_document, find_exactly, suggest_document
-from tomewise.tome.inputs import check_type, read_texts
+from tomewise.store.contract import Store
+from tomewise.store.records import DocumentRecord
+from tomewise.tome.arguments import check_type, read_texts
+from tomewise.tome.document_names import find_document, find_exactly, suggest_document
 from tomewise.tome.scope_words import describe_scope
 from tomewise.types import Condition, Question, Scalar, Scope
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Store
-    from tomewise.store.records import DocumentRecord
 
 Operator: TypeAlias = Literal["=", "!=", "<", "<=", ">", ">="]
 
@@ -34,8 +32,9 @@ _ARGUMENTS = (
 class Narrowing(TypedDict, total=False):
     """How a question or a search is narrowed: `within` a scope, or by `documents` and `where`.
 
-    `documents` are ids, paths, titles, folders, patterns (see `tome.exact_names`), or parts of an id that no other id
-    has. `where` are conditions, as texts (`"year>=1911"`, see `parse_condition`) or as `Condition`; `title` is a field.
+    `documents` are ids, paths, titles, folders, patterns (see `tome.document_names`), or parts of an id that no other
+    id has. `where` are conditions, as texts (`"year>=1911"`, see `parse_condition`) or as `Condition`; `title` is a
+    field.
     """
 
     within: Scope | None
@@ -75,6 +74,14 @@ def find_scope(
         return None
     _check_scope(within, store)
     return within
+
+
+def find_scope_of(
+    find: Callable[[Sequence[str]], Sequence[DocumentRecord]], names: Sequence[str], where: Sequence[str], store: Store
+) -> Scope | None:
+    """The scope that a client of a server states; `find` finds the documents of the names, and looks up no path."""
+    ids = frozenset(record.id for record in find(names))
+    return find_scope(store, within=Scope(documents=ids if names else None, where=tuple(map(parse_condition, where))))
 
 
 async def narrow(question: Question, store: Store, **narrowing: Any) -> Question:

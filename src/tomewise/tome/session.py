@@ -6,29 +6,27 @@ import asyncio
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 from tomewise.errors import Locked, StoreError, UsageError
 from tomewise.events import AnsweredFromNotes, Attempted, Resumed, SessionUsed
 from tomewise.loops.origins import EXTRACTS
 from tomewise.run import open_run, warn_unkept
+from tomewise.store.contract import Store
 from tomewise.store.lookups import find_keys
 from tomewise.store.records import SESSIONS
 from tomewise.store.rights import hold_session
 from tomewise.systems.answer import OnEvent
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import Choice, Variant, choose_variant, parse_variant
+from tomewise.tome.arguments import check_asking, make_question
 from tomewise.tome.damaged import names_damage
-from tomewise.tome.inputs import check_asking, make_question
 from tomewise.tome.questions import Questions, answer_from_memory, pass_on, rephrase
 from tomewise.tome.scopes import Narrowing, find_scope, narrow
 from tomewise.tome.session_record import SessionRecord, check_name, find_session, make_turn, read_session
 from tomewise.tome.sync import LoopThread, plain
 from tomewise.types import Answer, FromSession, Loop, NodeId, Question, Scope
 from tomewise.working.lasting_memory import MemoryLoop, WorkingMemory
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Store
 
 
 class Session:

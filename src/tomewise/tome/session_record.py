@@ -6,21 +6,19 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import TypeAdapter
 
 from tomewise.errors import StoreError, UnknownName, UsageError, suggest
 from tomewise.outgoing import answer_models
 from tomewise.outgoing.form import Naming
+from tomewise.store.contract import Store
 from tomewise.store.records import SESSIONS
 from tomewise.store.rights import hold_session
+from tomewise.tome.arguments import check_type
 from tomewise.tome.damaged import skip_damaged
-from tomewise.tome.inputs import check_type
 from tomewise.types import Answer, PassageId, Scope
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Store
 
 _FIELDS = ("system", "within", "count", "turns", "memory")
 _LONGEST_NAME = 200  # characters

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tomewise.errors import ReadingError, StoreError, UsageError
 from tomewise.reading.fetching import is_address
@@ -19,12 +19,10 @@ from tomewise.reading.folder import resolve_path
 from tomewise.reading.lengths import cut_document
 from tomewise.reading.metadata import find_unstorable, select_plain
 from tomewise.reading.read import STDIN, NamedFile, Source
+from tomewise.store.contract import Store
 from tomewise.store.lookups import read_setting
 from tomewise.store.records import SETTINGS
 from tomewise.types import Document, Metadata
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Store
 
 _KEY = "fields"  # the setting of a tome that holds them
 _TITLE = "title"

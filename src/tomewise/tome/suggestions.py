@@ -7,14 +7,12 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, combinations, zip_longest
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from tomewise.language.extractive.names import find_mentions
 from tomewise.language.fences import oneline
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Store
-    from tomewise.types import Passage
+from tomewise.store.contract import Store
+from tomewise.types import Passage
 
 _DOCUMENTS = 8  # that are looked at, spread over the tome
 _CHARACTERS = 60_000  # of each
@@ -25,7 +23,7 @@ _HEADING = re.compile(r"(?!(?:chapter|section|part|page|contents|index|introduct
 
 @dataclass(frozen=True, slots=True)
 class SuggestedQuestion:
-    """A question, and what it was made from."""
+    """A question to begin with, and what it was made from: names, a heading or a title."""
 
     question: str
     source: Literal["names", "heading", "title"]

@@ -9,12 +9,10 @@ import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import wait
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from tomewise.errors import UsageError
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Store
+from tomewise.store.contract import Store
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -18,12 +18,19 @@ from tomewise.settings import DEFAULTS, Settings, load
 from tomewise.store.address import find_place
 from tomewise.store.lookups import read_setting
 from tomewise.store.rights import work_alone
-from tomewise.tome.arguments import LIMITS, MODEL_SETTINGS, check_pool, read_arguments, read_prompts
+from tomewise.tome.arguments import (
+    LIMITS,
+    MODEL_SETTINGS,
+    check_asking,
+    check_pool,
+    check_type,
+    make_question,
+    read_arguments,
+    read_integer,
+    read_prompts,
+)
 from tomewise.tome.damaged import explain_damage, names_damage
-from tomewise.tome.document_names import KeptNames
-from tomewise.tome.embedder_address import find_embedder
-from tomewise.tome.fixed_settings import fix_settings
-from tomewise.tome.inputs import check_asking, check_type, make_question, read_integer
+from tomewise.tome.fixed_settings import find_embedder, fix_settings
 from tomewise.tome.open_store import delete_empty_store, exists, open_store
 from tomewise.tome.session_record import delete_session, list_sessions
 from tomewise.tome.sync import LoopThread, plain
@@ -45,6 +52,7 @@ if TYPE_CHECKING:
     from tomewise.systems.answer import OnEvent
     from tomewise.systems.kit import Kit, System
     from tomewise.systems.registry import Choice
+    from tomewise.tome.document_names import KeptNames
     from tomewise.tome.entities import FoundEntity
     from tomewise.tome.questions import Ask, Questions
     from tomewise.tome.reports import AddReport, BuildReport, RemoveReport
@@ -94,13 +102,19 @@ class Tome:
         self._traces = Traces(store, settings.trace_bytes)
         self._thread = LoopThread()
         self._pool: WorkerPool | None = None
-        self.document_names = KeptNames(store)  # under which a server shows the documents
 
     @cached_property
     def _questions(self) -> Questions:
         from tomewise.tome.questions import Questions
 
         return Questions(self.kit, self._traces, self.default_system)
+
+    @cached_property
+    def document_names(self) -> KeptNames:
+        """The names under which a server shows the documents, and finds them."""
+        from tomewise.tome.document_names import KeptNames
+
+        return KeptNames(self.store)
 
     def __repr__(self) -> str:
         return describe_object(self, self.store.address, embedder=self._embedder.name, model=self.model_name)
@@ -348,7 +362,7 @@ class Tome:
 
     def document(self, document: str) -> Document:
         """One document with its text. Raises UnknownName."""
-        from tomewise.tome.exact_names import find_document
+        from tomewise.tome.document_names import find_document
 
         check_type("document", document, str, "an id, a title or a path")
         return self.store.document(find_document(document, self.store).id)

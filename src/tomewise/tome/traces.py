@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import cache, partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from pydantic import TypeAdapter
 
@@ -17,12 +17,10 @@ from tomewise.events import restore_event
 from tomewise.outgoing import answer_models
 from tomewise.outgoing.form import Naming
 from tomewise.run import warn_unkept
+from tomewise.store.contract import Store
 from tomewise.tome.damaged import skip_damaged
+from tomewise.tome.plain_texts import map_texts
 from tomewise.types import Answer, Event, Question
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Store
-
 
 _ASKED = ("options", "instructions", "force", "strict")  # what is kept of a question beside its text and its scope
 
@@ -62,7 +60,7 @@ class Trace:
 def make_record(question: Question, answer: Answer, most_bytes: int) -> dict[str, Any]:
     """What a tome keeps of an answer: a record of at most `most_bytes` bytes of JSON, plain data.
 
-    Each piece of evidence is kept once. Where that is too large, the record is cut (see `tome.trace_cuts`); `cut` says
+    Each piece of evidence is kept once. Where that is too large, the record is cut (see `cut_to_fit`); `cut` says
     how. The question is kept whole, however long it is, so that it can be asked again.
     """
     asked = {name: getattr(question, name) for name in _ASKED}
@@ -259,11 +257,7 @@ def _shorten_answer(record: Record) -> None:
 
 def _shorten(value: Any, length: int = _LONG) -> Any:
     """Plain data with every long text in it cut."""
-    if isinstance(value, str):
-        return value if len(value) <= length else value[: length - 1] + "…"
-    if isinstance(value, dict):
-        return {key: _shorten(item, length) for key, item in value.items()}
-    return [_shorten(item, length) for item in value] if isinstance(value, list) else value
+    return map_texts(value, lambda text, _: text if len(text) <= length else text[: length - 1] + "…")
 
 
 _CUTS: tuple[tuple[str, str, _Shorten], ...] = (

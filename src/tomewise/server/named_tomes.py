@@ -1,0 +1,88 @@
+"""Tomes, passages and events as clients name and see them; for documents see `tome.document_names`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from tomewise.errors import UnknownName, UsageError, suggest
+from tomewise.outgoing.answer_models import Event as EventModel
+from tomewise.store.contract import Store
+from tomewise.store.lookups import find_keys, read_record
+from tomewise.store.records import DocumentRecord
+from tomewise.tome.document_names import hide_paths, show_name
+from tomewise.tome.tome import Tome
+
+Admit = Callable[[], AbstractAsyncContextManager[object]]  # a question runs inside: a queue, a time limit, a budget
+
+LEFT = "tomewise.left"  # in the ASGI scope of a request of MCP: the event that its client has left
+_SHOWN = 20  # names of tomes in a message
+
+
+class Library(Protocol):
+    """Open tomes by name. The mapping may change while a server runs."""
+
+    @property
+    def tomes(self) -> Mapping[str, Tome]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FixedLibrary:
+    """The same tomes from start to end."""
+
+    tomes: Mapping[str, Tome]
+
+
+def find_tome(name: str, library: Library) -> tuple[str, Tome]:
+    """The name and the tome; an empty name stands for the only one. Raises UnknownName, UsageError."""
+    tomes = library.tomes
+    if name in tomes:
+        return name, tomes[name]
+    known = ", ".join(sorted(tomes)[:_SHOWN]) + (", ..." if len(tomes) > _SHOWN else "")
+    if name:
+        raise UnknownName(f"no tome {name[:200]!r}: {suggest(name, tomes)}this server has {known or 'none'}")
+    if len(tomes) == 1:
+        return next(iter(tomes.items()))
+    raise UsageError(f"name the tome: this server has {known or 'none'}")
+
+
+def hide_addresses(message: str, library: Library) -> str:
+    """The message with the names of tomes and of documents instead of the places where they are kept."""
+    tomes = library.tomes
+    addresses = {book.store.address: name for name, book in tomes.items()}
+    return hide_paths(message, addresses, (book.document_names for book in tomes.values()))
+
+
+def name_event(event: EventModel, book: Tome) -> EventModel:
+    """The event with names of documents in place of ids that are paths, in its detail and its summary."""
+    names = book.document_names.read()
+    return event.model_copy(update={"detail": names.rename(event.detail), "summary": names.clean(event.summary)})
+
+
+Span: TypeAlias = tuple[int, int | None]  # characters of a document; without an end, up to that of the document
+
+
+def find_part(
+    document: str,
+    span: Span,
+    passage: str,
+    neighbours: int,
+    store: Store,
+    find: Callable[[str], DocumentRecord],
+) -> tuple[DocumentRecord, Span]:
+    """What to read: a span of a document that `find` finds, or the passage of this id with so many on either side.
+
+    Raises UsageError, UnknownName.
+    """
+    if bool(document) == bool(passage):
+        raise UsageError("name either a document or a passage to read")
+    if document:
+        return find(document), span
+    for key, found in store.passages(find_keys(store, [passage]).values()).items():
+        keys = [key, *store.find_neighbours([key], neighbours).get(key, ())] if neighbours else [key]
+        near = store.passages(keys).values()
+        span = min(each.start for each in near), max(each.end for each in near)
+        return read_record(store, found.document), span
+    raise UnknownName(f"no passage {show_name(passage)!r}: take the id from a citation or from search")
