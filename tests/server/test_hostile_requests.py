@@ -89,6 +89,7 @@ def test_a_bad_body_is_refused_by_the_name_of_its_field(served: Served, body: st
             "tome build",
         ),
         ("GET", "/api/tomes/novel/document?document=nothing", None, 404, "no document"),
+        ("DELETE", "/api/tomes/novel/document?document=", None, 400, "document"),
         ("GET", "/api/tomes/novel/traces/999", None, 404, "no trace 999"),
         ("GET", "/api/tomes/novel/traces/99999999999999999999999", None, 404, "no trace"),
         ("GET", "/api/tomes/novel/traces/9223372036854775808/picture", None, 404, "no trace"),

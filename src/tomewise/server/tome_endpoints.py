@@ -58,7 +58,8 @@ _MOST_NAMES = 500  # of folders and of fields in a list of documents
 _PIECE = 65_536  # characters that are sent at once
 _SENT = {"requestBody": {"required": True, "content": {LINES: {"schema": FILE}}}}
 Passage = Annotated[str, Query(max_length=MOST_ID, description="The id of a passage, instead of a document.")]
-DocumentName = Annotated[str, Query(max_length=_LONGEST_NAME, description="The name or id of a document.")]
+AnyDocument = Annotated[str, Query(max_length=_LONGEST_NAME, description="The name or id of a document.")]
+DocumentName = Annotated[AnyDocument, Query(min_length=1)]
 Condition = Annotated[str, Query(min_length=1, max_length=500)]
 Conditions = Annotated[list[Condition] | None, Query(max_length=100, description="Tests such as `year>=1911`.")]
 
@@ -145,7 +146,7 @@ def show_removal(opened: Opened, document: DocumentName) -> RemovalReply:
 @family.get("/{tome}/text", tool=Tool(name="read", title="Read a document"))
 def read_text(
     opened: Opened,
-    document: DocumentName = "",
+    document: AnyDocument = "",
     passage: Passage = "",
     neighbours: Annotated[int, Query(ge=0, le=20, description="So many passages around the passage too.")] = 0,
     start: Start = 0,
