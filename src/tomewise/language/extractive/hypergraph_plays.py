@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tomewise.language.extractive.names import find_mentions
+from tomewise.language.extractive.names import list_names
 from tomewise.language.extractive.question_words import read_question
 from tomewise.language.extractive.relevance import RELEVANT, Line, choose_varied, compare, is_known, rank, read_lines
 from tomewise.language.extractive.salience import find_best, likeness
@@ -111,9 +111,8 @@ def _find_names(line: Line, entities: Iterable[Shown]) -> list[str]:
     text = flatten(line.sentence.text)
     sentence = _bag(text)
     known = [item.title for item in entities if _bag(item.title) <= sentence]
-    formed = [mention.text for mention in find_mentions(text) if mention.kind in ("name", "title")]
     found: dict[frozenset[str], str] = {}
-    for name in sorted((*known, *formed), key=lambda name: -len(list_terms(name))):
+    for name in sorted((*known, *list_names(text)), key=lambda name: -len(list_terms(name))):
         bag = _bag(name)
         if bag and not any(bag <= longer for longer in found):
             found[bag] = name

@@ -116,9 +116,14 @@ def asks_for_opposite(question: ParsedQuestion) -> bool:
 def list_focus_words(question: ParsedQuestion) -> list[str]:
     """The words of the question outside its names, as written, without stop words."""
     name_stems = {stem(word) for name in question.names for word in WORD.findall(name)}
+    return [word for term, word in find_words(question).items() if term not in name_stems]
+
+
+def find_words(question: ParsedQuestion) -> dict[str, str]:
+    """The first word that has each of the question's terms, as written, in order."""
     words: dict[str, str] = {}
     for word in WORD.findall(question.text):
         for term in list_terms(word):
-            if term in question.terms and term not in name_stems:
+            if term in question.terms:
                 words.setdefault(term, word)
-    return list(words.values())
+    return words

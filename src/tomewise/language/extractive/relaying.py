@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tomewise.language.extractive.names import find_mentions
+from tomewise.language.extractive.names import list_names
 from tomewise.language.extractive.question_words import list_focus_words, read_question
 from tomewise.language.extractive.relevance import Line, Ranked, choose_varied, compare, rank, read_lines
 from tomewise.language.extractive.salience import coverage, rarity, weigh
@@ -94,7 +94,7 @@ def infer_notes(given: InferIn) -> InferOut:
 
 
 def _list_names(entry: Entry) -> frozenset[str]:
-    return frozenset(flatten(each.text) for each in find_mentions(entry.text[:_READ]) if each.kind in ("name", "title"))
+    return frozenset(map(flatten, list_names(entry.text[:_READ])))
 
 
 def _join(earlier: Entry, later: Entry) -> DrawnInference:

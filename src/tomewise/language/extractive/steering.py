@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from tomewise.language.extractive.confidence import judge_support
-from tomewise.language.extractive.names import find_mentions
+from tomewise.language.extractive.names import find_mentions, list_names
 from tomewise.language.extractive.question_words import ParsedQuestion, list_focus_words, read_question
 from tomewise.language.extractive.relevance import (
     RELEVANT,
@@ -148,7 +148,7 @@ def follow_up(given: FollowUpIn) -> FollowUpOut:
     question_terms = set(list_terms(question))
     for i in ranked.order[:_BRIDGE_LINES]:
         line = ranked.lines[i]
-        new = [m.text for m in find_mentions(line.sentence.text) if m.kind in ("name", "title") and list_terms(m.text)]
+        new = filter(list_terms, list_names(line.sentence.text))
         bridge = next((name for name in new if not question_terms.intersection(list_terms(name))), "")
         settled = question_terms.intersection(line.bag | line.around)
         if bridge and settled:
@@ -200,10 +200,7 @@ def probe(given: ProbeIn) -> ProbeOut:
     missing = [word for word in words if not any(term in cue_terms for term in list_terms(word))]
     known = set(question.terms)
     new_names = Counter(
-        m.text
-        for cue in given.cues[:200]
-        for m in find_mentions(cue[:_READ])
-        if m.kind in ("name", "title") and not set(list_terms(m.text)) <= known
+        name for cue in given.cues[:200] for name in list_names(cue[:_READ]) if not set(list_terms(name)) <= known
     )
     names = [name for name, _ in sorted(new_names.items(), key=lambda item: -item[1])][:6]
     first = _ask_for_missing(given.missing[:_READ], question)
