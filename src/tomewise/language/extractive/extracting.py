@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tomewise.language.extractive.lexicon import HONORIFICS, SAYING
-from tomewise.language.extractive.names import Mention, drop_overlaps, find_gender, find_mentions, find_sort
+from tomewise.language.extractive.names import (
+    Mention,
+    drop_overlaps,
+    find_gender,
+    find_mentions,
+    find_sort,
+    find_word_before,
+)
 from tomewise.language.extractive.words import WORD, flatten, list_terms
 from tomewise.language.roles import (
     EntitiesOut,
@@ -187,15 +194,11 @@ def _find_type(text: str, mention: Mention) -> str:
         return "event"
     if mention.kind == "title":
         return "concept"
-    before = WORD.findall(text[max(0, mention.start - 20) : mention.start])[-1:]
-    sort = find_sort(mention.text, before[0] if before else "")
+    before = find_word_before(text, mention)
+    sort = find_sort(mention.text, before)
     if not sort:
         after = WORD.findall(text[mention.end : mention.end + 24])[:1]
-        if (
-            (after and after[0] in SAYING)
-            or (before and before[0].lower() in SAYING | HONORIFICS)
-            or find_gender(mention.text)
-        ):
+        if (after and after[0] in SAYING) or before.lower() in SAYING | HONORIFICS or find_gender(mention.text):
             sort = "person"
     return {"place": "geo", "": "concept"}.get(sort, sort)
 

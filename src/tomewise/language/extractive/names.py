@@ -211,6 +211,12 @@ def _find_titles(text: str) -> list[Mention]:
     return found
 
 
+def find_word_before(text: str, mention: Mention) -> str:
+    """The word in front of a mention in `text`; empty without one."""
+    words = WORD.findall(text[max(0, mention.start - 20) : mention.start])
+    return words[-1] if words else ""
+
+
 def find_gender(name: str) -> str:
     """`he`, `she`, or empty if the name does not show it."""
     words = [word.lower() for word in WORD.findall(name)]

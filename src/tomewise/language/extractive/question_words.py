@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tomewise.language.extractive.names import find_mentions
-from tomewise.language.extractive.words import ASKING_STEMS, WORD, list_question_terms, list_terms, stem
+from tomewise.language.extractive.words import ASKING_STEMS, WORD, list_question_terms, list_terms, make_bag, stem
 
 Want = Literal["person", "place", "date", "number", "name", "yes-no", "clause", "reason", "summary"]
 
@@ -87,7 +87,7 @@ def read_question(question: str, instructions: str = "") -> ParsedQuestion:
     text = question[:_READ]
     names = tuple(dict.fromkeys(m.text for m in find_mentions(text) if WORD.findall(m.text)))
     match = _SPEAKER.search(text)
-    speaker = frozenset(list_terms(match[1])) if match else frozenset()
+    speaker = make_bag(match[1]) if match else frozenset()
     return ParsedQuestion(
         text, _find_want(text, instructions[:_READ]), tuple(list_question_terms(text)), names, speaker
     )

@@ -21,7 +21,7 @@ from tomewise.language.extractive.relevance import (
     sort_as_told,
 )
 from tomewise.language.extractive.salience import coverage, find_best, rarity, weigh
-from tomewise.language.extractive.words import ASKING_STEMS, WORD, flatten, list_terms
+from tomewise.language.extractive.words import ASKING_STEMS, WORD, flatten, list_terms, make_bag
 from tomewise.language.roles import (
     CueOut,
     DecomposeIn,
@@ -87,7 +87,7 @@ def filter_facts(given: FilterIn, embedder: Embedder) -> FilterOut:
     # Sorted, so that the order in which the facts come does not change the result.
     numbers = sorted(range(len(given.facts)), key=lambda i: (given.facts[i], i))
     facts = [given.facts[i] for i in numbers]
-    bags = [frozenset(list_terms(fact[:_READ])) for fact in facts]
+    bags = [make_bag(fact[:_READ]) for fact in facts]
     weights = weigh(question.terms, rarity(bags), 1.0)
     scores = [coverage(weights, bag) for bag in bags]
     compared = find_best(scores, _COMPARED_FACTS)
@@ -206,9 +206,7 @@ def probe(given: ProbeIn) -> ProbeOut:
     first = _ask_for_missing(given.missing[:_READ], question)
     ideas = [*first, *_list_ideas(list(question.names), names, words, missing)]
     ideas[len(first) + 1 : len(first) + 1] = split_nested(flatten(question.text[:_READ]))
-    used: set[frozenset[str]] = {
-        frozenset(list_terms(text[:_READ])) for text in [question.text, *given.past_probes]
-    } | {frozenset()}
+    used: set[frozenset[str]] = {make_bag(text[:_READ]) for text in [question.text, *given.past_probes]} | {frozenset()}
     return ProbeOut(probes=_drop_used(ideas, used)[: max(given.limit, 0)])
 
 
@@ -241,7 +239,7 @@ def _list_ideas(names: list[str], new: list[str], words: list[str], missing: lis
 def _drop_used(ideas: Iterable[str], used: set[frozenset[str]]) -> list[str]:
     fresh = []
     for idea in map(flatten, ideas):
-        bag = frozenset(list_terms(idea))
+        bag = make_bag(idea)
         if bag not in used:
             used.add(bag)
             fresh.append(idea)
@@ -256,7 +254,7 @@ def encode(given: EncodeIn, embedder: Embedder) -> EncodeOut:
     question = f"{given.question[:_READ]} {given.probe[:_READ]}".strip()
     ranked = rank(read_question(question).terms, read_lines(given.evidence))
     compare(question, ranked, embedder, shortlist=_CUE_SHORTLIST)
-    known = [frozenset(list_terms(sentence.text)) for cue in given.known for sentence in split_sentences(cue[:_READ])]
+    known = [make_bag(sentence.text) for cue in given.known for sentence in split_sentences(cue[:_READ])]
     fresh = [i for i in ranked.order[:_CUE_READ] if not is_known(ranked.lines[i].bag, known)]
     top = ranked.scores[fresh[0]] if fresh else 0.0
     lines = _choose_best(ranked, fresh, count=_CUE_SENTENCES, least=max(RELEVANT, 0.6 * top))
@@ -289,7 +287,7 @@ def think(given: ThinkIn, embedder: Embedder) -> ThinkOut:
     question = read_question(given.question)
     ranked = rank(question.terms, read_lines(given.evidence), question.names)
     compare(question.text, ranked, embedder, shortlist=_CUE_SHORTLIST)
-    known = [frozenset(list_terms(thought[:_READ])) for thought in given.thoughts]
+    known = [make_bag(thought[:_READ]) for thought in given.thoughts]
     fresh = [i for i in ranked.order[:_CUE_READ] if ranked.lines[i].bag and not is_known(ranked.lines[i].bag, known)]
     if not fresh:
         return ThinkOut(thought="The evidence says nothing more.", concludes=True)

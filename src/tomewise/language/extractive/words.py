@@ -75,6 +75,11 @@ def list_terms(text: str) -> list[str]:
     return found
 
 
+def make_bag(text: str) -> frozenset[str]:
+    """The different stems of the content words of `text`."""
+    return frozenset(list_terms(text))
+
+
 def list_question_terms(question: str) -> list[str]:
     """The stems of the words that a question is about, each once, in order."""
     stems = dict.fromkeys(term for term in list_terms(question) if term not in ASKING_STEMS)
