@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from tomewise.language.extractive.names import list_names
 from tomewise.language.extractive.question_words import list_focus_words, read_question
-from tomewise.language.extractive.relevance import Line, Ranked, choose_varied, compare, rank, read_lines
+from tomewise.language.extractive.relevance import Line, Ranked, choose_varied, compare, join_lines, rank, read_lines
 from tomewise.language.extractive.salience import coverage, rarity, weigh
 from tomewise.language.extractive.steering import split_nested
 from tomewise.language.extractive.words import flatten, list_question_terms, list_terms, make_bag
@@ -138,5 +138,4 @@ def carry_note(given: CarryIn) -> CarryOut:
 
 def _write(lines: Sequence[Line]) -> str:
     """The sentences of the note first, then those of the passages, both in the order of the text."""
-    ordered = sorted(lines, key=lambda line: (_read_number(line.label), line.sentence.start))
-    return " ".join(dict.fromkeys(flatten(line.sentence.text) for line in ordered))
+    return join_lines(sorted(lines, key=lambda line: (_read_number(line.label), line.sentence.start)))

@@ -150,6 +150,11 @@ def _choose_distinct(ranked: Ranked, count: int) -> list[int]:
     return chosen
 
 
+def join_lines(lines: Iterable[Line]) -> str:
+    """The sentences as one text, each once."""
+    return " ".join(dict.fromkeys(flatten(line.sentence.text) for line in lines))
+
+
 def is_known(bag: frozenset[str], known: Iterable[frozenset[str]]) -> bool:
     """Whether one known sentence has almost all words of this one."""
     return any(len(bag & sentence) >= _REPEATED * len(bag) for sentence in known)

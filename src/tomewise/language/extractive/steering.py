@@ -16,6 +16,7 @@ from tomewise.language.extractive.relevance import (
     choose_varied,
     compare,
     is_known,
+    join_lines,
     rank,
     read_lines,
     sort_as_told,
@@ -258,7 +259,7 @@ def encode(given: EncodeIn, embedder: Embedder) -> EncodeOut:
     fresh = [i for i in ranked.order[:_CUE_READ] if not is_known(ranked.lines[i].bag, known)]
     top = ranked.scores[fresh[0]] if fresh else 0.0
     lines = _choose_best(ranked, fresh, count=_CUE_SENTENCES, least=max(RELEVANT, 0.6 * top))
-    return EncodeOut(cue=_join(lines), labels=list(dict.fromkeys(line.label for line in lines)))
+    return EncodeOut(cue=join_lines(lines), labels=list(dict.fromkeys(line.label for line in lines)))
 
 
 def _choose_best(ranked: Ranked, among: Sequence[int], *, count: int, least: float) -> list[Line]:
@@ -268,15 +269,11 @@ def _choose_best(ranked: Ranked, among: Sequence[int], *, count: int, least: flo
     return [ranked.lines[i] for i in sort_as_told(ranked, chosen)]
 
 
-def _join(lines: Sequence[Line]) -> str:
-    return " ".join(dict.fromkeys(flatten(line.sentence.text) for line in lines))
-
-
 def fuse(given: FuseIn) -> CueOut:
     """The sentences of the cues that are relevant to the question, without repeats."""
     cues = [Shown(label="", text=cue) for cue in given.cues]
     ranked = rank(read_question(given.question).terms, read_lines(cues))
-    return CueOut(cue=_join(_choose_best(ranked, ranked.order[:_CUE_READ], count=_FUSED_SENTENCES, least=0.05)))
+    return CueOut(cue=join_lines(_choose_best(ranked, ranked.order[:_CUE_READ], count=_FUSED_SENTENCES, least=0.05)))
 
 
 def think(given: ThinkIn, embedder: Embedder) -> ThinkOut:

@@ -15,11 +15,13 @@ ASKING = frozenset(
     summary discussion discuss discussed discussing talking talk talked meeting whole mention mentioned think thought
     say said opinion opinions""".split()
 )
-_ENDINGS = (
-    ("ations", "ate"), ("ation", "ate"), ("ingly", ""), ("edly", ""), ("iness", "y"), ("ness", ""), ("ments", ""),
-    ("ment", ""), ("ies", "y"), ("ied", "y"), ("sses", "ss"), ("ings", ""), ("ing", ""), ("ers", ""), ("ors", ""),
-    ("er", ""), ("or", ""), ("ed", ""), ("es", ""), ("ly", ""), ("s", ""),
-)  # fmt: skip
+# Endings, each with what takes its place; the first that fits counts.
+_ENDINGS = [
+    ending.split("=")
+    for ending in """
+    ations=ate ation=ate ingly= edly= iness=y ness= ments= ment= ies=y ied=y sses=ss ings= ing= ers= ors= er= or=
+    ed= es= ly= s=""".split()
+]
 # Stems, each with its irregular forms.
 _FORMS = """
     die died dies dead death dying, kill killed, birth born, write wrote written, say said says, think thought, buy
