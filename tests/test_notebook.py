@@ -142,9 +142,3 @@ def test_work_in_a_notebook_shows_bars_unless_it_is_told_where_to_report(cell: S
     tome.add(document)
     assert any("passages embedded" in state for state in cell.states)
     assert cell.states[-1] == ""
-
-
-def test_elsewhere_there_are_no_bars(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=None)))
-    with show_bars(None) as report:
-        report(Progress(label="x", done=1))

@@ -74,16 +74,6 @@ def test_variables_are_read_and_bad_ones_named(folders, monkeypatch):
     assert find_cache_folder() == Path("/mine")
 
 
-@pytest.mark.parametrize("name", ["base_url", "embedder_base_url"])
-def test_a_project_file_may_not_say_where_keys_are_sent(folders, name):
-    for folder in folders:
-        write(folder, f'{name} = "http://elsewhere/v1"\n')
-    with pytest.raises(UsageError, match="your key would be sent there"):
-        load({}, folders)
-    (folders[1] / "tomewise.toml").unlink()
-    assert getattr(load({}, folders), name) == "http://elsewhere/v1"
-
-
 def test_models_by_role_come_from_a_table_a_variable_or_words_and_a_nearer_model_replaces_them(folders):
     write(folders[0], 'model = "openai:a"\n[models]\nanswer = "openai:b"\nprobe = "openai:c"')
     stated = load({}, folders)

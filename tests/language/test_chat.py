@@ -92,12 +92,6 @@ async def test_a_model_that_thought_away_its_room_gets_more():
     assert server.requests[1]["max_tokens"] == 1000 + 8192
 
 
-async def test_arguments_of_a_tool_nobody_offered_are_taken():
-    call = {"id": "c", "type": "function", "function": {"name": "reply", "arguments": '{"cue": "Mara."}'}}
-    async with open_chat(reply_with(None, finish="tool_calls", tool_calls=[call])) as (model, _):
-        assert await fuse(model) == "Mara."
-
-
 QUOTA = {"error": {"message": "pay first", "type": "insufficient_quota", "code": "insufficient_quota"}}
 PLACE = r": check the base URL, which for most servers ends in /v1"
 
