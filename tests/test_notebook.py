@@ -68,12 +68,6 @@ def test_an_answer_has_its_quotations_in_their_place() -> None:
     assert len(html) < 3000
 
 
-def test_a_declined_answer_says_what_is_missing_and_a_quotation_may_stand_alone() -> None:
-    answer = Answer(text="", resolved=False, missing=EVIL)
-    assert f"Not answered: {EVIL}" in read(answer._repr_html_())
-    assert "the clerk did" in read(make_answer(evidence=())._repr_html_())
-
-
 def test_a_short_text_stands_for_a_large_object() -> None:
     answer = make_answer(events=(Event(name="x", detail={"text": "x" * 9999}),) * 99)
     for thing in (answer, Document(id="d", text="x" * 99_999, title="t" * 999)):

@@ -30,15 +30,6 @@ def test_the_nearer_wins(folders):
     assert (found.model, found.limit, found.timeout, found.window) == ("openai:c", 4, 5.0, None)
 
 
-def test_places_to_look_by_default(tmp_path, monkeypatch):
-    (tmp_path / "config" / "tomewise").mkdir(parents=True)
-    write(tmp_path / "config" / "tomewise", "limit = 2")
-    write(tmp_path, "max_cost = 1.5")
-    monkeypatch.chdir(tmp_path)
-    found = load({"XDG_CONFIG_HOME": str(tmp_path / "config")})
-    assert (found.limit, found.max_cost) == (2, 1.5)
-
-
 @pytest.mark.parametrize(
     ("text", "part"),
     [

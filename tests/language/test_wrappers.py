@@ -7,15 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.patience import SOON
 
-from tomewise.errors import (
-    BadReply,
-    BudgetExceeded,
-    KeepsFailing,
-    ModelUnavailable,
-    Refused,
-    StoreError,
-    UsageError,
-)
+from tomewise.errors import BadReply, BudgetExceeded, KeepsFailing, ModelUnavailable, Refused, StoreError, UsageError
 from tomewise.language import roles
 from tomewise.language.budget import Budgeted
 from tomewise.language.cached import Cached
