@@ -37,6 +37,7 @@ class HashEmbedder:
             raise UsageError(f"an embedder cannot have {dimensions} dimensions: give 1 or more")
         self.dimensions = dimensions
         self.name = "hash" if dimensions == DEFAULT_DIMENSIONS else f"hash:{dimensions}"
+        """`hash`, with the number of dimensions where it is not the usual one."""
 
     @cached_property
     def tokenizer(self) -> Tokenizer:

@@ -63,6 +63,7 @@ class OpenAIEmbedder:
         self._api_key = api_key
         self._requested_dimensions = dimensions
         self.loopback_only = loopback_only
+        """Whether only a server on this machine is asked."""
         self.name = f"openai:{model}" + (f"@{dimensions}" if dimensions else "")
 
     @cached_property
