@@ -251,9 +251,8 @@ def faulty(here):
 @pytest.mark.parametrize(
     ("use", "named", "cause"),
     [
-        (lambda tome: tome.ask("Who?", system="empty+once"), "the recall 'empty' failed", KeyError),
-        (lambda tome: tome.search("Who?", system="empty+once"), "the recall 'empty' failed", KeyError),
         (lambda tome: tome.ask_many(["Who?"], system="empty+once"), "the recall 'empty' failed", KeyError),
+        (lambda tome: tome.search("Who?", system="empty+once"), "the recall 'empty' failed", KeyError),
         (lambda tome: tome.ask("Who?", system="unwired+once"), "the recall 'unwired' failed", KeyError),
         (lambda tome: tome.ask("Who?", system="naive+turning"), "the loop 'turning' failed", RuntimeError),
         (lambda tome: tome.build(layers="broken"), "the layer 'broken' failed", AttributeError),

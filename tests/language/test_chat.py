@@ -317,15 +317,10 @@ async def test_uncounted_tokens_are_estimated():
 
 
 async def test_cached_and_reasoning_tokens_are_counted_separately():
-    usage = {
-        **GOOD.body["usage"],
-        "prompt_tokens_details": {"cached_tokens": 64},
-        "completion_tokens_details": {"reasoning_tokens": 12},
-    }
-    async with open_chat(Behaviour({**GOOD.body, "usage": usage})) as (model, _):
+    details = {"prompt_tokens_details": {"cached_tokens": 64}, "completion_tokens_details": {"reasoning_tokens": 12}}
+    async with open_chat(Behaviour({**GOOD.body, "usage": {**GOOD.body["usage"], **details}})) as (model, _):
         with meter() as m:
-            await fuse(model)
-            await fuse(model)
+            await asyncio.gather(fuse(model), fuse(model))
     total = m.usage().total
     assert (total.input_tokens, total.cached_tokens) == (200, 128)
     assert (total.output_tokens, total.reasoning_tokens) == (40, 24)

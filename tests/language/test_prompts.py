@@ -97,12 +97,6 @@ def test_a_prompt_fits_its_case(role, fields, shown, hidden):
     assert [text for text in hidden if text in prompt] == []
 
 
-def test_the_question_stands_before_the_evidence_and_after_it():
-    prompt = render(roles.ANSWER, evidence=[roles.Shown(label="E7", text="The clock stopped.")])
-    assert prompt.count("<question>") == 2
-    assert prompt.index("<question>") < prompt.index("<evidence label") < prompt.rindex("<question>")
-
-
 @pytest.mark.parametrize("output", [roles.ThinkOut, roles.StepOut, roles.LookUpOut, roles.AnswerOut])
 def test_a_model_writes_what_it_thinks_before_it_decides(output):
     first, *others = make_lean_schema(output)["properties"]

@@ -125,7 +125,6 @@ PART = "People say that salt ate the spring of some clock, whatever that may mea
     [
         ("judge_correct", "Matthew Lisle", "It was built by Matthew Lisle in 1843.", True),
         ("judge_correct", "He was late", "He was not late", False),
-        ("judge_correct", "", "", False),
         ("judge_correct", WATCH, PART, True),
         ("judge_entailed", WATCH, PART, False),
         ("judge_entailed", WATCH, f"{PART}: {WATCH}", True),
