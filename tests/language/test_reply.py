@@ -37,6 +37,7 @@ def test_every_reply_that_a_strong_model_gave_to_earlier_prompts_is_still_read()
         '{"Probe_1": "a", "probes-2": "b"}',
         '{"ProbeOut": {"probes": ["a", "b"]}}',
         '{"probes": ["a", "b"], "why": "both are new"}',
+        '<think>x</think>{"probes": ["x"]}<think>y</think>{"probes": ["a", "b"]}',
         '{"nothing": 1} {"probes": ["a", "b"]}',
     ],
 )
