@@ -3,6 +3,7 @@
 import asyncio
 import random
 from dataclasses import replace
+from unittest.mock import AsyncMock
 
 import pytest
 from tests.patience import SOON
@@ -64,6 +65,15 @@ async def fuse(model, given=GIVEN):
 async def fuse_often(model, times):
     """The cues or errors of equal asks at the same time."""
     return await asyncio.gather(*(fuse(model) for _ in range(times)), return_exceptions=True)
+
+
+async def test_wrappers_close_the_model_and_measure_replies_as_it_does():
+    inside = make_model()
+    inside.close, inside.measure_reply = AsyncMock(), AsyncMock(return_value=7)
+    wrapped = cache(Budgeted(StopAtFailures(inside, 20)))
+    assert await wrapped.measure_reply(roles.FUSE, GIVEN) == 7
+    await wrapped.close()
+    inside.close.assert_awaited_once_with()
 
 
 # ---------------------------------------------------------------- the cache
