@@ -6,15 +6,15 @@ import json
 from importlib.util import find_spec
 
 import pytest
-from tests.language.openai_server import OpenAIServer, reply_with
+from tests.language.openai_server import open_chat, reply_with
 from tests.store.plain_store import make_opener
 
 from tomewise.embedding.bundled import BundledMiniLM
+from tomewise.embedding.cached_embedder import CachedEmbedder
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.embedding.weights import INSTALL, PACKAGE
 from tomewise.language.budget import Budgeted
 from tomewise.language.cached import Cached
-from tomewise.language.chat import ChatModel
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import ANSWER, AnswerIn, Shown
@@ -44,7 +44,7 @@ FLAT = ("naive", "hybrid", "full_context")
     "embedder",
     [
         HashEmbedder(),
-        NotingEmbedder(16),
+        CachedEmbedder(NotingEmbedder(16)),
         pytest.param(BundledMiniLM(), marks=pytest.mark.skipif(find_spec(PACKAGE) is None, reason=f"needs {INSTALL}")),
     ],
     ids=lambda embedder: embedder.name,
@@ -71,7 +71,6 @@ MODELS = (make_model(), ExtractiveModel(EMBEDDER))
         *MODELS,
         ScriptedModel({}, others=ExtractiveModel(EMBEDDER)),
         Budgeted(make_model(), calls=5),
-        Budgeted(ExtractiveModel(EMBEDDER), tokens=10_000),
     ],
     ids=lambda model: f"{type(model).__name__}:{model.name}",
 )
@@ -79,19 +78,12 @@ async def test_models(model):
     await check_language_model(model, ANSWER, GIVEN)
 
 
-@pytest.mark.parametrize("inner", MODELS, ids=lambda model: model.name)
-async def test_a_cached_model(tmp_path, inner):
+async def test_a_cached_chat_model_over_http(tmp_path, here):
     store = SqlStore.open(tmp_path / "a.tome")
-    await check_language_model(Cached(inner, Prompts(), store.calls), ANSWER, GIVEN)
+    async with open_chat(reply_with(json.dumps(REPLY))) as (model, _):
+        for each in (model, Cached(model, Prompts(), store.calls)):
+            await check_language_model(each, ANSWER, GIVEN)
     store.close()
-
-
-async def test_a_chat_model_over_http(monkeypatch):
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    with OpenAIServer(lambda _: reply_with(json.dumps(REPLY))) as server:
-        model = ChatModel("openai:test", base_url=server.url)
-        await check_language_model(model, ANSWER, GIVEN)
-        await model.close()
 
 
 @pytest.fixture

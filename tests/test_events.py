@@ -11,16 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tomewise.events import (
-    CLASSES,
-    Piece,
-    Stopped,
-    TypedEvent,
-    list_facts,
-    read_common,
-    restore_event,
-    shorten,
-)
+from tomewise.events import CLASSES, Piece, Stopped, TypedEvent, list_facts, read_common, restore_event, shorten
 from tomewise.outgoing import answer_models
 from tomewise.types import Event, Place, Rewrite
 

@@ -68,12 +68,6 @@ def test_an_answer_has_its_quotations_in_their_place() -> None:
     assert len(html) < 3000
 
 
-def test_a_declined_answer_says_what_is_missing_and_a_quotation_may_stand_alone() -> None:
-    answer = Answer(text="", resolved=False, missing=EVIL)
-    assert f"Not answered: {EVIL}" in read(answer._repr_html_())
-    assert "the clerk did" in read(make_answer(evidence=())._repr_html_())
-
-
 def test_a_short_text_stands_for_a_large_object() -> None:
     answer = make_answer(events=(Event(name="x", detail={"text": "x" * 9999}),) * 99)
     for thing in (answer, Document(id="d", text="x" * 99_999, title="t" * 999)):
@@ -142,9 +136,3 @@ def test_work_in_a_notebook_shows_bars_unless_it_is_told_where_to_report(cell: S
     tome.add(document)
     assert any("passages embedded" in state for state in cell.states)
     assert cell.states[-1] == ""
-
-
-def test_elsewhere_there_are_no_bars(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=None)))
-    with show_bars(None) as report:
-        report(Progress(label="x", done=1))

@@ -108,15 +108,6 @@ def test_a_scan_is_read_by_the_package(site, here):
     assert found.text == "Ada put out the light.\n\nTom rowed in."
 
 
-def test_without_the_package_a_scan_names_one_and_a_logbook_is_plain_text(logbook, here):
-    (here / "a.pdf").write_bytes(draw_pdf(SCANNED))
-    with Tome.open(here / "m.tome", embedder="hash") as tome:
-        with pytest.raises(ReadingError, match=r"is scanned: .* install a package that reads scans"):
-            tome.add(here / "a.pdf")
-        tome.add(logbook)
-        assert tome.document("may.logbook").text == LOG
-
-
 async def test_its_parts_pass_the_contracts(site, here):
     from tomewise_harbour.role import FactIn
 

@@ -14,17 +14,21 @@ from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import MissingDependency, PartError, UnknownName, UsageError
 from tomewise.evaluate.datasets import read_dataset
-from tomewise.evaluate.datasets.layouts import list_layouts
 from tomewise.evaluate.judges import find_judge
 from tomewise.evaluate.metrics import find_metric
 from tomewise.language.choose_model import check_models, choose_model
 from tomewise.language.roles import find_outside_roles
 from tomewise.parts import (
     CallCount,
+    Dataset,
     Dense,
     Event,
+    Item,
+    Judge,
     MappedLayer,
+    Metric,
     PassageIn,
+    Question,
     Recall,
     Role,
     System,
@@ -37,44 +41,19 @@ from tomewise.tome.tome import Tome
 from tomewise.types import Document
 
 MODULE = '''
-from tomewise.embedding.hash import HashEmbedder
-from tomewise.evaluate.items import Dataset, Item
-from tomewise.evaluate.judges import Judge, Judgement
-from tomewise.evaluate.metrics import Metric
-from tomewise.language.roles import find_outside_roles
-from tomewise.testing.scripted import ScriptedModel
-from tomewise.recall.flat import Dense
-from tomewise.systems.kit import Kit, System, answer_once
-from tomewise.types import Document, Question
+from tomewise.parts import Dense, Kit, System, answer_once
+from tomewise.testing import ScriptedModel
 
 def few(kit: Kit, *, limit: int = 1) -> System:
     """Show one passage."""
     return answer_once(kit, Dense(kit.store, kit.embedder), limit, 500)
 
-length = Metric("length", "answers", lambda outcome: len(outcome.prediction.answer) / 100)
-
-async def _praise(model, embedder, item, answer):
-    return Judgement(score=0.75)
-
-praise = Judge("praise", _praise)
-
-def read(folder):
-    item = Item(id="q", question=Question(text="Who?"), answers=("Ada",))
-    return Dataset(name="mine", documents=(Document(id="d", text="Ada kept it."),), items=(item,))
-
 def model(name, *, embedder, **settings):
     return ScriptedModel({"answer": lambda _: {"answer": name}}, name=f"echo:{name}")
-
-def embed(name):
-    return HashEmbedder(int(name))
 '''
 POINTS = {
     "tomewise.systems": {"few": "mine_parts:few", "bad": "mine_parts:nowhere", "naive": "mine_parts:few"},
-    "tomewise.metrics": {"length": "mine_parts:length"},
-    "tomewise.judges": {"praise": "mine_parts:praise"},
-    "tomewise.layouts": {"mine": "mine_parts:read"},
     "tomewise.models": {"echo": "mine_parts:model"},
-    "tomewise.embedders": {"small": "mine_parts:embed"},
 }
 
 
@@ -107,7 +86,7 @@ def test_a_package_brings_parts_to_the_command_which_names_the_broken_one(comman
     ran = command("ask", "Who?", "--system", "feew")
     assert (ran.code, "did you mean 'few'" in ran.err) == (2, True)
     rows = [row for row in json.loads(command("plugins", "--json").out) if row["package"] == "mine-parts"]
-    assert [row["name"] for row in rows] == ["bad", "few", "naive", "mine", "length", "praise", "echo", "small"]
+    assert [row["name"] for row in rows] == ["bad", "few", "naive", "echo"]
     assert [row["name"] for row in rows if row["problem"]] == ["bad"]
     assert "mine-parts" in command("plugins").out
     ran = command("ask", "Who?", "--system", "bad")
@@ -117,10 +96,13 @@ def test_a_package_brings_parts_to_the_command_which_names_the_broken_one(comman
 
 def test_parts_are_found_by_their_names(package, tmp_path):
     assert find_recipe("naive").__module__ == "tomewise.systems.from_passages", "a plugin replaces no system of ours"
-    assert find_metric("length").needs == "answers"
-    assert find_judge("praise").name == "praise"
-    assert "mine" in list_layouts()
-    assert read_dataset("mine", tmp_path).items[0].answers == ("Ada",)
+    tomewise.register("metrics", "length", Metric("length", "answers", len))
+    tomewise.register("judges", "praise", Judge("praise", len))
+    item = Item(id="q", question=Question(text="Who?"), answers=("Ada",))
+    tomewise.register("layouts", "mine", lambda folder: Dataset(name="mine", documents=(), items=(item,)))
+    tomewise.register("embedders", "small", lambda name: HashEmbedder(int(name)))
+    assert (find_metric("length").name, find_judge("praise").name) == ("length", "praise")
+    assert read_dataset("mine", tmp_path).items == (item,)
     assert choose_embedder("small:8").dimensions == 8
     check_models("echo:x", {}, None)
     assert choose_model("echo:x", embedder=HashEmbedder()).name == "echo:x"
@@ -137,7 +119,7 @@ def test_parts_are_found_by_their_names(package, tmp_path):
     ],
 )
 def test_a_broken_reader_names_its_package(place, code, message, command, package, here):
-    package(MODULE + "\ndef fail(path):\n    return {}['read']\n", {"tomewise.readers": {"odd": place}})
+    package(MODULE + "\nlength = 3\ndef fail(path):\n    return {}['read']\n", {"tomewise.readers": {"odd": place}})
     (here / "a.odd").write_text("Ada kept the light.")
     ran = command("add", "a.odd")
     assert (ran.code, ran.err.count("\n"), message in ran.err) == (code, 1, True)
@@ -149,12 +131,10 @@ def test_two_packages_of_one_name_are_refused(package):
         find_recipe("few")
 
 
-def test_a_program_registers_a_system(here):
+def test_a_program_registers_a_system(tome):
     tomewise.register("systems", "mine", lambda kit, *, limit=1: hybrid(kit, limit=limit))
-    model = ScriptedModel({"answer": lambda _: {"answer": "Ada"}})
-    with Tome.open(here / "m.tome", model=model, embedder="hash") as tome:
-        tome.add(*(Document(id=name, text=f"{name} was here.") for name in ("Ada", "Ida", "Tom")))
-        answer = tome.ask("Who?", system="mine limit=2")
+    tome.add(*(Document(id=name, text=f"{name} was here.") for name in ("Ada", "Ida", "Tom")))
+    answer = tome.ask("Who?", system="mine limit=2")
     assert (answer.system, len(answer.evidence)) == ("mine limit=2", 2)
 
 
@@ -271,9 +251,8 @@ def faulty(here):
 @pytest.mark.parametrize(
     ("use", "named", "cause"),
     [
-        (lambda tome: tome.ask("Who?", system="empty+once"), "the recall 'empty' failed", KeyError),
-        (lambda tome: tome.search("Who?", system="empty+once"), "the recall 'empty' failed", KeyError),
         (lambda tome: tome.ask_many(["Who?"], system="empty+once"), "the recall 'empty' failed", KeyError),
+        (lambda tome: tome.search("Who?", system="empty+once"), "the recall 'empty' failed", KeyError),
         (lambda tome: tome.ask("Who?", system="unwired+once"), "the recall 'unwired' failed", KeyError),
         (lambda tome: tome.ask("Who?", system="naive+turning"), "the loop 'turning' failed", RuntimeError),
         (lambda tome: tome.build(layers="broken"), "the layer 'broken' failed", AttributeError),

@@ -30,15 +30,6 @@ def test_the_nearer_wins(folders):
     assert (found.model, found.limit, found.timeout, found.window) == ("openai:c", 4, 5.0, None)
 
 
-def test_places_to_look_by_default(tmp_path, monkeypatch):
-    (tmp_path / "config" / "tomewise").mkdir(parents=True)
-    write(tmp_path / "config" / "tomewise", "limit = 2")
-    write(tmp_path, "max_cost = 1.5")
-    monkeypatch.chdir(tmp_path)
-    found = load({"XDG_CONFIG_HOME": str(tmp_path / "config")})
-    assert (found.limit, found.max_cost) == (2, 1.5)
-
-
 @pytest.mark.parametrize(
     ("text", "part"),
     [
@@ -72,16 +63,6 @@ def test_variables_are_read_and_bad_ones_named(folders, monkeypatch):
     assert find_cache_folder() == Path("/caches/tomewise")
     monkeypatch.setenv("TOMEWISE_CACHE", "/mine")
     assert find_cache_folder() == Path("/mine")
-
-
-@pytest.mark.parametrize("name", ["base_url", "embedder_base_url"])
-def test_a_project_file_may_not_say_where_keys_are_sent(folders, name):
-    for folder in folders:
-        write(folder, f'{name} = "http://elsewhere/v1"\n')
-    with pytest.raises(UsageError, match="your key would be sent there"):
-        load({}, folders)
-    (folders[1] / "tomewise.toml").unlink()
-    assert getattr(load({}, folders), name) == "http://elsewhere/v1"
 
 
 def test_models_by_role_come_from_a_table_a_variable_or_words_and_a_nearer_model_replaces_them(folders):

@@ -41,6 +41,7 @@ EXCEPTIONS: dict[str, str] = {
         ("language/extractive/lexicon", "told"),
         ("language/extractive/question_words", "told"),
         ("language/extractive/words", "said"),
+        ("language/extractive/words", "told"),
         ("reading/captions", "said"),
     )
 }

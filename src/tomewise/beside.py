@@ -202,28 +202,30 @@ class FolderBeside:
 
     def _check_name(self, name: str) -> None:
         if not self._names.fullmatch(name):
-            raise UnsafeFile(errno.EPERM, "is not a name of ours", str(self.path / name))
+            raise self._refuse(name, "is not a name of ours")
 
     def _check_file(self, status: os.stat_result, name: str) -> None:
         if not stat.S_ISREG(status.st_mode):
-            raise UnsafeFile(errno.EPERM, "is not a plain file", str(self.path / name))
+            raise self._refuse(name, "is not a plain file")
         if status.st_nlink != 1:
-            raise UnsafeFile(errno.EPERM, "is a file with a second name elsewhere", str(self.path / name))
+            raise self._refuse(name, "is a file with a second name elsewhere")
         self._check_owner(status, name)
 
     def _check_owner(self, status: os.stat_result, name: str) -> None:
         if not hasattr(os, "geteuid"):
             return
         if status.st_uid != os.geteuid() and status.st_uid != self._tome.stat().st_uid:
-            raise UnsafeFile(errno.EPERM, "belongs neither to you nor to the owner of the tome", str(self.path / name))
+            raise self._refuse(name, "belongs neither to you nor to the owner of the tome")
 
     def _explain(self, error: OSError, name: str = "") -> OSError:
         """The error; an UnsafeFile if it was raised because of a link or of another kind of file."""
-        path = self.path / name
         if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENXIO):
-            reason = "is a link" if path.is_symlink() else f"is not a {'plain file' if name else 'folder'}"
-            return UnsafeFile(errno.EPERM, reason, str(path))
+            is_link = (self.path / name).is_symlink()
+            return self._refuse(name, "is a link" if is_link else f"is not a {'plain file' if name else 'folder'}")
         return error
+
+    def _refuse(self, name: str, reason: str) -> UnsafeFile:
+        return UnsafeFile(errno.EPERM, reason, str(self.path / name))
 
     def _find_mode(self) -> int:
         """The permissions of the tome, which SQLite too gives to its files beside it."""

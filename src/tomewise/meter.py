@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import TypeAlias
@@ -60,13 +60,11 @@ class Meter:
         self._calls: list[ModelCall] = []
         self._lock = Lock()
 
-    def count_replies(self, *, repaired: int, refused: int, reused: int, kept: int) -> None:
-        """Add to what came of replies."""
+    def count_replies(self, counts: Mapping[str, int]) -> None:
+        """Add to what came of replies, by the names of these counts."""
         with self._lock:
-            self.repaired += repaired
-            self.refused += refused
-            self.reused += reused
-            self.kept += kept
+            for name, count in counts.items():
+                setattr(self, name, getattr(self, name) + count)
 
     def add(self, call: ModelCall) -> None:
         with self._lock:

@@ -194,7 +194,7 @@ def list_names(kind: str) -> list[str]:
 def list_plugins(kind: str) -> list[Plugin]:
     """All parts of that kind, without importing them: registered ones first, then by name and package."""
     found = [
-        Plugin(kind, point.name, point.dist.name if point.dist else "", _make_loader(kind, point))
+        Plugin(kind, point.name, point.dist.name if point.dist else "", partial(_load, kind, point))
         for point in _find_entry_points(f"tomewise.{kind}", tuple(map(_stamp, sys.path)))
     ]
     own = [
@@ -219,18 +219,15 @@ def _stamp(place: str) -> tuple[str, int]:
     return place, 0
 
 
-def _make_loader(kind: str, point: EntryPoint) -> Callable[[], object]:
-    def load() -> object:
-        try:
-            part = point.load()
-        except Exception as error:  # a plugin may raise anything when it is imported
-            package = point.dist.name if point.dist else point.value
-            reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-            raise MissingDependency(
-                f"the plugin {point.name!r} of {package} (tomewise.{kind}) cannot be imported ({reason}): "
-                f"update or uninstall {package}"
-            ) from error
-        _imported[kind, point.name] = part, point.dist.name if point.dist else ""
-        return part
-
-    return load
+def _load(kind: str, point: EntryPoint) -> object:
+    try:
+        part = point.load()
+    except Exception as error:  # a plugin may raise anything when it is imported
+        package = point.dist.name if point.dist else point.value
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        raise MissingDependency(
+            f"the plugin {point.name!r} of {package} (tomewise.{kind}) cannot be imported ({reason}): "
+            f"update or uninstall {package}"
+        ) from error
+    _imported[kind, point.name] = part, point.dist.name if point.dist else ""
+    return part

@@ -4,7 +4,6 @@ import math
 import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 
 import numpy as np
@@ -100,23 +99,10 @@ def test_only_the_first_256_tokens_count(embedder):
 
 
 @needs_weights
-def test_lone_surrogates_are_embedded(embedder):
-    assert np.array_equal(*embedder.embed(["a \ud800 b", "a ? b"]))
-
-
-@needs_weights
-def test_threads_share_one_embedder(embedder):
-    with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda _: embedder.embed(TEXTS), range(4)))
-    assert all(np.array_equal(found[0], rows) for rows in found)
-
-
-@needs_weights
-@pytest.mark.parametrize("damage", [b"", None])
-def test_a_damaged_file_is_written_again(embedder, cache, tmp_path, damage):
+def test_a_damaged_file_is_written_again(embedder, cache, tmp_path):
     expected = embedder.embed(["a text"])
     (good,) = cache.glob("*.onnx")
-    (tmp_path / good.name).write_bytes(good.read_bytes()[:1_000_000] if damage is None else damage)
+    (tmp_path / good.name).write_bytes(good.read_bytes()[:1_000_000])
     assert np.array_equal(BundledMiniLM(tmp_path).embed(["a text"]), expected)
     assert [path.name for path in tmp_path.iterdir()] == [good.name]
 
@@ -156,9 +142,9 @@ def test_batches_hold_each_text_once_and_only_equal_lengths(lengths, cores):
         assert len(batch) == 1 or sum(lengths[index] for index in batch) <= 512
 
 
-@pytest.mark.parametrize("variable", ["HOME", "XDG_CACHE_HOME"])
-def test_onnx_runtime_leaves_no_id_of_this_machine_for_its_makers(tmp_path, variable):
+def test_onnx_runtime_leaves_no_id_of_this_machine_for_its_makers(tmp_path):
     own = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
-    subprocess.run([sys.executable, "-c", IMPORT], env={**own, variable: str(tmp_path)}, check=True)
-    assert not list(tmp_path.rglob("*deviceid*"))
-    assert not list(tmp_path.rglob("*.db"))
+    subprocess.run(
+        [sys.executable, "-c", IMPORT], env={**own, "HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}, check=True
+    )
+    assert not [*tmp_path.rglob("*deviceid*"), *tmp_path.rglob("*.db")]

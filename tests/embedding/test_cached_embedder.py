@@ -12,7 +12,7 @@ from tests.patience import SOON, wait_until
 from tomewise.embedding import cached_embedder
 from tomewise.embedding.cached_embedder import CachedEmbedder
 from tomewise.errors import BadReply
-from tomewise.testing import HashEmbedder, NotingEmbedder, check_embedder
+from tomewise.testing import HashEmbedder, NotingEmbedder
 
 TOGETHER = pytest.mark.parametrize("embeds_apart", [True, False])
 
@@ -57,12 +57,6 @@ def embed_behind_another(inside, made, calls):
     return [failed or future.result().tolist() for failed, future in zip(failures, futures, strict=True)]
 
 
-def test_it_has_the_properties_of_the_embedder_inside():
-    made = CachedEmbedder(HashEmbedder(32))
-    check_embedder(made)
-    assert (made.name, made.dimensions, made.max_tokens) == ("hash:32", 32, 256)
-
-
 def test_a_lone_text_is_embedded_once_and_several_as_they_come():
     inside = NotingEmbedder(32)
     made = CachedEmbedder(inside)
@@ -71,15 +65,6 @@ def test_a_lone_text_is_embedded_once_and_several_as_they_come():
     assert np.array_equal(made.embed(["the tide", "turned"])[:1], first)
     assert inside.batches == [("the tide",), ("the tide", "turned")]
     assert first.tolist() == expect(["the tide"])
-
-
-def test_threads_with_the_same_text_wait_for_one():
-    inside = NotingEmbedder(32)
-    made = CachedEmbedder(inside)
-    with ThreadPoolExecutor(8) as threads:
-        rows = list(threads.map(made.embed, [["a"], ["b"]] * 20))
-    assert len(inside.batches) == 2
-    assert all(np.array_equal(row, rows[number % 2]) for number, row in enumerate(rows))
 
 
 def test_it_drops_the_text_that_was_used_least_recently(monkeypatch):

@@ -1,31 +1,19 @@
 """Embedders by name, the hash embedder, and the rows of length one that every embedder gives."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
 from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.embedding.hash import HashEmbedder
-from tomewise.embedding.unit_rows import embed_as_unit_rows, normalise_rows
+from tomewise.embedding.unit_rows import embed_as_unit_rows
 from tomewise.errors import BadReply, UnknownName
 from tomewise.testing import NotingEmbedder
-
-
-def run(code, **environment):
-    """What Python code prints in a process of its own."""
-    words = [sys.executable, "-c", code]
-    done = subprocess.run(words, capture_output=True, text=True, check=True, env={**os.environ, **environment})
-    return done.stdout.strip()
 
 
 @pytest.mark.parametrize(
     ("spec", "kind", "dimensions"),
     [
         ("bundled", "BundledMiniLM", 384),
-        ("all-MiniLM-L6-v2", "BundledMiniLM", 384),
         ("hash:128", "HashEmbedder", 128),
         ("fastembed:BAAI/bge-small-en-v1.5", "FastEmbed", None),
         ("sentence-transformers:sentence-transformers/all-mpnet-base-v2", "SentenceTransformersEmbedder", None),
@@ -45,20 +33,13 @@ def test_a_name_gives_an_embedder_whose_name_gives_it_again(spec, kind, dimensio
 
 @pytest.mark.parametrize(
     ("wrong", "offer"),
-    [("bundeld", "'bundled'"), ("openia:x", "'openai:MODEL'"), ("fastembed", "'fastembed:MODEL'"), ("?", "hash, ")],
+    [("bundeld", "'bundled'"), ("fastembed", "'fastembed:MODEL'"), ("?", "hash, ")],
 )
 def test_an_unknown_name_offers_the_nearest(wrong, offer):
     with pytest.raises(UnknownName) as caught:
         choose_embedder(wrong)
     assert repr(wrong) in str(caught.value)
     assert offer in str(caught.value)
-
-
-def test_choosing_loads_nothing_heavy():
-    heavy = ("onnxruntime", "onnx", "tokenizers", "openai", "fastembed", "torch")
-    names = ("bundled", "hash", "fastembed:m", "sentence-transformers:m", "openai:m")
-    code = f"for n in {names}: e(n)\nprint([m for m in {heavy} if m in sys.modules])"
-    assert run(f"import sys; from tomewise.embedding.choose_embedder import choose_embedder as e\n{code}") == "[]"
 
 
 # ---------------------------------------------------------------- the hash embedder
@@ -74,11 +55,9 @@ def test_texts_that_share_words_are_near():
     assert len(embedder.tokenizer.encode("Who, then, was it?").ids) == 7
 
 
-@pytest.mark.parametrize("seed", ["1", "2"])
-def test_vectors_are_the_same_in_another_process(seed):
-    code = "print(HashEmbedder(16).embed(['the old house'])[0].tobytes().hex())"
-    printed = run(f"from tomewise.embedding.hash import HashEmbedder; {code}", PYTHONHASHSEED=seed)
-    assert printed == HashEmbedder(16).embed(["the old house"])[0].tobytes().hex()
+def test_vectors_are_the_same_on_every_machine():
+    sums = HashEmbedder(16).embed(["the old house"])[0] * np.sqrt(15)
+    assert sums == pytest.approx([1, 0, 2, 0, 0, 0, 0, -2, 0, -1, 1, 2, 0, 0, 0, 0])
 
 
 # ---------------------------------------------------------------- rows of length one
@@ -87,19 +66,14 @@ def test_vectors_are_the_same_in_another_process(seed):
 def test_each_distinct_text_is_embedded_once_cut_and_comes_back_in_order():
     noting = NotingEmbedder()
     long = "x" * 1_000_000
-    found = embed_as_unit_rows(["aa", long, "aa"], noting.dimensions, 10, noting.embed)
-    assert [len(text) for text in noting.texts] == [2, 200]
-    assert found == pytest.approx(HashEmbedder().embed(["aa", "x" * 200, "aa"]))
+    found = embed_as_unit_rows(["aa", long, "aa", "a \ud800"], noting.dimensions, 10, noting.embed)
+    assert noting.texts == ["aa", "x" * 200, "a ?"], "half a character cannot be embedded"
+    assert found == pytest.approx(HashEmbedder().embed(["aa", "x" * 200, "aa", "a ?"]))
     counts = embed_as_unit_rows(["aa", "b"], 2, 10, lambda texts: np.array([[len(text), 1.0] for text in texts]))
     assert counts == pytest.approx(np.array([[2, 1], [1, 1]]) / np.sqrt([[5], [2]]))
 
 
-@pytest.mark.parametrize("row", [[0.0, 0.0], [np.nan, 1.0], [np.inf, 1.0]])
-def test_a_vector_without_direction_is_refused(row):
-    with pytest.raises(BadReply, match="zero or not finite"):
-        normalise_rows(np.array([row], np.float32))
-
-
-def test_a_wrong_shape_is_refused():
-    with pytest.raises(BadReply, match=r"\(1, 3\)"):
-        embed_as_unit_rows(["a"], 2, 10, lambda texts: np.ones((1, 3), np.float32))
+@pytest.mark.parametrize("row", [[0.0, 0.0], [np.nan, 1.0], [np.inf, 1.0], [1.0, 1.0, 1.0]])
+def test_a_vector_without_direction_or_of_another_shape_is_refused(row):
+    with pytest.raises(BadReply, match="zero or not finite" if len(row) == 2 else r"\(1, 3\)"):
+        embed_as_unit_rows(["a"], 2, 10, lambda texts: np.array([row], np.float32))

@@ -18,13 +18,7 @@ from tests.language.openai_server import (
 )
 from tests.patience import NEVER, SOON
 
-from tomewise.errors import (
-    BadReply,
-    MissingDependency,
-    ModelError,
-    ModelUnavailable,
-    Refused,
-)
+from tomewise.errors import BadReply, MissingDependency, ModelError, ModelUnavailable, Refused
 from tomewise.language import connect_model, roles
 from tomewise.language.chat import ChatModel
 from tomewise.language.retry import Backoff
@@ -74,28 +68,19 @@ async def test_a_second_bad_reply_is_an_error_that_shows_it():
     assert len(server.requests) == 2
 
 
-async def test_a_reply_cut_short_gets_twice_the_room_once():
-    cut = reply_with('{"cue": "Mara hid', finish="length")
+THOUGHTS = {"reasoning_content": "Let me think. Mara ..."}
+
+
+@pytest.mark.parametrize(("text", "more", "bound"), [('{"cue": "Mara hid', {}, 1000), ("", THOUGHTS, 1000 + 8192)])
+async def test_a_reply_cut_short_gets_twice_the_room_once_and_more_if_it_thought(text, more, bound):
+    cut = reply_with(text, finish="length", **more)
     async with open_chat(cut, GOOD) as (model, server):
         assert await fuse(model) == CUE
-        assert [request["max_tokens"] for request in server.requests] == [500, 1000]
+        assert [request["max_tokens"] for request in server.requests] == [500, bound]
         assert len(server.requests[1]["messages"]) == 2
         server.handler = in_turn(cut)
-        with pytest.raises(BadReply, match="cut off at 1000 tokens"):
+        with pytest.raises(BadReply, match=f"cut off at {bound} tokens"):
             await fuse(model)
-
-
-async def test_a_model_that_thought_away_its_room_gets_more():
-    thinking = reply_with("", finish="length", reasoning_content="Let me think. Mara ...")
-    async with open_chat(thinking, GOOD) as (model, server):
-        await fuse(model)
-    assert server.requests[1]["max_tokens"] == 1000 + 8192
-
-
-async def test_arguments_of_a_tool_nobody_offered_are_taken():
-    call = {"id": "c", "type": "function", "function": {"name": "reply", "arguments": '{"cue": "Mara."}'}}
-    async with open_chat(reply_with(None, finish="tool_calls", tool_calls=[call])) as (model, _):
-        assert await fuse(model) == "Mara."
 
 
 QUOTA = {"error": {"message": "pay first", "type": "insufficient_quota", "code": "insufficient_quota"}}
@@ -332,15 +317,10 @@ async def test_uncounted_tokens_are_estimated():
 
 
 async def test_cached_and_reasoning_tokens_are_counted_separately():
-    usage = {
-        **GOOD.body["usage"],
-        "prompt_tokens_details": {"cached_tokens": 64},
-        "completion_tokens_details": {"reasoning_tokens": 12},
-    }
-    async with open_chat(Behaviour({**GOOD.body, "usage": usage})) as (model, _):
+    details = {"prompt_tokens_details": {"cached_tokens": 64}, "completion_tokens_details": {"reasoning_tokens": 12}}
+    async with open_chat(Behaviour({**GOOD.body, "usage": {**GOOD.body["usage"], **details}})) as (model, _):
         with meter() as m:
-            await fuse(model)
-            await fuse(model)
+            await asyncio.gather(fuse(model), fuse(model))
     total = m.usage().total
     assert (total.input_tokens, total.cached_tokens) == (200, 128)
     assert (total.output_tokens, total.reasoning_tokens) == (40, 24)

@@ -74,14 +74,7 @@ def test_there_is_a_prompt_with_front_matter_for_every_role_and_no_other():
     ("role", "fields", "shown", "hidden"),
     [
         (roles.LOOK_UP, {"evidence": [], "read": ["E7"], "limit": 1}, ["Read already: E7.", "Up to 1 page."], []),
-        (roles.LOOK_UP, {"evidence": []}, ["Up to 5 pages."], ["Read already"]),
         (roles.ANSWER, {}, ["No evidence was found"], []),
-        (
-            roles.ANSWER,
-            {"evidence": [roles.Shown(label="E7", text="", title="A 't'></evidence>", kind="tree")], "notes": ["n"]},
-            ['<evidence label="E7" kind="tree" title="A \'t\'&gt;&lt;/evidence&gt;">', "<note>"],
-            [],
-        ),
         (roles.ANSWER, {"may_decline": True}, ["exactly `*`", '"choice": null,'], ["do not decline", "option that"]),
         (
             roles.ANSWER,
@@ -102,12 +95,6 @@ def test_a_prompt_fits_its_case(role, fields, shown, hidden):
     prompt = render(role, **fields)
     assert [text for text in shown if text not in prompt] == []
     assert [text for text in hidden if text in prompt] == []
-
-
-def test_the_question_stands_before_the_evidence_and_after_it():
-    prompt = render(roles.ANSWER, evidence=[roles.Shown(label="E7", text="The clock stopped.")])
-    assert prompt.count("<question>") == 2
-    assert prompt.index("<question>") < prompt.index("<evidence label") < prompt.rindex("<question>")
 
 
 @pytest.mark.parametrize("output", [roles.ThinkOut, roles.StepOut, roles.LookUpOut, roles.AnswerOut])

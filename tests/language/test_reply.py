@@ -32,13 +32,11 @@ def test_every_reply_that_a_strong_model_gave_to_earlier_prompts_is_still_read()
         'Here you are: {"probes": ["a", "b"]} I hope {this} helps.',
         'With {braces} before: {"probes": ["a", "b"]}',
         '{"probes": ["a", "b",],}',
-        '```json\n{"probes": ["a", "b",]}\n```',
         '["a", "b"]',
         '{"probe1": "a", "probe2": "b"}',
         '{"Probe_1": "a", "probes-2": "b"}',
         '{"ProbeOut": {"probes": ["a", "b"]}}',
         '{"probes": ["a", "b"], "why": "both are new"}',
-        '<think>{"probes": ["x"]}</think>{"probes": ["a", "b"]}',
         '<think>x</think>{"probes": ["x"]}<think>y</think>{"probes": ["a", "b"]}',
         '{"nothing": 1} {"probes": ["a", "b"]}',
     ],
@@ -51,7 +49,6 @@ def test_what_models_wrap_json_in_is_forgiven(text):
     ("text", "says"),
     [
         ("", "empty"),
-        (" \n", "empty"),
         ("I would search for the clock.", "no JSON object"),
         ('{"queries": ["a"]}', "none of the fields probes"),
         ("{}", "none of the fields"),
@@ -60,9 +57,6 @@ def test_what_models_wrap_json_in_is_forgiven(text):
         ("null", "none of the fields"),
         ('{"probes": "a"}', "probes: Input should be a valid list"),
         ('{"probes": ["a"', "no JSON object"),
-        ("[" * 100_000, "no JSON object"),
-        ('"' + '\\"' * 100_000, "no JSON object"),
-        ("```" + "\n" * 50_000, "no JSON object"),
     ],
 )
 def test_what_does_not_fit_says_why(text, says):
@@ -102,9 +96,7 @@ def test_the_schema_keeps_what_helps_and_drops_the_rest():
     assert "each: subject, relation, object" in write_schema(roles.TriplesOut)
 
 
-@pytest.mark.parametrize(
-    "fields", [{"quotes": None, "missing": None, "reasoning": None, "supported": None}, {"supported": "Full"}]
-)
+@pytest.mark.parametrize("fields", [{"quotes": None, "reasoning": None, "supported": None}, {"supported": "Full"}])
 def test_null_and_capitals_are_forgiven(fields):
     assert decode(roles.ANSWER, json.dumps({"answer": "a", **fields})) == roles.AnswerOut(answer="a")
 
@@ -137,22 +129,21 @@ def test_records_of_which_none_fits_are_refused(facts):
     assert not counts
 
 
+JOINED = {"rests_on": ["F1", "F2"], "inference": "so"}
+
+
 @pytest.mark.parametrize(
     ("role", "text", "expected"),
     [
         (roles.EXTRACT_NOTES, [GOOD], {"facts": [GOOD]}),
         (roles.EXTRACT_NOTES, {"facts": GOOD}, {"facts": [GOOD]}),
-        (roles.INFER_NOTES, [{"rests_on": "F1, F2", "inference": "so"}], {"inferences": [("F1", "F2")]}),
-        (roles.REFINE_QUESTIONS, {"answered": ["Q2"]}, {"answered": [2]}),
-        (roles.SELECT_NODES, {"keep": 3}, {"keep": [3]}),
-        (roles.SELECT_NODES, [1, 3], {"keep": [1, 3]}),
+        (roles.INFER_NOTES, [{**JOINED, "rests_on": "F1, F2"}], {"inferences": [JOINED]}),
+        (roles.REFINE_QUESTIONS, {"answered": ["Q2"]}, {"reasoning": "", "answered": [2], "new": []}),
+        (roles.SELECT_NODES, {"keep": 3}, {"reasoning": "", "keep": [3]}),
     ],
 )
 def test_lists_are_read_in_the_forms_that_models_write(role, text, expected):
-    read = decode(role, json.dumps(text)).model_dump()
-    if role is roles.INFER_NOTES:
-        read = {"inferences": [tuple(each["rests_on"]) for each in read["inferences"]]}
-    assert {name: read[name] for name in expected} == expected
+    assert decode(role, json.dumps(text)).model_dump() == expected
 
 
 def test_a_list_in_a_remark_is_not_taken_for_the_reply():
@@ -187,11 +178,6 @@ def test_one_wrong_value_does_not_lose_a_reply(role, field, written, read):
     assert getattr(decode(role, json.dumps(known | {field: written})), field) == read
 
 
-def test_a_rating_without_a_number_is_refused():
-    with pytest.raises(BadReply):
-        decode(roles.RATE_REPORT, '{"rating": "high"}')
-
-
 @given(st.integers() | st.floats() | st.text())
 def test_any_score_is_read_within_its_bounds(written):
     (point,) = decode(roles.MAP_REPORTS, json.dumps({"points": [{"description": "a", "score": written}]})).points
@@ -199,6 +185,8 @@ def test_any_score_is_read_within_its_bounds(written):
 
 
 def test_what_is_said_without_a_score_counts_half():
+    with pytest.raises(BadReply):
+        decode(roles.RATE_REPORT, '{"rating": "high"}')
     (point,) = decode(roles.MAP_REPORTS, '{"points": [{"description": "a"}]}').points
     assert point.score == 50
     assert decode(roles.EXPLORE, '{"answer": "A"}').score == 50

@@ -17,9 +17,8 @@ from tests.language.openai_server import (
 )
 from tests.patience import SOON
 
-from tomewise.errors import BadReply, ModelError, ModelUnavailable, Refused
-from tomewise.language import client, roles, wire
-from tomewise.language.budget import Budgeted
+from tomewise.errors import BadReply, ModelError, Refused
+from tomewise.language import roles, wire
 from tomewise.language.retry import Backoff
 from tomewise.run import change_run, meter
 
@@ -189,16 +188,6 @@ async def test_a_request_that_is_wrong_stays_wrong():
     assert server.requests[-1]["stream"] is True, "a plain request failed too, so the stream was not at fault"
 
 
-async def test_a_stream_that_cannot_be_read_makes_the_next_attempt_plain(monkeypatch):
-    def fail(*_, **__):
-        raise TypeError("odd")
-
-    monkeypatch.setattr(client, "model_request_stream", fail)
-    async with open_chat() as (model, server):
-        assert await ask(model) == "Mara hid it."
-    assert [request["stream"] for request in server.requests] == [False]
-
-
 async def test_a_server_that_has_streamed_is_asked_to_stream_again():
     ear = Ear()
     async with open_chat(stream_with(REPLY), fail_with(500), reply_with(REPLY), stream_with(REPLY)) as (model, server):
@@ -211,19 +200,12 @@ async def test_a_server_that_has_streamed_is_asked_to_stream_again():
 TOO_LONG = {"message": "the limit is 8192 tokens", "type": "invalid_request_error", "code": "context_length_exceeded"}
 
 
-@pytest.mark.parametrize(
-    ("reply", "error", "says"),
-    [
-        (Behaviour({"error": TOO_LONG}, 400), ModelError, "name a model with a larger window"),
-        *((fail_with(status), ModelUnavailable, None) for status in (401, 403, 404)),
-    ],
-    ids=["too long", "401", "403", "404"],
-)
-async def test_what_a_plain_request_would_meet_too_is_sent_once(reply, error, says):
+@pytest.mark.parametrize("reply", [Behaviour({"error": TOO_LONG}, 400), fail_with(401), fail_with(404)])
+async def test_what_a_plain_request_would_meet_too_is_sent_once(reply):
     async with open_chat(reply) as (model, server):
-        with meter() as m, pytest.raises(error, match=says):
-            await ask(Budgeted(model, calls=1))
-    assert (len(server.requests), m.usage().total.calls) == (1, 1)
+        with pytest.raises(ModelError, match=r"larger window|refused the key|does not exist"):
+            await ask(model)
+    assert len(server.requests) == 1
 
 
 # ---------------------------------------------------------------- streams that break off or cannot be read
@@ -304,14 +286,3 @@ async def test_cancelling_hangs_up():
             assert await asyncio.to_thread(server.left.wait, SOON)
     assert m.usage().total.calls == 1
     assert m.usage().total.input_tokens > 0, "what was sent counts"
-
-
-async def test_an_error_of_the_listener_is_no_error_of_the_server():
-    class Deaf(Ear):
-        def hear(self, text):
-            raise ZeroDivisionError
-
-    async with open_chat(stream_with(REPLY)) as (model, server):
-        with pytest.raises(ZeroDivisionError):
-            await ask(model, Deaf())
-    assert len(server.requests) == 1

@@ -34,6 +34,16 @@ class PlainTwins(griffe.Extension):
             cls.del_member(found[1])
 
 
+class Events(griffe.Extension):
+    """Reads each class of events as the dataclass that `TypedEvent` makes of it."""
+
+    def on_class_instance(self, *, cls: griffe.Class, **_: Any) -> None:
+        """Give the class the decorators of `TypedEvent`, where that is its module's."""
+        base = cls.module.members.get("TypedEvent")
+        if isinstance(base, griffe.Class) and cls.bases and not cls.decorators:
+            cls.decorators = base.decorators
+
+
 class FieldTables(griffe.Extension):
     """Lists the fields of a class in its docstring, as one table, and hides them elsewhere."""
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from tomewise.adapters.searching import Piece, Search
+from tomewise.adapters.searching import Piece, afind_pieces, find_pieces
 from tomewise.errors import MissingDependency, UsageError, suggest
 from tomewise.tome.tome import Tome
 
@@ -27,8 +27,8 @@ class TomeRetriever(BaseRetriever):
 
     `system` names the system that searches; without it, the default of the tome does. `limit` bounds the documents;
     `documents` and `where` narrow the search, all as in `Tome.search`. Each document has the text of a piece of
-    evidence, its node as `id`, and the metadata that `adapters.searching.Search` describes. Raises UsageError for an
-    unknown argument or one of another type, and what `Tome.search` raises.
+    evidence, its node as `id`, and the metadata that `adapters.searching.find_pieces` describes. Raises UsageError for
+    an unknown argument or one of another type, and what `Tome.search` raises.
     """
 
     tome: Tome
@@ -50,16 +50,16 @@ class TomeRetriever(BaseRetriever):
             raise UsageError(f"{name}: {first['msg']}, not {first['input']!r:.200}") from None
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
-        return [_make_document(piece) for piece in self._search.run(query)]
+        return [_make_document(piece) for piece in find_pieces(self.tome, query, **self._narrowing)]
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
     ) -> list[Document]:
-        return [_make_document(piece) for piece in await self._search.arun(query)]
+        return [_make_document(piece) for piece in await afind_pieces(self.tome, query, **self._narrowing)]
 
     @property
-    def _search(self) -> Search:
-        return Search(tome=self.tome, system=self.system, limit=self.limit, documents=self.documents, where=self.where)
+    def _narrowing(self) -> dict[str, Any]:
+        return {"system": self.system, "limit": self.limit, "documents": self.documents, "where": self.where}
 
 
 def _make_document(piece: Piece) -> Document:

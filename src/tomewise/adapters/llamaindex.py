@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tomewise.adapters.searching import Piece, Search
+from tomewise.adapters.searching import Piece, afind_pieces, find_pieces
 from tomewise.errors import MissingDependency
 
 try:
@@ -29,8 +29,8 @@ class TomeRetriever(BaseRetriever):
 
     `system` names the system that searches; without it, the default of the tome does. `limit` bounds the nodes;
     `documents` and `where` narrow the search, all as in `Tome.search`. Each node has the text of a piece of evidence,
-    its own id, and the metadata that `adapters.searching.Search` describes, of which models are shown `source` alone.
-    Raises what `Tome.search` raises.
+    its own id, and the metadata that `adapters.searching.find_pieces` describes, of which models are shown `source`
+    alone. Raises what `Tome.search` raises.
     """
 
     def __init__(
@@ -44,13 +44,16 @@ class TomeRetriever(BaseRetriever):
         callback_manager: CallbackManager | None = None,
     ) -> None:
         super().__init__(callback_manager=callback_manager)
-        self._search = Search(tome=tome, system=system, limit=limit, documents=documents, where=where)
+        self._tome = tome
+        self._narrowing = {"system": system, "limit": limit, "documents": documents, "where": where}
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return [_make_node(piece) for piece in self._search.run(query_bundle.query_str)]
+        return [_make_node(piece) for piece in find_pieces(self._tome, query_bundle.query_str, **self._narrowing)]
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return [_make_node(piece) for piece in await self._search.arun(query_bundle.query_str)]
+        return [
+            _make_node(piece) for piece in await afind_pieces(self._tome, query_bundle.query_str, **self._narrowing)
+        ]
 
 
 def _make_node(piece: Piece) -> NodeWithScore:

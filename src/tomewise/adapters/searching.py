@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tomewise.outgoing.passage_models import Evidence
@@ -18,36 +17,24 @@ if TYPE_CHECKING:
 Piece: TypeAlias = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Search:
-    """A search in a tome, as `Tome.search` takes it.
+def find_pieces(tome: Tome, query: str, **narrowing: Any) -> list[Piece]:
+    """The pieces of evidence of `Tome.search`, which takes these arguments, best first. Raises what it raises.
 
     A piece of evidence has a `node` (its id), a `text`, a `score` and `metadata`: `source` (its name and its place, for
     people), `title`, `place` (headings, pages, times), `layer`, `score`, and `document`, `passage` (the id) and
     `position` of the first passage that supports it. `sources` has these three for all of its passages. Beside these
     stand the fields of its document, such as `author`, but for those that have one of these names.
     """
+    return _describe(tome, tome.search(query, **narrowing))
 
-    tome: Tome
-    system: str | None = None
-    limit: int = 10
-    documents: Sequence[str] = ()
-    where: Sequence[str] = ()
 
-    def run(self, query: str) -> list[Piece]:
-        """The pieces of evidence, best first. Raises what `Tome.search` raises."""
-        return self._describe(self.tome.search(query, **self._settings))
+async def afind_pieces(tome: Tome, query: str, **narrowing: Any) -> list[Piece]:
+    """See `find_pieces`."""
+    return await asyncio.to_thread(_describe, tome, await tome.asearch(query, **narrowing))
 
-    async def arun(self, query: str) -> list[Piece]:
-        """See `run`."""
-        return await asyncio.to_thread(self._describe, await self.tome.asearch(query, **self._settings))
 
-    @property
-    def _settings(self) -> dict[str, Any]:
-        return {"system": self.system, "limit": self.limit, "documents": self.documents, "where": self.where}
-
-    def _describe(self, evidence: Sequence[Found]) -> list[Piece]:
-        return [_describe_piece(row) for row in describe_evidence(evidence, self.tome.store)]
+def _describe(tome: Tome, evidence: Sequence[Found]) -> list[Piece]:
+    return [_describe_piece(row) for row in describe_evidence(evidence, tome.store)]
 
 
 def _describe_piece(piece: Evidence) -> Piece:

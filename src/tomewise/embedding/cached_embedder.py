@@ -117,7 +117,10 @@ class CachedEmbedder(ForwardingEmbedder):
             try:
                 row = self._call([each])
             except Exception as error:  # noqa: BLE001 - all who wait for this text get it, this caller too
-                self._drop([each], is_kept=False)[0].set_exception(error)
+                with self._lock:
+                    self._cache.pop(each, None)
+                    waiting = self._waiting.pop(each)
+                waiting.set_exception(error)
             else:
                 self._give([each], row)
 
@@ -132,13 +135,7 @@ class CachedEmbedder(ForwardingEmbedder):
         rows = [vectors[[place]] for place in range(len(texts))]
         for row in rows:
             row.flags.writeable = False
-        for future, row in zip(self._drop(texts, is_kept=True), rows, strict=True):
-            future.set_result(row)
-
-    def _drop(self, texts: Sequence[str], *, is_kept: bool) -> list[_Row]:
-        """Take texts from those that wait; they stay in the cache if they are kept."""
         with self._lock:
-            if not is_kept:
-                for text in texts:
-                    self._cache.pop(text, None)
-            return [self._waiting.pop(text) for text in texts]
+            waiting = [self._waiting.pop(text) for text in texts]
+        for future, row in zip(waiting, rows, strict=True):
+            future.set_result(row)

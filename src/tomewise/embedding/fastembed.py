@@ -34,10 +34,7 @@ class FastEmbed:
 
     def __init__(self, model_name: str) -> None:
         self._model_name = model_name
-
-    @property
-    def name(self) -> str:
-        return f"fastembed:{self._model_name}"
+        self.name = f"fastembed:{model_name}"
 
     @cached_property
     def dimensions(self) -> int:

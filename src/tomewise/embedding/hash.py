@@ -36,11 +36,8 @@ class HashEmbedder:
         if dimensions < 1:
             raise UsageError(f"an embedder cannot have {dimensions} dimensions: give 1 or more")
         self.dimensions = dimensions
-
-    @property
-    def name(self) -> str:
+        self.name = "hash" if dimensions == DEFAULT_DIMENSIONS else f"hash:{dimensions}"
         """`hash`, with the number of dimensions where it is not the usual one."""
-        return "hash" if self.dimensions == DEFAULT_DIMENSIONS else f"hash:{self.dimensions}"
 
     @cached_property
     def tokenizer(self) -> Tokenizer:

@@ -81,20 +81,12 @@ class _Graph:
 
     def add_embeddings(self) -> str:
         prefix = "embeddings"
-        positions = (
-            self._weights[f"{prefix}.position_embeddings.weight"]
-            + self._weights[f"{prefix}.token_type_embeddings.weight"][0]
+        word, position, segment = (
+            self._weights[f"{prefix}.{kind}_embeddings.weight"] for kind in ("word", "position", "token_type")
         )
-        words = self._add_tensor("words", self._weights[f"{prefix}.word_embeddings.weight"])
-        inputs = [
-            "ids",
-            "",
-            words,
-            self._add_tensor("positions", positions),
-            "",
-            *self._add_pair(f"{prefix}.LayerNorm"),
-        ]
-        return self._add_node("EmbedLayerNormalization", inputs, "embedded", also="mask", epsilon=_EPSILON)
+        words, positions = self._add_tensor("words", word), self._add_tensor("positions", position + segment[0])
+        inputs = ["ids", "", words, positions, "", *self._add_pair(f"{prefix}.LayerNorm")]
+        return self._add_node("EmbedLayerNormalization", inputs, "embedded", "mask", epsilon=_EPSILON)
 
     def add_attention(self, layer: int, states: str) -> str:
         prefix = f"encoder.layer.{layer}.attention"
@@ -138,37 +130,29 @@ class _Graph:
         return tuple(self._add_tensor(name, self._weights[name].T) for name in names)
 
     def _add_tensor(self, name: str, values: NDArray[np.float32]) -> str:
-        self._tensors.append(_make_tensor(name, values))
+        raw = np.ascontiguousarray(values, "<f4").tobytes()
+        self._tensors.append(_make_message("Tensor", dims=values.shape, data_type=FLOAT, name=name, raw_data=raw))
         return name
 
     def _add_node(
-        self, kind: str, inputs: list[str], output: str, *, also: str = "", domain: str = FUSED, **attributes: Any
+        self, kind: str, inputs: list[str], output: str, *more: str, domain: str = FUSED, **attributes: int | float
     ) -> str:
-        outputs = [output, also] if also else [output]
-        self._nodes.append(_make_node(kind, inputs, outputs, domain, attributes))
+        """Add a node, and return its first output."""
+        named = [
+            _make_message("Attribute", name=name, i=value, type=_INT_ATTRIBUTE)
+            if isinstance(value, int)
+            else _make_message("Attribute", name=name, f=value, type=_FLOAT_ATTRIBUTE)
+            for name, value in attributes.items()
+        ]
+        outputs = [output, *more]
+        node = _make_message("Node", op_type=kind, input=inputs, output=outputs, domain=domain, attribute=named)
+        self._nodes.append(node)
         return output
 
 
 def _make_message(message: str, /, **fields: Any) -> Any:
     """A message of one of the kinds in `_MESSAGES`."""
     return _load_messages()[f"{_PACKAGE}.{message}"](**fields)
-
-
-def _make_tensor(name: str, values: NDArray[np.float32]) -> Any:
-    """A tensor with the values of an array."""
-    raw = np.ascontiguousarray(values, "<f4").tobytes()
-    return _make_message("Tensor", dims=values.shape, data_type=FLOAT, name=name, raw_data=raw)
-
-
-def _make_node(kind: str, inputs: list[str], outputs: list[str], domain: str, attributes: Mapping[str, Any]) -> Any:
-    """A node; the attributes are whole numbers or floats."""
-    named = [
-        _make_message("Attribute", name=name, i=value, type=_INT_ATTRIBUTE)
-        if isinstance(value, int)
-        else _make_message("Attribute", name=name, f=value, type=_FLOAT_ATTRIBUTE)
-        for name, value in sorted(attributes.items())
-    ]
-    return _make_message("Node", op_type=kind, input=inputs, output=outputs, domain=domain, attribute=named)
 
 
 def _make_value(name: str, element: int, shape: list[str | int]) -> Any:

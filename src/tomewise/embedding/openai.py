@@ -62,11 +62,9 @@ class OpenAIEmbedder:
         self._base_url = base_url
         self._api_key = api_key
         self._requested_dimensions = dimensions
-        self._loopback_only = loopback_only
-
-    @property
-    def name(self) -> str:
-        return f"openai:{self._model}" + (f"@{self._requested_dimensions}" if self._requested_dimensions else "")
+        self.loopback_only = loopback_only
+        """Whether only a server on this machine is asked."""
+        self.name = f"openai:{model}" + (f"@{dimensions}" if dimensions else "")
 
     @cached_property
     def dimensions(self) -> int:
@@ -138,11 +136,6 @@ class OpenAIEmbedder:
             raise BadReply(f"{source} sent a reply that is not a list of embeddings: {error}") from error
         return _read_vectors(reply, len(texts), source)
 
-    @property
-    def loopback_only(self) -> bool:
-        """Whether only a server on this machine is asked."""
-        return self._loopback_only
-
     @cached_property
     def address(self) -> str:
         """The address of the server."""
@@ -150,7 +143,7 @@ class OpenAIEmbedder:
 
     @cached_property
     def _client(self) -> OpenAI:
-        key = None if self._loopback_only else read_key(KEY_VARIABLE, given=self._api_key)
+        key = None if self.loopback_only else read_key(KEY_VARIABLE, given=self._api_key)
         if not key and self.address.rstrip("/") == ADDRESS:
             raise ModelUnavailable(f"no key for {self._model!r} at {self.address}: set the variable {KEY_VARIABLE}")
         try:
@@ -158,7 +151,7 @@ class OpenAIEmbedder:
         except ImportError as error:
             raise MissingDependency("the openai client is not installed: run `pip install openai`") from error
         options: dict[str, Any] = {"base_url": self.address, "max_retries": RETRIES, "timeout": TIMEOUT}
-        if self._loopback_only:
+        if self.loopback_only:
             from httpx2 import Client
 
             from tomewise.embedding.loopback import make_loopback_transport

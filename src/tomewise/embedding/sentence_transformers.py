@@ -29,10 +29,7 @@ class SentenceTransformersEmbedder:
 
     def __init__(self, model_name: str) -> None:
         self._model_name = model_name
-
-    @property
-    def name(self) -> str:
-        return f"sentence-transformers:{self._model_name}"
+        self.name = f"sentence-transformers:{model_name}"
 
     @cached_property
     def dimensions(self) -> int:

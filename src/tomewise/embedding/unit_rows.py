@@ -27,7 +27,8 @@ def embed_as_unit_rows(
     or a length that is zero or not finite.
     """
     rows: dict[str, int] = {}
-    order = [rows.setdefault(_clean(text, max_tokens * CHARACTERS_PER_TOKEN), len(rows)) for text in texts]
+    most = max_tokens * CHARACTERS_PER_TOKEN
+    order = [rows.setdefault(text[:most].encode("utf-8", "replace").decode(), len(rows)) for text in texts]
     if not order:
         return np.zeros((0, dimensions), np.float32)
     vectors = np.asarray(embed(list(rows)), np.float32)
@@ -53,7 +54,3 @@ def read_tokenizer(serialised: str) -> Tokenizer:
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
-
-
-def _clean(text: str, characters: int) -> str:
-    return text[:characters].encode("utf-8", "replace").decode("utf-8")

@@ -18,7 +18,6 @@ from tomewise.language.reply import THINKING_ROOM, Reply, decode_reply, write_sc
 from tomewise.language.retry import PATIENT, Backoff
 from tomewise.language.spec import OPENAI_PROTOCOL, PROVIDERS, ModelSpec
 from tomewise.language.usage import count_replies, estimate_tokens
-from tomewise.meter import Clock
 from tomewise.run import current_run
 
 if TYPE_CHECKING:
@@ -66,7 +65,6 @@ class ChatModel:
         temperature: float | None = 0.0,
         prompts: Prompts | None = None,
         backoff: Backoff = PATIENT,
-        clock: Clock = time.perf_counter,
     ) -> None:
         self._spec = ModelSpec.parse(spec, base_url)
         self._api_key = api_key
@@ -79,7 +77,6 @@ class ChatModel:
         self._temperature = temperature
         self._prompts = prompts or Prompts()
         self._backoff = backoff
-        self._clock = clock
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Client] = WeakKeyDictionary()
 
     @property
@@ -181,6 +178,6 @@ class ChatModel:
 
             model, http = connect_model(self._spec, self._api_key, self._limit)
             slots = CallSlots(self._limit)
-            client = Client(self._spec, model, http, slots, self._timeout, self._backoff, self._clock)
+            client = Client(self._spec, model, http, slots, self._timeout, self._backoff)
             self._clients[loop] = client
         return client

@@ -42,7 +42,8 @@ def choose_model(
     chat model, and so does a model that is given as an object; `short_answers` is for that one alone. Raises
     `UsageError`.
     """
-    at_address = {"base_url": base_url, "api_key": api_key}
+    settings: dict[str, Any] = {"limit": limit, "timeout": timeout, "prompts": prompts}
+    at_address: dict[str, Any] = {"base_url": base_url, "api_key": api_key}
     home = find_provider(spec, roles or {})
     made: dict[str, LanguageModel] = {}
 
@@ -51,17 +52,8 @@ def choose_model(
             return spec
         name = spec.strip()
         if name not in made:
-            settings: dict[str, Any] = at_address if _read_provider(name) == home else {}
-            made[name] = _make_model(
-                name,
-                embedder,
-                short_answers,
-                limit=limit,
-                timeout=timeout,
-                prompts=prompts,
-                **settings,
-                **options,
-            )
+            address = at_address if _read_provider(name) == home else {}
+            made[name] = _make_model(name, embedder, short_answers, **settings, **address, **options)
         return made[name]
 
     model = make(spec, window=window)

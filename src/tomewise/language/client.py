@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from time import perf_counter
 from typing import Any
 
 import httpx2
@@ -32,7 +33,7 @@ from tomewise.language.retry import Backoff, Failure, PassingFailure, retry
 from tomewise.language.server_errors import classify_error, shorten
 from tomewise.language.spec import ModelSpec
 from tomewise.language.usage import announce_request, estimate_tokens, report_call
-from tomewise.meter import Clock, ModelCall
+from tomewise.meter import ModelCall
 from tomewise.run import Listener, Request
 from tomewise.types import Spent
 
@@ -76,7 +77,6 @@ class Client:
     slots: CallSlots
     timeout: float
     backoff: Backoff
-    clock: Clock
     replies: int = 0
     streams: bool | None = None
     test: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -90,7 +90,7 @@ class Client:
         prompts make a server hang or break. Only this request fails if the model replied to another one since this one
         was first sent; if there was no other one, a short test request finds out.
         """
-        started = self.clock()
+        started = perf_counter()
         attempts = _Attempts(self, request)
         try:
             async with self.slots.ahead() if ahead else self.slots:
@@ -101,7 +101,7 @@ class Client:
                     role=request.role,
                     model=str(self.spec),
                     started=started,
-                    ended=self.clock(),
+                    ended=perf_counter(),
                     input_tokens=spent.input_tokens,
                     output_tokens=spent.output_tokens,
                     cost=spent.cost,

@@ -99,9 +99,9 @@ def _repair_usage(value: object) -> dict[str, Any] | None:
     """The counts, also those of nested objects; None if neither input nor output tokens are counted."""
     if not isinstance(value, dict):
         return None
-    usage: dict[str, Any] = {name: count for name in value if (count := _read_count(value[name])) is not None}
+    usage: dict[str, Any] = _read_counts(value)
     usage |= {
-        f"{name}_tokens_details": {key: count for key in details if (count := _read_count(details[key])) is not None}
+        f"{name}_tokens_details": _read_counts(details)
         for name in ("prompt", "completion")
         if isinstance(details := value.get(f"{name}_tokens_details"), dict)
     }
@@ -112,11 +112,10 @@ def _repair_usage(value: object) -> dict[str, Any] | None:
     return {**usage, "total_tokens": usage["prompt_tokens"] + usage["completion_tokens"]}
 
 
-def _read_count(value: object) -> int | None:
-    """A number of tokens, also if it is a float; None for any other value."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST_TOKENS:
-        return None
-    return int(value)
+def _read_counts(values: Mapping[str, Any]) -> dict[str, int]:
+    """The numbers of tokens, also those that are floats; any other value is left out."""
+    numbers = {name: value for name, value in values.items() if type(value) in (int, float)}
+    return {name: int(number) for name, number in numbers.items() if 0 <= number <= _MOST_TOKENS}
 
 
 def _write_completion(

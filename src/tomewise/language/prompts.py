@@ -60,7 +60,7 @@ class Prompts:
     def __init__(self, folder: Path | None = None, *, texts: Mapping[str, str] | None = None) -> None:
         self._folder = folder
         self._texts = dict(texts or {})
-        self._templates: dict[tuple[str, str], Template] = {}
+        self._templates: dict[tuple[str, str], tuple[Template, str]] = {}
 
     def render(self, role: Role[In, Out], given: In) -> str:
         """The prompt of `role` for `given`. Raises `UsageError` for a missing or broken template, naming the file."""
@@ -76,17 +76,15 @@ class Prompts:
         from jinja2 import TemplateError
 
         key = (role.name, role.prompt)
-        template = self._templates.get(key)
-        if template is None:
-            template = self._templates[key] = self._load(role.name, role.prompt)
+        if key not in self._templates:
+            self._templates[key] = self._load(role.name, role.prompt)
+        template, source = self._templates[key]
         try:
             # Plain data only: through the methods of an object, a template could reach anything.
             with use_tags(role.tags):
                 return template.render(given.model_dump(mode="json")).strip()
         except (UsageError, TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
-            raise UsageError(
-                f"the prompt {self._name_source(role.name, role.prompt)} cannot be rendered: {error}; fix it"
-            ) from error
+            raise UsageError(f"the prompt {source} cannot be rendered: {error}; fix it") from error
 
     def read_own(self) -> dict[str, str]:
         """The prompts of the user's folder as text, by the name of their file. Raises `UsageError`."""
@@ -118,25 +116,22 @@ class Prompts:
         file = self._folder / f"{name}.md"
         return file if file.is_file() else PACKAGED / f"{name}.md"
 
-    def _name_source(self, name: str, text: str) -> str:
-        """Where a role's prompt comes from, for messages: a file, or the role if it brings the `text`."""
-        path = self._find_file(name)
-        if path.name in self._texts:
-            return path.name
-        return f"of the role {name!r}" if text and path.parent == PACKAGED else str(path)
-
-    def _load(self, name: str, text: str) -> Template:
+    def _load(self, name: str, text: str) -> tuple[Template, str]:
+        """The prompt of a role, which may bring the `text` itself, and where the prompt comes from, for messages."""
         from jinja2 import TemplateSyntaxError
 
         from tomewise.language.templates import Template
 
-        path, source = self._find_file(name), self._name_source(name, text)
+        path = self._find_file(name)
+        source = str(path)
         try:
             if path.name in self._texts:
-                text = self._texts[path.name]
-            elif not text or path.parent != PACKAGED:
+                source, text = path.name, self._texts[path.name]
+            elif text and path.parent == PACKAGED:
+                source = f"of the role {name!r}"
+            else:
                 text = _read_text(path)
-            return Template(_strip_front_matter(text, name, source))
+            return Template(_strip_front_matter(text, name, source)), source
         except FileNotFoundError as error:
             raise UsageError(f"the prompt {source} does not exist: give the role its `prompt`") from error
         except (OSError, UnicodeDecodeError) as error:

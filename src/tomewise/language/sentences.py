@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 READ_AT_MOST = 160_000  # characters of one call's texts that are read: more than the window holds
@@ -19,6 +20,7 @@ _TURN = re.compile(r"\s*([^\W\d_][^\n:.!?\"“]{0,40}):\s")
 _LINE_TURN = re.compile(r"^[^\S\n]*[^\W\d_][^\n:.!?\"“]{0,40}:[^\S\n]+(?P<words>\S[^\n]*)", re.MULTILINE)
 _SPOKEN = re.compile(r"[.!?…。！？—–-][\"'”’)\]}]{0,4}\s*\Z")
 _FINISHED = re.compile(r"[.!?…:。！？][\"'”’)\]}」』]{0,4}[^\S\n]*\Z")
+_TRIMMED = re.compile(r"\S(?:.*\S)?", re.DOTALL)
 _LAST_WORD = re.compile(r"[^\W_]+(?:\.[^\W_]+)*\Z")
 
 
@@ -100,23 +102,16 @@ def _ends_sentence(text: str, match: re.Match[str], *, has_speakers: bool) -> bo
     return not following.islower()
 
 
-def _trim_and_cut(text: str, start: int, end: int, longest: int) -> list[tuple[int, int]]:
+def _trim_and_cut(text: str, start: int, end: int, longest: int) -> Iterator[tuple[int, int]]:
     """White space trimmed, and an over-long piece cut at white space."""
-    pieces: list[tuple[int, int]] = []
-    while end - start > longest:
-        space = text.rfind(" ", start + longest // 2, start + longest)
-        middle = space if space > 0 else start + longest
-        pieces.append((start, middle))
-        start = middle
-    pieces.append((start, end))
-    trimmed = []
-    for left, right in pieces:
-        piece = text[left:right]
-        inner = piece.strip()
-        if inner:
-            offset = left + len(piece) - len(piece.lstrip())
-            trimmed.append((offset, offset + len(inner)))
-    return trimmed
+    while start < end:
+        stop = end
+        if end - start > longest:
+            space = text.rfind(" ", start + longest // 2, start + longest)
+            stop = space if space > 0 else start + longest
+        if inner := _TRIMMED.search(text, start, stop):
+            yield inner.span()
+        start = stop
 
 
 def split_texts(texts: list[str], *, limit: int = READ_AT_MOST) -> list[Sentence]:

@@ -13,21 +13,10 @@ EXAMPLES = "extractive, openai:gpt-4o-mini, anthropic:claude-sonnet-4-5, ollama:
 OPENAI_PROTOCOL = ("openai", "ollama")  # providers whose servers are addressed by their own variables
 OLLAMA_ADDRESS = "http://localhost:11434/v1"
 
-# The environment variables with each provider's key. Providers that are not listed check their key themselves.
-_KEYS = {
-    "openai": ("OPENAI_API_KEY",),
-    "anthropic": ("ANTHROPIC_API_KEY",),
-    "google": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
-    "groq": ("GROQ_API_KEY",),
-    "mistral": ("MISTRAL_API_KEY",),
-    "cohere": ("CO_API_KEY",),
-    "deepseek": ("DEEPSEEK_API_KEY",),
-    "openrouter": ("OPENROUTER_API_KEY",),
-    "together": ("TOGETHER_API_KEY",),
-    "fireworks": ("FIREWORKS_API_KEY",),
-    "xai": ("XAI_API_KEY",),
-}
-PROVIDERS = frozenset(_KEYS)
+# Providers that are asked with a key from the environment. Others check their key themselves.
+PROVIDERS = frozenset("openai anthropic google groq mistral cohere deepseek openrouter together fireworks xai".split())
+# The environment variables with the key, where that is not PROVIDER_API_KEY.
+_KEY_VARIABLES = {"google": ("GOOGLE_API_KEY", "GEMINI_API_KEY"), "cohere": ("CO_API_KEY",)}
 # The longest prefix counts. Ollama reads 4,096 tokens unless it is configured otherwise, which `stated_window` finds
 # out; it drops the rest without an error.
 _WINDOWS = {
@@ -88,7 +77,7 @@ class ModelSpec:
 
     @property
     def _key_names(self) -> tuple[str, ...]:
-        return _KEYS.get(self.provider, (f"{self.provider.upper().replace('-', '_')}_API_KEY",))
+        return _KEY_VARIABLES.get(self.provider, (f"{self.provider.upper().replace('-', '_')}_API_KEY",))
 
     @property
     def window(self) -> int:
@@ -102,14 +91,14 @@ class ModelSpec:
 
     def require_key(self) -> None:
         """Raise `ModelUnavailable` if a key is needed and not set. A server at another address needs no key."""
-        if self.provider in _KEYS and not self.address and not self.find_key(None):
+        if self.provider in PROVIDERS and not self.address and not self.find_key(None):
             raise ModelUnavailable(f"no key for {self}: set {self.key_variables}, or name a server with a base URL")
 
 
 def _suggest_provider(model: str) -> str:
     """`did you mean 'PROVIDER:MODEL'? ` for `PROVIDER/MODEL`, and if the price list knows who offers that model."""
     provider_name, slash, rest = model.partition("/")
-    if slash and rest and provider_name in _KEYS:
+    if slash and rest and provider_name in PROVIDERS:
         return f"did you mean '{provider_name}:{rest}'? "
     from genai_prices.data_snapshot import get_snapshot
 
@@ -117,7 +106,7 @@ def _suggest_provider(model: str) -> str:
         provider, _ = get_snapshot().find_provider_model(model, None, None, None)
     except LookupError:
         return ""
-    return f"did you mean '{provider.id}:{model}'? " if provider.id in _KEYS else ""
+    return f"did you mean '{provider.id}:{model}'? " if provider.id in PROVIDERS else ""
 
 
 def check_address(address: str) -> None:

@@ -45,21 +45,21 @@ def ask_window(spec: ModelSpec, seconds: float) -> StatedWindow:
 def _ask_ollama(client: httpx2.Client, root: str, model: str) -> StatedWindow | None:
     loaded = _find_loaded(client, root, model)
     if loaded is None:
-        _fetch(client, "POST", f"{root}/api/generate", {"model": model, "stream": False})
+        _fetch(client, f"{root}/api/generate", {"model": model, "stream": False})
         loaded = _find_loaded(client, root, model)
     return loaded
 
 
 def _find_loaded(client: httpx2.Client, root: str, model: str) -> StatedWindow | None:
     names = (model, f"{model}:latest")
-    for row in read_rows(_fetch(client, "GET", f"{root}/api/ps"), "models"):
+    for row in read_rows(_fetch(client, f"{root}/api/ps"), "models"):
         if row.get("model", row.get("name")) in names and (tokens := read_count(row, "context_length")):
             return StatedWindow(tokens)
     return None
 
 
 def _ask_lm_studio(client: httpx2.Client, root: str, model: str) -> StatedWindow | None:
-    for row in read_rows(_fetch(client, "GET", f"{root}/api/v0/models"), "data"):
+    for row in read_rows(_fetch(client, f"{root}/api/v0/models"), "data"):
         if row.get("id") == model:
             if tokens := read_count(row, "loaded_context_length"):
                 return StatedWindow(tokens)
@@ -68,10 +68,10 @@ def _ask_lm_studio(client: httpx2.Client, root: str, model: str) -> StatedWindow
     return None
 
 
-def _fetch(client: httpx2.Client, method: str, address: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+def _fetch(client: httpx2.Client, address: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
     """The object of a reply; empty for an error of the server, and for a reply that is too long."""
     read = b""
-    with client.stream(method, address, json=body) as response:
+    with client.stream("POST" if body else "GET", address, json=body) as response:
         for piece in response.iter_bytes():
             read += piece
             if not response.is_success or len(read) > LONGEST:

@@ -48,10 +48,11 @@ class Template:
     def __init__(self, source: str) -> None:
         if len(source) > LONGEST:
             raise TemplateSyntaxError(f"it has {len(source):,} characters and may have {LONGEST:,}", 1)
+        environment = _make_environment()
         try:
-            tree = _make_environment().parse(source)
+            tree = environment.parse(source)
             _check(tree)
-            self._template = _make_environment().from_string(_AddChecks().visit(tree))
+            self._template = environment.from_string(_AddChecks().visit(tree))
         except (RecursionError, MemoryError, SyntaxError, ValueError) as error:
             raise TemplateSyntaxError(f"it cannot be compiled ({type(error).__name__}: {error})", 1) from error
 
@@ -73,12 +74,10 @@ class Template:
 def _make_environment() -> _Environment:
     # No escaping, since prompts are not HTML (see `fence`). No optimiser, since it would run unchecked code.
     environment = _Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined, optimized=False)
-    plain = ("default", "d", "int", "length", "count", "lower", "upper")
-    filters = {**{name: FILTERS[name] for name in plain}, "fenced": fence, "oneline": oneline}
-    of_lists = {"join": _join, "numbered": number_items, "lettered": letter_items}
+    plain = {name: FILTERS[name] for name in ("default", "d", "int", "length", "count", "lower", "upper")}
+    filters = {**plain, "fenced": fence, "oneline": oneline, **_OF_LISTS}
     environment.globals.clear()
     environment.filters = {name: _limit_filter(name, filter) for name, filter in filters.items()}
-    environment.filters |= {name: _limit_filter(name, filter, for_lists=True) for name, filter in of_lists.items()}
     environment.filters[_CHECKED_ITEMS] = _check_items
     environment.tests = {name: TESTS[name] for name in ("defined", "undefined", "none", "string", "number")}
     return environment
@@ -91,12 +90,15 @@ def _join(items: Sequence[object], between: str = "") -> str:
     return between.join(parts)
 
 
-def _limit_filter(name: str, filter: Callable[..., Any], *, for_lists: bool = False) -> Callable[..., Any]:
-    """The filter, checked against the limits of the prompt. From a text, a filter for lists would make letters."""
+_OF_LISTS = {"join": _join, "numbered": number_items, "lettered": letter_items}  # of a text, they would make letters
+
+
+def _limit_filter(name: str, filter: Callable[..., Any]) -> Callable[..., Any]:
+    """The filter, checked against the limits of the prompt."""
 
     @pass_context
     def apply(context: Context, value: Any, *arguments: Any, **options: Any) -> Any:
-        if for_lists and not isinstance(value, list):
+        if name in _OF_LISTS and not isinstance(value, list):
             raise SecurityError(f"{name!r} is for lists, not for {type(value).__name__}")
         limits: _Limits = context[_LIMITS]
         limits.check()
@@ -163,19 +165,17 @@ class _Environment(ImmutableSandboxedEnvironment):
     def getattr(self, obj: Any, attribute: str) -> Any:
         if isinstance(obj, LoopContext) and attribute in _LOOP:
             return super().getattr(obj, attribute)
-        return self._look_up(obj, attribute)
+        return self.getitem(obj, attribute)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
-        if isinstance(obj, list | str) and isinstance(argument, int):
-            return obj[argument] if -len(obj) <= argument < len(obj) else self.undefined(obj=obj, name=str(argument))
-        return self._look_up(obj, argument)
-
-    def _look_up(self, obj: Any, name: Any) -> Any:
-        if isinstance(obj, StrictUndefined):
-            return obj[name]  # raises an error that names the missing key
-        if isinstance(obj, dict) and isinstance(name, str):
-            return obj[name] if name in obj else self.undefined(obj=obj, name=name)
-        return self.unsafe_undefined(obj, str(name))
+        is_key = isinstance(obj, dict) and isinstance(argument, str)
+        is_position = isinstance(obj, list | str) and isinstance(argument, int)
+        if is_key or is_position or isinstance(obj, StrictUndefined):
+            try:
+                return obj[argument]  # of what is undefined itself, this raises an error that names the missing key
+            except LookupError:
+                return self.undefined(obj=obj, name=str(argument))
+        return self.unsafe_undefined(obj, str(argument))
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         # With `+`, two texts make one of twice the length; with `*`, a text and a number make one of any length.

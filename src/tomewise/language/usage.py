@@ -29,10 +29,10 @@ def report_call(call: ModelCall) -> None:
         each_meter.add(call)
 
 
-def count_replies(*, repaired: int = 0, refused: int = 0, reused: int = 0, kept: int = 0) -> None:
-    """Add to the counts of replies of every meter around it, see `Meter`."""
+def count_replies(**counts: int) -> None:
+    """Add to the counts of replies of every meter around it, by their names (see `Meter`)."""
     for each_meter in current_run().meters:
-        each_meter.count_replies(repaired=repaired, refused=refused, reused=reused, kept=kept)
+        each_meter.count_replies(counts)
 
 
 @asynccontextmanager

@@ -128,8 +128,6 @@ class _RepairedEvents(httpx2.AsyncByteStream):
             elif event:
                 yield self._finish(event)
                 event = []
-        if event:
-            yield self._finish(event)
         if self._chunks.is_cut:
             raise httpx2.RemoteProtocolError("the server hung up before the reply ended")
         yield self._chunks.write_end()
@@ -145,7 +143,10 @@ class _RepairedEvents(httpx2.AsyncByteStream):
 
 
 async def _read_lines(response: httpx2.Response) -> AsyncIterator[bytes]:
-    """The lines of a response, which end in CR, LF or both; a line or its end may be cut between two pieces."""
+    """The lines of a response, which end in CR, LF or both, and an empty one at the end.
+
+    A line or its end may be cut between two pieces.
+    """
     begun: list[bytes] = []
     after_return = False
     async for piece in _read_pieces(response):
@@ -159,3 +160,4 @@ async def _read_lines(response: httpx2.Response) -> AsyncIterator[bytes]:
                 begun = []
         await asyncio.sleep(0)  # a server may send without a pause: let other work and a cancellation through
     yield b"".join(begun)
+    yield b""

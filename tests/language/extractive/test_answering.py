@@ -14,12 +14,6 @@ HARBOUR = (
     "The old clock stopped because salt had eaten its spring."
 )
 GARDEN = "The garden at Thorle House is full of roses. Nobody waters the roses on Sundays."
-MEETING = (
-    "Ann Lee: Um I think the remote control should be {vocalsound} cheap to make.\n"
-    "Bob Ray: Is the remote control heavy?\n"
-    "Ann Lee: The remote control must weigh less than a phone. The case can be plastic.\n"
-    "Bob Ray: I will bring biscuits next week."
-)
 EVIDENCE = show(GARDEN, HARBOUR)
 BUILT = "Who built the harbour of Sker?"
 
@@ -69,20 +63,6 @@ def test_a_declined_question_says_what_the_evidence_lacks(question, missing):
     assert declined.failed
 
 
-@pytest.mark.parametrize(
-    ("question", "supported"),
-    [
-        (BUILT, "full"),
-        ("Which poet praised the gales of Thessaly?", "none"),
-        # The sentence is there, but the one date stands in another sentence.
-        ("When did the old clock stop because salt had eaten its spring?", "partly"),
-    ],
-)
-def test_an_answer_that_is_not_declined_says_how_far_the_evidence_holds_it(question, supported):
-    found = answer(question)
-    assert (found.supported, found.failed) == (supported, False)
-
-
 def test_the_supported_option_is_chosen_and_without_evidence_the_first_one_or_none():
     assert answer("Who?", [], options=["Ann", "Bob"]).choice == "A"
     assert answer("Who?", [], options=["Ann", "Bob"], may_decline=True).failed
@@ -92,14 +72,6 @@ def test_the_supported_option_is_chosen_and_without_evidence_the_first_one_or_no
 
 
 # ---------------------------------------------------------------- summaries and order
-
-
-def test_a_summary_names_its_speakers_and_leaves_out_noise_and_questions():
-    found = answer("What did Ann Lee think about the remote control?", show(MEETING))
-    assert found.answer.startswith("Ann Lee: I think the remote control should be cheap to make.")
-    assert "heavy" not in found.answer
-    assert not answer("Summarize the whole discussion.", may_decline=True).failed
-    assert all(quote.quote in MEETING for quote in found.quotes)
 
 
 @pytest.mark.parametrize("options", [[], ["the red lamp", "the green lamp"]])

@@ -46,21 +46,6 @@ def test_sentences_are_pieces_of_the_text_in_their_order(text):
     assert all(end <= start for (_, end), (start, _) in pairwise(spans))
 
 
-@pytest.mark.parametrize(
-    ("text", "boilerplate"),
-    [
-        *(
-            (f"{head}\n\nThe organ needs new bellows.", [True, False])
-            for head in ("Subject: the organ", "[Illustration: a goose in the pan.]", ".. note:: see there.")
-        ),
-        # A row of badges is boilerplate, a row of a table is not.
-        ("| amber | an update |\n|red|no line|\n|Build Status| |Downloads|_", [False, False, True]),
-    ],
-)
-def test_heads_of_mails_captions_markup_and_badges_are_boilerplate(text, boilerplate):
-    assert [each.is_boilerplate for each in list_candidates([Quotable(label="E1", text=text)])] == boilerplate
-
-
 def test_what_is_embedded_begins_with_the_title_and_the_outer_and_inner_headings():
     headings = [(0, ("Allotments",)), (9, ("Allotments", "Money", "Rent"))]
     text = "Welcome. It is 64 pounds."
@@ -91,17 +76,6 @@ def test_whole_sentences_are_quoted_and_no_name_is_cut_out():
     assert reply.quotes[0].quote == "The last keeper of the light was Josiah Penrose, who left in 1984."
     assert reply.answer.splitlines() == [each.quote for each in reply.quotes]
     assert (len(reply.quotes), reply.supported, reply.choice) == (SHOWN, "partly", None)
-
-
-@pytest.mark.parametrize(
-    ("question", "text", "opening"),
-    [
-        ("Why was the tower of the light built of granite?", LIGHT, "The tower was built"),
-        ("Is the light open?", "Is the light open? The light is open.", "The light is open."),
-    ],
-)
-def test_a_sentence_of_the_kind_that_the_question_wants_comes_first(question, text, opening):
-    assert ask(question, text).quotes[0].quote.startswith(opening)
 
 
 @pytest.mark.parametrize(
@@ -144,19 +118,6 @@ def test_an_option_stands_beside_a_sentence_that_carries_it_where_this_is_asked_
     assert (reply.choice, len(reply.quotes)) == (choice, SHOWN)
     assert reply.answer not in options
     assert choice is None or "Josiah Penrose" in reply.quotes[0].quote
-
-
-@pytest.mark.parametrize(
-    ("question", "text"),
-    [
-        ("Who keeps the light?", "Ada Marsh keeps the light at Skagen with two dogs and a lame horse from Jutland."),
-        ("Where does Anna live?", "Anna lives in Berlin"),
-    ],
-)
-def test_what_one_sentence_has_in_all_its_words_is_not_declined(question, text):
-    reply = ask(question, GARDEN, text)
-    assert reply.supported == "partly"
-    assert text.startswith(reply.quotes[0].quote)
 
 
 @settings(max_examples=20)

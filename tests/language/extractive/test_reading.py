@@ -125,7 +125,6 @@ PART = "People say that salt ate the spring of some clock, whatever that may mea
     [
         ("judge_correct", "Matthew Lisle", "It was built by Matthew Lisle in 1843.", True),
         ("judge_correct", "He was late", "He was not late", False),
-        ("judge_correct", "", "", False),
         ("judge_correct", WATCH, PART, True),
         ("judge_entailed", WATCH, PART, False),
         ("judge_entailed", WATCH, f"{PART}: {WATCH}", True),
@@ -136,16 +135,12 @@ def test_correct_shares_words_and_entailed_needs_the_whole_reference(judge, refe
     assert getattr(judging, judge)(given_).correct is correct
 
 
-def test_levels_and_statements_follow_what_the_other_side_says():
-    # two of three and two of four tokens are shared: F1 = 2 * 2 / 7
+def test_statements_stand_where_the_other_side_says_them():
+    # Two of three and two of four tokens are shared: F1 = 2 * 2 / 7.
     overlap = judging.measure_overlap("the red house burned", "a red house stood empty")
     assert overlap == pytest.approx((4 / 7, 2 / 3))
-    for prediction, level in (("The pilot drowned.", ("very high", 100)), ("Roses", ("very low", 0))):
-        fields = {"question": "?", "reference": "pilot drowned", "prediction": prediction}
-        judged = judging.judge_level(roles.LevelIn(**fields, quality="comprehensiveness"))
-        assert (judged.level, judged.score) == level
     prediction = "The pilot drowned near the withy. Roses are red."
     reference = "Near the withy the pilot drowned. Annis found the watch."
     found = judging.judge_statements(roles.StatementsIn(question="?", prediction=prediction, reference=reference))
-    assert found.supported == ["The pilot drowned near the withy."]
-    assert (found.unsupported, found.missing) == (["Roses are red."], ["Annis found the watch."])
+    assert (found.supported, found.unsupported) == (["The pilot drowned near the withy."], ["Roses are red."])
+    assert found.missing == ["Annis found the watch."]

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from tomewise.language.extractive.choices import Chosen, choose
 from tomewise.language.extractive.confidence import describe_lack, judge_support
 from tomewise.language.extractive.long_answers import outline, wants_outline
-from tomewise.language.extractive.names import find_mentions
+from tomewise.language.extractive.names import list_names
 from tomewise.language.extractive.question_words import ParsedQuestion, read_question
 from tomewise.language.extractive.relevance import Ranked, choose_varied, compare, rank, read_lines
 from tomewise.language.extractive.salience import coverage, find_best
 from tomewise.language.extractive.short_answers import NAMED, find_candidates
-from tomewise.language.extractive.words import flatten, list_terms
+from tomewise.language.extractive.words import flatten, make_bag
 from tomewise.language.fences import get_letter
 from tomewise.language.roles import FAILURE, AnswerIn, AnswerOut, Quote
 from tomewise.types import Embedder, Support
@@ -150,10 +150,8 @@ def _find_names(question_terms: frozenset[str], ranked: Ranked) -> dict[frozense
     for i in ranked.order[:_FROM]:
         line = ranked.lines[i]
         carried = question_terms & (line.bag | line.around)
-        for name in [m.text for m in find_mentions(line.sentence.text) if m.kind in ("name", "title")] + [
-            line.title[:100]
-        ]:
-            bag = frozenset(list_terms(name))
+        for name in (*list_names(line.sentence.text), line.title[:100]):
+            bag = make_bag(name)
             if bag and carried and not bag & question_terms:
                 known = names.get(bag)
                 if known is None or coverage(ranked.weights, carried) > coverage(ranked.weights, known[1]):

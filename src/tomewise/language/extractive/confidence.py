@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tomewise.language.extractive.long_answers import wants_outline
-from tomewise.language.extractive.question_words import ParsedQuestion, is_about_all
+from tomewise.language.extractive.question_words import ParsedQuestion, find_words, is_about_all
 from tomewise.language.extractive.relevance import Ranked
-from tomewise.language.extractive.words import WORD, list_terms
+from tomewise.language.extractive.words import list_terms
 from tomewise.types import Support
 
 # The least confidence that an answer needs if the question may be declined. `bench/declining.py` fits each threshold:
@@ -60,7 +60,7 @@ def describe_lack(question: ParsedQuestion, ranked: Ranked) -> str:
     evidence_terms = _collect_terms(ranked)
     if names := _find_absent_names(question, evidence_terms):
         return f"nothing here names {join_words(names)}"
-    words = _list_words(question)
+    words = list(dict.fromkeys(find_words(question).values()))
     if absent := [word for word in words if not evidence_terms.issuperset(list_terms(word))]:
         return f"nothing here mentions {join_words(absent)}"
     return f"nothing here says enough about {join_words(words)}" if words else "nothing here answers this"
@@ -70,13 +70,3 @@ def join_words(words: list[str]) -> str:
     """The first of these words, with `or` before the last."""
     *first_words, last = words[:_NAMED]
     return f"{', '.join(first_words)} or {last}" if first_words else last
-
-
-def _list_words(question: ParsedQuestion) -> list[str]:
-    """The names and the other words that the question is about, as written, each once, in order."""
-    words: dict[str, str] = {}
-    for word in WORD.findall(question.text):
-        for term in list_terms(word):
-            if term in question.terms:
-                words.setdefault(term, word)
-    return list(dict.fromkeys(words.values()))

@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tomewise.language.extractive.lexicon import HONORIFICS, SAYING
-from tomewise.language.extractive.names import Mention, find_gender, find_mentions, find_sort
+from tomewise.language.extractive.names import (
+    Mention,
+    drop_overlaps,
+    find_gender,
+    find_mentions,
+    find_sort,
+    find_word_before,
+)
 from tomewise.language.extractive.words import WORD, flatten, list_terms
 from tomewise.language.roles import (
     EntitiesOut,
@@ -27,6 +34,7 @@ _READ = 24_000  # characters of one passage that are read for names
 _MOST = 60  # entities of one passage
 _PRONOUN_START = re.compile(r"(?:he|she|it|they|his|her|its|their|this|the)\b", re.IGNORECASE)
 _CLAUSE_END = re.compile(r"[,;:()\[\]—]| (?:and|but|which|who|that|where|when|while|because|although) ")
+_PREPOSITIONS = frozenset("in on at by to of from with for as".split())
 _EDGE = " \t\n,;:.!?\"'“”‘’()[]—-*_"
 
 
@@ -72,7 +80,8 @@ def find_facts(text: str, *, title: str = "", entities: Iterable[str] = ()) -> l
     A sentence that opens with a pronoun or an article and does not name a subject counts as about the title.
     """
     found: dict[tuple[str, str, str], Fact] = {}
-    named = _merge(_locate(entities, text), find_mentions(text), len(text))
+    known = sorted(_locate(entities, text), key=lambda m: (m.start, -m.end))
+    named = drop_overlaps(known + find_mentions(text), len(text))
     at = 0
     for sentence in split_sentences(text):
         while at < len(named) and named[at].start < sentence.start:
@@ -84,16 +93,6 @@ def find_facts(text: str, *, title: str = "", entities: Iterable[str] = ()) -> l
         for fact in _find_in_sentence(text, sentence, inside, title.strip()):
             found.setdefault((fact.head.casefold(), fact.relation.casefold(), fact.tail.casefold()), fact)
     return list(found.values())[: 2 * _MOST]
-
-
-def _merge(first: list[Mention], second: list[Mention], length: int) -> list[Mention]:
-    taken = bytearray(length)
-    merged = []
-    for mention in sorted(first, key=lambda m: (m.start, -m.end)) + second:
-        if not any(taken[mention.start : mention.end]):
-            taken[mention.start : mention.end] = b"\x01" * (mention.end - mention.start)
-            merged.append(mention)
-    return sorted(merged, key=lambda m: m.start)
 
 
 def _locate(entities: Iterable[str], text: str) -> list[Mention]:
@@ -159,11 +158,9 @@ def _add_preposition(verb: str, before: str) -> str:
     """The verb of the sentence with the preposition before the object."""
     last = WORD.findall(before[-24:])[-1:]
     words = verb.split()
-    if words and words[-1] in {"in", "on", "at", "by", "to", "of", "from", "with", "for", "as"}:
+    if words and words[-1] in _PREPOSITIONS:
         words = words[:-1]
-    return " ".join(
-        words + [word for word in last if word in {"in", "on", "at", "by", "to", "of", "from", "with", "for", "as"}]
-    )
+    return " ".join(words + [word for word in last if word in _PREPOSITIONS])
 
 
 def extract_relations(given: PassageIn) -> RelationsOut:
@@ -197,15 +194,11 @@ def _find_type(text: str, mention: Mention) -> str:
         return "event"
     if mention.kind == "title":
         return "concept"
-    before = WORD.findall(text[max(0, mention.start - 20) : mention.start])[-1:]
-    sort = find_sort(mention.text, before[0] if before else "")
+    before = find_word_before(text, mention)
+    sort = find_sort(mention.text, before)
     if not sort:
         after = WORD.findall(text[mention.end : mention.end + 24])[:1]
-        if (
-            (after and after[0] in SAYING)
-            or (before and before[0].lower() in SAYING | HONORIFICS)
-            or find_gender(mention.text)
-        ):
+        if (after and after[0] in SAYING) or before.lower() in SAYING | HONORIFICS or find_gender(mention.text):
             sort = "person"
     return {"place": "geo", "": "concept"}.get(sort, sort)
 

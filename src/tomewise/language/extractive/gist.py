@@ -7,8 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from tomewise.language.extractive.names import Mention, find_gender, find_mentions, find_sort
-from tomewise.language.extractive.words import WORD
+from tomewise.language.extractive.names import Mention, find_gender, find_mentions, find_sort, find_word_before
 from tomewise.language.roles import GistOut, PassageIn
 from tomewise.language.sentences import Sentence, split_sentences
 
@@ -168,8 +167,7 @@ def _complete_name(
     in_speech: bool,
 ) -> list[_Edit]:
     """Add a name to `recent`. Returns the edit that completes a short name, once in a sentence and not in speech."""
-    before = WORD.findall(text[max(0, mention.start - 20) : mention.start])[-1:]
-    recent.add(mention, before[0] if before else "")
+    recent.add(mention, find_word_before(text, mention))
     full_name = full_names.get(mention.text)
     if full_name is None or in_speech or full_name in replaced:
         return []

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tomewise.language.extractive.names import find_mentions
+from tomewise.language.extractive.names import list_names
 from tomewise.language.extractive.question_words import read_question
 from tomewise.language.extractive.relevance import RELEVANT, Line, choose_varied, compare, is_known, rank, read_lines
 from tomewise.language.extractive.salience import find_best, likeness
 from tomewise.language.extractive.steering import probe
-from tomewise.language.extractive.words import flatten, list_terms
+from tomewise.language.extractive.words import flatten, list_terms, make_bag
 from tomewise.language.roles import (
     ConcernOut,
     EvolveIn,
@@ -58,14 +58,14 @@ def plan(given: PlanIn) -> PlanOut:
 
 def _find_nearest(query: str, points: Sequence[PointShown]) -> list[str]:
     """The id of the point that shares most words with the query, in a list; an empty list if none shares a word."""
-    bag = frozenset(list_terms(query[:_READ]))
+    bag = _bag(query)
     read = points[-_READ_POINTS:]
     scores = [likeness(bag, _bag(f"{point.description} {' '.join(point.entities)}")) for point in read]
     return [read[i].id for i in find_best(scores, 1) if scores[i] > 0]
 
 
 def _bag(text: str) -> frozenset[str]:
-    return frozenset(list_terms(text[:_READ]))
+    return make_bag(text[:_READ])
 
 
 def evolve(given: EvolveIn, embedder: Embedder) -> EvolveOut:
@@ -111,9 +111,8 @@ def _find_names(line: Line, entities: Iterable[Shown]) -> list[str]:
     text = flatten(line.sentence.text)
     sentence = _bag(text)
     known = [item.title for item in entities if _bag(item.title) <= sentence]
-    formed = [mention.text for mention in find_mentions(text) if mention.kind in ("name", "title")]
     found: dict[frozenset[str], str] = {}
-    for name in sorted((*known, *formed), key=lambda name: -len(list_terms(name))):
+    for name in sorted((*known, *list_names(text)), key=lambda name: -len(list_terms(name))):
         bag = _bag(name)
         if bag and not any(bag <= longer for longer in found):
             found[bag] = name

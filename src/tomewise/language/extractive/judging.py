@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 from tomewise.language.extractive.salience import likeness
-from tomewise.language.extractive.words import WORD, flatten, list_terms
+from tomewise.language.extractive.words import WORD, flatten, list_terms, make_bag
 from tomewise.language.roles import (
     LEVEL_BAND,
     JudgeIn,
@@ -90,7 +90,7 @@ def judge_statements(given: StatementsIn) -> StatementsOut:
     """The sentences of both sides; two sentences match if their terms have a cosine of 0.4 or more."""
     stated = [flatten(sentence.text) for sentence in split_sentences(given.prediction, limit=_READ)][:200]
     wanted = [flatten(sentence.text) for sentence in split_sentences(given.reference, limit=_READ)][:200]
-    bags = {text: frozenset(list_terms(text)) or frozenset({text.casefold()}) for text in [*stated, *wanted]}
+    bags = {text: make_bag(text) or frozenset({text.casefold()}) for text in [*stated, *wanted]}
     matched: set[int] = set()
     supported = []
     for text in stated:

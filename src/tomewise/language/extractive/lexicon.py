@@ -59,48 +59,20 @@ COUNTRIES = frozenset(
     qatar romania russia rwanda scotland senegal serbia singapore slovakia slovenia somalia spain sudan suriname
     swaziland sweden switzerland syria taiwan tajikistan tanzania thailand togo tunisia turkey turkmenistan
     uganda ukraine uruguay uzbekistan venezuela vietnam wales yemen yugoslavia zambia zimbabwe""".split()
-) | {
-    "united states",
-    "united kingdom",
-    "great britain",
-    "soviet union",
-    "south africa",
-    "new zealand",
-    "sri lanka",
-    "saudi arabia",
-    "costa rica",
-    "el salvador",
-    "sierra leone",
-    "ivory coast",
-    "north korea",
-    "south korea",
-    "dominican republic",
-    "czech republic",
-    "papua new guinea",
-    "burkina faso",
-    "american samoa",
-    "puerto rico",
-}
+) | frozenset(
+    "united states, united kingdom, great britain, soviet union, south africa, new zealand, sri lanka, "
+    "saudi arabia, costa rica, el salvador, sierra leone, ivory coast, north korea, south korea, "
+    "dominican republic, czech republic, papua new guinea, burkina faso, american samoa, puerto rico".split(", ")
+)
 STATES = frozenset(
     """alabama alaska arizona arkansas california colorado connecticut delaware florida georgia hawaii idaho illinois
     indiana iowa kansas kentucky louisiana maine maryland massachusetts michigan minnesota mississippi missouri montana
     nebraska nevada ohio oklahoma oregon pennsylvania tennessee texas utah vermont virginia washington wisconsin wyoming
     queensland victoria tasmania bavaria saxony hesse""".split()
-) | {
-    "new hampshire",
-    "new jersey",
-    "new mexico",
-    "new york",
-    "north carolina",
-    "north dakota",
-    "rhode island",
-    "south carolina",
-    "south dakota",
-    "west virginia",
-    "new south wales",
-    "south australia",
-    "western australia",
-}
+) | frozenset(
+    "new hampshire, new jersey, new mexico, new york, north carolina, north dakota, rhode island, south carolina, "
+    "south dakota, west virginia, new south wales, south australia, western australia".split(", ")
+)
 ORGANISATIONS = frozenset(
     """university college school institute academy company corporation inc ltd group party association society league
     club team army navy committee council commission department ministry bank church orchestra band records press

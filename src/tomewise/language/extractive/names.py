@@ -171,18 +171,25 @@ def find_mentions(text: str) -> list[Mention]:
 
     Where two overlap, a date comes before a quoted title, a title before a name, and a name before a number.
     """
-    found: list[Mention] = []
-    taken = bytearray(len(text))
-    for mention in [
-        *_find_by_form(_DATE, text, "date"),
-        *_find_titles(text),
-        *_Reader(text).names(),
-        *_find_by_form(_NUMBER, text, "number"),
-    ]:
+    names = _Reader(text).names()
+    dates, numbers = _find_by_form(_DATE, text, "date"), _find_by_form(_NUMBER, text, "number")
+    return drop_overlaps([*dates, *_find_titles(text), *names, *numbers], len(text))
+
+
+def drop_overlaps(mentions: list[Mention], length: int) -> list[Mention]:
+    """The mentions in the order of a text of this `length`; of two that overlap the one listed first."""
+    kept = []
+    taken = bytearray(length)
+    for mention in mentions:
         if not any(taken[mention.start : mention.end]):
             taken[mention.start : mention.end] = b"\x01" * (mention.end - mention.start)
-            found.append(mention)
-    return sorted(found, key=lambda mention: mention.start)
+            kept.append(mention)
+    return sorted(kept, key=lambda mention: mention.start)
+
+
+def list_names(text: str) -> list[str]:
+    """The names and titles in `text`, in order."""
+    return [mention.text for mention in find_mentions(text) if mention.kind in ("name", "title")]
 
 
 def _find_by_form(pattern: re.Pattern[str], text: str, kind: Kind) -> list[Mention]:
@@ -202,6 +209,12 @@ def _find_titles(text: str) -> list[Mention]:
         ):
             found.append(Mention(flatten(match[1]), match.start(1), match.end(1), "title"))
     return found
+
+
+def find_word_before(text: str, mention: Mention) -> str:
+    """The word in front of a mention in `text`; empty without one."""
+    words = WORD.findall(text[max(0, mention.start - 20) : mention.start])
+    return words[-1] if words else ""
 
 
 def find_gender(name: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tomewise.language.extractive.names import find_mentions
-from tomewise.language.extractive.words import ASKING_STEMS, WORD, list_question_terms, list_terms, stem
+from tomewise.language.extractive.words import ASKING_STEMS, WORD, list_question_terms, list_terms, make_bag, stem
 
 Want = Literal["person", "place", "date", "number", "name", "yes-no", "clause", "reason", "summary"]
 
@@ -89,7 +89,7 @@ def read_question(question: str, instructions: str = "") -> ParsedQuestion:
     text = question[:_READ]
     names = tuple(dict.fromkeys(m.text for m in find_mentions(text) if WORD.findall(m.text)))
     match = _SPEAKER.search(text)
-    speaker = frozenset(list_terms(match[1])) if match else frozenset()
+    speaker = make_bag(match[1]) if match else frozenset()
     return ParsedQuestion(
         text, _find_want(text, instructions[:_READ]), tuple(list_question_terms(text)), names, speaker
     )
@@ -126,9 +126,14 @@ def asks_for_opposite(question: ParsedQuestion) -> bool:
 def list_focus_words(question: ParsedQuestion) -> list[str]:
     """The words of the question outside its names, as written, without stop words."""
     name_stems = {stem(word) for name in question.names for word in WORD.findall(name)}
+    return [word for term, word in find_words(question).items() if term not in name_stems]
+
+
+def find_words(question: ParsedQuestion) -> dict[str, str]:
+    """The first word that has each of the question's terms, as written, in order."""
     words: dict[str, str] = {}
     for word in WORD.findall(question.text):
         for term in list_terms(word):
-            if term in question.terms and term not in name_stems:
+            if term in question.terms:
                 words.setdefault(term, word)
-    return list(words.values())
+    return words

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from pathlib import PurePosixPath
 from typing import Literal
 
-from tomewise.language.extractive.words import flatten, list_terms
+from tomewise.language.extractive.words import flatten, make_bag
 from tomewise.language.roles import Quotable
 from tomewise.language.sentences import split_sentences
 
@@ -78,9 +78,9 @@ def name_file(document: str) -> str:
 
 def _read_passage(passage: Quotable, rank: int, *, with_headings: bool) -> Iterator[Candidate]:
     text = passage.text[:READ]
-    file = frozenset(list_terms(name_file(passage.document)))
+    file = make_bag(name_file(passage.document))
     spans = list(find_sentences(text, with_headings=with_headings))
-    bags = [frozenset(list_terms(text[start:end])) for start, end in spans]
+    bags = [make_bag(text[start:end]) for start, end in spans]
     for number, (start, end) in enumerate(spans):
         prefix = _write_prefix(passage, start)
         near = bags[max(0, number - 1) : number] + bags[number + 1 : number + 2]
@@ -90,7 +90,7 @@ def _read_passage(passage: Quotable, rank: int, *, with_headings: bool) -> Itera
             rank=rank,
             prefix=prefix,
             bag=bags[number],
-            prefix_bag=frozenset(list_terms(prefix)),
+            prefix_bag=make_bag(prefix),
             around=file.union(*near),
             is_boilerplate=bool(_MAIL.match(text[start:end]) or _MARKUP.match(text[start:end])),
         )

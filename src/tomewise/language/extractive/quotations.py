@@ -15,7 +15,7 @@ import numpy as np
 
 from tomewise.language.extractive.confidence import join_words
 from tomewise.language.extractive.lexicon import HONORIFICS
-from tomewise.language.extractive.names import find_mentions
+from tomewise.language.extractive.names import find_mentions, list_names
 from tomewise.language.extractive.option_support import MOST_OPTIONS, choose_option
 from tomewise.language.extractive.question_words import ParsedQuestion, Want, asks_for_opposite, read_question
 from tomewise.language.extractive.quotable import READ, Candidate, list_candidates, name_file
@@ -186,8 +186,7 @@ def _list_absent_names(question: str, passages: Sequence[Quotable]) -> list[str]
         for text in (each.text[:READ], each.title, name_file(each.document), *_list_headings(each))
     )
     terms = {term for text in texts for term in list_terms(text)}.union(_ADDRESSES)
-    names = dict.fromkeys(each.text for each in find_mentions(question) if each.kind in ("name", "title"))
-    return [name for name in names if not terms.issuperset(list_terms(name))]
+    return [name for name in dict.fromkeys(list_names(question)) if not terms.issuperset(list_terms(name))]
 
 
 def _is_title_cased(question: str) -> bool:

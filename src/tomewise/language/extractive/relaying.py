@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tomewise.language.extractive.names import find_mentions
+from tomewise.language.extractive.names import list_names
 from tomewise.language.extractive.question_words import list_focus_words, read_question
-from tomewise.language.extractive.relevance import Line, Ranked, choose_varied, compare, rank, read_lines
+from tomewise.language.extractive.relevance import Line, Ranked, choose_varied, compare, join_lines, rank, read_lines
 from tomewise.language.extractive.salience import coverage, rarity, weigh
 from tomewise.language.extractive.steering import split_nested
-from tomewise.language.extractive.words import flatten, list_question_terms, list_terms
+from tomewise.language.extractive.words import flatten, list_question_terms, list_terms, make_bag
 from tomewise.language.roles import (
     CarryIn,
     CarryOut,
@@ -79,7 +79,7 @@ def infer_notes(given: InferIn) -> InferOut:
     """Pairs of facts that share a name, side by side, if they hold more of the question's words together."""
     entries = [entry for entry in given.facts[-_MOST_ENTRIES:] if entry.text.strip()]
     known = {flatten(entry.text) for entry in given.inferences}
-    bags = [frozenset(list_terms(entry.text[:_READ])) for entry in entries]
+    bags = [make_bag(entry.text[:_READ]) for entry in entries]
     weights = weigh(list_question_terms(given.question[:_READ]), rarity(bags), 1.0)
     names = [_list_names(entry) for entry in entries]
     gains: list[tuple[float, int, int]] = []
@@ -94,7 +94,7 @@ def infer_notes(given: InferIn) -> InferOut:
 
 
 def _list_names(entry: Entry) -> frozenset[str]:
-    return frozenset(flatten(each.text) for each in find_mentions(entry.text[:_READ]) if each.kind in ("name", "title"))
+    return frozenset(map(flatten, list_names(entry.text[:_READ])))
 
 
 def _join(earlier: Entry, later: Entry) -> DrawnInference:
@@ -104,7 +104,7 @@ def _join(earlier: Entry, later: Entry) -> DrawnInference:
 def refine_questions(given: RefineIn) -> RefineOut:
     """An open question is answered if one entry has almost all of its words; the nearest entry may give a new name."""
     entries = [entry for entry in (*given.facts, *given.inferences)[-_MOST_ENTRIES:] if entry.text.strip()]
-    bags = [frozenset(list_terms(entry.text[:_READ])) for entry in entries]
+    bags = [make_bag(entry.text[:_READ]) for entry in entries]
     idf = rarity(bags)
     answered = [
         number
@@ -112,7 +112,7 @@ def refine_questions(given: RefineIn) -> RefineOut:
         if any(coverage(weigh(list_question_terms(open_question[:_READ]), idf, 1.0), bag) >= _SETTLED for bag in bags)
     ]
     room = given.limit - len(given.questions) + sum(number <= len(given.questions) for number in answered)
-    asked_terms = {frozenset(list_terms(each[:_READ])) for each in (*given.questions, *given.nets)}
+    asked_terms = {make_bag(each[:_READ]) for each in (*given.questions, *given.nets)}
     weights = weigh(list_question_terms(given.question[:_READ]), idf, 1.0)
     best = max(range(len(entries)), key=lambda i: (coverage(weights, bags[i]), -i), default=None)
     new = [] if best is None else _ask_for_names(entries[best], given.question, asked_terms)
@@ -138,5 +138,4 @@ def carry_note(given: CarryIn) -> CarryOut:
 
 def _write(lines: Sequence[Line]) -> str:
     """The sentences of the note first, then those of the passages, both in the order of the text."""
-    ordered = sorted(lines, key=lambda line: (_read_number(line.label), line.sentence.start))
-    return " ".join(dict.fromkeys(flatten(line.sentence.text) for line in ordered))
+    return join_lines(sorted(lines, key=lambda line: (_read_number(line.label), line.sentence.start)))

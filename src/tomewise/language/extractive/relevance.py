@@ -8,7 +8,7 @@ from math import log
 
 from tomewise.language.extractive.salience import coverage, find_best, rarity, vary, weigh
 from tomewise.language.extractive.summarising import count_tokens
-from tomewise.language.extractive.words import flatten, list_terms
+from tomewise.language.extractive.words import flatten, list_terms, make_bag
 from tomewise.language.roles import Shown
 from tomewise.language.sentences import Sentence, split_sentences
 from tomewise.types import Embedder
@@ -70,8 +70,8 @@ def read_lines(evidence: Sequence[Shown], notes: Sequence[str] = ()) -> list[Lin
     lines: list[Line] = []
     for number, (label, title, text, running) in enumerate(pieces[:READ_AT_MOST]):
         sentences = split_sentences(text, source=number, limit=share)
-        bags = [frozenset(list_terms(drop_speaker(sentence))) for sentence in sentences]
-        heading = frozenset(list_terms(title[:400]))
+        bags = [make_bag(drop_speaker(sentence)) for sentence in sentences]
+        heading = make_bag(title[:400])
         for i, sentence in enumerate(sentences):
             near = bags[max(0, i - 1) : i] + bags[i + 1 : i + 2] if running else []
             around = heading.union(list_terms(sentence.speaker), *near)
@@ -100,7 +100,7 @@ def rank(query_terms: Sequence[str], lines: list[Line], names: Sequence[str] = (
     """Lines with scores in [0, 1.1]: the share of the query's terms that each has, where rare terms count more."""
     idf = rarity([line.bag for line in lines])
     weights = weigh(query_terms, idf, log(1 + max(len(lines), 1)))
-    long_names = [bag for bag in (frozenset(list_terms(name)) for name in names) if len(bag) > 1]
+    long_names = [bag for bag in (make_bag(name) for name in names) if len(bag) > 1]
     scores = [_score(line, weights, long_names) for line in lines]
     return Ranked(lines, scores, weights, max(scores, default=0.0), order=find_best(scores, len(scores)))
 
@@ -148,6 +148,11 @@ def _choose_distinct(ranked: Ranked, count: int) -> list[int]:
             seen.add(bag)
             chosen.append(i)
     return chosen
+
+
+def join_lines(lines: Iterable[Line]) -> str:
+    """The sentences as one text, each once."""
+    return " ".join(dict.fromkeys(flatten(line.sentence.text) for line in lines))
 
 
 def is_known(bag: frozenset[str], known: Iterable[frozenset[str]]) -> bool:

@@ -7,7 +7,7 @@ from tomewise.language.extractive.relevance import RELEVANT, Ranked, choose_vari
 from tomewise.language.extractive.salience import coverage
 from tomewise.language.extractive.steering import probe
 from tomewise.language.extractive.summarising import summarise
-from tomewise.language.extractive.words import flatten, list_terms
+from tomewise.language.extractive.words import flatten, make_bag
 from tomewise.language.roles import (
     ExploreIn,
     ExploreOut,
@@ -58,7 +58,7 @@ def write_report(given: ReportIn) -> ReportOut:
 def rate_report(given: RateIn) -> RateOut:
     """The share of the question's words that the report has."""
     weights = dict.fromkeys(read_question(given.question[:_READ]).terms, 1.0)
-    share = coverage(weights, frozenset(list_terms(given.report[:_READ])))
+    share = coverage(weights, make_bag(given.report[:_READ]))
     return RateOut(rating=round(_BEST * share))
 
 

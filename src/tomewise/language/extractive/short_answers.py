@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tomewise.language.extractive.lexicon import COUNTRIES, SAYING, STATES
-from tomewise.language.extractive.names import Mention, find_gender, find_mentions, find_sort
+from tomewise.language.extractive.names import Mention, find_gender, find_mentions, find_sort, find_word_before
 from tomewise.language.extractive.question_words import ParsedQuestion, Want
 from tomewise.language.extractive.relevance import Ranked
-from tomewise.language.extractive.words import WORD, list_terms
+from tomewise.language.extractive.words import WORD, list_terms, make_bag
 
 _SENTENCES = 12  # sentences that are searched for answers
 _KINDS: dict[Want, tuple[str, ...]] = {
@@ -49,7 +49,7 @@ def find_candidates(question: ParsedQuestion, ranked: Ranked, steps: Mapping[int
     """Possible answers of the wanted kind, best first, without names that the question itself has."""
     kinds = _KINDS.get(question.want, ())
     inside = set(question.terms)
-    known_names = [frozenset(list_terms(name)) for name in question.names]
+    known_names = [make_bag(name) for name in question.names]
     found: dict[str, Candidate] = {}
     least = _CLOSE * max(ranked.scores, default=0.0)
     for number, i in enumerate(ranked.order[:_SENTENCES]):
@@ -57,7 +57,7 @@ def find_candidates(question: ParsedQuestion, ranked: Ranked, steps: Mapping[int
         text = line.sentence.text
         for mention in find_mentions(text):
             key = mention.text.casefold()
-            bag = frozenset(list_terms(mention.text))
+            bag = make_bag(mention.text)
             # A longer form of a name in the question ("Professor Van Helsing") is not an answer either.
             if mention.kind not in kinds or bag <= inside or any(name and name <= bag for name in known_names):
                 continue
@@ -75,9 +75,8 @@ def find_candidates(question: ParsedQuestion, ranked: Ranked, steps: Mapping[int
 
 def _rate(question: ParsedQuestion, text: str, mention: Mention) -> float:
     """How well a mention fits the wanted kind, around 1."""
-    before = WORD.findall(text[max(0, mention.start - 20) : mention.start])[-1:]
     after = WORD.findall(text[mention.end : mention.end + 30])[:3]
-    sort = find_sort(mention.text, before[0] if before else "")
+    sort = find_sort(mention.text, find_word_before(text, mention))
     if question.want == "person":
         return _rate_person(mention, sort, after)
     if question.want == "place":

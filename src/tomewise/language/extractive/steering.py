@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from tomewise.language.extractive.confidence import judge_support
-from tomewise.language.extractive.names import find_mentions
+from tomewise.language.extractive.names import find_mentions, list_names
 from tomewise.language.extractive.question_words import ParsedQuestion, list_focus_words, read_question
 from tomewise.language.extractive.relevance import (
     RELEVANT,
@@ -16,12 +16,13 @@ from tomewise.language.extractive.relevance import (
     choose_varied,
     compare,
     is_known,
+    join_lines,
     rank,
     read_lines,
     sort_as_told,
 )
 from tomewise.language.extractive.salience import coverage, find_best, rarity, weigh
-from tomewise.language.extractive.words import ASKING_STEMS, WORD, flatten, list_terms
+from tomewise.language.extractive.words import ASKING_STEMS, WORD, flatten, list_terms, make_bag
 from tomewise.language.roles import (
     CueOut,
     DecomposeIn,
@@ -87,7 +88,7 @@ def filter_facts(given: FilterIn, embedder: Embedder) -> FilterOut:
     # Sorted, so that the order in which the facts come does not change the result.
     numbers = sorted(range(len(given.facts)), key=lambda i: (given.facts[i], i))
     facts = [given.facts[i] for i in numbers]
-    bags = [frozenset(list_terms(fact[:_READ])) for fact in facts]
+    bags = [make_bag(fact[:_READ]) for fact in facts]
     weights = weigh(question.terms, rarity(bags), 1.0)
     scores = [coverage(weights, bag) for bag in bags]
     compared = find_best(scores, _COMPARED_FACTS)
@@ -148,7 +149,7 @@ def follow_up(given: FollowUpIn) -> FollowUpOut:
     question_terms = set(list_terms(question))
     for i in ranked.order[:_BRIDGE_LINES]:
         line = ranked.lines[i]
-        new = [m.text for m in find_mentions(line.sentence.text) if m.kind in ("name", "title") and list_terms(m.text)]
+        new = filter(list_terms, list_names(line.sentence.text))
         bridge = next((name for name in new if not question_terms.intersection(list_terms(name))), "")
         settled = question_terms.intersection(line.bag | line.around)
         if bridge and settled:
@@ -200,18 +201,13 @@ def probe(given: ProbeIn) -> ProbeOut:
     missing = [word for word in words if not any(term in cue_terms for term in list_terms(word))]
     known = set(question.terms)
     new_names = Counter(
-        m.text
-        for cue in given.cues[:200]
-        for m in find_mentions(cue[:_READ])
-        if m.kind in ("name", "title") and not set(list_terms(m.text)) <= known
+        name for cue in given.cues[:200] for name in list_names(cue[:_READ]) if not set(list_terms(name)) <= known
     )
     names = [name for name, _ in sorted(new_names.items(), key=lambda item: -item[1])][:6]
     first = _ask_for_missing(given.missing[:_READ], question)
     ideas = [*first, *_list_ideas(list(question.names), names, words, missing)]
     ideas[len(first) + 1 : len(first) + 1] = split_nested(flatten(question.text[:_READ]))
-    used: set[frozenset[str]] = {
-        frozenset(list_terms(text[:_READ])) for text in [question.text, *given.past_probes]
-    } | {frozenset()}
+    used: set[frozenset[str]] = {make_bag(text[:_READ]) for text in [question.text, *given.past_probes]} | {frozenset()}
     return ProbeOut(probes=_drop_used(ideas, used)[: max(given.limit, 0)])
 
 
@@ -244,7 +240,7 @@ def _list_ideas(names: list[str], new: list[str], words: list[str], missing: lis
 def _drop_used(ideas: Iterable[str], used: set[frozenset[str]]) -> list[str]:
     fresh = []
     for idea in map(flatten, ideas):
-        bag = frozenset(list_terms(idea))
+        bag = make_bag(idea)
         if bag not in used:
             used.add(bag)
             fresh.append(idea)
@@ -259,11 +255,11 @@ def encode(given: EncodeIn, embedder: Embedder) -> EncodeOut:
     question = f"{given.question[:_READ]} {given.probe[:_READ]}".strip()
     ranked = rank(read_question(question).terms, read_lines(given.evidence))
     compare(question, ranked, embedder, shortlist=_CUE_SHORTLIST)
-    known = [frozenset(list_terms(sentence.text)) for cue in given.known for sentence in split_sentences(cue[:_READ])]
+    known = [make_bag(sentence.text) for cue in given.known for sentence in split_sentences(cue[:_READ])]
     fresh = [i for i in ranked.order[:_CUE_READ] if not is_known(ranked.lines[i].bag, known)]
     top = ranked.scores[fresh[0]] if fresh else 0.0
     lines = _choose_best(ranked, fresh, count=_CUE_SENTENCES, least=max(RELEVANT, 0.6 * top))
-    return EncodeOut(cue=_join(lines), labels=list(dict.fromkeys(line.label for line in lines)))
+    return EncodeOut(cue=join_lines(lines), labels=list(dict.fromkeys(line.label for line in lines)))
 
 
 def _choose_best(ranked: Ranked, among: Sequence[int], *, count: int, least: float) -> list[Line]:
@@ -273,15 +269,11 @@ def _choose_best(ranked: Ranked, among: Sequence[int], *, count: int, least: flo
     return [ranked.lines[i] for i in sort_as_told(ranked, chosen)]
 
 
-def _join(lines: Sequence[Line]) -> str:
-    return " ".join(dict.fromkeys(flatten(line.sentence.text) for line in lines))
-
-
 def fuse(given: FuseIn) -> CueOut:
     """The sentences of the cues that are relevant to the question, without repeats."""
     cues = [Shown(label="", text=cue) for cue in given.cues]
     ranked = rank(read_question(given.question).terms, read_lines(cues))
-    return CueOut(cue=_join(_choose_best(ranked, ranked.order[:_CUE_READ], count=_FUSED_SENTENCES, least=0.05)))
+    return CueOut(cue=join_lines(_choose_best(ranked, ranked.order[:_CUE_READ], count=_FUSED_SENTENCES, least=0.05)))
 
 
 def think(given: ThinkIn, embedder: Embedder) -> ThinkOut:
@@ -292,7 +284,7 @@ def think(given: ThinkIn, embedder: Embedder) -> ThinkOut:
     question = read_question(given.question)
     ranked = rank(question.terms, read_lines(given.evidence), question.names)
     compare(question.text, ranked, embedder, shortlist=_CUE_SHORTLIST)
-    known = [frozenset(list_terms(thought[:_READ])) for thought in given.thoughts]
+    known = [make_bag(thought[:_READ]) for thought in given.thoughts]
     fresh = [i for i in ranked.order[:_CUE_READ] if ranked.lines[i].bag and not is_known(ranked.lines[i].bag, known)]
     if not fresh:
         return ThinkOut(thought="The evidence says nothing more.", concludes=True)

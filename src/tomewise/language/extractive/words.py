@@ -15,23 +15,22 @@ ASKING = frozenset(
     summary discussion discuss discussed discussing talking talk talked meeting whole mention mentioned think thought
     say said opinion opinions""".split()
 )
-_ENDINGS = (
-    ("ations", "ate"), ("ation", "ate"), ("ingly", ""), ("edly", ""), ("iness", "y"), ("ness", ""), ("ments", ""),
-    ("ment", ""), ("ies", "y"), ("ied", "y"), ("sses", "ss"), ("ings", ""), ("ing", ""), ("ers", ""), ("ors", ""),
-    ("er", ""), ("or", ""), ("ed", ""), ("es", ""), ("ly", ""), ("s", ""),
-)  # fmt: skip
-_IRREGULAR = {
-    "died": "die", "dies": "die", "dead": "die", "death": "die", "dying": "die", "killed": "kill", "born": "birth",
-    "wrote": "write", "written": "write", "said": "say", "says": "say", "thought": "think", "bought": "buy",
-    "sold": "sell", "stole": "steal", "stolen": "steal", "hid": "hide", "hidden": "hide", "broke": "break",
-    "broken": "break", "won": "win", "led": "lead", "left": "leave", "lost": "lose", "built": "build",
-    "children": "child", "wives": "wife", "married": "marry", "marriage": "marry", "women": "woman", "men": "man",
-    "knew": "know", "known": "know", "told": "tell", "spoke": "speak", "spoken": "speak", "held": "hold",
-    "kept": "keep", "sent": "send", "paid": "pay", "drank": "drink", "drove": "drive", "fell": "fall", "fled": "flee",
-    "fought": "fight", "brought": "bring", "caught": "catch", "taught": "teach", "sang": "sing", "shot": "shoot",
-    "slept": "sleep", "stood": "stand", "struck": "strike", "wore": "wear", "ran": "run", "met": "meet",
-    "lives": "live", "lived": "live", "living": "live",
-}  # fmt: skip
+# Endings, each with what takes its place; the first that fits counts.
+_ENDINGS = [
+    ending.split("=")
+    for ending in """
+    ations=ate ation=ate ingly= edly= iness=y ness= ments= ment= ies=y ied=y sses=ss ings= ing= ers= ors= er= or=
+    ed= es= ly= s=""".split()
+]
+# Stems, each with its irregular forms.
+_FORMS = """
+    die died dies dead death dying, kill killed, birth born, write wrote written, say said says, think thought, buy
+    bought, sell sold, steal stole stolen, hide hid hidden, break broke broken, win won, lead led, leave left, lose
+    lost, build built, child children, wife wives, marry married marriage, woman women, man men, know knew known, tell
+    told, speak spoke spoken, hold held, keep kept, send sent, pay paid, drink drank, drive drove, fall fell, flee
+    fled, fight fought, bring brought, catch caught, teach taught, sing sang, shoot shot, sleep slept, stand stood,
+    strike struck, wear wore, run ran, meet met, live lives lived living"""
+_IRREGULAR = {form: base for base, *forms in map(str.split, _FORMS.split(",")) for form in forms}
 
 
 @lru_cache(maxsize=1 << 16)
@@ -76,6 +75,11 @@ def list_terms(text: str) -> list[str]:
     for word in WORD.findall(text):
         found += _list_word_terms(word)
     return found
+
+
+def make_bag(text: str) -> frozenset[str]:
+    """The different stems of the content words of `text`."""
+    return frozenset(list_terms(text))
 
 
 def list_question_terms(question: str) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel, Field, field_validator, model_validator
 
 from tomewise.language.labels import Label
-from tomewise.language.roles.fields import Records, Shown, Text
+from tomewise.language.roles.fields import Records, Shown, Text, describe
 from tomewise.types import Role, Support
 
 FAILURE = "*"  # the failure signal: an answering role replies with it when the evidence is not sufficient
@@ -64,15 +64,15 @@ class AnswerOut(BaseModel):
     `supported` comes before the answer, so that an answer which counts as declined is never shown while it is written.
     """
 
-    reasoning: Text = Field(default="", description="which clues are joined and what follows, in at most 3 sentences")
-    supported: Support = Field(default="full", description="how far the evidence holds the answer")
+    reasoning: Text = describe("which clues are joined and what follows, in at most 3 sentences")
+    supported: Support = describe("how far the evidence holds the answer", "full")
     answer: Text = Field(
         description="the answer alone, as short as the question allows",
         coerce_numbers_to_str=True,  # asked for a year, a model may write a number
     )
-    choice: str | None = Field(default=None, description="letter of the chosen option, for a question with options")
-    quotes: Records[Quote] = Field(default=[], description="the words of passages that the answer rests on")
-    missing: Text = Field(default="", description="what the evidence lacks, unless it supports the answer in full")
+    choice: str | None = describe("letter of the chosen option, for a question with options", None)
+    quotes: Records[Quote] = describe("the words of passages that the answer rests on", [])
+    missing: Text = describe("what the evidence lacks, unless it supports the answer in full")
 
     @field_validator("supported", mode="before")
     @classmethod
@@ -120,7 +120,7 @@ class RephraseIn(BaseModel):
 
 
 class RephraseOut(BaseModel):
-    question: Text = Field(default="", description="the new question, so that it can be understood alone")
+    question: Text = describe("the new question, so that it can be understood alone")
 
 
 ANSWER = Role("answer", AnswerIn, AnswerOut, output_tokens=768)

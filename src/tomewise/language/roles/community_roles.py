@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from tomewise.language.labels import Labels
 from tomewise.language.memory_faults import find_fault
-from tomewise.language.roles.fields import OptionalRecords, Records, Shown, Text, Texts, read_number
+from tomewise.language.roles.fields import OptionalRecords, Records, Shown, Text, Texts, describe, read_number
 from tomewise.types import Role
 
 REPORT_WORDS = 400
@@ -53,21 +53,19 @@ class ReportIn(BaseModel):
 
 
 class FindingOut(BaseModel):
-    headline: Text = Field(default="", description="the finding in a few words")
+    headline: Text = describe("the finding in a few words")
     explanation: Text = Field(min_length=1, description="what it is, in one to three sentences")
-    records: Labels = Field(default=[], description="labels of the relations that it rests on, such as R3")
+    records: Labels = describe("labels of the relations that it rests on, such as R3", [])
 
 
 class ReportOut(BaseModel):
     title: Text = Field(min_length=1, description="what the community is, by its main names")
     summary: Text = Field(min_length=1, description="who belongs together, how, and what comes of it")
-    importance: Annotated[int, read_number(0, 10, otherwise=0)] = Field(
-        default=0, ge=0, le=10, description="how much the whole text turns on it, 0 to 10"
+    importance: Annotated[int, read_number(0, 10, otherwise=0)] = describe(
+        "how much the whole text turns on it, 0 to 10", 0, ge=0, le=10
     )
-    reason: Text = Field(default="", description="why it is so important, in one sentence")
-    findings: OptionalRecords[FindingOut] = Field(
-        default=[], description="what is worth knowing of it, most important first"
-    )
+    reason: Text = describe("why it is so important, in one sentence")
+    findings: OptionalRecords[FindingOut] = describe("what is worth knowing of it, most important first", [])
 
 
 class RateIn(BaseModel):
@@ -92,12 +90,12 @@ class MapIn(BaseModel):
 
 class PointOut(BaseModel):
     description: Text = Field(min_length=1, description="what the reports say on the question, in a few sentences")
-    labels: Labels = Field(default=[], description="labels of the reports that say so, such as E2")
-    score: Score = Field(default=_USUAL_SCORE, ge=0, le=100, description="how much it helps to answer, 0 to 100")
+    labels: Labels = describe("labels of the reports that say so, such as E2", [])
+    score: Score = describe("how much it helps to answer, 0 to 100", _USUAL_SCORE, ge=0, le=100)
 
 
 class MapOut(BaseModel):
-    points: Records[PointOut] = Field(default=[], description="the most helpful first; empty where none helps")
+    points: Records[PointOut] = describe("the most helpful first; empty where none helps", [])
 
 
 class HypothesisIn(RateIn):
@@ -123,11 +121,11 @@ def _score_answer(reply: dict[str, Any]) -> int:
 
 
 class ExploreOut(BaseModel):
-    answer: Text = Field(default="", description="what the evidence says on the query; empty where it says nothing")
+    answer: Text = describe("what the evidence says on the query; empty where it says nothing")
     score: Score = Field(
         default_factory=_score_answer, ge=0, le=100, description="how much that helps with the question, 0 to 100"
     )
-    follow_ups: Texts = Field(default=[], description="questions to ask next, the most promising first")
+    follow_ups: Texts = describe("questions to ask next, the most promising first", [])
 
 
 def _find_report_fault(given: ReportIn, output: ReportOut) -> str | None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 from pydantic import (
     BaseModel,
     BeforeValidator,
+    Field,
     StringConstraints,
     ValidationError,
     ValidatorFunctionWrapHandler,
@@ -71,6 +72,11 @@ def read_number(least: int, most: int, otherwise: int | None = None) -> BeforeVa
         return round(min(max(float(found[1]), least), most))
 
     return BeforeValidator(read)
+
+
+def describe(words: str, default: Any = "", **bounds: Any) -> Any:
+    """A field that a model may leave out. The words tell it what to write there."""
+    return Field(default=default, description=words, **bounds)
 
 
 Records: TypeAlias = Annotated[list[T], WrapValidator(_keep_valid)]

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from tomewise.language.labels import Label, Labels
-from tomewise.language.roles.fields import Shown, Text, Texts
+from tomewise.language.roles.fields import Shown, Text, Texts, describe
 from tomewise.types import Role
 
 
@@ -45,16 +45,16 @@ class PlanIn(BaseModel):
 
 
 class ConcernOut(_Lenient):
-    concern: Text = Field(default="", description="what is still open, in one sentence")
-    points: Labels = Field(default=[], description="ids of the memory points that it is about, such as M2")
-    place: Place = Field(default="global", description="local: around these points; global: beyond all points")
-    subqueries: Texts = Field(default=[], description="exactly one search query")
+    concern: Text = describe("what is still open, in one sentence")
+    points: Labels = describe("ids of the memory points that it is about, such as M2", [])
+    place: Place = describe("local: around these points; global: beyond all points", "global")
+    subqueries: Texts = describe("exactly one search query", [])
 
 
 class PlanOut(BaseModel):
-    reasoning: Text = Field(default="", description="what the points settle, and what the question still needs")
+    reasoning: Text = describe("what the points settle, and what the question still needs")
     sufficient: bool = Field(description="whether the points suffice to answer")
-    concerns: list[ConcernOut] = Field(default=[], description="empty when the points suffice")
+    concerns: list[ConcernOut] = describe("empty when the points suffice", [])
 
 
 class EvolveIn(BaseModel):
@@ -70,22 +70,22 @@ class EvolveIn(BaseModel):
 
 
 class UpdateOut(_Lenient):
-    point: Label = Field(default="", description="id of the memory point, such as M2")
-    description: Text = Field(default="", description="all that the point says from now on")
-    entities: Texts = Field(default=[], description="the names that it joins, where they may change")
-    evidence: Labels = Field(default=[], description="labels of the evidence that the change rests on, such as E1")
+    point: Label = describe("id of the memory point, such as M2")
+    description: Text = describe("all that the point says from now on")
+    entities: Texts = describe("the names that it joins, where they may change", [])
+    evidence: Labels = describe("labels of the evidence that the change rests on, such as E1", [])
 
 
 class InsertionOut(_Lenient):
-    description: Text = Field(default="", description="what the new point says")
-    entities: Texts = Field(default=[], description="names of the entities that it joins")
-    evidence: Labels = Field(default=[], description="labels of the evidence that it rests on, such as E1")
+    description: Text = describe("what the new point says")
+    entities: Texts = describe("names of the entities that it joins", [])
+    evidence: Labels = describe("labels of the evidence that it rests on, such as E1", [])
 
 
 class EvolveOut(BaseModel):
-    reasoning: Text = Field(default="", description="what the evidence adds to the points")
-    updates: list[UpdateOut] = Field(default=[], description="changes of points")
-    insertions: list[InsertionOut] = Field(default=[], description="new points")
+    reasoning: Text = describe("what the evidence adds to the points")
+    updates: list[UpdateOut] = describe("changes of points", [])
+    insertions: list[InsertionOut] = describe("new points", [])
 
 
 class MergePointsIn(BaseModel):
@@ -94,13 +94,13 @@ class MergePointsIn(BaseModel):
 
 
 class MergeOut(_Lenient):
-    points: Labels = Field(default=[], description="ids of two or more memory points")
-    description: Text = Field(default="", description="what the joined point says")
+    points: Labels = describe("ids of two or more memory points", [])
+    description: Text = describe("what the joined point says")
 
 
 class MergePointsOut(BaseModel):
-    reasoning: Text = Field(default="", description="which points belong together, and what follows from them")
-    merges: list[MergeOut] = Field(default=[], description="empty when nothing belongs together")
+    reasoning: Text = describe("which points belong together, and what follows from them")
+    merges: list[MergeOut] = describe("empty when nothing belongs together", [])
 
 
 PLAN = Role("plan", PlanIn, PlanOut, output_tokens=1024, tags=("point",))

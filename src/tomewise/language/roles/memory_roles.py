@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, WithJsonSchema, computed_field
 
 from tomewise.language.memory_faults import find_fault, find_fault_in_names, list_strings
-from tomewise.language.roles.fields import Text
+from tomewise.language.roles.fields import Text, describe
 from tomewise.language.usage import estimate_tokens
 from tomewise.types import Role
 
@@ -55,7 +55,7 @@ class GistIn(PassageIn):
 
 
 class GistOut(BaseModel):
-    notes: Text = Field(default="", description="how references, aliases and implied relations were resolved")
+    notes: Text = describe("how references, aliases and implied relations were resolved")
     memory: Text = Field(min_length=1, description="the passage restated with every reference and relation explicit")
 
 
@@ -64,7 +64,7 @@ class ExtractIn(PassageIn):
 
 
 class EntitiesOut(BaseModel):
-    entities: Names = Field(default=[], description="names of the people, places, things, dates named")
+    entities: Names = describe("names of the people, places, things, dates named", [])
 
 
 class TriplesOut(EntitiesOut):
@@ -73,7 +73,7 @@ class TriplesOut(EntitiesOut):
     The schema asks for strings all the same, so that a model knows what is wanted.
     """
 
-    triples: Triples = Field(default=[], description="facts of three strings each: subject, relation, object")
+    triples: Triples = describe("facts of three strings each: subject, relation, object", [])
 
 
 class TypedEntity(BaseModel):

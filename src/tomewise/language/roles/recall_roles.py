@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, Field
 
 from tomewise.language.labels import Labels, Numbers
-from tomewise.language.roles.fields import Shown, Text, Texts
+from tomewise.language.roles.fields import Shown, Text, Texts, describe
 from tomewise.types import Role
 
 
@@ -17,7 +17,7 @@ class FilterIn(BaseModel):
 class FilterOut(BaseModel):
     """The numbers of the prompt, counted from 1. The caller drops numbers that the prompt did not show."""
 
-    keep: Numbers = Field(default=[], description="numbers of the facts that help, the most useful first")
+    keep: Numbers = describe("numbers of the facts that help, the most useful first", [])
 
 
 class DecomposeIn(BaseModel):
@@ -26,7 +26,7 @@ class DecomposeIn(BaseModel):
 
 
 class DecomposeOut(BaseModel):
-    subqueries: list[Text] = Field(default=[], description="self-contained questions; empty when one lookup suffices")
+    subqueries: list[Text] = describe("self-contained questions; empty when one lookup suffices", [])
 
 
 class Candidate(Shown):
@@ -40,8 +40,8 @@ class KeywordsIn(BaseModel):
 
 
 class KeywordsOut(BaseModel):
-    themes: Texts = Field(default=[], description="what the question is about at large: topics, kinds of relations")
-    details: Texts = Field(default=[], description="what it names: people, places, things, dates, terms")
+    themes: Texts = describe("what the question is about at large: topics, kinds of relations", [])
+    details: Texts = describe("what it names: people, places, things, dates, terms", [])
 
 
 class SelectIn(BaseModel):
@@ -55,8 +55,8 @@ class SelectIn(BaseModel):
 class SelectOut(BaseModel):
     """The numbers of the prompt, counted from 1. The caller drops numbers that the prompt did not show."""
 
-    reasoning: Text = Field(default="", description="what is known and what is still to be found, in one sentence")
-    keep: Numbers = Field(default=[], description="numbers of the texts that help, the most useful first")
+    reasoning: Text = describe("what is known and what is still to be found, in one sentence")
+    keep: Numbers = describe("numbers of the texts that help, the most useful first", [])
 
 
 class FollowUpIn(BaseModel):
@@ -69,8 +69,8 @@ class FollowUpIn(BaseModel):
 class FollowUpOut(BaseModel):
     """The name comes first: it goes into the question."""
 
-    bridge: Text = Field(default="", description="the name, from the evidence, of a thing that the question describes")
-    question: Text = Field(default="", description="the question for the second search; empty if there is nothing")
+    bridge: Text = describe("the name, from the evidence, of a thing that the question describes")
+    question: Text = describe("the question for the second search; empty if there is nothing")
 
 
 class ProbeIn(BaseModel):
@@ -84,7 +84,7 @@ class ProbeIn(BaseModel):
 
 
 class ProbeOut(BaseModel):
-    probes: list[Text] = Field(default=[], description="new search queries for what is still missing")
+    probes: list[Text] = describe("new search queries for what is still missing", [])
 
 
 class EncodeIn(BaseModel):
@@ -104,7 +104,7 @@ class CueOut(BaseModel):
 class EncodeOut(CueOut):
     """Labels that were not shown are for the caller to drop."""
 
-    labels: Labels = Field(default=[], description="labels of the evidence that the cue rests on")
+    labels: Labels = describe("labels of the evidence that the cue rests on", [])
 
 
 class FuseIn(BaseModel):
@@ -124,7 +124,7 @@ class ThinkOut(BaseModel):
     """The thought comes first: a model decides whether it concludes only after it has written it."""
 
     thought: Text = Field(min_length=1, description="the next sentence of the reasoning, one alone")
-    concludes: bool = Field(default=False, description="whether this thought gives the answer to the question")
+    concludes: bool = describe("whether this thought gives the answer to the question", False)
 
 
 class StepIn(BaseModel):
@@ -138,11 +138,11 @@ class StepIn(BaseModel):
 class StepOut(BaseModel):
     """The reasoning comes first, then what to do next."""
 
-    reasoning: Text = Field(default="", description="what is known and what is needed next, in at most 2 sentences")
-    finished: bool = Field(default=False, description="whether the findings suffice to answer the question")
-    subquestion: Text = Field(default="", description="the next smaller question; empty if finished")
-    search: bool = Field(default=True, description="whether the texts are searched for it")
-    answer: Text = Field(default="", description="the answer from general knowledge; empty where a search is needed")
+    reasoning: Text = describe("what is known and what is needed next, in at most 2 sentences")
+    finished: bool = describe("whether the findings suffice to answer the question", False)
+    subquestion: Text = describe("the next smaller question; empty if finished")
+    search: bool = describe("whether the texts are searched for it", True)
+    answer: Text = describe("the answer from general knowledge; empty where a search is needed")
 
 
 FILTER_FACTS = Role("filter_facts", FilterIn, FilterOut, output_tokens=128)

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, computed_field
 
 from tomewise.language.labels import Label, Labels, Numbers
 from tomewise.language.memory_faults import find_fault
-from tomewise.language.roles.fields import Records, Shown, Text
+from tomewise.language.roles.fields import Records, Shown, Text, describe
 from tomewise.language.roles.memory_roles import PassageIn, bound_words
 from tomewise.types import Role
 
@@ -26,8 +26,8 @@ class PlanReadingIn(BaseModel):
 
 
 class PlanReadingOut(BaseModel):
-    questions: list[Text] = Field(default=[], description="smaller questions whose answers settle the question")
-    nets: list[Text] = Field(default=[], description="wide questions that collect facts which may matter later")
+    questions: list[Text] = describe("smaller questions whose answers settle the question", [])
+    nets: list[Text] = describe("wide questions that collect facts which may matter later", [])
 
 
 class NotesIn(BaseModel):
@@ -43,11 +43,11 @@ class NotesIn(BaseModel):
 class NotedFact(BaseModel):
     label: Label = Field(description="label of the passage that states the fact, such as E1")
     quote: Text = Field(description="the words that state it, copied word for word from that passage")
-    fact: Text = Field(default="", description="the fact as a sentence that is understood alone")
+    fact: Text = describe("the fact as a sentence that is understood alone")
 
 
 class NotesOut(BaseModel):
-    facts: Records[NotedFact] = Field(default=[], description="facts in the order of the text, most telling kept")
+    facts: Records[NotedFact] = describe("facts in the order of the text, most telling kept", [])
 
 
 class Entry(BaseModel):
@@ -70,14 +70,12 @@ class InferIn(BaseModel):
 class DrawnInference(BaseModel):
     """The grounds come first, since a model writes its fields in order."""
 
-    rests_on: Labels = Field(default=[], description="labels of the facts that it rests on, such as F3")
+    rests_on: Labels = describe("labels of the facts that it rests on, such as F3", [])
     inference: Text = Field(description="what follows from these facts, as a sentence that is understood alone")
 
 
 class InferOut(BaseModel):
-    inferences: Records[DrawnInference] = Field(
-        default=[], description="new inferences; empty when nothing new follows"
-    )
+    inferences: Records[DrawnInference] = describe("new inferences; empty when nothing new follows", [])
 
 
 class RefineIn(InferIn):
@@ -89,9 +87,9 @@ class RefineIn(InferIn):
 class RefineOut(BaseModel):
     """The numbers of the prompt, counted from 1, nets last. The caller drops numbers that the prompt did not show."""
 
-    reasoning: Text = Field(default="", description="what is settled by which entries, in at most 2 sentences")
-    answered: Numbers = Field(default=[], description="numbers of the open questions that are settled")
-    new: list[Text] = Field(default=[], description="new questions that the entries raise")
+    reasoning: Text = describe("what is settled by which entries, in at most 2 sentences")
+    answered: Numbers = describe("numbers of the open questions that are settled", [])
+    new: list[Text] = describe("new questions that the entries raise", [])
 
 
 class CarryIn(BaseModel):
@@ -133,8 +131,8 @@ class LookUpIn(BaseModel):
 class LookUpOut(BaseModel):
     """Labels that were not shown are for the caller to drop."""
 
-    reasoning: Text = Field(default="", description="what is still unknown and which pages may say it, in a sentence")
-    labels: Labels = Field(default=[], description="labels of the pages to read in full, the most useful first")
+    reasoning: Text = describe("what is still unknown and which pages may say it, in a sentence")
+    labels: Labels = describe("labels of the pages to read in full, the most useful first", [])
 
 
 def _find_page_fault(given: ShortenIn, output: ShortenOut) -> str | None:
