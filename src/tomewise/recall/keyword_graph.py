@@ -116,8 +116,8 @@ class KeywordGraph:
             record_fallback(NO_KEYWORDS)
         return details or query, themes or query
 
-    def _search(self, query: str, of_details: str, of_themes: str, within: Scope) -> list[Evidence]:
-        question, details, themes = self._embedder.embed([query, of_details, of_themes])
+    def _search(self, query: str, detail_words: str, theme_words: str, within: Scope) -> list[Evidence]:
+        question, details, themes = self._embedder.embed([query, detail_words, theme_words])
         pairs = _Pairs.read(self._store, self._names, within)
         levels = _LEVELS[self._mode]
         local = self._graph.find_nearest(details, _NEAREST, within) if "local" in levels else []

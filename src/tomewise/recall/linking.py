@@ -63,8 +63,8 @@ class NearestFacts:
         cosines = pair_scores(found.keys, found.cosines)
         nodes = self._store.nodes_at(cosines)
         ranked = rank_keys(cosines, nodes, self._limit)
-        all_keys = found.keys.tolist()
-        places = np.array([all_keys.index(key) for key in ranked], np.int64)
+        place_of = {key: place for place, key in enumerate(found.keys.tolist())}
+        places = np.array([place_of[key] for key in ranked], np.int64)
         texts = tuple(nodes[key].text for key in ranked)
         return Hits(found.keys[places], texts, found.cosines[places].astype(np.float64), found.scale()[places])
 

@@ -191,7 +191,7 @@ class MemTreeLayer:
         order = store.passage_order()[0].tolist()
         texts = read_edges(store, names.texts).rows.astype(np.int64).tolist()
         known = {place: text for place, text, _ in texts}
-        late = {place for place, _, is_late in texts if is_late}
+        outdated = {place for place, _, is_late in texts if is_late}
         parents = {child: place for place, child in read_pairs(store, names.links).tolist()}
         places = store.node_keys(names.places)
         tree = GrowingTree(
@@ -206,7 +206,7 @@ class MemTreeLayer:
         pruned = [] if fresh else tree.prune()
         for key, row in zip(fresh, self._load_rows(known, fresh), strict=True):
             tree.add(key, row)
-        stale = {node for node in places if node in tree.children and (node not in known or node in late)}
+        stale = {node for node in places if node in tree.children and (node not in known or node in outdated)}
         step = _Step(
             tree=tree,
             fresh=fresh,
