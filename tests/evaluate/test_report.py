@@ -218,8 +218,8 @@ async def test_two_systems_side_by_side(evaluate):
     left, right = comparison.sides
     assert (left.row.system, right.row.system) == ("hybrid", "naive")
     assert left.scores["em"] == 0.0
-    assert ["Ada Marsh" in piece.text for piece in left.evidence if piece.gold] == [True]
-    assert all(piece.shared for piece in left.evidence)
+    assert ["Ada Marsh" in piece["text"] for piece in left.evidence if piece["gold"]] == [True]
+    assert all(piece["shared"] for piece in left.evidence)
     failed = json.loads(json.dumps(comparing.make_json(comparing.compare(results, "hybrid", "naive", "q1"))))
     assert "ModelError: no" in str(failed["systems"])
 

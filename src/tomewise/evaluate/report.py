@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from csv import DictWriter
 from dataclasses import asdict, replace
 from io import StringIO
@@ -26,6 +26,7 @@ _LATEX = {
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--", "·": r"$\cdot$", "†": r"$^{\dagger}$",
     "‡": r"$^{\ddagger}$", "§": r"\S{}", "<": r"$<$", ">": r"$>$", "|": r"$|$",
 }  # fmt: skip
+_LATEX_FORMS = (r"\textbf{{{}}}", r" {{\scriptsize ({})}}")  # of the best of a column, and of an interval
 
 
 def make_json(table: Table) -> dict[str, Any]:
@@ -221,16 +222,15 @@ def _make_rich_table(grid: Grid) -> RenderableType:
     for number, heading in enumerate(grid.headings):
         rich_table.add_column(escape(heading), justify="right" if number else "left", overflow="fold")
     for row in grid.rows:
-        rich_table.add_row(*(_write_rich_entry(entry) for entry in row))
+        rich_table.add_row(*(_write_entry(entry, escape, "[bold]{}[/bold]", "\n[dim]{}[/dim]") for entry in row))
     return rich_table
 
 
-def _write_rich_entry(entry: Entry) -> str:
-    from rich.markup import escape
-
+def _write_entry(entry: Entry, escape: Callable[[str], str], best: str, interval: str) -> str:
+    """A cell in a format that writes the best of a column, and an interval behind the text, in these ways."""
     text = escape(entry.text)
-    text = (f"[bold]{text}[/bold]" if entry.best else text) + entry.mark
-    return f"{text}\n[dim]{escape(entry.interval)}[/dim]" if entry.interval else text
+    text = (best.format(text) if entry.best else text) + escape(entry.mark)
+    return text + interval.format(escape(entry.interval)) if entry.interval else text
 
 
 # ---------------------------------------------------------------- Markdown
@@ -246,16 +246,10 @@ def _write_markdown_grid(grid: Grid) -> str:
     rows = [
         [_escape_markdown(heading) for heading in grid.headings],
         ["---", *["---:"] * (len(grid.headings) - 1)],
-        *([_write_markdown_entry(entry) for entry in row] for row in grid.rows),
+        *([_write_entry(entry, _escape_markdown, "**{}**", " ({})") for entry in row] for row in grid.rows),
     ]
     lines = ["| " + " | ".join(row) + " |" for row in rows]
     return "\n".join([f"**{_escape_markdown(grid.title)}**", "", *lines])
-
-
-def _write_markdown_entry(entry: Entry) -> str:
-    text = _escape_markdown(entry.text)
-    text = (f"**{text}**" if entry.best else text) + entry.mark
-    return f"{text} ({entry.interval})" if entry.interval else text
 
 
 def _escape_markdown(text: str) -> str:
@@ -286,18 +280,12 @@ def _write_latex_grid(grid: Grid, label: str, notice: str) -> str:
         r"\toprule",
         " & ".join(map(_escape_latex, grid.headings)) + r" \\",
         r"\midrule",
-        *(" & ".join(map(_write_latex_entry, row)) + r" \\" for row in grid.rows),
+        *(" & ".join(_write_entry(entry, _escape_latex, *_LATEX_FORMS) for entry in row) + r" \\" for row in grid.rows),
         r"\bottomrule",
         r"\end{tabular}",
         r"\end{table}",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _write_latex_entry(entry: Entry) -> str:
-    text = _escape_latex(entry.text)
-    text = (rf"\textbf{{{text}}}" if entry.best else text) + _escape_latex(entry.mark)
-    return rf"{text} {{\scriptsize ({_escape_latex(entry.interval)})}}" if entry.interval else text
 
 
 def _escape_latex(text: str) -> str:
