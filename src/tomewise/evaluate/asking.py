@@ -76,11 +76,13 @@ class Asking:
                 return fields
             prediction = replace(fields["prediction"], shown=memory.find_shown(answer.evidence))
             if system.retriever is None:
-                ranked = await asyncio.to_thread(memory.rank_sources, item.question.text, answer.evidence, DEPTH)
-                return {**fields, "prediction": replace(prediction, ranked=ranked), "ranked_by": "shown"}
-            with replay():
-                evidence = await system.retriever.retrieve(item.question.text, DEPTH, within=item.question.within)
-        ranked = await asyncio.to_thread(memory.rank_passages, item.question.text, evidence, DEPTH)
+                fields["ranked_by"], evidence = "shown", list(answer.evidence)
+            else:
+                with replay():
+                    evidence = await system.retriever.retrieve(item.question.text, DEPTH, within=item.question.within)
+        by_one = system.retriever is not None
+        text = item.question.text
+        ranked = await asyncio.to_thread(memory.rank_passages, text, evidence, DEPTH, of_one_retriever=by_one)
         return {**fields, "prediction": replace(prediction, ranked=ranked)}
 
     def _describe_versions(self, variant: Variant) -> dict[str, Any]:

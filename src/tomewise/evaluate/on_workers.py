@@ -127,7 +127,7 @@ async def ask_group(place: Workplace, desk: Any, work: GroupWork) -> None:
             work.documents,
             Path(folder) / "memory.tome",
             lambda _: None,
-            lambda variant, build: builds.update({variant.name: build}),
+            builds.__setitem__,
         )
 
         async def ask(key: str, system: str, item: Item) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import isnan
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -158,13 +159,12 @@ def split_results(results: Results, name: str) -> dict[str, Results]:
     names = list_slices(results.rows)
     if name not in names:
         raise UnknownName(f"{results.about.dataset} has no slice {name!r}: it has {', '.join(names)}")
-    values = {row.item.id: _read_value(row, name) for row in results.rows}
-    known = sorted({value for value in values.values() if value is not None}, key=_make_sort_key)
-    make_label = _choose_labels([value for value in values.values() if value is not None])
-    parts: dict[str, list[Row]] = {make_label(value): [] for value in known}
+    values = {row.item.id: value for row in results.rows if (value := _read_value(row, name)) is not None}
+    make_label = _choose_labels(list(values.values()))
+    parts: dict[str, list[Row]] = {make_label(value): [] for value in sorted(values.values(), key=_make_sort_key)}
     for row in results.rows:
-        if (value := values[row.item.id]) is not None:
-            parts[make_label(value)].append(row)
+        if row.item.id in values:
+            parts[make_label(values[row.item.id])].append(row)
     return {label: replace(results, rows=tuple(part), builds={}) for label, part in parts.items()}
 
 
@@ -182,18 +182,14 @@ def _make_sort_key(value: str | int) -> tuple[int, int, str]:
     return (0, value, "") if isinstance(value, int) else (1, 0, str(value))
 
 
-def _choose_labels(values: Sequence[str | int]) -> Callable[[str | int], str]:
+def _choose_labels(values: Sequence[str | int]) -> Callable[[Any], str]:
     """A function from a value to its label: the value itself, or its bin."""
     numbers = sorted(value for value in values if isinstance(value, int))
     if len(numbers) < len(values) or len(set(numbers)) <= _MOST:
         return str
     tops = sorted({numbers[-(-len(numbers) * part // _BINS) - 1] for part in range(1, _BINS + 1)})
     names = [f"up to {tops[0]:,}", *(f"{low + 1:,} to {high:,}" for low, high in pairwise(tops))]
-
-    def make_label(value: str | int) -> str:
-        return next(name for name, top in zip(names, tops, strict=True) if isinstance(value, int) and value <= top)
-
-    return make_label
+    return lambda value: names[bisect_left(tops, value)]
 
 
 def score_rows(rows: Sequence[Row], name: str, judged: bool) -> Scores | None:

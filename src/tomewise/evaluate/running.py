@@ -6,8 +6,9 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -106,11 +107,6 @@ class _Group:
     documents: tuple[Document, ...]
     digest: str
     tasks: list[_Task] = field(default_factory=list)
-
-    @property
-    def characters(self) -> int:
-        """The length of the documents."""
-        return sum(len(document.text) for document in self.documents)
 
 
 def _plan_groups(experiment: Design, journal: Journal, retry_failed: bool) -> list[_Group]:
@@ -277,7 +273,7 @@ class _Run:
                     del unasked[key]
                 for system, build in message.builds.items():
                     if system not in built:
-                        self._record_build(system, name, build)
+                        self._record_build(name, system, build)
                         built.add(system)
             if not unasked:
                 all_asked.set()
@@ -304,25 +300,15 @@ class _Run:
 
     async def _open_memory(self, group: _Group, variants: Sequence[Variant]) -> Memory:
         name = self._experiment.name_memory(group.digest)
-
         path = self._tomes / f"{name}.tome"
-        memory = await open_memory(
-            self._experiment,
-            variants,
-            group.documents,
-            path,
-            self._report,
-            lambda variant, build: self._record_build(variant.name, name, build),
-        )
+        record = partial(self._record_build, name)
+        memory = await open_memory(self._experiment, variants, group.documents, path, self._report, record)
         self._open_memories.append(memory)
         return memory
 
-    def _record_build(self, system: str, memory: str, build: Build) -> None:
+    def _record_build(self, memory: str, system: str, build: Build) -> None:
         if build != Build(sum_usages([]), {}, ()):  # a system without layers has nothing to build
-            record = {"kind": "build", "system": system, "memory": memory, "usage": build.usage}
-            self._journal.append(
-                {**record, "fallbacks": build.fallbacks, "notes": build.notes, "networks": build.networks}
-            )
+            self._journal.append({"kind": "build", "system": system, "memory": memory, **asdict(build)})
 
     async def _finish(self, task: _Task, row: Row) -> None:
         if not row.error:
@@ -341,7 +327,7 @@ class _Run:
 
     def _store_row(self, row: Row, group: _Group) -> Row:
         """Write a row to the journal. Raises ModelUnavailable when the first questions all failed with that error."""
-        row = replace(row, characters=group.characters)
+        row = replace(row, characters=sum(len(document.text) for document in group.documents))
         unavailable = (row.error or "").startswith(f"{ModelUnavailable.__name__}: ")
         if unavailable and not self._model_replied:
             self._early_failures.append(row)

@@ -179,7 +179,8 @@ def write_notes(table: Table) -> list[str]:
             "these answers. Free answers are surer than forced ones; then full support is surer than partial or none."
         )
     line_notes = (note for line in table.lines for note in _note_line(line))
-    return [*texts, *_note_machinery(table), *line_notes, *_note_refusals(table)]
+    refusals = (f"Left out: {system}, since {reason}." for system, reason in table.refused.items())
+    return [*texts, *_note_machinery(table), *line_notes, *refusals]
 
 
 def _note_machinery(table: Table) -> list[str]:
@@ -206,10 +207,6 @@ def _note_line(line: Line) -> Iterator[str]:
     if fallbacks := _read_fallbacks(line):
         counts = ", ".join(f"{name} {count:,}" for name, count in fallbacks.items())
         yield f"What {line.system} fell back on, by kind or layer: {counts}."
-
-
-def _note_refusals(table: Table) -> list[str]:
-    return [f"Left out: {system}, since {reason}." for system, reason in table.refused.items()]
 
 
 def _make_scores(table: Table, title: str) -> Grid:
