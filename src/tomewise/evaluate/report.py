@@ -6,15 +6,16 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from csv import DictWriter
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from io import StringIO
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tomewise.errors import MissingDependency
 from tomewise.evaluate.results import Results, score_row
 from tomewise.evaluate.rows import Row, make_question_record
-from tomewise.evaluate.table import Entry, Grid, Line, Table, make_grids, write_notes
+from tomewise.evaluate.table import Column, Entry, Grid, Line, Table, make_grids, write_notes
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -186,30 +187,23 @@ def make_rich_tables(table: Table, width: int) -> list[RenderableType]:
 
 def _split_to_width(grid: Grid, width: int) -> list[Grid]:
     """Split the grid: each part repeats the leading columns, which name the system, and holds as many more as fit."""
-    first = next((number for number, heading in enumerate(grid.headings) if heading not in _LEADING), 1)
-    columns = [(grid.headings[number], *(row[number].text for row in grid.rows)) for number in range(first)]
-    width_of_part = width - sum(min(max(map(len, column)), width // 3) + 2 for column in columns)
-    widths = [_measure_width(grid, number) for number in range(first, len(grid.headings))]
-    parts: list[list[int]] = [[]]
+    leading = tuple(takewhile(lambda column: column[0] in _LEADING, grid.columns))
+    width_of_part = width - sum(min(_measure_width(column), width // 3) + 2 for column in leading)
+    parts: list[list[Column]] = [[]]
     free = width_of_part
-    for number, column_width in enumerate(widths, start=first):
+    for column in grid.columns[len(leading) :]:
+        column_width = _measure_width(column) + 2
         if parts[-1] and column_width > free:
             parts.append([])
             free = width_of_part
-        parts[-1].append(number)
+        parts[-1].append(column)
         free -= column_width
-    grids_of_parts = [_select_columns(grid, [*range(first), *part]) for part in parts]
-    return [grids_of_parts[0], *(replace(part, title="") for part in grids_of_parts[1:])]
+    return [Grid("" if number else grid.title, (*leading, *part)) for number, part in enumerate(parts)]
 
 
-def _measure_width(grid: Grid, number: int) -> int:
-    cells = [row[number] for row in grid.rows]
-    return 2 + max(len(grid.headings[number]), *(max(len(cell.text + cell.mark), len(cell.interval)) for cell in cells))
-
-
-def _select_columns(grid: Grid, numbers: list[int]) -> Grid:
-    rows = tuple(tuple(row[number] for number in numbers) for row in grid.rows)
-    return Grid(grid.title, tuple(grid.headings[number] for number in numbers), rows)
+def _measure_width(column: Column) -> int:
+    heading, cells = column
+    return max(len(heading), *(max(len(cell.text + cell.mark), len(cell.interval)) for cell in cells))
 
 
 def _make_rich_table(grid: Grid) -> RenderableType:
