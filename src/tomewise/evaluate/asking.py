@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -17,6 +17,7 @@ from tomewise.evaluate.memories import Memory
 from tomewise.evaluate.replay import remember_question, replay
 from tomewise.evaluate.rows import Row, make_usage_record, read_answer_fields
 from tomewise.fallbacks import count_fallbacks
+from tomewise.meter import Meter
 from tomewise.run import open_run
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import System
@@ -43,19 +44,13 @@ class Asking:
         if isinstance(system, ModelError):
             return replace(row, error=_describe_error(system))
         with remember_question(), open_run() as used:
-
-            def read_usage() -> dict[str, Any]:
-                return make_usage_record(used)
-
             try:
-                fields = await self._answer_and_rank(system, item, memory, read_usage)
+                fields = await self._answer_and_rank(system, item, memory, used)
             except ModelError as error:
-                return replace(row, error=_describe_error(error), usage=read_usage())
+                return replace(row, error=_describe_error(error), usage=make_usage_record(used))
         return replace(row, **fields)
 
-    async def _answer_and_rank(
-        self, system: System, item: Item, memory: Memory, read_usage: Callable[[], dict[str, Any]]
-    ) -> Mapping[str, Any]:
+    async def _answer_and_rank(self, system: System, item: Item, memory: Memory, used: Meter) -> Mapping[str, Any]:
         """The fields of a row: the answer of a system, and a ranking where the item has gold.
 
         The ranking is that of the system's retriever, or of what the answering call was shown.
@@ -65,13 +60,13 @@ class Asking:
                 raise RuntimeError("a system without a retriever is refused before its first question")
             with count_fallbacks() as fallbacks:
                 evidence = await system.retriever.retrieve(item.question.text, DEPTH, within=item.question.within)
-            fields: dict[str, Any] = {"resolved": True, "usage": read_usage(), "fallbacks": dict(fallbacks)}
+            fields: dict[str, Any] = {"resolved": True, "usage": make_usage_record(used), "fallbacks": dict(fallbacks)}
             prediction = Prediction()
         else:
             # Every question gets an answer, also a guess: the row says how sure it is, and the table shows the risk.
             with count_fallbacks() as fallbacks:
                 answer = await answer_question(system, replace(item.question, force=True, strict=True))
-            fields = {**read_answer_fields(answer), "usage": read_usage(), "fallbacks": dict(fallbacks)}
+            fields = {**read_answer_fields(answer), "usage": make_usage_record(used), "fallbacks": dict(fallbacks)}
             if not (item.supporting or item.spans):
                 return fields
             prediction = replace(fields["prediction"], shown=memory.find_shown(answer.evidence))

@@ -19,7 +19,7 @@ from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.errors import MissingDependency, UsageError
 from tomewise.evaluate import running
 from tomewise.evaluate.datasets import read_dataset
-from tomewise.evaluate.design import Design, check_design, select_ranking_metrics
+from tomewise.evaluate.design import Design, check_design
 from tomewise.evaluate.items import Dataset
 from tomewise.evaluate.judges import Judge, find_judge
 from tomewise.evaluate.metrics import Metric, choose_metrics, find_metric
@@ -116,7 +116,8 @@ class Experiment:
             variants=variants,
             model=choose_model(model, models, short_answers=short_answers, **answering),
             embedder=embedder,
-            metrics=chosen_metrics or _choose_default_metrics(dataset, retrieval_only),
+            metrics=chosen_metrics
+            or tuple(metric for metric in choose_metrics(dataset) if metric.of_ranking or not retrieval_only),
             judges=chosen_judges,
             judge_model=choose_model(judge_model, **shared) if judge_model else None,
             retrieval_only=retrieval_only,
@@ -254,8 +255,3 @@ def _read_data(data: str | Path | Dataset, layout: str) -> Dataset:
     if isinstance(data, Dataset):
         return data
     return read_dataset("sample") if data == "sample" else read_dataset(layout, Path(data))
-
-
-def _choose_default_metrics(dataset: Dataset, retrieval_only: bool) -> tuple[Metric, ...]:
-    metrics = choose_metrics(dataset)
-    return select_ranking_metrics(metrics) if retrieval_only else metrics

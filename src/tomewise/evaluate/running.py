@@ -118,7 +118,9 @@ def _plan_groups(experiment: Design, journal: Journal, retry_failed: bool) -> li
     groups: dict[tuple[str, ...], _Group] = {}
     for item in experiment.dataset.items:
         if item.documents not in groups:
-            groups[item.documents] = _make_group(experiment, item)
+            ids = set(item.documents)
+            documents = tuple(document for document in experiment.dataset.documents if not ids or document.id in ids)
+            groups[item.documents] = _Group(documents, digest_documents(documents))
     for variant in experiment.variants:
         for item in experiment.dataset.items:
             group = groups[item.documents]
@@ -138,12 +140,6 @@ def _plan_groups(experiment: Design, journal: Journal, retry_failed: bool) -> li
 def _needs_ranking(item: Item, row: Row) -> bool:
     """Whether the item has gold for a ranking now, and had none when the question was asked."""
     return bool(item.supporting or item.spans) and not (row.item.supporting or row.item.spans)
-
-
-def _make_group(experiment: Design, item: Item) -> _Group:
-    ids = set(item.documents)
-    documents = tuple(document for document in experiment.dataset.documents if not ids or document.id in ids)
-    return _Group(documents, digest_documents(documents))
 
 
 def _must_judge(judge: Judge, item: Item, row: Row | None, retry_failed: bool) -> bool:
