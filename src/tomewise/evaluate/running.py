@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +14,13 @@ from tomewise.cluster.worker_pool import WorkerPool
 from tomewise.concurrency import run_side_by_side
 from tomewise.errors import ModelUnavailable, UsageError
 from tomewise.evaluate.about import describe_experiment, read_earlier_systems, write_about
-from tomewise.evaluate.asking import Asking
+from tomewise.evaluate.asking import GroupsHere
 from tomewise.evaluate.design import Design, check_design
 from tomewise.evaluate.digests import digest_documents, digest_prompts
 from tomewise.evaluate.items import Item
 from tomewise.evaluate.journal import Journal
 from tomewise.evaluate.judges import Judge
-from tomewise.evaluate.memories import Build, Memory, open_memory
+from tomewise.evaluate.memories import Build
 from tomewise.evaluate.on_workers import GroupsOnWorkers
 from tomewise.evaluate.replay import PaidOnce
 from tomewise.evaluate.results import Results, find_journal, read_results
@@ -180,92 +178,52 @@ class _Run:
         self, experiment: Design, journal: Journal, tomes: Path, report: OnProgress, workers: GroupsOnWorkers | None
     ) -> None:
         self._experiment = experiment
-        self._asking = Asking(experiment)
         self._workers = workers
         self._journal = journal
-        self._tomes = tomes
         self._report = report
         self._slots = asyncio.Semaphore(experiment.limit)
+        self._here = GroupsHere(experiment, tomes, self._slots, report)
         self._done = self._total = self._waiting = 0
         self._early_failures: list[Row] = []  # because the model is unavailable, before any question succeeded
         self._model_replied = False
-        self._open_memories: list[Memory] = []
         self._refused = {record["system"] for record in journal.read() if record["kind"] == "refused"}
 
     async def run_groups(self, groups: Sequence[_Group]) -> None:
-        """Run group after group; the next memory is built while the last questions of the group before are asked."""
+        """Let workers, or this process, ask over each group; judge and store what comes out."""
         tasks = [task for group in groups for task in group.tasks]
         self._total = len(tasks)
         self._waiting = sum(task.row is None for task in tasks)
         self._done = sum(task.row is not None and not task.judges for task in tasks)
         self._report_done()
-        if self._workers is not None:
-            await self._run_on_workers(groups, self._workers)
-            return
-        try:
+        async with run_side_by_side() as around:
+            listening = around.create_task(self._workers.listen()) if self._workers else None
             async with run_side_by_side() as under_way:
                 for group in groups:
-                    await self._work_on_group(group, under_way)
-        finally:
-            for memory in self._open_memories:
-                memory.tome.close()
+                    under_way.create_task(self._work_on_group(group, under_way))
+            if listening:
+                listening.cancel()
 
     async def _work_on_group(self, group: _Group, under_way: asyncio.TaskGroup) -> None:
-        tasks = [task for task in group.tasks if task.row is None or task.judges]
-        variants = {task.variant.name: task.variant for task in tasks if task.row is None}
-        memory = await self._open_memory(group, list(variants.values())) if variants else None
-        if memory is not None and memory.refused:
-            tasks = self._leave_out(tasks, memory.refused)
-        unfinished = Counter({"tasks": len(tasks)})
-
-        async def work_on(task: _Task) -> None:
-            try:
-                row = task.row
-                if row is None:
-                    if memory is None:
-                        raise RuntimeError("a question needs a memory")
-                    row = self._store_row(await self._asking.ask(task.key, task.variant, task.item, memory), group)
-                await self._finish(task, row)
-            finally:
-                self._slots.release()
-                unfinished["tasks"] -= 1
-                if memory is not None and not unfinished["tasks"]:
-                    self._open_memories.remove(memory)
-                    memory.tome.close()
-
-        for task in tasks:
-            await self._slots.acquire()
-            under_way.create_task(work_on(task))
-
-    async def _run_on_workers(self, groups: Sequence[_Group], workers: GroupsOnWorkers) -> None:
-        async with run_side_by_side() as around:
-            listening = around.create_task(workers.listen())
-            async with run_side_by_side() as under_way:
-                for group in groups:
-                    under_way.create_task(self._hand_out(group, workers, under_way))
-            listening.cancel()
-
-    async def _hand_out(self, group: _Group, workers: GroupsOnWorkers, under_way: asyncio.TaskGroup) -> None:
-        """Let a worker ask what was not asked yet; rows are stored as they come, and judged here."""
+        """Let what was not asked yet be asked; rows are stored as they come, and judged."""
         unasked = {(task.key, task.variant.name): task for task in group.tasks if task.row is None}
         variants = {task.variant.name: task.variant for task in unasked.values()}
         name = self._experiment.name_memory(group.digest)
         built: set[str] = set()
         all_asked = asyncio.Event()
 
-        async def finish(task: _Task, row: Row) -> None:
-            async with self._slots:
-                await self._finish(task, row)
+        def begin_judging(task: _Task, row: Row) -> None:
+            if not row.error:
+                for metric in self._experiment.metrics:
+                    metric.try_on(row.outcome)
+            under_way.create_task(self._finish(task, row))
 
         def receive(message: Message) -> None:
             if isinstance(message, Row):
                 # A worker that began again for one that died sends some rows once more.
                 if task := unasked.pop((message.key, message.system), None):
-                    row = self._store_row(replace(message, item=task.item), group)
-                    under_way.create_task(finish(task, row))
+                    begin_judging(task, self._store_row(replace(message, item=task.item), group))
             else:
-                remaining = self._leave_out(list(unasked.values()), message.refused)
-                for key in set(unasked) - {(task.key, task.variant.name) for task in remaining}:
+                for key in self._leave_out(unasked, message.refused):
                     del unasked[key]
                 for system, build in message.builds.items():
                     if system not in built:
@@ -276,41 +234,31 @@ class _Run:
 
         for task in group.tasks:
             if task.row is not None and task.judges:
-                under_way.create_task(finish(task, task.row))
+                begin_judging(task, task.row)
         if unasked:
             questions = [(key, system, task.item) for (key, system), task in unasked.items()]
-            await workers.ask(group.documents, list(variants.values()), questions, receive)
+            await (self._workers or self._here).ask(group.documents, list(variants.values()), questions, receive)
             await all_asked.wait()
 
-    def _leave_out(self, tasks: Sequence[_Task], refused: Mapping[str, str]) -> list[_Task]:
-        """The tasks without those of refused systems; the journal gets the reason of each refusal once."""
+    def _leave_out(self, unasked: Mapping[tuple[str, str], _Task], refused: Mapping[str, str]) -> list[tuple[str, str]]:
+        """The questions to refused systems; the journal gets the reason of each refusal once."""
         for system in sorted(set(refused) - self._refused):
             self._journal.append({"kind": "refused", "system": system, "reason": refused[system]})
             self._refused.add(system)
-        remaining = [task for task in tasks if task.variant.name not in refused]
-        refused_count = len(tasks) - len(remaining)
-        self._done += refused_count
-        self._waiting -= refused_count
-        self._report_done()
-        return remaining
-
-    async def _open_memory(self, group: _Group, variants: Sequence[Variant]) -> Memory:
-        name = self._experiment.name_memory(group.digest)
-        path = self._tomes / f"{name}.tome"
-        record = partial(self._record_build, name)
-        memory = await open_memory(self._experiment, variants, group.documents, path, self._report, record)
-        self._open_memories.append(memory)
-        return memory
+        left_out = [(key, system) for key, system in unasked if system in refused]
+        if left_out:
+            self._done += len(left_out)
+            self._waiting -= len(left_out)
+            self._report_done()
+        return left_out
 
     def _record_build(self, memory: str, system: str, build: Build) -> None:
         if build != Build(sum_usages([]), {}, ()):  # a system without layers has nothing to build
             self._journal.append({"kind": "build", "system": system, "memory": memory, **asdict(build)})
 
     async def _finish(self, task: _Task, row: Row) -> None:
-        if not row.error:
-            for metric in self._experiment.metrics:
-                metric.try_on(row.outcome)
-            for judge in task.judges:
+        for judge in () if row.error else task.judges:
+            async with self._slots:
                 await self._judge(judge, row)
         self._done += 1
         self._report_done()

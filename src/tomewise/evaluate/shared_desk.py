@@ -36,6 +36,7 @@ class Opened:
 
 
 Message: TypeAlias = Opened | Row
+Receive: TypeAlias = Callable[[Message], None]
 
 
 @dataclass(frozen=True, slots=True)
