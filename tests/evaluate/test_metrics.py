@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
-from sklearn.metrics import f1_score
 
 from tomewise.errors import MissingDependency, UnknownName
 from tomewise.evaluate.items import Dataset, Item, Outcome, Prediction, RankedPassage, Span
@@ -269,40 +265,3 @@ def test_default_metrics_are_what_the_gold_allows() -> None:
     assert list_defaults(replace(make_claim(4, "A", ("x", "y", "z")), slices={})) == ["accuracy"]
     assert list_defaults(make_claim(1, "A")) == ["accuracy", "f1-positive", "f1-negative", "pair-accuracy"]
     assert list_defaults(answer("").item) == []
-
-
-RANX = """
-import json, sys
-from ranx import Qrels, Run, evaluate
-qrels, run, names = json.load(sys.stdin)
-print(json.dumps({name: float(evaluate(Qrels(qrels), Run(run), name, make_comparable=True)) for name in names}))
-"""
-
-
-def test_rankings_against_ranx() -> None:
-    runs = [("abcd", "bd"), ("da", "c"), ("cabef", "fcx"), ("a", "a")]
-    names = ("recall@2", "recall@5", "mrr", "mrr@2", "ndcg@3", "ndcg@10")
-    qrels = {str(at): dict.fromkeys(gold, 1) for at, (_, gold) in enumerate(runs)}
-    scored = {str(at): {id: 1 / place for place, id in enumerate(ranked, 1)} for at, (ranked, _) in enumerate(runs)}
-    # In another process, where Numba does not compile: for four rankings that would take half a minute.
-    done = subprocess.run(
-        [sys.executable, "-c", RANX],
-        input=json.dumps([qrels, scored, names]),
-        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    ours = {name: find_metric(name).total([rank(*run) for run in runs]) for name in names}
-    assert ours == pytest.approx(json.loads(done.stdout))
-
-
-letters = st.tuples(st.sampled_from("AB"), st.sampled_from("AB-"))
-
-
-@given(st.lists(letters, min_size=1, max_size=30))
-def test_class_f1_against_scikit_learn(pairs: list[tuple[str, str]]) -> None:
-    claims = [(0, gold, None if found == "-" else found) for gold, found in pairs]
-    gold, predicted = zip(*pairs, strict=True)
-    theirs = f1_score(gold, predicted, labels=["A", "B"], average=None, zero_division=0)
-    assert [total(name, *claims) for name in ("f1-positive", "f1-negative")] == pytest.approx(list(theirs))

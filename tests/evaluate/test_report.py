@@ -156,19 +156,6 @@ def test_tables_of_many_systems_are_corrected_for_their_number():
     assert "†" in write_markdown(replace(many, lines=(many.lines[0], weak)))
 
 
-@pytest.mark.parametrize(
-    ("about", "words"),
-    [
-        ({}, "extractive · quotations, machinery, not accuracy**"),
-        ({"short_answers": True}, "extractive · short answers, machinery, not accuracy"),
-        ({"retrieval_only": True}, "Layers by the extractive model, machinery, not accuracy: good."),
-    ],
-)
-def test_rows_of_the_extractive_model_are_captioned(results, about, words):
-    assert words in write_markdown(tabulate(replace(results, about=replace(ABOUT, model="extractive", **about))))
-    assert "machinery" not in write_markdown(tabulate(results))
-
-
 def test_a_table_for_spreadsheets(results):
     table = tabulate(results, columns=["em"], baseline="bad", by=["type"])
     lines = list(DictReader(StringIO(write_csv(table))))
