@@ -156,6 +156,11 @@ def test_tables_of_many_systems_are_corrected_for_their_number():
     assert "†" in write_markdown(replace(many, lines=(many.lines[0], weak)))
 
 
+def test_rows_of_the_extractive_model_are_captioned(results):
+    text = write_markdown(tabulate(replace(results, about=replace(ABOUT, model="extractive"))))
+    assert "extractive · quotations, machinery, not accuracy**" in text
+
+
 def test_a_table_for_spreadsheets(results):
     table = tabulate(results, columns=["em"], baseline="bad", by=["type"])
     lines = list(DictReader(StringIO(write_csv(table))))
