@@ -28,7 +28,7 @@ from tomewise.systems.kit import System
 from tomewise.systems.registry import Variant
 from tomewise.types import Document, Report
 
-Question: TypeAlias = tuple[str, str, Item]  # with its key and the name of a variant
+KeyedItem: TypeAlias = tuple[str, str, Item]  # with the key of its row and the name of a variant
 
 
 class Asking:
@@ -59,7 +59,7 @@ class Asking:
 
     async def begin_all(
         self,
-        questions: Sequence[Question],
+        questions: Sequence[KeyedItem],
         variants: Sequence[Variant],
         memory: Memory,
         slots: asyncio.Semaphore,
@@ -137,7 +137,7 @@ class GroupsHere:
         self,
         documents: tuple[Document, ...],
         variants: Sequence[Variant],
-        questions: Sequence[Question],
+        questions: Sequence[KeyedItem],
         receive: Receive,
     ) -> None:
         """Build the memory of documents and ask over it; `receive` gets what comes out."""
@@ -155,6 +155,9 @@ class GroupsHere:
                 closing.callback(memory.tome.close)
                 receive(Opened(builds={}, refused=memory.refused))
                 await self._asking.begin_all(questions, variants, memory, self._slots, under_way, send)
+
+    async def listen(self) -> None:
+        """Nothing comes from elsewhere."""
 
 
 def _describe_error(error: ModelError) -> str:

@@ -18,7 +18,7 @@ from tomewise.cluster.pool_worker import Workplace
 from tomewise.cluster.worker_pool import WorkerPool
 from tomewise.concurrency import run_side_by_side
 from tomewise.errors import UsageError
-from tomewise.evaluate.asking import Asking, Question
+from tomewise.evaluate.asking import Asking, KeyedItem
 from tomewise.evaluate.design import Design
 from tomewise.evaluate.items import Dataset
 from tomewise.evaluate.memories import Build, open_memory
@@ -45,7 +45,7 @@ class GroupWork:
     dataset: str
     documents: tuple[Document, ...]
     variants: tuple[Variant, ...]
-    questions: tuple[Question, ...]
+    questions: tuple[KeyedItem, ...]
     openie: bytes | None
     has_budget: bool
     fields: Mapping[str, Any]
@@ -68,7 +68,7 @@ class GroupsOnWorkers:
         self,
         documents: tuple[Document, ...],
         variants: Sequence[Variant],
-        questions: Sequence[Question],
+        questions: Sequence[KeyedItem],
         receive: Receive,
     ) -> None:
         """Let a worker build a memory and ask; `receive` gets what it sends, a part of it twice if a worker dies.

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _LEADING = ("system", "n", "failed")
+_PLAIN = ("ranked_by", "resolved", "forced", "supported", "missing", "cycles", "error", "asked", "characters")
 _NESTED = ("citations", "evidence", "events", "texts", "versions", "fallbacks")
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -146,15 +147,7 @@ def _make_record(row: Row, columns: Sequence[str], scores: Mapping[str, float | 
         "choice": prediction.choice,
         "ranked": [passage.document for passage in prediction.ranked],
         "shown": [passage.document for passage in prediction.shown],
-        "ranked_by": row.ranked_by,
-        "resolved": row.resolved,
-        "forced": row.forced,
-        "supported": row.supported,
-        "missing": row.missing,
-        "cycles": row.cycles,
-        "error": row.error,
-        "asked": row.asked,
-        "characters": row.characters,
+        **{name: getattr(row, name) for name in _PLAIN},
         **{f"score:{name}": scores.get(name) for name in columns},
         **usage,
         "roles": json.dumps(roles),

@@ -18,7 +18,7 @@ from tomewise.errors import UnknownName
 from tomewise.evaluate.about import About, read_about
 from tomewise.evaluate.journal import Journal
 from tomewise.evaluate.judges import find_judge
-from tomewise.evaluate.metrics import find_metric
+from tomewise.evaluate.metrics import Metric, find_metric
 from tomewise.evaluate.risk import Risk, measure_risks
 from tomewise.evaluate.rows import JsonObject, RankedBy, Row, read_latest_rows, sum_usages
 from tomewise.evaluate.significance import Scores, compute_p_value, correct_p_values, estimate_interval, resample_means
@@ -122,17 +122,19 @@ def tabulate(
     Raises UnknownName for a column, a baseline or a slice that does not exist.
     """
     names = tuple(columns or (*results.about.metrics, *results.about.judges))
-    judged = tuple(name for name in names if _is_judge(name, results.about))
+    judged = tuple(name for name in names if name in results.about.judges)
+    metrics = {name: find_metric(name) for name in names if name not in judged}
     if baseline is not None and baseline not in results.systems:
         raise UnknownName(f"the baseline {baseline!r} has no row: it is one of {', '.join(results.systems)}")
     by_system = {system: [row for row in results.rows if row.system == system] for system in results.systems}
     score_columns = {
         (system, name): score_rows(rows, name, name in judged) for system, rows in by_system.items() for name in names
     }
-    ranked = tuple(name for name in names if name not in judged and find_metric(name).of_ranking)
-    cells = _make_cells(by_system, score_columns, ranked, judged, baseline, resamples, results.about.seed)
+    ranked = tuple(name for name in names if name in metrics and metrics[name].of_ranking)
+    cells = _make_cells(by_system, score_columns, metrics, baseline, resamples, results.about.seed)
     _correct_p(cells, names)
-    risk_of = next((name for name in names if _scores_answers(name, judged)), None)
+    of_answers = {name for name, metric in metrics.items() if metric.of_answer and metric.overall is None}
+    risk_of = next((name for name in names if name in of_answers or name in judged), None)
     risks = {
         system: measure_risks(rows, score_columns[system, risk_of]) for system, rows in by_system.items() if risk_of
     }
@@ -210,14 +212,6 @@ def score_row(row: Row, about: About) -> dict[str, float | None]:
     }
 
 
-def _is_judge(name: str, about: About) -> bool:
-    """Whether a column is of a judge. Raises UnknownName when it is neither of a judge nor of a metric."""
-    if name in about.judges:
-        return True
-    find_metric(name)
-    return False
-
-
 def _make_column(name: str, judged: bool) -> Column:
     if not judged:
         metric = find_metric(name)
@@ -237,8 +231,7 @@ def _make_column(name: str, judged: bool) -> Column:
 def _make_cells(
     by_system: Mapping[str, list[Row]],
     score_columns: Mapping[tuple[str, str], Scores | None],
-    ranked: Sequence[str],
-    judged: Sequence[str],
+    metrics: Mapping[str, Metric],
     baseline: str | None,
     resamples: int,
     seed: int,
@@ -246,13 +239,13 @@ def _make_cells(
     """All cells. All columns are resampled together, since for many systems that is most of the work."""
     keys = list(score_columns)
     known = [_drop_missing(score_columns[key]) for key in keys]
-    differences = [_subtract_baseline(by_system, score_columns, key, baseline, ranked) for key in keys]
+    differences = [_subtract_baseline(by_system, score_columns, key, baseline, metrics) for key in keys]
     means = resample_means([*known, *differences], resamples=resamples, seed=seed)
     cells: dict[str, dict[str, Cell]] = {system: {} for system in by_system}
     for number, (system, name) in enumerate(keys):
-        overall = None if name in judged else find_metric(name).overall
-        if overall is not None:
-            cells[system][name] = Cell(find_metric(name).total([row.outcome for row in by_system[system]]))
+        metric = metrics.get(name)
+        if metric is not None and metric.overall is not None:
+            cells[system][name] = Cell(metric.total([row.outcome for row in by_system[system]]))
         elif len(known[number]):
             pairs = differences[number]
             p = compute_p_value(pairs, means[len(keys) + number]) if len(pairs) >= _FEWEST else None
@@ -270,11 +263,6 @@ def _correct_p(cells: dict[str, dict[str, Cell]], names: Sequence[str]) -> None:
             cells[system][name] = replace(cells[system][name], p_holm=corrected)
 
 
-def _scores_answers(name: str, judged: Sequence[str]) -> bool:
-    """Whether a column scores each answer."""
-    return name in judged or ((metric := find_metric(name)).of_answer and metric.overall is None)
-
-
 def _drop_missing(column: Scores | None) -> Scores:
     """The scores without NaN, which marks a row whose item lacks the gold."""
     return np.empty(0) if column is None else column[~np.isnan(column)]
@@ -285,7 +273,7 @@ def _subtract_baseline(
     score_columns: Mapping[tuple[str, str], Scores | None],
     key: tuple[str, str],
     baseline: str | None,
-    ranked: Sequence[str],
+    metrics: Mapping[str, Metric],
 ) -> Scores:
     """The scores of a system minus those of the baseline, on the questions that both were asked.
 
@@ -295,7 +283,8 @@ def _subtract_baseline(
     system_scores = score_columns[key]
     base = score_columns.get((baseline, name)) if baseline and baseline != system else None
     kinds = {_read_ranked_by(by_system[each]) for each in (system, baseline) if each}
-    if system_scores is None or base is None or baseline is None or (name in ranked and len(kinds) > 1):
+    of_ranking = name in metrics and metrics[name].of_ranking
+    if system_scores is None or base is None or baseline is None or (of_ranking and len(kinds) > 1):
         return np.empty(0)
     by_question = dict(zip((row.item.id for row in by_system[baseline]), base, strict=True))
     pairs = zip(by_system[system], system_scores, strict=True)

@@ -68,9 +68,14 @@ async def run(
         if unasked := sum(task.row is None or bool(task.judges) for group in groups for task in group.tasks):
             await prove_room(calls, unasked)
         write_about(folder, describe_experiment(experiment, read_earlier_systems(folder), now))
-        workers = GroupsOnWorkers(experiment, pool, desk, has_budget=bool(make_budget)) if pool else None
+        slots, report = asyncio.Semaphore(experiment.limit), on_progress or (lambda _: None)
+        place = (
+            GroupsOnWorkers(experiment, pool, desk, has_budget=bool(make_budget))
+            if pool
+            else GroupsHere(paid_once, out / "tomes", slots, report)
+        )
         with change_run(must_keep=True):
-            await _Run(paid_once, journal, out / "tomes", on_progress or (lambda _: None), workers).run_groups(groups)
+            await _Run(paid_once, journal, slots, report, place).run_groups(groups)
     return _select_results(experiment, folder)
 
 
@@ -175,14 +180,18 @@ class _Run:
     """The asking and judging of one run, and its progress."""
 
     def __init__(
-        self, experiment: Design, journal: Journal, tomes: Path, report: OnProgress, workers: GroupsOnWorkers | None
+        self,
+        experiment: Design,
+        journal: Journal,
+        slots: asyncio.Semaphore,
+        report: OnProgress,
+        place: GroupsHere | GroupsOnWorkers,
     ) -> None:
         self._experiment = experiment
-        self._workers = workers
         self._journal = journal
+        self._slots = slots
         self._report = report
-        self._slots = asyncio.Semaphore(experiment.limit)
-        self._here = GroupsHere(experiment, tomes, self._slots, report)
+        self._place = place
         self._done = self._total = self._waiting = 0
         self._early_failures: list[Row] = []  # because the model is unavailable, before any question succeeded
         self._model_replied = False
@@ -196,12 +205,11 @@ class _Run:
         self._done = sum(task.row is not None and not task.judges for task in tasks)
         self._report_done()
         async with run_side_by_side() as around:
-            listening = around.create_task(self._workers.listen()) if self._workers else None
+            listening = around.create_task(self._place.listen())
             async with run_side_by_side() as under_way:
                 for group in groups:
                     under_way.create_task(self._work_on_group(group, under_way))
-            if listening:
-                listening.cancel()
+            listening.cancel()
 
     async def _work_on_group(self, group: _Group, under_way: asyncio.TaskGroup) -> None:
         """Let what was not asked yet be asked; rows are stored as they come, and judged."""
@@ -237,7 +245,7 @@ class _Run:
                 begin_judging(task, task.row)
         if unasked:
             questions = [(key, system, task.item) for (key, system), task in unasked.items()]
-            await (self._workers or self._here).ask(group.documents, list(variants.values()), questions, receive)
+            await self._place.ask(group.documents, list(variants.values()), questions, receive)
             await all_asked.wait()
 
     def _leave_out(self, unasked: Mapping[tuple[str, str], _Task], refused: Mapping[str, str]) -> list[tuple[str, str]]:
