@@ -19,7 +19,7 @@ FOCUSED = "document.activeElement.getAttribute('aria-label') ?? document.activeE
 
 
 @pytest.fixture(scope="module")
-def drawn() -> Iterator[Drawn]:
+def window() -> Iterator[Drawn]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright, launch(playwright) as browser:
@@ -27,13 +27,13 @@ def drawn() -> Iterator[Drawn]:
 
 
 @pytest.fixture
-def page(tmp_path: Path, drawn: Drawn):
+def page(tmp_path: Path, window: Drawn):
     def show(picture: Picture, **how) -> Drawn:
         (tmp_path / "page.html").write_text(write_page(picture), encoding="utf-8")
-        drawn.open(tmp_path / "page.html", **how)
-        assert drawn.complaints == []
-        assert all(url.startswith("file:") for url in drawn.requests)
-        return drawn
+        window.open(tmp_path / "page.html", **how)
+        assert window.complaints == []
+        assert all(url.startswith("file:") for url in window.requests)
+        return window
 
     return show
 

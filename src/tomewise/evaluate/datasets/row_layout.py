@@ -34,7 +34,8 @@ class Layout:
     """Patterns. The first one with a match counts; unless `several`, it must match one file."""
     several: bool = False
     rows: Callable[[Path, Corpus], Iterable[Record]] = _read_rows
-    """Reads a file, and adds to its rows those fields of an item that must be computed."""
+    """Reads a file, and adds to its rows what must be computed: fields of the names below, fields of an item, `options`
+    and `instructions` of its question, and the `title` of its book."""
     id: str = "id"
     """Without one, a question has its number."""
     text: str = ""
