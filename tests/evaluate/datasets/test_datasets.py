@@ -152,8 +152,9 @@ def test_layouts_say_more_in_their_own_way(publish: Publish) -> None:
     dataset = read_dataset("auto", folder)
     assert dataset == read_dataset("plain", folder)
     assert (dataset.name, dataset.openie) == (folder.name, folder / "openie.jsonl")
-    strict = read_dataset("fables-strict", publish("fables")).items
-    assert [item.correct for item in strict] == ["A", "B"]
+    strict = read_dataset("fables-strict", publish("fables"))
+    assert [item.correct for item in strict.items] == ["A", "B"]
+    assert [document.title for document in strict.documents] == ["The Lamp"]
 
 
 def test_plain_without_triples_and_with_a_letter_for_an_answer(publish: Publish) -> None:
