@@ -31,8 +31,7 @@ from typing import Any
 import numpy as np
 
 from tomewise.embedding.choose_embedder import choose_embedder
-from tomewise.evaluate.datasets.qmsum import read_qmsum
-from tomewise.evaluate.datasets.sample_story import read_sample
+from tomewise.evaluate.datasets import read_dataset
 from tomewise.evaluate.items import Item
 from tomewise.evaluate.metrics.answers import rouge, substring_match
 from tomewise.language.extractive import confidence as rule
@@ -145,7 +144,7 @@ async def gather_musique(folder: Path) -> list[Case]:
 
 
 async def gather_sample(folder: Path) -> list[Case]:
-    read = read_sample(folder)
+    read = read_dataset("sample")
     novel = Document(id="novel", text=(DATA / "novels" / "gods_of_mars.txt").read_text(encoding="utf-8"))
     cases = []
     with ExitStack() as stack:
@@ -159,7 +158,7 @@ async def gather_sample(folder: Path) -> list[Case]:
 
 
 async def gather_qmsum(folder: Path) -> list[Case]:
-    read = read_qmsum(DATA / "qmsum")
+    read = read_dataset("qmsum", DATA / "qmsum")
     designs = {document.id: document.text.lower().count("remote") >= REMOTE for document in read.documents}
     cases = []
     with ExitStack() as stack:

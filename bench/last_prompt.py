@@ -27,7 +27,7 @@ from typing import Any
 
 from loop import DecliningModel, build_memory
 from tomewise.embedding.choose_embedder import choose_embedder
-from tomewise.evaluate.datasets.qmsum import read_qmsum
+from tomewise.evaluate.datasets import read_dataset
 from tomewise.evaluate.items import Span
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.run import change_run, meter
@@ -78,7 +78,7 @@ def prepare(name: str, place: Path, embedder: Embedder) -> None:
             tome.add(DATA / "musique" / "corpus.jsonl")
             tome.build("associative", extractions=DATA / "musique" / "openie.jsonl")
         else:
-            tome.add(*read_qmsum(DATA / "qmsum").documents)
+            tome.add(*read_dataset("qmsum", DATA / "qmsum").documents)
         tome.build("comorag")
         tome.build("hgmem")
 
@@ -91,7 +91,7 @@ def list_questions(name: str) -> list[Asked]:
         with (DATA / "musique" / "questions.jsonl").open(encoding="utf-8") as lines:
             rows = [json.loads(line) for line in lines]
         return [Asked(Question(text=row["question"]), documents=tuple(map(str, row["supporting"]))) for row in rows]
-    items = [item for item in read_qmsum(DATA / "qmsum").items if item.spans]
+    items = [item for item in read_dataset("qmsum", DATA / "qmsum").items if item.spans]
     step = len(items) / QUESTIONS
     return [
         Asked(replace(item.question, within=Scope(documents=frozenset(item.documents))), spans=item.spans)

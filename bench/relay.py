@@ -25,7 +25,7 @@ from statistics import fmean
 from typing import Any
 
 from tomewise.embedding.choose_embedder import choose_embedder
-from tomewise.evaluate.datasets.qmsum import read_qmsum
+from tomewise.evaluate.datasets import read_dataset
 from tomewise.events import Divided
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.sentences import split_sentences
@@ -143,7 +143,7 @@ def measure(tasks: Sequence[Task], embedder: Embedder, chunk: int, *, whole: boo
 
 def read_meetings() -> list[Task]:
     """Every meeting with its first two specific questions."""
-    data = read_qmsum(DATA / "qmsum")
+    data = read_dataset("qmsum", DATA / "qmsum")
     texts = {document.id: document for document in data.documents}
     tasks = []
     for name, document in texts.items():

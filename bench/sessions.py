@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean
 
-from tomewise.evaluate.datasets.qmsum import read_qmsum
+from tomewise.evaluate.datasets import read_dataset
 from tomewise.evaluate.items import RankedPassage, Span
 from tomewise.evaluate.metrics.rankings import span_recall_at
 from tomewise.loops.origins import PASSAGE, name_kind
@@ -74,7 +74,7 @@ def add_sample(tome: Tome) -> Asked:
 
 def add_meeting(tome: Tome) -> Asked:
     """The first meeting with ten questions."""
-    dataset = read_qmsum(DATA / "qmsum")
+    dataset = read_dataset("qmsum", DATA / "qmsum")
     for document in dataset.documents:
         items = [item for item in dataset.items if item.documents == (document.id,)]
         if len(items) >= 10:

@@ -107,10 +107,3 @@ def test_without_the_package_the_extra_is_named(module, extra):
     ran = subprocess.run([sys.executable, "-c", hidden], capture_output=True, text=True, check=False)
     assert "MissingDependency" in ran.stderr
     assert f"pip install 'tomewise[{extra}]'" in ran.stderr
-
-
-def test_arguments_that_are_unknown_or_of_another_type_are_named(book):
-    with pytest.raises(UsageError, match="'sytem' is not an argument: did you mean 'system'"):
-        langchain.TomeRetriever(tome=book, sytem="naive")
-    with pytest.raises(UsageError, match=r"limit: .*, not 'many'"):
-        langchain.TomeRetriever(tome=book, limit="many")

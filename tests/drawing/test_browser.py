@@ -3,40 +3,37 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import igraph
 import pytest
-from tests.drawing.browser import Browser, find_browser
+from tests.drawing.browser import Drawn
 from tests.drawing.pictures import IMAGE, SCRIPT, make_graph, make_hostile
-from tests.patience import SOON
+from tests.web.pages import launch
 
 from tomewise.drawing.page import write_page
 from tomewise.pictures import Group, Picture, PictureLink, PictureNode
 
-pytestmark = pytest.mark.skipif(find_browser() is None, reason="no Chromium: install one, or set TOMEWISE_BROWSER")
 FOCUSED = "document.activeElement.getAttribute('aria-label') ?? document.activeElement.textContent"
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    program = find_browser()
-    assert program is not None
-    opened = Browser(program, tmp_path_factory.mktemp("profile"))
-    yield opened
-    opened.close()
+def window() -> Iterator[Drawn]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright, launch(playwright) as browser:
+        yield Drawn(browser.new_page())
 
 
 @pytest.fixture
-def page(tmp_path: Path, browser: Browser):
-    def show(picture: Picture, **how) -> Browser:
+def page(tmp_path: Path, window: Drawn):
+    def show(picture: Picture, **how) -> Drawn:
         (tmp_path / "page.html").write_text(write_page(picture), encoding="utf-8")
-        browser.open(tmp_path / "page.html", **how)
-        assert browser.complaints == []
-        assert all(url.startswith("file:") for url in browser.requests)
-        return browser
+        window.open(tmp_path / "page.html", **how)
+        assert window.complaints == []
+        assert all(url.startswith("file:") for url in window.requests)
+        return window
 
     return show
 
@@ -94,26 +91,16 @@ def test_a_tree_folds_and_unfolds(page):
     assert shown.run("document.querySelectorAll('.tp-list tbody tr').length") == 200
 
 
-SAVE = """(() => {
-  globalThis.saved = {};
+SAVE = """async () => {
   const texts = [];
   URL.createObjectURL = (blob) => { texts.push(blob.text()); return "#"; };
   for (const button of document.querySelectorAll(".tp-save button")) button.click();
-  Promise.all(texts).then((all) => { saved = all; });
-})()"""
-
-
-def save_all(shown: Browser) -> list[str]:
-    """What the buttons save: SVG, JSON, GraphML."""
-    shown.run(SAVE)
-    end = time.monotonic() + SOON
-    while not (saved := shown.run("saved.length && saved")) and time.monotonic() < end:
-        time.sleep(0.02)
-    return saved
+  return await Promise.all(texts);
+}"""  # what the buttons save: SVG, JSON, GraphML
 
 
 def test_a_drawing_can_be_saved_in_three_forms(page, tmp_path: Path):
-    drawing, data, graphml = save_all(page(make_graph(30)))
+    drawing, data, graphml = page(make_graph(30)).run(SAVE)
     assert drawing.startswith("<svg")
     assert "class=" not in drawing
     assert json.loads(data) == make_graph(30).as_json()
@@ -131,7 +118,7 @@ def test_graphml_of_hostile_texts_is_well_formed(page, tmp_path: Path):
     )
     links = (PictureLink(source="a", target=SCRIPT, label=IMAGE),)
     tree = Picture(kind="tree", title="T", nodes=nodes, links=links, groups=(Group(id="g", label=IMAGE),))
-    *_, graphml = save_all(page(tree))
+    *_, graphml = page(tree).run(SAVE)
     (tmp_path / "saved.graphml").write_text(graphml, encoding="utf-8")
     graph = igraph.Graph.Read_GraphML(str(tmp_path / "saved.graphml"))
     assert graph.is_directed()

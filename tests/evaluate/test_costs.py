@@ -156,7 +156,6 @@ async def test_each_system_is_charged_for_its_layers_whichever_ran_first(evaluat
     alone = (await evaluate("associative", model=ScriptedModel(ROLES), out=tmp_path / "alone")).builds
     for name in COUNTED:
         assert alone["associative"][name] == together["associative"][name]
-    assert (await evaluate("hipporag2 facts=3", **given)).builds["hipporag2 facts=3"]["calls"] == 5
 
 
 @pytest.fixture

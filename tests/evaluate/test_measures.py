@@ -165,6 +165,7 @@ async def test_without_a_retriever_tables_measure_what_the_answer_saw_and_say_so
     assert "several: without one retriever of its own" in text
     assert "75.0§" in text
     assert "100.0§" not in text
+    assert "**100.0**" not in text, "the only retriever is not the best of several"
 
 
 async def test_rankings_of_two_kinds_are_not_tested_against_each_other(evaluate, dataset):

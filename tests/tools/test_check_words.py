@@ -36,25 +36,6 @@ def test_functions_begin_with_a_base_form_and_names_say_what_they_hold(source: s
         assert list_subjects(source, messages=False) == [], "strings of tests are not checked"
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "one = 1",
-        "def f(one): ...",
-        "lambda one: 0",
-        "class A:\n    one: int",
-        "with f() as one: ...",
-        "try: ...\nexcept E as one: ...",
-        "match a:\n    case [one]: ...",
-        "if (one := 1): ...",
-    ],
-)
-def test_every_kind_of_name_is_checked_once(source: str) -> None:
-    assert list_subjects(source) == ["one"]
-    assert list_subjects(source.replace("one", "_other")) == ["_other"]
-    assert list_subjects(source.replace("one", "passage")) == []
-
-
 PRODUCTS = (
     """f"{n} piece{'s' * (n != 1)}" """,
     """f"a {'whole ' * (kind == 'int')}number" """,
@@ -83,11 +64,6 @@ def test_words_are_found_on_their_lines() -> None:
     ]
 
 
-@pytest.mark.parametrize("text", ["It is no longer here.", "Aforesaid, untold.", "Use `told` not.", "```\ntold\n```"])
-def test_other_uses_of_the_words_are_allowed(text: str) -> None:
-    assert list(check_words.find_words(text, 1)) == []
-
-
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for folder in check_words.FOLDERS:
@@ -107,13 +83,3 @@ def test_faults_are_printed_with_their_places(project: Path, capsys: pytest.Capt
     source, page = capsys.readouterr().out.splitlines()
     assert source == "src/a.py:2: 'fitting': begin the name of a function with a verb in its base form"
     assert page == "README.md:1: 'told': see the words in CONTRIBUTING.md"
-
-
-def test_an_exception_covers_its_file_alone(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name in ("a.py", "b.py"):
-        (project / "src" / name).write_text("# There is no way.\n")
-    monkeypatch.setattr(check_words, "EXCEPTIONS", {"src/a.py: is no": "a quotation"})
-    assert check_words.main() == 1
-    assert capsys.readouterr().out == "src/b.py:1: 'is no': see the words in CONTRIBUTING.md\n"

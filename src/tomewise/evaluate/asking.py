@@ -1,26 +1,34 @@
-"""Ask a system one question over a memory, and make the row of what came out."""
+"""Ask systems questions over a memory, and make rows of what comes out."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeAlias
 
+from tomewise.concurrency import run_side_by_side
 from tomewise.errors import ModelError
 from tomewise.evaluate.design import DEPTH, Design
-from tomewise.evaluate.digests import digest_prompts
+from tomewise.evaluate.digests import digest_documents, digest_prompts
 from tomewise.evaluate.items import Item, Prediction
-from tomewise.evaluate.memories import Memory
+from tomewise.evaluate.memories import Build, Memory, open_memory
 from tomewise.evaluate.replay import remember_question, replay
 from tomewise.evaluate.rows import Row, make_usage_record, read_answer_fields
+from tomewise.evaluate.shared_desk import Opened, Receive
 from tomewise.fallbacks import count_fallbacks
+from tomewise.meter import Meter
 from tomewise.run import open_run
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import System
 from tomewise.systems.registry import Variant
+from tomewise.types import Document, Report
+
+KeyedItem: TypeAlias = tuple[str, str, Item]  # with the key of its row and the name of a variant
 
 
 class Asking:
@@ -43,19 +51,36 @@ class Asking:
         if isinstance(system, ModelError):
             return replace(row, error=_describe_error(system))
         with remember_question(), open_run() as used:
-
-            def read_usage() -> dict[str, Any]:
-                return make_usage_record(used)
-
             try:
-                fields = await self._answer_and_rank(system, item, memory, read_usage)
+                fields = await self._answer_and_rank(system, item, memory, used)
             except ModelError as error:
-                return replace(row, error=_describe_error(error), usage=read_usage())
+                return replace(row, error=_describe_error(error), usage=make_usage_record(used))
         return replace(row, **fields)
 
-    async def _answer_and_rank(
-        self, system: System, item: Item, memory: Memory, read_usage: Callable[[], dict[str, Any]]
-    ) -> Mapping[str, Any]:
+    async def begin_all(
+        self,
+        questions: Sequence[KeyedItem],
+        variants: Sequence[Variant],
+        memory: Memory,
+        slots: asyncio.Semaphore,
+        under_way: asyncio.TaskGroup,
+        send: Callable[[Row], Awaitable[None]],
+    ) -> None:
+        """Begin to ask each question when a slot is free, but for refused systems; `send` gets the rows."""
+        by_name = {variant.name: variant for variant in variants}
+
+        async def ask(key: str, system: str, item: Item) -> None:
+            try:
+                await send(await self.ask(key, by_name[system], item, memory))
+            finally:
+                slots.release()
+
+        for key, system, item in questions:
+            if system not in memory.refused:
+                await slots.acquire()
+                under_way.create_task(ask(key, system, item))
+
+    async def _answer_and_rank(self, system: System, item: Item, memory: Memory, used: Meter) -> Mapping[str, Any]:
         """The fields of a row: the answer of a system, and a ranking where the item has gold.
 
         The ranking is that of the system's retriever, or of what the answering call was shown.
@@ -65,22 +90,24 @@ class Asking:
                 raise RuntimeError("a system without a retriever is refused before its first question")
             with count_fallbacks() as fallbacks:
                 evidence = await system.retriever.retrieve(item.question.text, DEPTH, within=item.question.within)
-            fields: dict[str, Any] = {"resolved": True, "usage": read_usage(), "fallbacks": dict(fallbacks)}
+            fields: dict[str, Any] = {"resolved": True, "usage": make_usage_record(used), "fallbacks": dict(fallbacks)}
             prediction = Prediction()
         else:
             # Every question gets an answer, also a guess: the row says how sure it is, and the table shows the risk.
             with count_fallbacks() as fallbacks:
                 answer = await answer_question(system, replace(item.question, force=True, strict=True))
-            fields = {**read_answer_fields(answer), "usage": read_usage(), "fallbacks": dict(fallbacks)}
+            fields = {**read_answer_fields(answer), "usage": make_usage_record(used), "fallbacks": dict(fallbacks)}
             if not (item.supporting or item.spans):
                 return fields
             prediction = replace(fields["prediction"], shown=memory.find_shown(answer.evidence))
             if system.retriever is None:
-                ranked = await asyncio.to_thread(memory.rank_sources, item.question.text, answer.evidence, DEPTH)
-                return {**fields, "prediction": replace(prediction, ranked=ranked), "ranked_by": "shown"}
-            with replay():
-                evidence = await system.retriever.retrieve(item.question.text, DEPTH, within=item.question.within)
-        ranked = await asyncio.to_thread(memory.rank_passages, item.question.text, evidence, DEPTH)
+                fields["ranked_by"], evidence = "shown", list(answer.evidence)
+            else:
+                with replay():
+                    evidence = await system.retriever.retrieve(item.question.text, DEPTH, within=item.question.within)
+        by_one = system.retriever is not None
+        text = item.question.text
+        ranked = await asyncio.to_thread(memory.rank_passages, text, evidence, DEPTH, of_one_retriever=by_one)
         return {**fields, "prediction": replace(prediction, ranked=ranked)}
 
     def _describe_versions(self, variant: Variant) -> dict[str, Any]:
@@ -93,6 +120,44 @@ class Asking:
             "settings": dict(variant.settings),
             "seed": experiment.seed,
         }
+
+
+class GroupsHere:
+    """Opens one memory at a time, in `tomes`; the next one is built while the last questions over one are asked."""
+
+    def __init__(self, experiment: Design, tomes: Path, slots: asyncio.Semaphore, report: Report) -> None:
+        self._experiment = experiment
+        self._asking = Asking(experiment)
+        self._tomes = tomes
+        self._slots = slots
+        self._report = report
+        self._opening = asyncio.Lock()
+
+    async def ask(
+        self,
+        documents: tuple[Document, ...],
+        variants: Sequence[Variant],
+        questions: Sequence[KeyedItem],
+        receive: Receive,
+    ) -> None:
+        """Build the memory of documents and ask over it; `receive` gets what comes out."""
+        path = self._tomes / f"{self._experiment.name_memory(digest_documents(documents))}.tome"
+
+        def record(system: str, build: Build) -> None:
+            receive(Opened(builds={system: build}, refused={}))
+
+        async def send(row: Row) -> None:
+            receive(row)
+
+        with ExitStack() as closing:
+            async with run_side_by_side() as under_way, self._opening:
+                memory = await open_memory(self._experiment, variants, documents, path, self._report, record)
+                closing.callback(memory.tome.close)
+                receive(Opened(builds={}, refused=memory.refused))
+                await self._asking.begin_all(questions, variants, memory, self._slots, under_way, send)
+
+    async def listen(self) -> None:
+        """Nothing comes from elsewhere."""
 
 
 def _describe_error(error: ModelError) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tomewise.errors import UnknownName, suggest
 from tomewise.evaluate.items import Item
 from tomewise.evaluate.metrics.rankings import finds
 from tomewise.evaluate.results import Results, score_row
-from tomewise.evaluate.rows import Row, make_question_record
+from tomewise.evaluate.rows import JsonObject, Row, make_question_record
 from tomewise.events import shorten
 from tomewise.language.fences import get_letter
 
@@ -22,27 +22,16 @@ _MOST_IDS = 10  # of questions, in a message
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """Evidence that a system showed to the model.
-
-    `gold`: one of its source passages holds gold. `shared`: the other system showed it too.
-    """
-
-    node: str
-    layer: str
-    title: str
-    text: str
-    gold: bool
-    shared: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Side:
-    """One system's answer. `scores` lacks the columns for which the question has no gold; None: it was not judged."""
+    """One system's answer. `scores` lacks the columns for which the question has no gold; None: it was not judged.
+
+    `evidence` is what the system showed to the model: node, layer, title and text, whether one of its source passages
+    holds gold (`gold`), and whether the other system showed it too (`shared`).
+    """
 
     row: Row
     scores: Mapping[str, float | None]
-    evidence: tuple[Piece, ...]
+    evidence: tuple[JsonObject, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +60,12 @@ def compare(results: Results, first: str, second: str, question: str) -> Compari
 def _make_side(row: Row, results: Results, shared: set[str]) -> Side:
     gold = _find_gold(row)
     pieces = tuple(
-        Piece(
-            node=piece["node"],
-            layer=piece["layer"],
-            title=piece["title"],
-            text=row.texts[piece["node"]],
-            gold=bool(gold & set(piece["sources"])),
-            shared=piece["node"] in shared,
-        )
+        {
+            **{name: piece[name] for name in ("node", "layer", "title")},
+            "text": row.texts[piece["node"]],
+            "gold": bool(gold & set(piece["sources"])),
+            "shared": piece["node"] in shared,
+        }
         for piece in row.evidence
     )
     return Side(row, score_row(row, results.about), pieces)
@@ -111,7 +98,7 @@ def _make_side_json(side: Side) -> dict[str, Any]:
         "supported": row.supported,
         "scores": dict(side.scores),
         "citations": [citation["quote"] for citation in row.citations],
-        "evidence": [asdict(piece) for piece in side.evidence],
+        "evidence": list(side.evidence),
         "usage": dict(row.usage),
     }
 
@@ -150,9 +137,9 @@ def _write_side(side: Side) -> tuple[str, ...]:
     return answer + forced, f"[dim]{escape(values)}[/dim]", cited, evidence, f"[dim]{cost}[/dim]"
 
 
-def _write_piece(number: int, piece: Piece) -> str:
+def _write_piece(number: int, piece: JsonObject) -> str:
     from rich.markup import escape
 
-    title = f"[bold]{escape(piece.title)}[/bold] " if piece.title else ""
-    marks = f"{'◆' if piece.gold else ' '}{'=' if piece.shared else ' '}"
-    return f"{number} {marks} {title}{escape(shorten(piece.text, _MOST_CHARACTERS))}"
+    title = f"[bold]{escape(piece['title'])}[/bold] " if piece["title"] else ""
+    marks = f"{'◆' if piece['gold'] else ' '}{'=' if piece['shared'] else ' '}"
+    return f"{number} {marks} {title}{escape(shorten(piece['text'], _MOST_CHARACTERS))}"

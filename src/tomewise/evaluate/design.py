@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -113,8 +112,3 @@ def check_design(experiment: Design) -> None:
         if not any(map(metric.applies, experiment.dataset.items)):
             message = f"{experiment.dataset.name} lacks the gold ({metric.needs}) that {metric.name!r} takes"
             raise UsageError(f"{message}: leave it out, or `tome eval list --metrics` for others")
-
-
-def select_ranking_metrics(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
-    """The metrics that score retrieval alone."""
-    return tuple(metric for metric in metrics if metric.of_ranking)

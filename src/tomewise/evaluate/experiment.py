@@ -9,7 +9,7 @@ from functools import partial
 from importlib import import_module
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from tomewise.brief import describe_object
 from tomewise.cluster.pooled_model import make_model_parts
@@ -19,7 +19,7 @@ from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.errors import MissingDependency, UsageError
 from tomewise.evaluate import running
 from tomewise.evaluate.datasets import read_dataset
-from tomewise.evaluate.design import Design, check_design, select_ranking_metrics
+from tomewise.evaluate.design import Design, check_design
 from tomewise.evaluate.items import Dataset
 from tomewise.evaluate.judges import Judge, find_judge
 from tomewise.evaluate.metrics import Metric, choose_metrics, find_metric
@@ -41,6 +41,7 @@ from tomewise.types import Closable, Embedder, Progress
 if TYPE_CHECKING:
     from tomewise.language.choose_model import ModelOrName
 
+_Part = TypeVar("_Part", Metric, Judge)
 OnProgress = Callable[[Progress], None]
 Compared: TypeAlias = Choice | tuple[Choice, Mapping[str, Any]]  # a system, or a system and its settings
 
@@ -100,8 +101,8 @@ class Experiment:
             raise UsageError(f"an experiment with {questions} questions measures nothing: take 1 or more")
         # Before the data, so that a misspelt name costs no time.
         variants = choose_variants(map(_choose_variant, _check_several("systems", systems)))
-        chosen_metrics = tuple(map(_choose_metric, dict.fromkeys(_check_several("metrics", metrics))))
-        chosen_judges = tuple(map(_choose_judge, dict.fromkeys(_check_several("judges", judges))))
+        chosen_metrics = _choose_parts("metrics", metrics, Metric, find_metric, "Metric(name, needs, score)")
+        chosen_judges = _choose_parts("judges", judges, Judge, find_judge, "Judge(name, ask)")
         dataset = _read_data(data, layout)
         folder = Path(prompts) if prompts else None
         by_name = isinstance(embedder, str)
@@ -115,7 +116,8 @@ class Experiment:
             variants=variants,
             model=choose_model(model, models, short_answers=short_answers, **answering),
             embedder=embedder,
-            metrics=chosen_metrics or _choose_default_metrics(dataset, retrieval_only),
+            metrics=chosen_metrics
+            or tuple(metric for metric in choose_metrics(dataset) if metric.of_ranking or not retrieval_only),
             judges=chosen_judges,
             judge_model=choose_model(judge_model, **shared) if judge_model else None,
             retrieval_only=retrieval_only,
@@ -237,28 +239,19 @@ def _check_several(what: str, parts: Any) -> Iterable[Any]:
     return parts  # type: ignore[no-any-return]
 
 
-def _choose_metric(metric: str | Metric) -> Metric:
-    if isinstance(metric, str):
-        return find_metric(metric)
-    if not isinstance(metric, Metric):
-        raise UsageError(f"{metric!r} is not a metric: pass a name, or Metric(name, needs, score)")
-    return metric
-
-
-def _choose_judge(judge: str | Judge) -> Judge:
-    if isinstance(judge, str):
-        return find_judge(judge)
-    if not isinstance(judge, Judge):
-        raise UsageError(f"{judge!r} is not a judge: pass a name, or Judge(name, ask)")
-    return judge
+def _choose_parts(
+    what: str, parts: Iterable[str | _Part], kind: type[_Part], find: Callable[[str], _Part], make: str
+) -> tuple[_Part, ...]:
+    """Each part once, those given by name as found. Raises UsageError for what is not a part of that kind."""
+    chosen = []
+    for part in dict.fromkeys(_check_several(what, parts)):
+        if not isinstance(part, str | kind):
+            raise UsageError(f"{part!r} is not a {what[:-1]}: pass a name, or {make}")
+        chosen.append(find(part) if isinstance(part, str) else part)
+    return tuple(chosen)
 
 
 def _read_data(data: str | Path | Dataset, layout: str) -> Dataset:
     if isinstance(data, Dataset):
         return data
     return read_dataset("sample") if data == "sample" else read_dataset(layout, Path(data))
-
-
-def _choose_default_metrics(dataset: Dataset, retrieval_only: bool) -> tuple[Metric, ...]:
-    metrics = choose_metrics(dataset)
-    return select_ranking_metrics(metrics) if retrieval_only else metrics

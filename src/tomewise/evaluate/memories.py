@@ -36,7 +36,7 @@ from tomewise.types import Document, Evidence, Layer, LayerReport, PassageId, Re
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
 
-OnBuild: TypeAlias = "Callable[[Variant, Build], None]"
+OnBuild: TypeAlias = "Callable[[str, Build], None]"  # with the name of the system
 
 _NO_RETRIEVER = "it has no retriever of its own, or several, so only its answers can be measured"
 _ASKED_MODEL = "asked the model: the given triples are of passages"
@@ -56,32 +56,25 @@ class Memory:
     refused: Mapping[str, str]
     passages: Mapping[PassageId, RankedPassage]
 
-    def rank_passages(self, question: str, evidence: Sequence[Evidence], depth: int) -> tuple[RankedPassage, ...]:
+    def rank_passages(
+        self, question: str, evidence: Sequence[Evidence], depth: int, *, of_one_retriever: bool = True
+    ) -> tuple[RankedPassage, ...]:
         """The source passages of evidence, best first, each once.
 
         Evidence from one passage gives this passage its score. Evidence from several passages, such as a summary, does
         not score them: each gets its own cosine with the question, unless it was also found by itself. So a summary of
         many passages does not push better passages down. Retrievers that find both kinds of evidence score by cosine,
-        so the two kinds of scores can be compared.
+        so the two kinds of scores can be compared. Those of several retrievers cannot, so without `of_one_retriever`
+        each passage gets its own cosine.
         """
         scores: dict[PassageId, float] = {}
         for piece in evidence:
-            if len(piece.sources) == 1:
+            if len(piece.sources) == 1 and of_one_retriever:
                 scores.setdefault(piece.sources[0], piece.score)
-        below = {source for piece in evidence if len(piece.sources) > 1 for source in piece.sources} - set(scores)
-        if below:
-            scores |= self._compute_cosines(question, below)
+        if unscored := {source for piece in evidence for source in piece.sources} - set(scores):
+            scores |= self._compute_cosines(question, unscored)
             scores = dict(sorted(scores.items(), key=lambda pair: (-pair[1], pair[0])))
         return tuple(self.passages[id] for id in scores if id in self.passages)[:depth]
-
-    def rank_sources(self, question: str, evidence: Sequence[Evidence], depth: int) -> tuple[RankedPassage, ...]:
-        """The source passages of evidence, each once, by their own cosine with the question.
-
-        For evidence of several retrievers, whose scores cannot be compared.
-        """
-        scores = self._compute_cosines(question, {source for piece in evidence for source in piece.sources})
-        best = sorted(scores, key=lambda id: (-scores[id], id))
-        return tuple(self.passages[id] for id in best if id in self.passages)[:depth]
 
     def find_shown(self, evidence: Iterable[Evidence]) -> tuple[RankedPassage, ...]:
         """The passages whose own text is in the evidence, and the parts of passages that a loop quoted.
@@ -155,7 +148,7 @@ async def open_memory(
                 continue
             system = assembled[variant.name]
             try:
-                on_build(variant, await build_layers(tome.store, system.layers, experiment.dataset.openie, report))
+                on_build(variant.name, await build_layers(tome.store, system.layers, experiment.dataset.openie, report))
                 systems[variant.name] = system
             except ModelError as error:
                 systems[variant.name] = error

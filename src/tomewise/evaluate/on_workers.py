@@ -8,29 +8,28 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeAlias
+from typing import Any
 
 from tomewise.cluster.pool_worker import Workplace
 from tomewise.cluster.worker_pool import WorkerPool
 from tomewise.concurrency import run_side_by_side
 from tomewise.errors import UsageError
-from tomewise.evaluate.asking import Asking
+from tomewise.evaluate.asking import Asking, KeyedItem
 from tomewise.evaluate.design import Design
-from tomewise.evaluate.items import Dataset, Item
+from tomewise.evaluate.items import Dataset
 from tomewise.evaluate.memories import Build, open_memory
 from tomewise.evaluate.replay import PaidOnce
-from tomewise.evaluate.shared_desk import BudgetedAtDesk, DeskCalls, Message, Opened, reach
+from tomewise.evaluate.shared_desk import BudgetedAtDesk, DeskCalls, Message, Opened, Receive, reach
 from tomewise.language.failures import StopAtFailures
 from tomewise.language.prompts import Prompts
 from tomewise.run import change_run
 from tomewise.systems.registry import Variant
 from tomewise.types import Document
 
-Receive: TypeAlias = Callable[[Message], None]
 _FIELDS = ("retrieval_only", "passage_tokens", "overlap", "short_answers", "max_failures", "seed")  # of a `Design`
 
 
@@ -46,7 +45,7 @@ class GroupWork:
     dataset: str
     documents: tuple[Document, ...]
     variants: tuple[Variant, ...]
-    questions: tuple[tuple[str, str, Item], ...]
+    questions: tuple[KeyedItem, ...]
     openie: bytes | None
     has_budget: bool
     fields: Mapping[str, Any]
@@ -69,7 +68,7 @@ class GroupsOnWorkers:
         self,
         documents: tuple[Document, ...],
         variants: Sequence[Variant],
-        questions: Sequence[tuple[str, str, Item]],
+        questions: Sequence[KeyedItem],
         receive: Receive,
     ) -> None:
         """Let a worker build a memory and ask; `receive` gets what it sends, a part of it twice if a worker dies.
@@ -104,7 +103,6 @@ async def ask_group(place: Workplace, desk: Any, work: GroupWork) -> None:
     if work.has_budget:
         model = BudgetedAtDesk(model, desk, await reach(desk.begin.remote(work.number)))
     model = StopAtFailures(model, work.fields["max_failures"])
-    variants = {variant.name: variant for variant in work.variants}
     builds: dict[str, Build] = {}
     slots = asyncio.Semaphore(place.limit)
     with TemporaryDirectory(prefix="tomewise-", ignore_cleanup_errors=True) as folder, change_run(must_keep=True):
@@ -127,20 +125,16 @@ async def ask_group(place: Workplace, desk: Any, work: GroupWork) -> None:
             work.documents,
             Path(folder) / "memory.tome",
             lambda _: None,
-            lambda variant, build: builds.update({variant.name: build}),
+            builds.__setitem__,
         )
 
-        async def ask(key: str, system: str, item: Item) -> None:
-            async with slots:
-                row = await asking.ask(key, variants[system], item, memory)
-                await reach(desk.put.remote(work.number, row))
+        async def send(message: Message) -> None:
+            await reach(desk.put.remote(work.number, message))
 
         try:
-            await reach(desk.put.remote(work.number, Opened(builds=builds, refused=memory.refused)))
+            await send(Opened(builds=builds, refused=memory.refused))
             async with run_side_by_side() as under_way:
-                for key, system, item in work.questions:
-                    if system not in memory.refused:
-                        under_way.create_task(ask(key, system, item))
+                await asking.begin_all(work.questions, work.variants, memory, slots, under_way, send)
         finally:
             memory.tome.close()
 

@@ -22,7 +22,7 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _WIDE = 10.0  # ratio of the largest to the smallest cost from which the scale of costs is logarithmic
 
 Style: TypeAlias = dict[str, Any]
-Draw: TypeAlias = "Callable[[Axes], None]"
+Draw: TypeAlias = "Callable[[Axes, Results, str], None]"
 
 
 def write_plots(results: Results, folder: Path, metric: str | None = None) -> list[Path]:
@@ -37,18 +37,14 @@ def write_plots(results: Results, folder: Path, metric: str | None = None) -> li
         raise MissingDependency("plots need matplotlib: pip install 'tomewise[eval]'") from error
     about = results.about
     metric = metric or (*about.metrics, *about.judges)[0]
-    plots: Mapping[str, Draw] = {
-        "cost": lambda axes: _draw_cost(axes, results, metric),
-        "length": lambda axes: _draw_length(axes, results, metric),
-        "cycles": lambda axes: _draw_cycles(axes, results, metric),
-    }
+    plots: Mapping[str, Draw] = {"cost": _draw_cost, "length": _draw_length, "cycles": _draw_cycles}
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     with matplotlib.rc_context({"svg.hashsalt": "tomewise", "font.size": 10}):
         for name, draw in plots.items():
             figure = Figure(figsize=(6.4, 4.2), layout="constrained")
             axes = figure.add_subplot()
-            draw(axes)
+            draw(axes, results, metric)
             axes.set_ylabel(f"{metric} (%)")
             axes.set_title(f"{about.dataset}, {about.model}", fontsize=10)
             axes.spines[["top", "right"]].set_visible(False)
@@ -92,11 +88,15 @@ def _read_cost(line: Line, in_dollars: bool) -> float:
 def _draw_length(axes: Axes, results: Results, metric: str) -> None:
     """A line for each system over bins of length."""
     parts = split_results(results, LENGTH)
-    for system, style in _list_styles(results.systems):
-        values = [_compute_mean(part, system, metric) for part in parts.values()]
-        axes.plot(range(len(parts)), [100 * value for value in values], **style)
+    _draw_lines(axes, results, lambda system: [_compute_mean(part, system, metric) for part in parts.values()])
     axes.set_xticks(range(len(parts)), list(parts))
     axes.set_xlabel("characters of the documents asked over")
+
+
+def _draw_lines(axes: Axes, results: Results, score: Callable[[str], list[float]]) -> None:
+    for system, style in _list_styles(results.systems):
+        if scores := score(system):
+            axes.plot(range(len(scores)), [100 * value for value in scores], **style)
 
 
 def _compute_mean(results: Results, system: str, metric: str) -> float:
@@ -109,9 +109,7 @@ def _compute_mean(results: Results, system: str, metric: str) -> float:
 def _draw_cycles(axes: Axes, results: Results, metric: str) -> None:
     """The score if every loop had stopped after a number of cycles."""
     most = max(row.cycles for row in results.rows)
-    for system, style in _list_styles(results.systems):
-        if scores := score_by_cycles(results.select([system]), metric, most):
-            axes.plot(range(most + 1), [100 * score for score in scores], **style)
+    _draw_lines(axes, results, lambda system: score_by_cycles(results.select([system]), metric, most))
     axes.set_xticks(range(most + 1))
     axes.set_xlabel("cycles allowed")
 

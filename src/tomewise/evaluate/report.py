@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from csv import DictWriter
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from io import StringIO
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tomewise.errors import MissingDependency
 from tomewise.evaluate.results import Results, score_row
 from tomewise.evaluate.rows import Row, make_question_record
-from tomewise.evaluate.table import Entry, Grid, Line, Table, make_grids, write_notes
+from tomewise.evaluate.table import Column, Entry, Grid, Line, Table, make_grids, write_notes
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _LEADING = ("system", "n", "failed")
+_PLAIN = ("ranked_by", "resolved", "forced", "supported", "missing", "cycles", "error", "asked", "characters")
 _NESTED = ("citations", "evidence", "events", "texts", "versions", "fallbacks")
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--", "·": r"$\cdot$", "†": r"$^{\dagger}$",
     "‡": r"$^{\ddagger}$", "§": r"\S{}", "<": r"$<$", ">": r"$>$", "|": r"$|$",
 }  # fmt: skip
+_LATEX_FORMS = (r"\textbf{{{}}}", r" {{\scriptsize ({})}}")  # of the best of a column, and of an interval
 
 
 def make_json(table: Table) -> dict[str, Any]:
@@ -144,15 +147,7 @@ def _make_record(row: Row, columns: Sequence[str], scores: Mapping[str, float | 
         "choice": prediction.choice,
         "ranked": [passage.document for passage in prediction.ranked],
         "shown": [passage.document for passage in prediction.shown],
-        "ranked_by": row.ranked_by,
-        "resolved": row.resolved,
-        "forced": row.forced,
-        "supported": row.supported,
-        "missing": row.missing,
-        "cycles": row.cycles,
-        "error": row.error,
-        "asked": row.asked,
-        "characters": row.characters,
+        **{name: getattr(row, name) for name in _PLAIN},
         **{f"score:{name}": scores.get(name) for name in columns},
         **usage,
         "roles": json.dumps(roles),
@@ -185,30 +180,23 @@ def make_rich_tables(table: Table, width: int) -> list[RenderableType]:
 
 def _split_to_width(grid: Grid, width: int) -> list[Grid]:
     """Split the grid: each part repeats the leading columns, which name the system, and holds as many more as fit."""
-    first = next((number for number, heading in enumerate(grid.headings) if heading not in _LEADING), 1)
-    columns = [(grid.headings[number], *(row[number].text for row in grid.rows)) for number in range(first)]
-    width_of_part = width - sum(min(max(map(len, column)), width // 3) + 2 for column in columns)
-    widths = [_measure_width(grid, number) for number in range(first, len(grid.headings))]
-    parts: list[list[int]] = [[]]
+    leading = tuple(takewhile(lambda column: column[0] in _LEADING, grid.columns))
+    width_of_part = width - sum(min(_measure_width(column), width // 3) + 2 for column in leading)
+    parts: list[list[Column]] = [[]]
     free = width_of_part
-    for number, column_width in enumerate(widths, start=first):
+    for column in grid.columns[len(leading) :]:
+        column_width = _measure_width(column) + 2
         if parts[-1] and column_width > free:
             parts.append([])
             free = width_of_part
-        parts[-1].append(number)
+        parts[-1].append(column)
         free -= column_width
-    grids_of_parts = [_select_columns(grid, [*range(first), *part]) for part in parts]
-    return [grids_of_parts[0], *(replace(part, title="") for part in grids_of_parts[1:])]
+    return [Grid("" if number else grid.title, (*leading, *part)) for number, part in enumerate(parts)]
 
 
-def _measure_width(grid: Grid, number: int) -> int:
-    cells = [row[number] for row in grid.rows]
-    return 2 + max(len(grid.headings[number]), *(max(len(cell.text + cell.mark), len(cell.interval)) for cell in cells))
-
-
-def _select_columns(grid: Grid, numbers: list[int]) -> Grid:
-    rows = tuple(tuple(row[number] for number in numbers) for row in grid.rows)
-    return Grid(grid.title, tuple(grid.headings[number] for number in numbers), rows)
+def _measure_width(column: Column) -> int:
+    heading, cells = column
+    return max(len(heading), *(max(len(cell.text + cell.mark), len(cell.interval)) for cell in cells))
 
 
 def _make_rich_table(grid: Grid) -> RenderableType:
@@ -221,16 +209,15 @@ def _make_rich_table(grid: Grid) -> RenderableType:
     for number, heading in enumerate(grid.headings):
         rich_table.add_column(escape(heading), justify="right" if number else "left", overflow="fold")
     for row in grid.rows:
-        rich_table.add_row(*(_write_rich_entry(entry) for entry in row))
+        rich_table.add_row(*(_write_entry(entry, escape, "[bold]{}[/bold]", "\n[dim]{}[/dim]") for entry in row))
     return rich_table
 
 
-def _write_rich_entry(entry: Entry) -> str:
-    from rich.markup import escape
-
+def _write_entry(entry: Entry, escape: Callable[[str], str], best: str, interval: str) -> str:
+    """A cell in a format that writes the best of a column, and an interval behind the text, in these ways."""
     text = escape(entry.text)
-    text = (f"[bold]{text}[/bold]" if entry.best else text) + entry.mark
-    return f"{text}\n[dim]{escape(entry.interval)}[/dim]" if entry.interval else text
+    text = (best.format(text) if entry.best else text) + escape(entry.mark)
+    return text + interval.format(escape(entry.interval)) if entry.interval else text
 
 
 # ---------------------------------------------------------------- Markdown
@@ -246,16 +233,10 @@ def _write_markdown_grid(grid: Grid) -> str:
     rows = [
         [_escape_markdown(heading) for heading in grid.headings],
         ["---", *["---:"] * (len(grid.headings) - 1)],
-        *([_write_markdown_entry(entry) for entry in row] for row in grid.rows),
+        *([_write_entry(entry, _escape_markdown, "**{}**", " ({})") for entry in row] for row in grid.rows),
     ]
     lines = ["| " + " | ".join(row) + " |" for row in rows]
     return "\n".join([f"**{_escape_markdown(grid.title)}**", "", *lines])
-
-
-def _write_markdown_entry(entry: Entry) -> str:
-    text = _escape_markdown(entry.text)
-    text = (f"**{text}**" if entry.best else text) + entry.mark
-    return f"{text} ({entry.interval})" if entry.interval else text
 
 
 def _escape_markdown(text: str) -> str:
@@ -286,18 +267,12 @@ def _write_latex_grid(grid: Grid, label: str, notice: str) -> str:
         r"\toprule",
         " & ".join(map(_escape_latex, grid.headings)) + r" \\",
         r"\midrule",
-        *(" & ".join(map(_write_latex_entry, row)) + r" \\" for row in grid.rows),
+        *(" & ".join(_write_entry(entry, _escape_latex, *_LATEX_FORMS) for entry in row) + r" \\" for row in grid.rows),
         r"\bottomrule",
         r"\end{tabular}",
         r"\end{table}",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _write_latex_entry(entry: Entry) -> str:
-    text = _escape_latex(entry.text)
-    text = (rf"\textbf{{{text}}}" if entry.best else text) + _escape_latex(entry.mark)
-    return rf"{text} {{\scriptsize ({_escape_latex(entry.interval)})}}" if entry.interval else text
 
 
 def _escape_latex(text: str) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import isnan
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from tomewise.errors import UnknownName
 from tomewise.evaluate.about import About, read_about
 from tomewise.evaluate.journal import Journal
 from tomewise.evaluate.judges import find_judge
-from tomewise.evaluate.metrics import find_metric
+from tomewise.evaluate.metrics import Metric, find_metric
 from tomewise.evaluate.risk import Risk, measure_risks
 from tomewise.evaluate.rows import JsonObject, RankedBy, Row, read_latest_rows, sum_usages
 from tomewise.evaluate.significance import Scores, compute_p_value, correct_p_values, estimate_interval, resample_means
@@ -121,17 +122,19 @@ def tabulate(
     Raises UnknownName for a column, a baseline or a slice that does not exist.
     """
     names = tuple(columns or (*results.about.metrics, *results.about.judges))
-    judged = tuple(name for name in names if _is_judge(name, results.about))
+    judged = tuple(name for name in names if name in results.about.judges)
+    metrics = {name: find_metric(name) for name in names if name not in judged}
     if baseline is not None and baseline not in results.systems:
         raise UnknownName(f"the baseline {baseline!r} has no row: it is one of {', '.join(results.systems)}")
     by_system = {system: [row for row in results.rows if row.system == system] for system in results.systems}
     score_columns = {
         (system, name): score_rows(rows, name, name in judged) for system, rows in by_system.items() for name in names
     }
-    ranked = tuple(name for name in names if name not in judged and find_metric(name).of_ranking)
-    cells = _make_cells(by_system, score_columns, ranked, judged, baseline, resamples, results.about.seed)
+    ranked = tuple(name for name in names if name in metrics and metrics[name].of_ranking)
+    cells = _make_cells(by_system, score_columns, metrics, baseline, resamples, results.about.seed)
     _correct_p(cells, names)
-    risk_of = next((name for name in names if _scores_answers(name, judged)), None)
+    of_answers = {name for name, metric in metrics.items() if metric.of_answer and metric.overall is None}
+    risk_of = next((name for name in names if name in of_answers or name in judged), None)
     risks = {
         system: measure_risks(rows, score_columns[system, risk_of]) for system, rows in by_system.items() if risk_of
     }
@@ -158,13 +161,12 @@ def split_results(results: Results, name: str) -> dict[str, Results]:
     names = list_slices(results.rows)
     if name not in names:
         raise UnknownName(f"{results.about.dataset} has no slice {name!r}: it has {', '.join(names)}")
-    values = {row.item.id: _read_value(row, name) for row in results.rows}
-    known = sorted({value for value in values.values() if value is not None}, key=_make_sort_key)
-    make_label = _choose_labels([value for value in values.values() if value is not None])
-    parts: dict[str, list[Row]] = {make_label(value): [] for value in known}
+    values = {row.item.id: value for row in results.rows if (value := _read_value(row, name)) is not None}
+    make_label = _choose_labels(list(values.values()))
+    parts: dict[str, list[Row]] = {make_label(value): [] for value in sorted(values.values(), key=_make_sort_key)}
     for row in results.rows:
-        if (value := values[row.item.id]) is not None:
-            parts[make_label(value)].append(row)
+        if row.item.id in values:
+            parts[make_label(values[row.item.id])].append(row)
     return {label: replace(results, rows=tuple(part), builds={}) for label, part in parts.items()}
 
 
@@ -182,18 +184,14 @@ def _make_sort_key(value: str | int) -> tuple[int, int, str]:
     return (0, value, "") if isinstance(value, int) else (1, 0, str(value))
 
 
-def _choose_labels(values: Sequence[str | int]) -> Callable[[str | int], str]:
+def _choose_labels(values: Sequence[str | int]) -> Callable[[Any], str]:
     """A function from a value to its label: the value itself, or its bin."""
     numbers = sorted(value for value in values if isinstance(value, int))
     if len(numbers) < len(values) or len(set(numbers)) <= _MOST:
         return str
     tops = sorted({numbers[-(-len(numbers) * part // _BINS) - 1] for part in range(1, _BINS + 1)})
     names = [f"up to {tops[0]:,}", *(f"{low + 1:,} to {high:,}" for low, high in pairwise(tops))]
-
-    def make_label(value: str | int) -> str:
-        return next(name for name, top in zip(names, tops, strict=True) if isinstance(value, int) and value <= top)
-
-    return make_label
+    return lambda value: names[bisect_left(tops, value)]
 
 
 def score_rows(rows: Sequence[Row], name: str, judged: bool) -> Scores | None:
@@ -212,14 +210,6 @@ def score_row(row: Row, about: About) -> dict[str, float | None]:
         for name, score in scores.items()
         if score is None or not isnan(score)
     }
-
-
-def _is_judge(name: str, about: About) -> bool:
-    """Whether a column is of a judge. Raises UnknownName when it is neither of a judge nor of a metric."""
-    if name in about.judges:
-        return True
-    find_metric(name)
-    return False
 
 
 def _make_column(name: str, judged: bool) -> Column:
@@ -241,8 +231,7 @@ def _make_column(name: str, judged: bool) -> Column:
 def _make_cells(
     by_system: Mapping[str, list[Row]],
     score_columns: Mapping[tuple[str, str], Scores | None],
-    ranked: Sequence[str],
-    judged: Sequence[str],
+    metrics: Mapping[str, Metric],
     baseline: str | None,
     resamples: int,
     seed: int,
@@ -250,13 +239,13 @@ def _make_cells(
     """All cells. All columns are resampled together, since for many systems that is most of the work."""
     keys = list(score_columns)
     known = [_drop_missing(score_columns[key]) for key in keys]
-    differences = [_subtract_baseline(by_system, score_columns, key, baseline, ranked) for key in keys]
+    differences = [_subtract_baseline(by_system, score_columns, key, baseline, metrics) for key in keys]
     means = resample_means([*known, *differences], resamples=resamples, seed=seed)
     cells: dict[str, dict[str, Cell]] = {system: {} for system in by_system}
     for number, (system, name) in enumerate(keys):
-        overall = None if name in judged else find_metric(name).overall
-        if overall is not None:
-            cells[system][name] = Cell(find_metric(name).total([row.outcome for row in by_system[system]]))
+        metric = metrics.get(name)
+        if metric is not None and metric.overall is not None:
+            cells[system][name] = Cell(metric.total([row.outcome for row in by_system[system]]))
         elif len(known[number]):
             pairs = differences[number]
             p = compute_p_value(pairs, means[len(keys) + number]) if len(pairs) >= _FEWEST else None
@@ -274,11 +263,6 @@ def _correct_p(cells: dict[str, dict[str, Cell]], names: Sequence[str]) -> None:
             cells[system][name] = replace(cells[system][name], p_holm=corrected)
 
 
-def _scores_answers(name: str, judged: Sequence[str]) -> bool:
-    """Whether a column scores each answer."""
-    return name in judged or ((metric := find_metric(name)).of_answer and metric.overall is None)
-
-
 def _drop_missing(column: Scores | None) -> Scores:
     """The scores without NaN, which marks a row whose item lacks the gold."""
     return np.empty(0) if column is None else column[~np.isnan(column)]
@@ -289,7 +273,7 @@ def _subtract_baseline(
     score_columns: Mapping[tuple[str, str], Scores | None],
     key: tuple[str, str],
     baseline: str | None,
-    ranked: Sequence[str],
+    metrics: Mapping[str, Metric],
 ) -> Scores:
     """The scores of a system minus those of the baseline, on the questions that both were asked.
 
@@ -299,7 +283,8 @@ def _subtract_baseline(
     system_scores = score_columns[key]
     base = score_columns.get((baseline, name)) if baseline and baseline != system else None
     kinds = {_read_ranked_by(by_system[each]) for each in (system, baseline) if each}
-    if system_scores is None or base is None or baseline is None or (name in ranked and len(kinds) > 1):
+    of_ranking = name in metrics and metrics[name].of_ranking
+    if system_scores is None or base is None or baseline is None or (of_ranking and len(kinds) > 1):
         return np.empty(0)
     by_question = dict(zip((row.item.id for row in by_system[baseline]), base, strict=True))
     pairs = zip(by_system[system], system_scores, strict=True)

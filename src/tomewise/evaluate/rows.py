@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, astuple, dataclass, field
 from typing import Any, Literal
 
 from tomewise.evaluate.items import Item, Outcome, Prediction, RankedPassage, Span
 from tomewise.evaluate.judges import Judgement
 from tomewise.meter import Meter
 from tomewise.outgoing import answer_models
-from tomewise.types import Answer, Citation, Event, Evidence, Question, Support, Usage
+from tomewise.types import Answer, Event, Evidence, Question, Support, Usage
 
 JsonObject = Mapping[str, Any]
 RankedBy = Literal["retriever", "shown"]
-_PLAIN = (
-    "key", "system", "resolved", "forced", "supported", "missing", "dropped_quotes", "derived_quotes", "texts", "usage",
-    "fallbacks", "error", "asked", "characters", "ranked_by",
-)  # fmt: skip
+_ANSWERED = (
+    "resolved",
+    "forced",
+    "supported",
+    "missing",
+    "dropped_quotes",
+    "derived_quotes",
+)  # as in answers
 _LISTS = ("citations", "evidence", "events")
+_STORED = (
+    "key", "system", *_ANSWERED, "texts", "usage", "fallbacks", "error", "asked", "characters", "ranked_by", *_LISTS,
+    "versions",
+)  # fmt: skip
+_RANKINGS = ("ranked", "shown", "cited")
 _COUNTED = ("calls", "reused", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
 _TIMED = ("model_seconds", "own_seconds")
 
@@ -73,16 +82,13 @@ class Row:
 def read_answer_fields(answer: Answer) -> dict[str, Any]:
     """The fields of a row that an answer fills. The prediction has no ranking and no shown passages yet."""
     texts: dict[str, str] = {}
+    cited = tuple(
+        RankedPassage(id=quoted.passage, document=quoted.document, start=quoted.start, end=quoted.end)
+        for quoted in answer.citations
+    )
     return {
-        "prediction": Prediction(
-            answer=answer.text, choice=answer.choice, cited=tuple(map(_find_cited_passage, answer.citations))
-        ),
-        "resolved": answer.resolved,
-        "forced": answer.forced,
-        "supported": answer.supported,
-        "missing": answer.missing,
-        "dropped_quotes": answer.dropped_quotes,
-        "derived_quotes": answer.derived_quotes,
+        "prediction": Prediction(answer=answer.text, choice=answer.choice, cited=cited),
+        **{name: getattr(answer, name) for name in _ANSWERED},
         "citations": tuple(asdict(citation) for citation in answer.citations),
         "evidence": tuple(_make_evidence_record(piece, texts) for piece in answer.evidence),
         "events": tuple(_make_event_record(event, texts) for event in answer.events),
@@ -94,47 +100,29 @@ def make_row_record(row: Row) -> dict[str, Any]:
     """The row as one JSON object. Judgements are separate records, see `make_judgement_record`."""
     return {
         "kind": "row",
-        **{name: getattr(row, name) for name in _PLAIN},
-        **{name: list(getattr(row, name)) for name in _LISTS},
-        "versions": dict(row.versions),
+        **{name: getattr(row, name) for name in _STORED},
         "item": _make_item_record(row.item),
         "answer": row.prediction.answer,
         "choice": row.prediction.choice,
-        "ranked": _make_passage_records(row.prediction.ranked),
-        "shown": _make_passage_records(row.prediction.shown),
-        "cited": _make_passage_records(row.prediction.cited),
+        **{name: list(map(astuple, getattr(row.prediction, name))) for name in _RANKINGS},
     }
 
 
 def read_row(record: JsonObject, judgements: Mapping[str, Judgement]) -> Row:
     """The row of a record."""
-    fields: dict[str, Any] = {name: record[name] for name in _PLAIN}
-    fields |= {name: tuple(record[name]) for name in _LISTS}
-    passages = {name: _read_passages(record[name]) for name in ("ranked", "shown", "cited")}
-    return Row(
-        **fields,
-        item=_read_item(record["item"]),
-        prediction=Prediction(answer=record["answer"], choice=record["choice"], **passages),
-        versions=record["versions"],
-        judgements=judgements,
-    )
+    fields = {**{name: record[name] for name in _STORED}, **{name: tuple(record[name]) for name in _LISTS}}
+    rankings = {
+        name: tuple(RankedPassage(id=id, document=of, start=start, end=end) for id, of, start, end in record[name])
+        for name in _RANKINGS
+    }
+    prediction = Prediction(answer=record["answer"], choice=record["choice"], **rankings)
+    return Row(**fields, item=_read_item(record["item"]), prediction=prediction, judgements=judgements)
 
 
 def make_judgement_record(key: str, judge: str, model: str, judgement: Judgement, usage: Usage) -> dict[str, Any]:
     """A judgement of the row with that key as one JSON object."""
-    made_by = {"judge": judge, "model": model}
-    return {
-        "kind": "judgement",
-        "key": key,
-        **made_by,
-        **asdict(judgement),
-        "usage": answer_models.Usage.of(usage).write(),
-    }
-
-
-def read_judgement(record: JsonObject) -> Judgement:
-    """The judgement of a record."""
-    return Judgement(score=record["score"], detail=record["detail"], error=record["error"])
+    made_by = {"kind": "judgement", "key": key, "judge": judge, "model": model}
+    return {**made_by, **asdict(judgement), "usage": answer_models.Usage.of(usage).write()}
 
 
 def read_latest_rows(records: Iterable[JsonObject], judge_model: str) -> tuple[Row, ...]:
@@ -143,7 +131,8 @@ def read_latest_rows(records: Iterable[JsonObject], judge_model: str) -> tuple[R
     rows: dict[tuple[str, str], JsonObject] = {}
     for record in records:
         if record["kind"] == "judgement" and record["model"] == judge_model:
-            judgements.setdefault(record["key"], {})[record["judge"]] = read_judgement(record)
+            judgement = Judgement(score=record["score"], detail=record["detail"], error=record["error"])
+            judgements.setdefault(record["key"], {})[record["judge"]] = judgement
         elif record["kind"] == "row":
             rows[record["system"], record["item"]["id"]] = record
             judgements.pop(record["key"], None)  # they judge an answer or a reference that has changed
@@ -170,19 +159,6 @@ def _make_evidence_record(piece: Evidence, texts: dict[str, str]) -> dict[str, A
     texts[piece.node] = piece.text
     record = {"node": piece.node, "layer": piece.layer, "score": piece.score, "title": piece.title}
     return {**record, "sources": list(piece.sources)}
-
-
-def _find_cited_passage(citation: Citation) -> RankedPassage:
-    document, start, end = citation.document, citation.start, citation.end
-    return RankedPassage(id=citation.passage, document=document, start=start, end=end)
-
-
-def _make_passage_records(passages: Sequence[RankedPassage]) -> list[list[Any]]:
-    return [[passage.id, passage.document, passage.start, passage.end] for passage in passages]
-
-
-def _read_passages(records: Iterable[Sequence[Any]]) -> tuple[RankedPassage, ...]:
-    return tuple(RankedPassage(id=id, document=of, start=start, end=end) for id, of, start, end in records)
 
 
 def _make_event_record(event: Event, texts: dict[str, str]) -> dict[str, Any]:
@@ -216,22 +192,20 @@ def _make_item_record(item: Item) -> dict[str, Any]:
         **make_question_record(item),
         "instructions": item.question.instructions,
         "supporting": list(item.supporting),
-        "spans": [[span.document, span.start, span.end] for span in item.spans],
+        "spans": list(map(astuple, item.spans)),
         "documents": list(item.documents),
         "slices": dict(item.slices),
     }
 
 
 def _read_item(record: JsonObject) -> Item:
+    text, options, instructions = record["question"], tuple(record["options"]), record["instructions"]
+    lists: dict[str, Any] = {name: tuple(record[name]) for name in ("answers", "supporting", "documents")}
     return Item(
         id=record["id"],
-        question=Question(
-            text=record["question"], options=tuple(record["options"]), instructions=record["instructions"]
-        ),
-        answers=tuple(record["answers"]),
+        question=Question(text=text, options=options, instructions=instructions),
         correct=record["correct"],
-        supporting=tuple(record["supporting"]),
         spans=tuple(Span(document=of, start=start, end=end) for of, start, end in record["spans"]),
-        documents=tuple(record["documents"]),
         slices=record["slices"],
+        **lists,
     )

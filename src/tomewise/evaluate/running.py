@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,13 +14,13 @@ from tomewise.cluster.worker_pool import WorkerPool
 from tomewise.concurrency import run_side_by_side
 from tomewise.errors import ModelUnavailable, UsageError
 from tomewise.evaluate.about import describe_experiment, read_earlier_systems, write_about
-from tomewise.evaluate.asking import Asking
+from tomewise.evaluate.asking import GroupsHere
 from tomewise.evaluate.design import Design, check_design
 from tomewise.evaluate.digests import digest_documents, digest_prompts
 from tomewise.evaluate.items import Item
 from tomewise.evaluate.journal import Journal
 from tomewise.evaluate.judges import Judge
-from tomewise.evaluate.memories import Build, Memory, open_memory
+from tomewise.evaluate.memories import Build
 from tomewise.evaluate.on_workers import GroupsOnWorkers
 from tomewise.evaluate.replay import PaidOnce
 from tomewise.evaluate.results import Results, find_journal, read_results
@@ -69,9 +68,14 @@ async def run(
         if unasked := sum(task.row is None or bool(task.judges) for group in groups for task in group.tasks):
             await prove_room(calls, unasked)
         write_about(folder, describe_experiment(experiment, read_earlier_systems(folder), now))
-        workers = GroupsOnWorkers(experiment, pool, desk, has_budget=bool(make_budget)) if pool else None
+        slots, report = asyncio.Semaphore(experiment.limit), on_progress or (lambda _: None)
+        place = (
+            GroupsOnWorkers(experiment, pool, desk, has_budget=bool(make_budget))
+            if pool
+            else GroupsHere(paid_once, out / "tomes", slots, report)
+        )
         with change_run(must_keep=True):
-            await _Run(paid_once, journal, out / "tomes", on_progress or (lambda _: None), workers).run_groups(groups)
+            await _Run(paid_once, journal, slots, report, place).run_groups(groups)
     return _select_results(experiment, folder)
 
 
@@ -107,11 +111,6 @@ class _Group:
     digest: str
     tasks: list[_Task] = field(default_factory=list)
 
-    @property
-    def characters(self) -> int:
-        """The length of the documents."""
-        return sum(len(document.text) for document in self.documents)
-
 
 def _plan_groups(experiment: Design, journal: Journal, retry_failed: bool) -> list[_Group]:
     """All tasks by group. A task with a row and without judges is done."""
@@ -122,7 +121,9 @@ def _plan_groups(experiment: Design, journal: Journal, retry_failed: bool) -> li
     groups: dict[tuple[str, ...], _Group] = {}
     for item in experiment.dataset.items:
         if item.documents not in groups:
-            groups[item.documents] = _make_group(experiment, item)
+            ids = set(item.documents)
+            documents = tuple(document for document in experiment.dataset.documents if not ids or document.id in ids)
+            groups[item.documents] = _Group(documents, digest_documents(documents))
     for variant in experiment.variants:
         for item in experiment.dataset.items:
             group = groups[item.documents]
@@ -142,12 +143,6 @@ def _plan_groups(experiment: Design, journal: Journal, retry_failed: bool) -> li
 def _needs_ranking(item: Item, row: Row) -> bool:
     """Whether the item has gold for a ranking now, and had none when the question was asked."""
     return bool(item.supporting or item.spans) and not (row.item.supporting or row.item.spans)
-
-
-def _make_group(experiment: Design, item: Item) -> _Group:
-    ids = set(item.documents)
-    documents = tuple(document for document in experiment.dataset.documents if not ids or document.id in ids)
-    return _Group(documents, digest_documents(documents))
 
 
 def _must_judge(judge: Judge, item: Item, row: Row | None, retry_failed: bool) -> bool:
@@ -185,150 +180,93 @@ class _Run:
     """The asking and judging of one run, and its progress."""
 
     def __init__(
-        self, experiment: Design, journal: Journal, tomes: Path, report: OnProgress, workers: GroupsOnWorkers | None
+        self,
+        experiment: Design,
+        journal: Journal,
+        slots: asyncio.Semaphore,
+        report: OnProgress,
+        place: GroupsHere | GroupsOnWorkers,
     ) -> None:
         self._experiment = experiment
-        self._asking = Asking(experiment)
-        self._workers = workers
         self._journal = journal
-        self._tomes = tomes
+        self._slots = slots
         self._report = report
-        self._slots = asyncio.Semaphore(experiment.limit)
+        self._place = place
         self._done = self._total = self._waiting = 0
         self._early_failures: list[Row] = []  # because the model is unavailable, before any question succeeded
         self._model_replied = False
-        self._open_memories: list[Memory] = []
         self._refused = {record["system"] for record in journal.read() if record["kind"] == "refused"}
 
     async def run_groups(self, groups: Sequence[_Group]) -> None:
-        """Run group after group; the next memory is built while the last questions of the group before are asked."""
+        """Let workers, or this process, ask over each group; judge and store what comes out."""
         tasks = [task for group in groups for task in group.tasks]
         self._total = len(tasks)
         self._waiting = sum(task.row is None for task in tasks)
         self._done = sum(task.row is not None and not task.judges for task in tasks)
         self._report_done()
-        if self._workers is not None:
-            await self._run_on_workers(groups, self._workers)
-            return
-        try:
-            async with run_side_by_side() as under_way:
-                for group in groups:
-                    await self._work_on_group(group, under_way)
-        finally:
-            for memory in self._open_memories:
-                memory.tome.close()
-
-    async def _work_on_group(self, group: _Group, under_way: asyncio.TaskGroup) -> None:
-        tasks = [task for task in group.tasks if task.row is None or task.judges]
-        variants = {task.variant.name: task.variant for task in tasks if task.row is None}
-        memory = await self._open_memory(group, list(variants.values())) if variants else None
-        if memory is not None and memory.refused:
-            tasks = self._leave_out(tasks, memory.refused)
-        unfinished = Counter({"tasks": len(tasks)})
-
-        async def work_on(task: _Task) -> None:
-            try:
-                row = task.row
-                if row is None:
-                    if memory is None:
-                        raise RuntimeError("a question needs a memory")
-                    row = self._store_row(await self._asking.ask(task.key, task.variant, task.item, memory), group)
-                await self._finish(task, row)
-            finally:
-                self._slots.release()
-                unfinished["tasks"] -= 1
-                if memory is not None and not unfinished["tasks"]:
-                    self._open_memories.remove(memory)
-                    memory.tome.close()
-
-        for task in tasks:
-            await self._slots.acquire()
-            under_way.create_task(work_on(task))
-
-    async def _run_on_workers(self, groups: Sequence[_Group], workers: GroupsOnWorkers) -> None:
         async with run_side_by_side() as around:
-            listening = around.create_task(workers.listen())
+            listening = around.create_task(self._place.listen())
             async with run_side_by_side() as under_way:
                 for group in groups:
-                    under_way.create_task(self._hand_out(group, workers, under_way))
+                    under_way.create_task(self._work_on_group(group, under_way))
             listening.cancel()
 
-    async def _hand_out(self, group: _Group, workers: GroupsOnWorkers, under_way: asyncio.TaskGroup) -> None:
-        """Let a worker ask what was not asked yet; rows are stored as they come, and judged here."""
+    async def _work_on_group(self, group: _Group, under_way: asyncio.TaskGroup) -> None:
+        """Let what was not asked yet be asked; rows are stored as they come, and judged."""
         unasked = {(task.key, task.variant.name): task for task in group.tasks if task.row is None}
         variants = {task.variant.name: task.variant for task in unasked.values()}
         name = self._experiment.name_memory(group.digest)
         built: set[str] = set()
         all_asked = asyncio.Event()
 
-        async def finish(task: _Task, row: Row) -> None:
-            async with self._slots:
-                await self._finish(task, row)
+        def begin_judging(task: _Task, row: Row) -> None:
+            if not row.error:
+                for metric in self._experiment.metrics:
+                    metric.try_on(row.outcome)
+            under_way.create_task(self._finish(task, row))
 
         def receive(message: Message) -> None:
             if isinstance(message, Row):
                 # A worker that began again for one that died sends some rows once more.
                 if task := unasked.pop((message.key, message.system), None):
-                    row = self._store_row(replace(message, item=task.item), group)
-                    under_way.create_task(finish(task, row))
+                    begin_judging(task, self._store_row(replace(message, item=task.item), group))
             else:
-                remaining = self._leave_out(list(unasked.values()), message.refused)
-                for key in set(unasked) - {(task.key, task.variant.name) for task in remaining}:
+                for key in self._leave_out(unasked, message.refused):
                     del unasked[key]
                 for system, build in message.builds.items():
                     if system not in built:
-                        self._record_build(system, name, build)
+                        self._record_build(name, system, build)
                         built.add(system)
             if not unasked:
                 all_asked.set()
 
         for task in group.tasks:
             if task.row is not None and task.judges:
-                under_way.create_task(finish(task, task.row))
+                begin_judging(task, task.row)
         if unasked:
             questions = [(key, system, task.item) for (key, system), task in unasked.items()]
-            await workers.ask(group.documents, list(variants.values()), questions, receive)
+            await self._place.ask(group.documents, list(variants.values()), questions, receive)
             await all_asked.wait()
 
-    def _leave_out(self, tasks: Sequence[_Task], refused: Mapping[str, str]) -> list[_Task]:
-        """The tasks without those of refused systems; the journal gets the reason of each refusal once."""
+    def _leave_out(self, unasked: Mapping[tuple[str, str], _Task], refused: Mapping[str, str]) -> list[tuple[str, str]]:
+        """The questions to refused systems; the journal gets the reason of each refusal once."""
         for system in sorted(set(refused) - self._refused):
             self._journal.append({"kind": "refused", "system": system, "reason": refused[system]})
             self._refused.add(system)
-        remaining = [task for task in tasks if task.variant.name not in refused]
-        refused_count = len(tasks) - len(remaining)
-        self._done += refused_count
-        self._waiting -= refused_count
-        self._report_done()
-        return remaining
+        left_out = [(key, system) for key, system in unasked if system in refused]
+        if left_out:
+            self._done += len(left_out)
+            self._waiting -= len(left_out)
+            self._report_done()
+        return left_out
 
-    async def _open_memory(self, group: _Group, variants: Sequence[Variant]) -> Memory:
-        name = self._experiment.name_memory(group.digest)
-
-        path = self._tomes / f"{name}.tome"
-        memory = await open_memory(
-            self._experiment,
-            variants,
-            group.documents,
-            path,
-            self._report,
-            lambda variant, build: self._record_build(variant.name, name, build),
-        )
-        self._open_memories.append(memory)
-        return memory
-
-    def _record_build(self, system: str, memory: str, build: Build) -> None:
+    def _record_build(self, memory: str, system: str, build: Build) -> None:
         if build != Build(sum_usages([]), {}, ()):  # a system without layers has nothing to build
-            record = {"kind": "build", "system": system, "memory": memory, "usage": build.usage}
-            self._journal.append(
-                {**record, "fallbacks": build.fallbacks, "notes": build.notes, "networks": build.networks}
-            )
+            self._journal.append({"kind": "build", "system": system, "memory": memory, **asdict(build)})
 
     async def _finish(self, task: _Task, row: Row) -> None:
-        if not row.error:
-            for metric in self._experiment.metrics:
-                metric.try_on(row.outcome)
-            for judge in task.judges:
+        for judge in () if row.error else task.judges:
+            async with self._slots:
                 await self._judge(judge, row)
         self._done += 1
         self._report_done()
@@ -341,7 +279,7 @@ class _Run:
 
     def _store_row(self, row: Row, group: _Group) -> Row:
         """Write a row to the journal. Raises ModelUnavailable when the first questions all failed with that error."""
-        row = replace(row, characters=group.characters)
+        row = replace(row, characters=sum(len(document.text) for document in group.documents))
         unavailable = (row.error or "").startswith(f"{ModelUnavailable.__name__}: ")
         if unavailable and not self._model_replied:
             self._early_failures.append(row)

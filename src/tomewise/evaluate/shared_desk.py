@@ -36,6 +36,7 @@ class Opened:
 
 
 Message: TypeAlias = Opened | Row
+Receive: TypeAlias = Callable[[Message], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +162,7 @@ class DeskCalls:
         await self._use("drop", key)
 
     async def _use(self, verb: str, key: str, **named: str) -> Any:
-        result = await reach(self._desk.use_calls.remote(verb, key, named))
-        if isinstance(result, Failed):
-            raise result.error
-        return result
+        return await reach(self._desk.use_calls.remote(verb, key, named))
 
 
 class BudgetedAtDesk(Forwarding):
@@ -189,8 +187,7 @@ class _DeskAccount:
         self._tickets: defaultdict[int, list[str]] = defaultdict(list)  # by the id of a request that was let pass
 
     async def check(self) -> None:
-        if isinstance(failed := await reach(self._desk.check.remote()), Failed):
-            raise failed.error
+        await reach(self._desk.check.remote())
 
     async def reserve(self, request: Request) -> int:
         ticket = token_hex(8)
@@ -199,8 +196,6 @@ class _DeskAccount:
         except asyncio.CancelledError:
             self._desk.settle.remote(self._place, ticket, Spent())
             raise
-        if isinstance(granted, Failed):
-            raise granted.error
         self._tickets[id(request)].append(ticket)  # a request may be announced again while it is under way
         return int(granted)
 
@@ -212,11 +207,14 @@ class _DeskAccount:
 
 
 async def reach(call: Awaitable[Any]) -> Any:
-    """The result of a call of the desk. Raises TomewiseError when the desk is lost: it raises nothing itself."""
+    """The result of a call of the desk. Raises the error that the desk returned, and TomewiseError when it is lost."""
     try:
-        return await call
+        result = await call
     except Exception as error:
         raise TomewiseError(
             f"the process that keeps replies on the machine of the evaluation ended ({type(error).__name__}): repeat "
             "the command, which goes on from here"
         ) from error
+    if isinstance(result, Failed):
+        raise result.error
+    return result

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
+from typing import TypeAlias
 
 from tomewise.brief import describe_object
 from tomewise.evaluate.about import About
@@ -105,13 +106,25 @@ class Entry:
     best: bool = False
 
 
+Column: TypeAlias = tuple[str, Sequence[Entry]]  # with its heading
+
+
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Cells under a title. The first column names systems, the others hold numbers."""
+    """Columns under a title, each with its heading. The first column names systems, the others hold numbers."""
 
     title: str
-    headings: tuple[str, ...]
-    rows: tuple[tuple[Entry, ...], ...]
+    columns: tuple[Column, ...]
+
+    @property
+    def headings(self) -> list[str]:
+        """The headings of the columns."""
+        return [heading for heading, _ in self.columns]
+
+    @property
+    def rows(self) -> list[tuple[Entry, ...]]:
+        """The cells, a row for each system."""
+        return list(zip(*(entries for _, entries in self.columns), strict=True))
 
 
 def write_html(table: Table) -> str:
@@ -179,7 +192,8 @@ def write_notes(table: Table) -> list[str]:
             "these answers. Free answers are surer than forced ones; then full support is surer than partial or none."
         )
     line_notes = (note for line in table.lines for note in _note_line(line))
-    return [*texts, *_note_machinery(table), *line_notes, *_note_refusals(table)]
+    refusals = (f"Left out: {system}, since {reason}." for system, reason in table.refused.items())
+    return [*texts, *_note_machinery(table), *line_notes, *refusals]
 
 
 def _note_machinery(table: Table) -> list[str]:
@@ -208,68 +222,52 @@ def _note_line(line: Line) -> Iterator[str]:
         yield f"What {line.system} fell back on, by kind or layer: {counts}."
 
 
-def _note_refusals(table: Table) -> list[str]:
-    return [f"Left out: {system}, since {reason}." for system, reason in table.refused.items()]
+def _make_grid(title: str, lines: Sequence[Line], columns: Iterable[Column]) -> Grid:
+    return Grid(title, (("system", [Entry(line.system) for line in lines]), *columns))
 
 
 def _make_scores(table: Table, title: str) -> Grid:
-    best = {column: _find_best(table, column) for column in table.columns}
-    measures_shown = {line.system for line in table.lines if line.ranked_by == "shown"}
-    failed = any(line.failed for line in table.lines)
-
-    def make_row(line: Line) -> Iterator[Entry]:
-        yield Entry(line.system)
-        yield Entry(f"{line.n:,}")
-        if failed:
-            yield Entry(f"{line.failed:,}")
-        for column in table.columns:
-            entry = _format_score(line.cells[column], best[column])
-            shown = line.system in measures_shown and column in table.ranked and entry.text != _NOTHING
-            yield replace(entry, mark=entry.mark + _SHOWN, best=False) if shown else entry
-
-    headings = ("system", "n", *(["failed"] if failed else []), *table.columns)
-    return Grid(title, headings, tuple(tuple(make_row(line)) for line in table.lines))
+    columns = [("n", [Entry(f"{line.n:,}") for line in table.lines])]
+    if any(line.failed for line in table.lines):
+        columns.append(("failed", [Entry(f"{line.failed:,}") for line in table.lines]))
+    columns += [(column, _make_score_entries(table, column)) for column in table.columns]
+    return _make_grid(title, table.lines, columns)
 
 
-def _format_score(cell: Cell, best: str | None) -> Entry:
-    if cell.value is None:
-        return Entry(_NOTHING)
+def _make_score_entries(table: Table, column: str) -> list[Entry]:
+    """The scores of a column. A ranking of what an answer saw competes with no ranking of a retriever."""
+    shown = {line.system for line in table.lines if column in table.ranked and line.ranked_by == "shown"}
+    competing = [line.cells[column].value for line in table.lines if line.system not in shown]
+    values = [value for value in competing if value is not None]
+    differ = len(set(map(_format_percent, values))) > 1
+    best = _format_percent(max(values)) if differ else None
+    return [_format_score(line.cells[column], best, shown=line.system in shown) for line in table.lines]
+
+
+def _format_score(cell: Cell, best: str | None, *, shown: bool) -> Entry:
     text, interval = _format_percent(cell.value), ""
-    if cell.low is not None and cell.high is not None:
+    if cell.value is None:
+        return Entry(text)
+    if cell.low is not None:
         interval = f"{_format_percent(cell.low)}–{_format_percent(cell.high)}"
     mark = next((sign for limit, sign in _MARKS if cell.p_holm is not None and cell.p_holm < limit), "")
-    return Entry(text, interval, mark, text == best)
+    return Entry(text, interval, mark + _SHOWN, False) if shown else Entry(text, interval, mark, text == best)
 
 
-def _find_best(table: Table, column: str) -> str | None:
-    """The text of the best cell of a column, or None where all cells read the same.
-
-    A ranking of what an answer saw competes with no ranking of a retriever.
-    """
-    ranks = column in table.ranked
-    lines = [line for line in table.lines if not (ranks and line.ranked_by == "shown")]
-    values = [value for line in lines if (value := line.cells[column].value) is not None]
-    texts = {_format_percent(value) for value in values}
-    return _format_percent(max(values)) if len(texts) > 1 else None
-
-
-def _format_percent(value: float) -> str:
-    return f"{100 * value:.1f}"
+def _format_percent(value: float | None) -> str:
+    return _NOTHING if value is None else f"{100 * value:.1f}"
 
 
 def _make_costs(table: Table, title: str) -> Grid:
     rare = {name: key for name, key in _RARE_COSTS.items() if any(line.usage[key] for line in table.lines)}
-    columns = {**_COSTS, **rare}
-    fell_back = any(map(_read_fallbacks, table.lines))
-
-    def make_row(line: Line) -> Iterator[Entry]:
-        yield Entry(line.system)
-        yield from map(Entry, _format_costs(line.per_question, columns))
-        if fell_back:
-            yield Entry(f"{sum(_read_fallbacks(line).values()):,}")
-
-    headings = ("system", *columns, *(["fallbacks"] if fell_back else []))
-    return Grid(title, headings, tuple(tuple(make_row(line)) for line in table.lines))
+    columns = [
+        (heading, [Entry(_format_cost(heading, line.per_question[name])) for line in table.lines])
+        for heading, name in {**_COSTS, **rare}.items()
+    ]
+    counts = [sum(_read_fallbacks(line).values()) for line in table.lines]
+    if any(map(_read_fallbacks, table.lines)):
+        columns.append(("fallbacks", [Entry(f"{count:,}") for count in counts]))
+    return _make_grid(title, table.lines, columns)
 
 
 def _read_fallbacks(line: Line) -> dict[str, int]:
@@ -279,16 +277,14 @@ def _read_fallbacks(line: Line) -> dict[str, int]:
 
 def _make_risks(table: Table, title: str) -> Grid:
     levels = _list_levels(table)
-
-    def make_row(line: Line) -> Iterator[Entry]:
-        yield Entry(line.system)
-        for risk in line.risks:
-            if risk.level in levels:
-                yield Entry(_format_percent(risk.coverage))
-                yield Entry(_NOTHING if risk.risk is None else _format_percent(risk.risk))
-
-    headings = (heading for level in levels for heading in (f"covered: {level}", f"risk: {level}"))
-    return Grid(title, ("system", *headings), tuple(tuple(make_row(line)) for line in table.lines if line.risks))
+    lines = [line for line in table.lines if line.risks]
+    columns = []
+    for place, level in enumerate(LEVELS):
+        if level in levels:
+            risks = [line.risks[place] for line in lines]
+            columns.append((f"covered: {level}", [Entry(_format_percent(risk.coverage)) for risk in risks]))
+            columns.append((f"risk: {level}", [Entry(_format_percent(risk.risk)) for risk in risks]))
+    return _make_grid(title, lines, columns)
 
 
 def _list_levels(table: Table) -> list[str]:
@@ -307,14 +303,11 @@ def _has_several_levels(table: Table) -> bool:
     return len(_list_levels(table)) > 1
 
 
-def _format_costs(mean: Mapping[str, float | None], columns: Mapping[str, str]) -> Iterator[str]:
-    for heading, name in columns.items():
-        value = mean[name]
-        if value is None:
-            yield "unknown"
-        elif heading == "$":
-            yield f"{value:.4f}"
-        elif heading.startswith("tokens"):
-            yield f"{value:,.0f}"
-        else:
-            yield f"{value:,.2f}" if heading.endswith(" s") else f"{value:,.1f}"
+def _format_cost(heading: str, value: float | None) -> str:
+    if value is None:
+        return "unknown"
+    if heading == "$":
+        return f"{value:.4f}"
+    if heading.startswith("tokens"):
+        return f"{value:,.0f}"
+    return f"{value:,.2f}" if heading.endswith(" s") else f"{value:,.1f}"

@@ -1,30 +1,39 @@
-"""The documents of a dataset, each once, and books that lie beside it as text files."""
+"""The documents of a dataset, each once, also books that lie beside it as text files."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 
 from tomewise.errors import ReadingError
 from tomewise.evaluate.datasets.data_rows import read_text
-from tomewise.evaluate.items import Dataset, Item, Span
+from tomewise.evaluate.items import Span
 from tomewise.reading.places import Marks
 from tomewise.types import Document, DocumentId
 
 
 class Corpus:
-    """Documents in the order in which they were added. An equal title and text is the same document."""
+    """Documents in the order in which they were added. An equal title and text is the same document.
 
-    def __init__(self, source: Path) -> None:
+    `books` is the folder of text files beside a
+    dataset that publishes only questions. The stem of a file name is the name of the book. So is the part before the
+    first hyphen, as the number in `87-The Title.txt`.
+    """
+
+    def __init__(self, source: Path, books: Path | None = None, *, suffixes: tuple[str, ...] = (".txt",)) -> None:
         self._source = source
         self._documents: dict[DocumentId, Document] = {}
         self._ids: dict[tuple[str, str], DocumentId] = {}
+        books = books or source
+        self._folder = books if books.is_dir() else books.parent
+        self._suffixes = suffixes
+        self._paths: dict[str, Path] | None = None
 
-    def make_dataset(self, name: str, items: Iterable[Item], openie: Path | None = None) -> Dataset:
-        """The dataset of these questions, and of all documents, also of those that are added while questions come."""
-        questions = tuple(items)
-        return Dataset(name=name, documents=tuple(self._documents.values()), items=questions, openie=openie)
+    @property
+    def documents(self) -> tuple[Document, ...]:
+        """All documents that were added."""
+        return tuple(self._documents.values())
 
     def add(self, text: str, *, title: str = "", id: str = "", marks: Marks = ()) -> DocumentId:
         """Add a document and return its id: `id`, or the number of documents before it.
@@ -40,13 +49,19 @@ class Corpus:
         self._ids.setdefault((title, text), id)
         return id
 
+    def add_book(self, name: str, *, title: str = "") -> DocumentId:
+        """Add the book of that name, once, and return its id. Raises ReadingError without a text."""
+        if not self.has(name):
+            self.add(read_text(self._find_book(name)), id=name, title=title)
+        return name
+
     def text(self, id: DocumentId) -> str:
         return self._documents[id].text
 
     def has(self, id: DocumentId) -> bool:
         return id in self._documents
 
-    def find_spans(self, id: DocumentId, quotes: list[str]) -> tuple[Span, ...]:
+    def find_spans(self, id: DocumentId, quotes: Sequence[str]) -> tuple[Span, ...]:
         """Where quotes are in a document, whatever their white space.
 
         Empty if one quote is missing, since a part of the gold misleads.
@@ -55,27 +70,7 @@ class Corpus:
         spans = tuple(Span(document=id, start=match[0], end=match[1]) for match in matches if match is not None)
         return spans if len(spans) == len(quotes) else ()
 
-
-class Books:
-    """Text files beside a dataset that publishes only questions. The stem of a file name is the name of the book.
-
-    So is the part before the first hyphen, as the number in `87-The Title.txt`.
-    """
-
-    def __init__(self, folder: Path, corpus: Corpus, *, suffixes: tuple[str, ...] = (".txt",)) -> None:
-        self._folder = folder if folder.is_dir() else folder.parent
-        self._corpus = corpus
-        self._suffixes = suffixes
-        self._paths: dict[str, Path] | None = None
-
-    def add(self, name: str, *, title: str = "") -> DocumentId:
-        """Add the book of that name, once, and return its id. Raises ReadingError without a text."""
-        if not self._corpus.has(name):
-            path = self._find(name)
-            self._corpus.add(read_text(path), id=name, title=title)
-        return name
-
-    def _find(self, name: str) -> Path:
+    def _find_book(self, name: str) -> Path:
         if self._paths is None:
             paths = sorted(path for path in self._folder.rglob("*") if path.suffix in self._suffixes)
             self._paths = {path.stem.split("-", 1)[0]: path for path in reversed(paths)}

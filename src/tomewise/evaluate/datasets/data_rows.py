@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from io import StringIO
 from pathlib import Path
@@ -17,15 +17,23 @@ from tomewise.reading.decode import decode_text
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One row of a file, or an object inside a row; `place` tells a person where it is."""
+    """One row of a file, or an object inside a row; `place` tells a person where it is.
+
+    `added` are fields that the reader of a layout computes. They come before those of the file.
+    """
 
     source: Path
     place: str
     values: Mapping[str, Any]
+    added: Mapping[str, Any] = field(default_factory=dict)
+
+    def add(self, **fields: Any) -> Record:
+        """The record with these fields added."""
+        return replace(self, added={**self.added, **fields})
 
     def find(self, *names: str) -> Any:
         """The first of these fields that exists and is not null, else None. `document.text` is a field of a field."""
-        values = (_read_field(self.values, name) for name in names)
+        values = (_read_field({**self.values, **self.added}, name) for name in names)
         return next((value for value in values if value is not None), None)
 
     def take(self, *names: str) -> Any:

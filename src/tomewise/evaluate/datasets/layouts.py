@@ -1,17 +1,15 @@
-"""Readers of datasets by name, imported on first use."""
+"""Readers of datasets by name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from importlib import import_module
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tomewise.errors import ReadingError, UnknownName, UsageError, suggest
+from tomewise.evaluate.datasets.many_texts import MANY_TEXTS
+from tomewise.evaluate.datasets.one_text import ONE_TEXT
 from tomewise.evaluate.items import Dataset
 from tomewise.plugins import find_plugin, list_names, name_faults
-
-_PACKAGE = "tomewise.evaluate.datasets"
 
 
 def read_dataset(name: str = "auto", folder: Path = Path()) -> Dataset:
@@ -67,45 +65,4 @@ def _check_dataset(dataset: Dataset, folder: Path) -> Dataset:
     return dataset
 
 
-def _make_reader(module: str, function: str, *args: object, **kwargs: object) -> Callable[[Path], Dataset]:
-    def read(folder: Path) -> Dataset:
-        reader = getattr(import_module(f"{_PACKAGE}.{module}"), function)
-        dataset: Dataset = reader(folder, *args, **kwargs)
-        return dataset
-
-    return read
-
-
-def _read_wiki(folder: Path, name: str, begins: str) -> Dataset:
-    """Read a dataset that HippoRAG publishes too: in HippoRAG's layout if it has a corpus file, else in its own."""
-    if folder.is_dir() and any(folder.glob(f"{begins}*_corpus.json")):
-        return _make_reader("multihop", "read_hipporag", begins)(folder)
-    return _make_reader("multihop", "read_multihop", name)(folder)
-
-
-_READERS: dict[str, Callable[[Path], Dataset]] = {
-    "plain": _make_reader("own_layout", "read_plain"),
-    "sample": _make_reader("sample_story", "read_sample"),
-    "narrativeqa": _make_reader("novels", "read_narrativeqa"),
-    "infinitebench-qa": _make_reader("long_context", "read_infinitebench_qa"),
-    "infinitebench-mc": _make_reader("long_context", "read_infinitebench_mc"),
-    "longbench-v2": _make_reader("long_context", "read_longbench"),
-    "helmet": _make_reader("long_context", "read_helmet"),
-    "detectiveqa": _make_reader("novels", "read_detectiveqa", "en"),
-    "detectiveqa-zh": _make_reader("novels", "read_detectiveqa", "zh"),
-    "hipporag": _make_reader("multihop", "read_hipporag"),
-    "nq": _make_reader("multihop", "read_hipporag", "nq"),
-    "popqa": _make_reader("multihop", "read_hipporag", "popqa"),
-    "musique": partial(_read_wiki, name="musique", begins="musique"),
-    "2wikimultihopqa": partial(_read_wiki, name="2wikimultihopqa", begins="2wiki"),
-    "hotpotqa": partial(_read_wiki, name="hotpotqa", begins="hotpot"),
-    "graphrag-bench": _make_reader("graphrag_bench", "read_graphrag_bench"),
-    "nocha": _make_reader("claims", "read_nocha"),
-    "prelude": _make_reader("claims", "read_prelude"),
-    "fables": _make_reader("claims", "read_fables"),
-    "fables-strict": _make_reader("claims", "read_fables", strict=True),
-    "novelqa": _make_reader("novels", "read_novelqa"),
-    "qmsum": _make_reader("qmsum", "read_qmsum"),
-    "multihop-rag": _make_reader("multihop", "read_multihop_rag"),
-    "odsum": _make_reader("odsum", "read_odsum"),
-}
+_READERS: Mapping[str, Callable[[Path], Dataset]] = {**ONE_TEXT, **MANY_TEXTS}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from numbers import Real
 from statistics import fmean
 from typing import Literal, TypeAlias
@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.evaluate.items import Dataset, Item, Outcome
 from tomewise.evaluate.metrics import answers, rankings
-from tomewise.evaluate.metrics.answers import choice_accuracy, class_f1, pair_accuracy, pick_letter, rouge
+from tomewise.evaluate.metrics.answers import class_f1, pair_accuracy, pick_letter, rouge
 from tomewise.plugins import find_plugin, list_names, refuse_hidden, register
 
 Need: TypeAlias = Literal["answers", "correct", "claims", "pairs", "supporting", "spans", "evidence"]
@@ -84,11 +84,9 @@ def find_metric(name: str) -> Metric:
     if stem in _PLAIN or stem in _RANKED:
         refuse_hidden("metrics", name)
     if not at and stem in _PLAIN:
-        needs, score, overall = _PLAIN[stem]
-        return Metric(name, needs, score, overall)
+        return _PLAIN[stem]
     if stem in _RANKED and (not at or re.fullmatch(r"[1-9]\d*", depth)):
-        needs, function = _RANKED[stem]
-        return Metric(name, needs, partial(function, k=int(depth) if at else None))
+        return _make_ranking_metric(name, stem, int(depth) if at else None)
     if stem not in _PLAIN and stem not in _RANKED and (plugin := find_plugin("metrics", name)) is not None:
         if not isinstance(plugin, Metric) or plugin.needs not in _HAS:
             raise UsageError(
@@ -96,6 +94,12 @@ def find_metric(name: str) -> Metric:
             )
         return replace(plugin, name=name)
     raise UnknownName(_explain_unknown(name, stem))
+
+
+@cache  # two that were made apart would not be equal
+def _make_ranking_metric(name: str, stem: str, k: int | None) -> Metric:
+    needs, function = _RANKED[stem]
+    return Metric(name, needs, partial(function, k=k))
 
 
 def _explain_unknown(name: str, stem: str) -> str:
@@ -118,13 +122,8 @@ def remember_metric(metric: Metric) -> None:
     stem = metric.name.partition("@")[0]
     if stem not in _PLAIN and stem not in _RANKED:
         register("metrics", metric.name, metric)
-    elif _split_partial(metric.score) != _split_partial(find_metric(metric.name).score):
+    elif metric.score != find_metric(metric.name).score:
         raise UsageError(f"a metric named {metric.name!r} exists already: give yours another name")
-
-
-def _split_partial(score: Score) -> object:
-    # Two partial objects are never equal, their parts are.
-    return (score.func, score.args, score.keywords) if isinstance(score, partial) else score
 
 
 def list_metrics() -> tuple[str, ...]:
@@ -191,8 +190,8 @@ def _pick_letter(outcome: Outcome) -> str | None:
 
 
 def _score_choice(outcome: Outcome) -> float:
-    options, correct = outcome.item.question.options, outcome.item.correct
-    return choice_accuracy(outcome.prediction.choice, outcome.prediction.answer, options, correct) if correct else 0.0
+    correct = outcome.item.correct
+    return float(correct is not None and _pick_letter(outcome) == correct)
 
 
 def _score_class(label: str, outcomes: Sequence[Outcome]) -> float:
@@ -222,19 +221,23 @@ _OF_EVIDENCE: dict[str, Score] = {
     "citation-recall": lambda outcome: rankings.measure_gold_recall(outcome.prediction.cited, outcome.item),
 }
 
-_PLAIN: dict[str, tuple[Need, Score, Overall | None]] = {
-    "em": ("answers", partial(_score_text, answers.exact_match), None),
-    "f1": ("answers", partial(_score_text, answers.token_f1), None),
-    "substring-em": ("answers", partial(_score_text, answers.substring_match), None),
-    "helmet-f1": ("answers", partial(_score_text, answers.helmet_f1), None),
-    "rouge-1": ("answers", partial(_score_rouge, "rouge1"), None),
-    "rouge-2": ("answers", partial(_score_rouge, "rouge2"), None),
-    "rouge-l": ("answers", partial(_score_rouge, "rougeL"), None),
-    "accuracy": ("correct", _score_choice, None),
-    "f1-positive": ("claims", _score_choice, partial(_score_class, "A")),  # claims offer the positive label first
-    "f1-negative": ("claims", _score_choice, partial(_score_class, "B")),
-    "pair-accuracy": ("pairs", _score_choice, _score_pairs),
-    **{name: ("evidence", score, None) for name, score in _OF_EVIDENCE.items()},
+_PLAIN: dict[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric("em", "answers", partial(_score_text, answers.exact_match)),
+        Metric("f1", "answers", partial(_score_text, answers.token_f1)),
+        Metric("substring-em", "answers", partial(_score_text, answers.substring_match)),
+        Metric("helmet-f1", "answers", partial(_score_text, answers.helmet_f1)),
+        Metric("rouge-1", "answers", partial(_score_rouge, "rouge1")),
+        Metric("rouge-2", "answers", partial(_score_rouge, "rouge2")),
+        Metric("rouge-l", "answers", partial(_score_rouge, "rougeL")),
+        Metric("accuracy", "correct", _score_choice),
+        # Claims offer the positive label first.
+        Metric("f1-positive", "claims", _score_choice, partial(_score_class, "A")),
+        Metric("f1-negative", "claims", _score_choice, partial(_score_class, "B")),
+        Metric("pair-accuracy", "pairs", _score_choice, _score_pairs),
+        *(Metric(name, "evidence", score) for name, score in _OF_EVIDENCE.items()),
+    )
 }
 
 _MEASURES: dict[str, _Measure] = {

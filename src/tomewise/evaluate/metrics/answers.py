@@ -99,11 +99,6 @@ def find_letter(reply: str, options: Sequence[str]) -> str | None:
     )
 
 
-def choice_accuracy(choice: str | None, reply: str, options: Sequence[str], correct: str) -> float:
-    """1.0 when the chosen letter is correct; see `pick_letter`."""
-    return float(pick_letter(choice, reply, options) == correct)
-
-
 def pick_letter(choice: str | None, reply: str, options: Sequence[str]) -> str | None:
     """The letter of `choice` if it is one of the options, else the letter found in the reply, else None."""
     letters = ascii_uppercase[: len(options)]
