@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from numbers import Real
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias, dataclass_transform
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -60,9 +60,10 @@ def as_pieces(evidence: Iterable[Evidence]) -> tuple[Piece, ...]:
     return tuple(Piece(**{each.name: getattr(piece, each.name) for each in fields(Piece)}) for piece in evidence)
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 @dataclass(frozen=True, kw_only=True)
 class TypedEvent(Event):
-    """An event of a class of its own, which says its `name`.
+    """An event of a class of its own, which says its `name`. Each class below this one is a frozen dataclass too.
 
     `detail` leaves out a field that has its default None, and a field that is not compared: only the summary says it.
     """
@@ -72,6 +73,7 @@ class TypedEvent(Event):
     detail: Mapping[str, Any] = field(init=False, repr=False)
 
     def __init_subclass__(cls, name: str = "") -> None:
+        dataclass(frozen=True, kw_only=True)(cls)
         if name:
             cls.name = name
             CLASSES.setdefault(name, []).append(cls)
@@ -210,7 +212,6 @@ def name_layers(layers: str) -> str:
     return ", ".join(_PLAIN_LAYERS.get(name, name) for name in layers.split(", "))
 
 
-@dataclass(frozen=True, kw_only=True)
 class Retrieved(TypedEvent, name="retrieved"):
     """Evidence that a model is shown, out of what was found; the rest was cut for want of room."""
 
@@ -230,7 +231,6 @@ class Retrieved(TypedEvent, name="retrieved"):
         return list_facts(found=self.found, cut=self.cut)
 
 
-@dataclass(frozen=True, kw_only=True)
 class LookedUp(Retrieved, name="looked up"):
     """Pages that were looked up, with their passages."""
 
@@ -246,7 +246,6 @@ class LookedUp(Retrieved, name="looked up"):
         return list_facts(pages=len(self.pages), of=self.all_pages, reasoning=self.reasoning)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Collected(TypedEvent, name="recalled"):
     """What is new of what a search found."""
 
@@ -261,7 +260,6 @@ class Collected(TypedEvent, name="recalled"):
         return list_facts(query=self.query, new=len(self.evidence), collected=self.collected)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Recalled(TypedEvent, name="recalled"):
     """What is new of what a probe found in one layer."""
 
@@ -276,7 +274,6 @@ class Recalled(TypedEvent, name="recalled"):
         return list_facts(probe=self.probe, in_=name_layers(self.layer)) + ("" if self.evidence else ", nothing new")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Explored(TypedEvent, name="explored"):
     """What was found for one concern."""
 
@@ -306,7 +303,6 @@ class Explored(TypedEvent, name="explored"):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
 class ReportsChosen(TypedEvent, name="reports chosen"):
     """The reports about communities that are read."""
 
@@ -321,7 +317,6 @@ class ReportsChosen(TypedEvent, name="reports chosen"):
         return list_facts(reports=len(self.reports), batches=self.batches, rated=self.rated or None)
 
 
-@dataclass(frozen=True, kw_only=True)
 class PointsFound(TypedEvent, name="points found"):
     """What a batch of reports says on the question."""
 
@@ -334,7 +329,6 @@ class PointsFound(TypedEvent, name="points found"):
         return list_facts(reports=len(self.reports), points=len(self.notes))
 
 
-@dataclass(frozen=True, kw_only=True)
 class FollowedUp(TypedEvent, name="followed up"):
     """What a smaller question brought, and what shall be asked next."""
 
@@ -356,7 +350,6 @@ class FollowedUp(TypedEvent, name="followed up"):
 # ---------------------------------------------------------------- steps of loops
 
 
-@dataclass(frozen=True, kw_only=True)
 class Stopped(TypedEvent, name="stopped"):
     """Why a loop goes no further, and what its working memory holds then."""
 
@@ -369,7 +362,6 @@ class Stopped(TypedEvent, name="stopped"):
         return list_facts(reason=self.reason)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ReplySkipped(TypedEvent, name="skipped"):
     """A reply of a model, or a part of one, that could not be used."""
 
@@ -377,7 +369,6 @@ class ReplySkipped(TypedEvent, name="skipped"):
     """Why it could not be used."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Chosen(TypedEvent, name="chosen"):
     """The system that goes on, or "none". Names in `detail` have blanks: `passed over`."""
 
@@ -406,7 +397,6 @@ class Chosen(TypedEvent, name="chosen"):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
 class Thought(TypedEvent, name="thought"):
     """One sentence of reasoning."""
 
@@ -419,7 +409,6 @@ class Thought(TypedEvent, name="thought"):
         return list_facts(thought=self.thought)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Decided(TypedEvent, name="decided"):
     """The next smaller question, whether it is searched for, and its answer where it is not."""
 
@@ -443,7 +432,6 @@ class Decided(TypedEvent, name="decided"):
         return list_facts(decision=decision, subquestion=self.subquestion, answer=self.answer, reasoning=self.reasoning)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Found(TypedEvent, name="found"):
     """The answer to a smaller question; empty if none was found."""
 
@@ -459,7 +447,6 @@ class Found(TypedEvent, name="found"):
 # ---------------------------------------------------------------- attempts to answer
 
 
-@dataclass(frozen=True, kw_only=True)
 class Attempted(TypedEvent):
     """What an attempt to answer was shown, and what came of it."""
 
@@ -491,17 +478,14 @@ class Attempted(TypedEvent):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
 class Tried(Attempted, name="tried"):
     """An attempt after which the loop may go on."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Forced(Attempted, name="forced"):
     """The attempt of a model that may not decline any more."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class AnsweredFromPoints(Attempted, name="answered"):
     """The attempt of a loop whose working memory is a hypergraph."""
 
@@ -521,7 +505,6 @@ class AnsweredFromPoints(Attempted, name="answered"):
         return f"{super().summarize()}, {list_facts(**sizes, most_vertices=self.most_vertices)}"
 
 
-@dataclass(frozen=True, kw_only=True)
 class AnsweredFromNotes(TypedEvent, name="answered"):
     """The answer from what a reader wrote down."""
 
@@ -550,7 +533,6 @@ class AnsweredFromNotes(TypedEvent, name="answered"):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
 class AnswerPart(TypedEvent, name="answer_part"):
     """What is new of an answer while a model writes it. It is streamed, and no trace has it."""
 
@@ -566,7 +548,6 @@ class AnswerPart(TypedEvent, name="answer_part"):
 # ---------------------------------------------------------------- probing, with a pool
 
 
-@dataclass(frozen=True, kw_only=True)
 class Probed(TypedEvent, name="probed"):
     """The probes that a model thought of."""
 
@@ -577,7 +558,6 @@ class Probed(TypedEvent, name="probed"):
         return list_facts(probes="; ".join(self.probes) or "none")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Encoded(TypedEvent, name="encoded"):
     """What the evidence of one probe means."""
 
@@ -595,7 +575,6 @@ class Encoded(TypedEvent, name="encoded"):
         return list_facts(probe=self.probe, in_=name_layers(self.layer), cue=self.cue or _NOTHING, rests_on=rests_on)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Fused(TypedEvent, name="fused"):
     """What the cues of earlier steps say together."""
 
@@ -606,7 +585,6 @@ class Fused(TypedEvent, name="fused"):
         return list_facts(cue=self.cue or _NOTHING)
 
 
-@dataclass(frozen=True, kw_only=True)
 class PoolUpdated(TypedEvent, name="updated"):
     """What the pool holds now."""
 
@@ -636,7 +614,6 @@ class PlannedSearch:
     """The ids of these points."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Planned(TypedEvent, name="planned"):
     """Whether the memory suffices, and which concerns are open."""
 
@@ -652,7 +629,6 @@ class Planned(TypedEvent, name="planned"):
         return list_facts(sufficient="yes" if self.sufficient else "no", subqueries=queries or "none")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Evolved(TypedEvent, name="evolved"):
     """Points that changed."""
 
@@ -671,7 +647,6 @@ class Evolved(TypedEvent, name="evolved"):
         return list_facts(inserted=len(self.inserted), updated=len(self.updated), says=" ".join(self.notes))
 
 
-@dataclass(frozen=True, kw_only=True)
 class Merged(TypedEvent, name="merged"):
     """Points that were made from others."""
 
@@ -690,7 +665,6 @@ class Merged(TypedEvent, name="merged"):
 # ---------------------------------------------------------------- reading, with a ledger or a note
 
 
-@dataclass(frozen=True, kw_only=True)
 class Divided(TypedEvent, name="divided"):
     """How much there is to read."""
 
@@ -700,7 +674,6 @@ class Divided(TypedEvent, name="divided"):
     """The tokens of all of them."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class ReadingPlanned(TypedEvent, name="planned"):
     """What to look for while reading."""
 
@@ -713,7 +686,6 @@ class ReadingPlanned(TypedEvent, name="planned"):
         return list_facts(questions="; ".join(self.questions), nets="; ".join(self.nets)) or "no questions"
 
 
-@dataclass(frozen=True, kw_only=True)
 class Extracted(TypedEvent, name="extracted"):
     """The facts of a chunk."""
 
@@ -728,7 +700,6 @@ class Extracted(TypedEvent, name="extracted"):
         return list_facts(chunk=self.chunk, facts=len(self.notes), not_found=self.not_found or "")
 
 
-@dataclass(frozen=True, kw_only=True)
 class ChunkRead(TypedEvent, name="read"):
     """The note after a chunk."""
 
@@ -741,7 +712,6 @@ class ChunkRead(TypedEvent, name="read"):
         return list_facts(chunk=self.chunk, note=" ".join(self.notes or ()))
 
 
-@dataclass(frozen=True, kw_only=True)
 class ChunkUnread(ChunkRead, name="unread"):
     """A chunk without a usable reply, and the note as it was before, where there is one."""
 
@@ -758,7 +728,6 @@ class LedgerRow:
     """Its words."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class LedgerUpdated(TypedEvent, name="updated"):
     """What the ledger holds."""
 
@@ -772,7 +741,6 @@ class LedgerUpdated(TypedEvent, name="updated"):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
 class Recovered(TypedEvent, name="recovered"):
     """What is read again for questions that are open after the whole text was read."""
 
@@ -785,7 +753,6 @@ class Recovered(TypedEvent, name="recovered"):
 # ---------------------------------------------------------------- around a loop
 
 
-@dataclass(frozen=True, kw_only=True)
 class Rephrased(TypedEvent, name="rephrased"):
     """A follow-up question, and how it stands alone."""
 
@@ -798,7 +765,6 @@ class Rephrased(TypedEvent, name="rephrased"):
         return list_facts(asked=self.asked, question="unchanged" if self.question == self.asked else self.question)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Resumed(TypedEvent, name="resumed"):
     """What a session brings to its next question."""
 
@@ -822,7 +788,6 @@ class Resumed(TypedEvent, name="resumed"):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
 class SessionUsed(TypedEvent, name="session"):
     """What an answer took from its session, and what the session dropped after it."""
 
@@ -839,7 +804,6 @@ class SessionUsed(TypedEvent, name="session"):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
 class Waiting(TypedEvent, name="waiting"):
     """A wait before a request is tried again, in seconds."""
 
@@ -854,7 +818,6 @@ class Waiting(TypedEvent, name="waiting"):
         return f"waiting {self.seconds:.0f} s, since the server asks for {self.asked:.0f} s: {self.reason}"
 
 
-@dataclass(frozen=True, kw_only=True)
 class Fallbacks(TypedEvent, name="fallbacks"):
     """How many steps fell back on a simpler one. `detail` has the kinds themselves as names."""
 
