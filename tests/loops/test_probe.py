@@ -20,9 +20,6 @@ from tomewise.loops.workspace import (
     NoConsolidation,
     SameQuestion,
     SelfProbe,
-    WithoutKnown,
-    WithoutMissing,
-    Workspace,
 )
 from tomewise.recall.layered import LayeredRecall
 from tomewise.run import meter
@@ -84,14 +81,13 @@ def make_model(answers: Sequence[Any], probes: Sequence[Any] = (), cue: Any = na
 def build(store, model, recall, *, published=False, regulation=True, metacognition=True, plain=None, **bounds: Any):
     """Our loop, or the loop as published, which makes the model answer in the end."""
     desk = make_desk(store, model, plain=plain)
-    probing = SelfProbe(model) if regulation else SameQuestion()
-    consolidating = Consolidation(desk) if metacognition else NoConsolidation()
+    probing = SelfProbe(model, sees_missing=not published) if regulation else SameQuestion()
+    consolidating = Consolidation(desk, sees_known=not published) if metacognition else NoConsolidation()
+    selection = NewestFirst() if published else BestSoFar()
     if published:
-        probing, consolidating = WithoutMissing(probing), WithoutKnown(consolidating)
         bounds = {"on_exhaustion": "force", "fuse": 1.0, **bounds}
-    workspace = Workspace(probing, consolidating, NewestFirst() if published else BestSoFar(), EMBEDDER)
-    shares = {"v": 8, "s": 2, HISTORY: 1}
-    return Probe(LayeredRecall(recall), desk, workspace, Bounds(shares=shares, **bounds))
+    limits = Bounds(shares={"v": 8, "s": 2, HISTORY: 1}, **bounds)
+    return Probe(LayeredRecall(recall), desk, EMBEDDER, probing, consolidating, selection, limits)
 
 
 @dataclass

@@ -37,12 +37,12 @@ from tomewise.loops.fusing import DEPTH, Searched, weigh_queries
 from tomewise.loops.layout import Context, Note
 from tomewise.loops.steps import LoopState, Skipped
 from tomewise.loops.working_pictures import draw_pool
-from tomewise.loops.workspace import Cue, Workspace
+from tomewise.loops.workspace import Consolidating, Cue, Probing, Selection
 from tomewise.pictures import Picture
 from tomewise.recall.layered import LayeredRecall
 from tomewise.recall.ranking import drop_repeats
 from tomewise.store.records import PASSAGES
-from tomewise.types import Answer, Event, Evidence, NodeId, Question, Scope
+from tomewise.types import Answer, Embedder, Event, Evidence, NodeId, Question, Scope
 from tomewise.working.pool import Pool, Unit
 
 _GOES_ON = "supported only partly, so the loop goes on"
@@ -84,13 +84,23 @@ class Bounds:
 class Probe:
     """Answers from what one search finds, or goes on probing until it can."""
 
-    def __init__(self, recall: LayeredRecall, desk: Desk, workspace: Workspace, bounds: Bounds) -> None:
+    def __init__(
+        self,
+        recall: LayeredRecall,
+        desk: Desk,
+        embedder: Embedder,
+        probing: Probing,
+        consolidating: Consolidating,
+        selection: Selection,
+        bounds: Bounds,
+    ) -> None:
+        """`embedder` compares cues with the question."""
         self._recall = recall
         self._desk = desk
-        self._probing = workspace.probing
-        self._consolidating = workspace.consolidating
-        self._selection = workspace.selection
-        self._embedder = workspace.embedder
+        self._embedder = embedder
+        self._probing = probing
+        self._consolidating = consolidating
+        self._selection = selection
         self._bounds = bounds
 
     @property

@@ -9,7 +9,6 @@ from pydantic import Field
 
 from tomewise.errors import UsageError
 from tomewise.loops.context import HISTORY
-from tomewise.loops.desk import Desk
 from tomewise.loops.probe import Bounds, Probe
 from tomewise.loops.workspace import (
     BestSoFar,
@@ -20,9 +19,6 @@ from tomewise.loops.workspace import (
     Probing,
     SameQuestion,
     SelfProbe,
-    WithoutKnown,
-    WithoutMissing,
-    Workspace,
 )
 from tomewise.memory.episodes import EpisodesLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
@@ -116,13 +112,13 @@ def comorag(
         raise UsageError(f"comorag without any layer finds nothing: give a share to one or more of {', '.join(parts)}")
     shares = {name: share for name, (share, _, _) in used.items()} | {HISTORY: history}
     retrievers = {name: retriever for name, (_, retriever, _) in used.items()}
-    probing: Probing = SelfProbe(kit.model, limit=probes) if regulation == "probes" else SameQuestion()
-    consolidating: Consolidating = Consolidation(desk) if consolidation == "cues" else NoConsolidation()
-    if workspace == "best so far":
-        space = Workspace(probing, consolidating, BestSoFar(), kit.embedder)
-    else:
-        space = Workspace(WithoutMissing(probing), WithoutKnown(consolidating), NewestFirst(), kit.embedder)
-    layers = tuple(layer for _, _, layer in used.values())
+    published = workspace == "as published"
+    probing: Probing = SameQuestion()
+    if regulation == "probes":
+        probing = SelfProbe(kit.model, limit=probes, sees_missing=not published)
+    consolidating: Consolidating = NoConsolidation()
+    if consolidation == "cues":
+        consolidating = Consolidation(desk, sees_known=not published)
     bounds = Bounds(
         cycles=cycles,
         limit=limit,
@@ -130,9 +126,19 @@ def comorag(
         shares=shares,
         fuse=fuse,
         on_exhaustion=on_exhaustion,
-        accept_partly=workspace == "as published",
+        accept_partly=published,
     )
-    return probe_loop(desk, retrievers, space, bounds, layers)
+    loop = Probe(
+        LayeredRecall(retrievers),
+        desk,
+        kit.embedder,
+        probing,
+        consolidating,
+        NewestFirst() if published else BestSoFar(),
+        bounds,
+    )
+    alone = next(iter(retrievers.values())) if len(retrievers) == 1 else None
+    return System(loop=loop, retriever=alone, layers=tuple(layer for _, _, layer in used.values()))
 
 
 def probe(
@@ -149,21 +155,16 @@ def probe(
     recall = find_recall("this System", recall)
     bounds = Bounds(cycles=cycles, limit=limit, budget=context, shares={"passages": 12, HISTORY: 1})
     desk = kit.make_desk(selection)
-    workspace = Workspace(SelfProbe(kit.model, limit=probes), Consolidation(desk), BestSoFar(), kit.embedder)
-    return probe_loop(desk, {"passages": recall.retriever}, workspace, bounds, recall.layers)
-
-
-def probe_loop(
-    desk: Desk,
-    retrievers: Mapping[str, Retriever],
-    workspace: Workspace,
-    bounds: Bounds,
-    layers: tuple[Layer, ...],
-) -> System:
-    """A system that runs ComoRAG's loop over these retrievers. Only one of them alone is the system's retriever."""
-    loop = Probe(LayeredRecall(retrievers), desk, workspace, bounds)
-    alone = next(iter(retrievers.values())) if len(retrievers) == 1 else None
-    return System(loop=loop, retriever=alone, layers=layers)
+    loop = Probe(
+        LayeredRecall({"passages": recall.retriever}),
+        desk,
+        kit.embedder,
+        SelfProbe(kit.model, limit=probes),
+        Consolidation(desk),
+        BestSoFar(),
+        bounds,
+    )
+    return System(loop=loop, retriever=recall.retriever, layers=recall.layers)
 
 
 SYSTEMS: Mapping[str, SystemDeclaration] = {
