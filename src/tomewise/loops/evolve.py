@@ -129,7 +129,7 @@ class Evolve:
             question=question,
             memory=memory,
             nearness=Nearness(self._embedder),
-            contexts=await asyncio.to_thread(Contexts.of, question, self._desk, self._limits.context, {}),
+            contexts=await asyncio.to_thread(Contexts, question, self._desk, self._limits.context, {}),
             reading=Reading(self._desk),
             has_past=bool(memory.points),
         )

@@ -49,7 +49,7 @@ from tomewise.loops.origins import EXTRACTS, PASSAGE
 from tomewise.loops.repeats import fold
 from tomewise.loops.steps import Skipped
 from tomewise.reading.chunks import Chunk
-from tomewise.recall.ranking import as_evidence, take_turns
+from tomewise.recall.ranking import take_turns
 from tomewise.types import Event, Evidence, In, Out, Passage, PassageId, Question, Role, content_id
 from tomewise.working.ledger import (
     Fact,
@@ -366,10 +366,7 @@ def check_fact(noted: NotedFact, passages: Sequence[Passage], shown: Sequence[Sh
 
     `shown` are the passages as the reader saw them.
     """
-    named = [
-        piece.node
-        for piece in find_labelled(read_labels(noted.label), [as_evidence(passage, 1.0) for passage in passages])
-    ]
+    named = [passage.id for passage in find_labelled(read_labels(noted.label), passages)]
     places = {passage.id: _write_place(piece) for passage, piece in zip(passages, shown, strict=True)}
     text = noted.fact or noted.quote
     for passage in sorted(passages, key=lambda passage: passage.id not in named):

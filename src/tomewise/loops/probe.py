@@ -163,9 +163,7 @@ class Probe:
         return _ProbeState(
             question=question,
             pool=pool,
-            contexts=await asyncio.to_thread(
-                Contexts.of, question, self._desk, self._bounds.budget, self._bounds.shares
-            ),
+            contexts=await asyncio.to_thread(Contexts, question, self._desk, self._bounds.budget, self._bounds.shares),
             units=units,
             tried=[question.text],
             plain=await self._desk.search_plainly(question, first),

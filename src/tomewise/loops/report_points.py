@@ -12,10 +12,9 @@ from typing import Protocol
 from tomewise.calls import CallCount, sum_calls
 from tomewise.concurrency import gather_calls
 from tomewise.events import PointsFound, ReportsChosen, Retrieved
-from tomewise.language.labels import find_number
 from tomewise.language.roles import MAP_REPORTS, RATE_REPORT, MapIn, MapOut, RateIn
 from tomewise.loops.desk import Desk, decline
-from tomewise.loops.evidence import FENCE, measure_texts
+from tomewise.loops.evidence import FENCE, find_labelled, measure_texts
 from tomewise.loops.fusing import DEPTH
 from tomewise.loops.steps import Skipped
 from tomewise.recall.community_reports import CommunityReports, ReportedCommunity, ReportShelf
@@ -242,7 +241,6 @@ def read_points(reply: MapOut, reports: Sequence[int]) -> list[Point]:
     """The points of a reply; `reports` are the keys of those that it was shown, in the order of their labels."""
     points = []
     for each in reply.points:
-        numbers = (find_number(label, "E") for label in each.labels)
-        named = [reports[number - 1] for number in numbers if number and number <= len(reports)]
-        points.append(Point(each.description, each.score, tuple(dict.fromkeys(named)) or tuple(reports)))
+        named = find_labelled(each.labels, reports) or reports
+        points.append(Point(each.description, each.score, tuple(named)))
     return points

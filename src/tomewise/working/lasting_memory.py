@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection
 from typing import Any, Protocol, runtime_checkable
 
+from pydantic import ValidationError
+
+from tomewise.errors import StoreError
 from tomewise.types import Answer, Event, NodeId, Question
 
 
@@ -48,3 +51,20 @@ class MemoryLoop(Protocol):
     def run(self, question: Question, memory: Any = None) -> AsyncIterator[Event | Answer]:
         """Events, then the answer. A `memory` that is given is used and changed."""
         ...
+
+
+def make_damage_error(problem: str) -> StoreError:
+    """The error of data from which no working memory can be made."""
+    return StoreError(f"this working memory is damaged ({problem}): begin a new one")
+
+
+def describe_first(error: ValidationError) -> str:
+    """The place and the message of the first thing that is wrong with data."""
+    problem = error.errors()[0]
+    return f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
+
+
+def is_issued(label: str, letter: str, last: int) -> bool:
+    """Whether this is the letter with a number from 1 to the last one that was issued."""
+    number = label.removeprefix(letter)
+    return label == f"{letter}{number}" and number.isdecimal() and len(number) < 10 and 0 < int(number) <= last
