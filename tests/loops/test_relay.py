@@ -496,11 +496,11 @@ def make_parts(window, **cycle):
 
 def test_a_window_that_is_too_small_is_refused_with_what_is_needed():
     with pytest.raises(UsageError, match=r"openai:test takes 4,096 tokens, .* needs [\d,]+: .* set `window`") as error:
-        make_parts(4_096).measure_chunk(ASKED)
+        make_parts(4_096).measure_room(ASKED)
     needed = int(re.search(r"needs ([\d,]+)", str(error.value))[1].replace(",", ""))
     assert make_parts(needed).measure_ledger(ASKED) >= 990
     with pytest.raises(UsageError, match="too few"):
-        make_parts(needed - 10).measure_chunk(ASKED)
+        make_parts(needed - 10).measure_room(ASKED)
     with pytest.raises(UsageError, match="3,000 tokens, too few"):
         NoteReading(make_desk(None, ChatModel("openai:test", window=3_000)), words=400).measure_room(ASKED)
 

@@ -41,12 +41,12 @@ from tomewise.loops.context import Contexts, make_attempt_event
 from tomewise.loops.desk import Attempt, Desk
 from tomewise.loops.evidence import Count, measure_texts
 from tomewise.loops.exploring import Exploring, Material, Reading, Search
-from tomewise.loops.fusing import DEPTH, Searched, weigh_queries
+from tomewise.loops.fusing import DEPTH, Searched
 from tomewise.loops.layout import Context, Note
 from tomewise.loops.planning import Concern, Plan, Planning
 from tomewise.loops.point_editor import Changes, PointEditor
 from tomewise.loops.repeats import fold
-from tomewise.loops.steps import LoopState
+from tomewise.loops.steps import LoopState, rank_found
 from tomewise.loops.working_pictures import draw_hypergraph
 from tomewise.pictures import Picture
 from tomewise.recall.ranking import drop_repeats, take_turns
@@ -262,13 +262,12 @@ class Evolve:
         first, *others = [
             drop_repeats([*state.found.get(query, ()), *deeper]) for query, deeper in zip(queries, found, strict=True)
         ]
-        plain = await self._desk.search_plainly(question, first)
         nodes = list(chain.from_iterable(grounds.values()))
         fetched = await asyncio.to_thread(self._desk.fetch, list(dict.fromkeys(nodes)), question.within)
         pieces = {piece.node: piece for piece in fetched}
         in_turn = take_turns([[pieces[node] for node in nodes if node in pieces] for nodes in grounds.values()])
-        searched = [Searched(first), *plain, *weigh_queries(others), Searched(drop_repeats(in_turn))]
-        ranked = await self._desk.rank(searched, question.within)
+        cited = [Searched(drop_repeats(in_turn))]
+        ranked = await rank_found(self._desk, question, first, others, after=cited)
         notes = [Note(text, nodes) for text, nodes in grounds.items()]
         return await asyncio.to_thread(state.contexts.make_context, ranked, notes)
 

@@ -26,10 +26,9 @@ from tomewise.errors import UsageError
 from tomewise.events import Retrieved, Thought
 from tomewise.language.roles import THINK, Shown, ThinkIn, ThinkOut
 from tomewise.loops.desk import Desk
-from tomewise.loops.fusing import DEPTH, Searched, weigh_queries
 from tomewise.loops.repeats import fold
-from tomewise.loops.steps import Collection, LoopState, take_steps
-from tomewise.types import Answer, Event, Evidence, Question, Retriever
+from tomewise.loops.steps import Collection, LoopState, rank_found, take_steps
+from tomewise.types import Answer, Event, Question, Retriever
 
 THOUGHTS = 8  # sentences of reasoning at most
 COLLECTED = 15  # paragraphs at most
@@ -70,22 +69,20 @@ class Interleave:
 
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """The first search; for each thought `thought` and `recalled`; `stopped`, `retrieved`, then the answer."""
-        state = _InterleaveState(question=question, collection=Collection(self._collected))
+        collection = Collection(self._recall, self._limit, self._collected)
+        state = _InterleaveState(question=question, collection=collection)
         yield await self._search(state, question.text)
-        state.plain = await self._desk.search_plainly(question, state.lists[0])
         async for event in take_steps(state, partial(self._think, state), most=self._thoughts, name="thought"):
             yield event
-        searches = state.list_searches() if self._desk.fuses else [Searched(state.collection.pieces)]
-        ranked = await self._desk.rank(searches, question.within)
+        first, *others = collection.lists if self._desk.fuses else [collection.pieces]
+        ranked = await rank_found(self._desk, question, first, others)
         prepared = await self._desk.lay_out(question, ranked, budget=self._budget)
         yield Retrieved.of(prepared.evidence, prepared.found, state.step)
         yield await self._desk.answer(question, prepared)
 
     async def _search(self, state: _InterleaveState, query: str) -> Event:
         """Search with a query. The loop ends if no further search can add anything."""
-        found = await self._recall.retrieve(query, max(self._limit, DEPTH), within=state.question.within)
-        state.lists.append(found)
-        event = state.collection.add(query, found[: self._limit], state.step)
+        event = await state.collection.search(query, state)
         if state.collection.is_full:
             state.end = f"the collection is full (allowed: {self._collected})"
         return event
@@ -110,16 +107,10 @@ class Interleave:
 
 @dataclass(slots=True, kw_only=True)
 class _InterleaveState(LoopState):
-    """The state of the loop for one question. `lists` is what each search found, that of the question first."""
+    """The state of the loop for one question."""
 
     collection: Collection
-    lists: list[list[Evidence]] = field(default_factory=list)
-    plain: list[Searched] = field(default_factory=list)
     thoughts: list[str] = field(default_factory=list)
-
-    def list_searches(self) -> list[Searched]:
-        """All searches, as they count for the last prompt."""
-        return [Searched(self.lists[0]), *self.plain, *weigh_queries(self.lists[1:])]
 
 
 def _find_end(reply: ThinkOut, thoughts: Sequence[str]) -> str:

@@ -21,12 +21,12 @@ from tomewise.language.roles import ANSWER, AnswerIn
 from tomewise.loops.chunking import Chunking
 from tomewise.loops.desk import Desk, Prepared, decline, make_answer_input
 from tomewise.loops.evidence import fit_to_window, measure_pieces, measure_texts
-from tomewise.loops.fusing import DEPTH, Searched, weigh_queries
+from tomewise.loops.fusing import DEPTH
 from tomewise.loops.layout import Note, join
 from tomewise.loops.ledger_notes import LedgerReading
 from tomewise.loops.notes import Findings, Notes, Reading, describe_chunk
 from tomewise.loops.repeats import drop_near_repeats, fold
-from tomewise.loops.steps import Skipped
+from tomewise.loops.steps import Skipped, rank_found
 from tomewise.loops.working_pictures import draw_ledger
 from tomewise.pictures import Picture
 from tomewise.reading.chunks import Chunk
@@ -166,8 +166,7 @@ class Relay:
         found, *others = await gather_calls(
             self._filling.recall.retrieve(text, DEPTH, within=question.within) for text in texts
         )
-        searches = [Searched(found), *await self._desk.search_plainly(question, found), *weigh_queries(others)]
-        return await self._desk.rank(searches, question.within)
+        return await rank_found(self._desk, question, found, others)
 
     def _fit(
         self, question: Question, findings: Sequence[Findings], ranked: Sequence[Evidence], unread: Sequence[str]
@@ -229,9 +228,9 @@ class LedgerRelay(Relay):
     The ledger can be drawn. Its questions begin anew. Calls are counted for a question without earlier facts.
     """
 
-    def __init__(self, desk: Desk, chunking: Chunking, reading: LedgerReading, filling: Filling) -> None:
-        super().__init__(desk, chunking, reading, filling=filling)
-        self._start_from = reading.start_from
+    def __init__(self, reading: LedgerReading, filling: Filling) -> None:
+        super().__init__(reading.desk, reading.chunking, reading, filling=filling)
+        self._from_nothing = reading
 
     def open_memory(self, data: object = None) -> LedgerMemory:
         """A new memory, or the one of which `dump` made `data`."""
@@ -243,7 +242,7 @@ class LedgerRelay(Relay):
 
     async def run(self, question: Question, memory: LedgerMemory | None = None) -> AsyncIterator[Event | Answer]:
         """The events of the relay, then the answer. A `memory` that is given is used and changed."""
-        reading = self._start_from(self.open_memory() if memory is None else memory)
+        reading = replace(self._from_nothing, memory=memory)
         async for output in Relay(self._desk, self._chunking, reading, filling=self._filling).run(question):
             yield output
 

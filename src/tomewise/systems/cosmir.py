@@ -10,7 +10,7 @@ from pydantic import Field
 
 from tomewise.loops.chunking import Chunking, Order
 from tomewise.loops.ledger_notes import LedgerReading
-from tomewise.loops.ledger_parts import Cycle, LedgerParts
+from tomewise.loops.ledger_parts import Cycle
 from tomewise.loops.notes import NoteReading
 from tomewise.loops.relay import Filling, LedgerRelay, Relay
 from tomewise.systems.declaration import SystemDeclaration
@@ -75,8 +75,8 @@ def relay(
         recovery=recovery,
         limit=limit,
     )
-    reading = LedgerReading(LedgerParts(recall.retriever, desk, chunking, cycle))
-    loop = LedgerRelay(desk, chunking, reading, Filling(recall.retriever, context))
+    reading = LedgerReading(recall.retriever, desk, chunking, cycle)
+    loop = LedgerRelay(reading, Filling(recall.retriever, context))
     return System(loop=loop, layers=recall.layers)
 
 
