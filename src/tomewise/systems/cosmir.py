@@ -76,7 +76,7 @@ def relay(
         limit=limit,
     )
     reading = LedgerReading(recall.retriever, desk, chunking, cycle)
-    loop = LedgerRelay(reading, Filling(recall.retriever, context))
+    loop = LedgerRelay(desk, chunking, reading, Filling(recall.retriever, context))
     return System(loop=loop, layers=recall.layers)
 
 
