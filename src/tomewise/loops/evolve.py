@@ -39,7 +39,7 @@ from tomewise.events import (
 from tomewise.language.roles import ANSWER, EVOLVE, MERGE_POINTS, PLAN
 from tomewise.loops.context import Contexts, make_attempt_event
 from tomewise.loops.desk import Attempt, Desk
-from tomewise.loops.evidence import Count, measure_texts
+from tomewise.loops.evidence import measure_texts
 from tomewise.loops.exploring import Exploring, Material, Reading, Search
 from tomewise.loops.fusing import DEPTH, Searched
 from tomewise.loops.layout import Context, Note
@@ -274,10 +274,23 @@ class Evolve:
         )
 
     def _fit_points(self, state: _EvolveState, role: Role[In, Out]) -> list[MemoryPoint]:
-        """The points of this question and, with them, the most relevant of earlier ones, as many as have room."""
-        _weigh_points(state)
+        """The points that have room, those most relevant to the question, in the order in which they came.
+
+        Those of earlier questions are added only while all together take at most `past` tokens.
+        """
+        memory = state.memory
+        scores = state.nearness.score(state.question.text, [point.description for point in memory.points])
+        memory.weigh(dict(zip((point.id for point in memory.points), scores.tolist(), strict=True)))
         room = self.desk.measure_room(role) // _POINTS
-        return _fit_points(state.memory, room, self.limits.past, self.desk.count)
+        points = sorted(memory.rank(), key=memory.is_past)
+        kept = set()
+        used = 0
+        texts = [" ".join([point.description, *memory.list_names(point)]) for point in points]
+        for point, tokens in zip(points, measure_texts(texts, self.desk.count), strict=True):
+            if used + tokens <= (min(room, self.limits.past) if memory.is_past(point) else room):
+                kept.add(point.id)
+                used += tokens
+        return [point for point in memory.points if point.id in kept]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -299,13 +312,6 @@ class _EvolveState(LoopState):
     def whole(self) -> Concern:
         """The question itself, searched for in the whole memory."""
         return Concern(self.question.text, self.question.text, "everywhere")
-
-
-def _weigh_points(state: _EvolveState) -> None:
-    """Rank the points by how near they are to the question."""
-    points = state.memory.points
-    scores = state.nearness.score(state.question.text, [point.description for point in points])
-    state.memory.weigh(dict(zip((point.id for point in points), scores.tolist(), strict=True)))
 
 
 def _list_overlay(memory: Hypergraph, points: Sequence[MemoryPoint]) -> Iterator[str]:
@@ -340,22 +346,6 @@ def _make_search_event(step: int, search: Search) -> Event:
         evidence=as_pieces([*found.relations, *found.passages]),
         relations=len(found.relations),
     )
-
-
-def _fit_points(memory: Hypergraph, room: int, past: int, count: Count) -> list[MemoryPoint]:
-    """The points that fit into `room` tokens, the most relevant ones, in the order in which they came.
-
-    Those of earlier questions are added only while all together take at most `past` tokens.
-    """
-    points = sorted(memory.rank(), key=memory.is_past)
-    kept = set()
-    used = 0
-    texts = [" ".join([point.description, *memory.list_names(point)]) for point in points]
-    for point, tokens in zip(points, measure_texts(texts, count), strict=True):
-        if used + tokens <= (min(room, past) if memory.is_past(point) else room):
-            kept.add(point.id)
-            used += tokens
-    return [point for point in memory.points if point.id in kept]
 
 
 def _list_rows(memory: Hypergraph, points: Iterable[MemoryPoint]) -> list[dict[str, object]]:

@@ -84,7 +84,10 @@ class Interleave:
 
     async def _think(self, state: _InterleaveState) -> AsyncIterator[Event]:
         """The next thought, and a search with it unless it concludes."""
-        make_input = partial(_make_input, state)
+
+        def make_input(shown: Sequence[Shown]) -> ThinkIn:
+            return ThinkIn(question=state.question.text, evidence=list(shown), thoughts=state.thoughts)
+
         pieces = state.collection.pieces
         prepared = await asyncio.to_thread(self.desk.fit, THINK, pieces, make_input, budget=self.budget)
         reply = await state.skipped.try_call(self.desk.model.ask(THINK, prepared.input), None)
@@ -113,7 +116,3 @@ def _find_end(reply: ThinkOut, thoughts: Sequence[str]) -> str:
     if reply.concludes or _ANSWERED.search(reply.thought):
         return "the thought concludes"
     return "the thought repeats an earlier one" if fold(reply.thought) in map(fold, thoughts) else ""
-
-
-def _make_input(state: _InterleaveState, shown: Sequence[Shown]) -> ThinkIn:
-    return ThinkIn(question=state.question.text, evidence=list(shown), thoughts=state.thoughts)

@@ -89,13 +89,7 @@ def draw_hypergraph(question: Question, answer: Answer) -> Picture:
     """The hypergraph at the end. Raises UsageError without it."""
     for event in reversed(answer.events):
         if isinstance(event, AnsweredFromPoints):
-            return draw_memory(
-                Hypergraph.load(event.memory),
-                find_texts(answer.events),
-                read_uses(answer),
-                about=question.text,
-                outcome=describe_outcome(answer),
-            )
+            return draw_memory(Hypergraph.load(event.memory), question, answer)
     raise _refuse("hypergraph")
 
 

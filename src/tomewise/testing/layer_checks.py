@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any, cast
 
 from tomewise.memory.building import build, estimate
@@ -23,6 +24,7 @@ _STATE_TEXTS = (
     "Ida Poe wrote to Ada Marsh about the boat.",
     "The lighthouse at Skerry was sold to Ida Poe.",
 )
+_DOCUMENTS = [document_of(f"d{number}", text) for number, text in enumerate(_STATE_TEXTS)]
 
 
 async def check_layer(
@@ -79,7 +81,7 @@ async def check_mapped_layer(
     foreseen = (await estimate(make(store), store))[-1]
     _, calls = await trial.build(store)
     assert foreseen.calls == calls, "an estimate must have the calls of the build"
-    await trial.check_removals(store, trial.documents)
+    await trial.check_removals(store, _DOCUMENTS)
     assert not any(store.node_keys(name) for name in make(store)[-1].writes), "a node must go with its sources"
 
 
@@ -107,8 +109,8 @@ async def check_state_layer(
         other_commits = await trial.check_stopped_build(stop, whole, calls)
         assert stop + other_commits == commits, "a stopped build must go on with the next batch"
     assert (await trial.build(whole))[0] == 0, "a layer that is up to date must change nothing"
-    await trial.check_removals(whole, (*trial.documents[::2], *trial.documents[1::2]))
-    put_document(whole, embedder, trial.documents[0])
+    await trial.check_removals(whole, (*_DOCUMENTS[::2], *_DOCUMENTS[1::2]))
+    put_document(whole, embedder, _DOCUMENTS[0])
     assert (await trial.build(whole))[0] > 0, "a document that comes after a removal must be read"
 
 
@@ -116,67 +118,60 @@ class _Stopped(Exception):
     """The build was stopped between two commits."""
 
 
+@dataclass(eq=False)
 class _WatchedStore:
     """A store that checks each commit which changes the memory, and refuses to begin the one after `stop` of them."""
 
-    def __init__(self, store: Store, check: Callable[[Store], None], stop: int | None) -> None:
-        self._store = store
-        self._check = check
-        self._stop = stop
-        self.commits = 0
+    store: Store
+    check: Callable[[Store], None]
+    stop: int | None
+    commits: int = 0
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
+        return getattr(self.store, name)
 
     @contextmanager
     def write(self) -> Iterator[Write]:
-        if self.commits == self._stop:
+        if self.commits == self.stop:
             raise _Stopped
         memory, intake = self._read()
-        with self._store.write() as change:
+        with self.store.write() as change:
             yield change
         memory_after, intake_after = self._read()
         if (memory, intake) != (memory_after, intake_after):
             self.commits += 1
             assert memory == memory_after or intake != intake_after, "a batch and its intake must be one commit"
-            self._check(self._store)
+            self.check(self.store)
 
     def _read(self) -> tuple[list[str], object]:
         """The memory without the intake; the intake and the removals that layers have yet to follow."""
-        lines = list(export(self._store))
+        lines = list(export(self.store))
         intake = [line for line in lines if '"kind": "intake"' in line]
-        removals = {layer: self._store.find_removed_ids(layer) for layer in self._store.notes(BUILDS)}
+        removals = {layer: self.store.find_removed_ids(layer) for layer in self.store.notes(BUILDS)}
         return [line for line in lines if line not in set(intake)], (intake, removals)
 
 
+@dataclass(frozen=True)
 class _Trial:
     """Builds a layer on stores that hold the same documents. `check` is made of the store after each commit."""
 
-    def __init__(
-        self,
-        make: Callable[[Store], Sequence[Layer]],
-        stores: Callable[[], Store],
-        embedder: Embedder,
-        check: Callable[[Store], None],
-    ) -> None:
-        self.documents = [document_of(f"d{number}", text) for number, text in enumerate(_STATE_TEXTS)]
-        self._make = make
-        self._stores = stores
-        self._embedder = embedder
-        self._check = check
+    make: Callable[[Store], Sequence[Layer]]
+    stores: Callable[[], Store]
+    embedder: Embedder
+    check: Callable[[Store], None]
 
     def fill_store(self) -> Store:
         """A new store with all documents."""
-        store = self._stores()
-        for document in self.documents:
-            put_document(store, self._embedder, document)
+        store = self.stores()
+        for document in _DOCUMENTS:
+            put_document(store, self.embedder, document)
         return store
 
     async def build(self, store: Store, stop: int | None = None) -> tuple[int, int]:
         """Build, and stop after so many commits. Returns the number of commits, and that of calls."""
-        watched = _WatchedStore(store, self._check, stop)
+        watched = _WatchedStore(store, self.check, stop)
         with meter() as used, suppress(_Stopped):
-            layers = self._make(cast("Store", watched))
+            layers = self.make(cast("Store", watched))
             reports = await build(layers, store, lambda _: None)
             _check_writes(layers, store)
             assert not any(report.failed for report in reports), "no reply may fail in this check"
@@ -197,7 +192,7 @@ class _Trial:
             with store.write() as change:
                 change.remove_document(document.id)
             await self.build(store)
-            _check_grounds(self._make(store)[-1], store)
+            _check_grounds(self.make(store)[-1], store)
 
 
 def _check_writes(layers: Sequence[Layer], store: Store) -> None:
