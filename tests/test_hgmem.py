@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.recall.relation_tomes import EMBEDDER, NAMES, build_store
 
-from tomewise.errors import BadReply, ModelUnavailable, UsageError
+from tomewise.errors import BadReply, ModelUnavailable
 from tomewise.language.roles import EVOLVE
 from tomewise.loops.evidence import FENCE, make_token_counter
 from tomewise.loops.evolve import Limits
@@ -314,19 +314,6 @@ async def test_a_memory_that_is_given_is_planned_with_and_grows_while_the_questi
     assert again.searches == [(STEM, "everywhere")]
 
 
-@pytest.mark.parametrize("planned", [BadReply("no JSON"), plan()])
-async def test_a_later_question_without_a_usable_plan_finds_what_it_finds_alone(ask, planned):
-    question, memory = "Who rules Zodanga?", Hypergraph()
-    for name in ("Carter", "Xodar"):
-        remember(memory, f"{name} is known.", name)
-    alone = await ask([NOTHING], question=question)
-    later = await ask([NOTHING], [planned, ENOUGH], question=question, memory=memory)
-    assert TEXTS[-1] in {piece["text"] for piece in later.details("explored")[0]["evidence"]}
-    assert later.inputs("evolve"), "what was found is read"
-    for asked in (alone, later):
-        assert TEXTS[-1] in {piece.text for piece in asked.answer.evidence}
-
-
 async def test_a_round_without_a_usable_plan_searches_with_the_question(ask):
     asked = await ask([insert(POINT)] * 9, [BadReply("no JSON"), ENOUGH])
     assert asked.searches == [(STEM, "everywhere")] * 2
@@ -378,22 +365,6 @@ async def test_roles_see_the_past_points_that_are_near_to_the_question_up_to_a_b
     assert [point.description for point in merging.points][-2:] == [POINT["description"], OTHER["description"]]
 
 
-async def test_a_session_forgets_what_mattered_least_to_its_last_questions(ask):
-    memory = Hypergraph()
-    for number in range(20):
-        for _ in range(2):
-            remember(memory, f"The tide of day {number} came at noon.")
-        memory.merge([point.id for point in memory.points[-2:]], f"The tides of day {number} came at noon.")
-    relevant = remember(memory, "Xodar is a slave of Carter.", "Xodar")
-    remember(memory, "The wind came at dawn.")
-    await ask(memory=memory)
-    await ask(question="When did the tide of day 3 come?", memory=memory)
-    memory.shrink(4)
-    assert relevant in [point.id for point in memory.points]
-    assert "The tides of day 3 came at noon." in memory.notes
-    assert Hypergraph.load(memory.dump()) == memory
-
-
 async def test_every_search_stays_within_the_scope_of_the_question(ask):
     question = Question(text=STEM, within=Scope(documents=frozenset(("d0", "d1"))))
     plans = [plan(search_for("rules", "local", "M1"), search_for("Phaidor")), ENOUGH]
@@ -409,20 +380,6 @@ async def test_a_model_that_is_gone_is_an_error(ask, part):
     scripts = {"evolve": [insert(POINT, OTHER)], "plans": [plan(search_for("a ship"))]}
     with pytest.raises(ModelUnavailable, match="quota"):
         await ask(**{**scripts, part: lambda _: ModelUnavailable("quota is used up")})
-
-
-async def test_without_a_usable_point_the_answer_sees_what_was_found(ask):
-    asked = await ask([BadReply("no JSON")] * 9, answer=lambda _: {"answer": "*", "missing": "the reason"})
-    given = asked.inputs("answer")[0]
-    assert given.notes == []
-    assert given.evidence
-    assert (asked.answer.resolved, asked.answer.missing) == (False, "the reason")
-
-
-@pytest.mark.parametrize("setting", ["rounds", "subqueries"])
-async def test_settings_that_find_nothing_are_refused(ask, setting):
-    with pytest.raises(UsageError, match="nothing: give 1 or more"):
-        await ask(**{setting: 0})
 
 
 @pytest.mark.parametrize("room", [160, 240, 400])  # tokens for what was found, beside the points

@@ -14,7 +14,6 @@ from tests.recall.relation_tomes import EMBEDDER
 from tomewise.errors import BadReply
 from tomewise.language.roles import MapOut
 from tomewise.loops.evidence import FENCE, make_token_counter, measure_pieces
-from tomewise.loops.local_context import rank_reports
 from tomewise.loops.report_points import Point, read_points
 from tomewise.memory.communities.community_names import CommunityNames
 from tomewise.memory.communities.community_state import load_state
@@ -283,14 +282,6 @@ async def test_reports_lead_to_passages_of_the_scope(tmp_path, mode):
     store.close()
 
 
-async def test_a_report_rests_on_facts_and_on_what_is_written_of_its_entities(tmp_path):
-    store = await build_tome(tmp_path, ["Ann ~ Bob ~ They met once", "Ann = A keeper of the tower"])
-    reports = CommunityReports(store, EMBEDDER, NAMES)
-    (report,) = reports.make_evidence(list(reports.load(None).communities.values()), None)
-    assert {document for document, _ in read_places(store, report.sources).values()} == {"d0", "d1"}
-    store.close()
-
-
 # ---------------------------------------------------------------- by follow-ups
 
 
@@ -302,16 +293,6 @@ async def test_a_report_that_does_not_fit_is_shown_by_its_summary(store):
     less, _ = await ask(store, NEAR, {}, context=room, reports=1.0, relations=0.0)
     texts = [piece.text for piece in less.evidence if piece.node == first.node]
     assert texts == [f"{node.data['title']}\n{node.data['summary']}"]
-
-
-def test_reports_stand_by_found_entities_then_importance(store):
-    shelf = load_shelf(store)
-    homes = shelf.find_homes(2)
-    entities = sorted(homes)[3:15]
-    ranked = rank_reports([*entities, 10**6], shelf, 2)
-    counts = [sum(homes[entity] == each.key for entity in entities) for each in ranked]
-    assert counts == sorted(counts, reverse=True)
-    assert sum(counts) == len(entities)
 
 
 def explore(given):

@@ -22,7 +22,7 @@ from tomewise.store.sql.sql_store import SqlStore
 from tomewise.systems.answer import answer_question
 from tomewise.systems.cosmir import relay
 from tomewise.systems.kit import Kit, Recall
-from tomewise.systems.registry import assemble, parse_variant
+from tomewise.systems.registry import assemble
 from tomewise.testing import check_loop
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Question, Scope
@@ -190,19 +190,6 @@ async def test_a_quote_that_is_not_in_the_text_is_marked(store):
     notes = list_inputs(model, "answer")[0].notes
     assert notes == [f"Tom lived there. {UNCHECKED}", f"ada lived elsewhere {UNCHECKED}"]
     assert list_events(answer, "extracted")[0].detail["not_found"] == 2
-
-
-@pytest.mark.parametrize(
-    ("settings", "counts"),
-    [
-        ({}, {"infer_notes": 1, "refine_questions": 1}),  # a chunk without a new fact needs neither
-        ({"refinement": "none"}, {"infer_notes": 1, "refine_questions": 0}),
-    ],
-)
-async def test_steps_without_need_or_left_out_make_no_call(store, settings, counts):
-    model = script(extract_notes=lambda given: quote_all(given) if "Ada" in given.evidence[0].text else {})
-    await read(store, model, LIVED, RAINED, **settings)
-    assert {role: list_roles(model).count(role) for role in counts} == counts
 
 
 async def test_passages_fill_what_the_ledger_leaves_and_repeat_no_fact(store):
@@ -448,29 +435,6 @@ async def test_the_calls_are_known_before(store, chunks, settings, calls):
     assert (await answer_question(system, ASKED)).usage.total.calls == calls
 
 
-async def test_recovery_ends_once_no_question_is_open(store):
-    model = script(
-        plan_reading=lambda _: {"questions": ["Where did the key hang?"]},
-        extract_notes=at_second_sight(lambda given: quote_first(given.evidence[0].text), lambda _: {}),
-        refine_questions=lambda _: {"answered": [1]},
-    )
-    texts = [f"The key of day {n} hung by the door of the keeper." for n in range(12)]
-    answer = await read(store, model, *texts, chunk=40, recovery=1.0)
-    (divided,) = list_events(answer, "divided")
-    given = list_inputs(model, "extract_notes")
-    assert len(given) == divided.detail["chunks"] + 1, "one chunk is read again, and it settles the question"
-    assert all(each.questions for each in given)
-
-
-async def test_what_fails_when_it_is_read_again_was_read_before(store):
-    extract = at_second_sight(lambda _: BAD, lambda _: quote_first("Tom did", "Tom lived there."))
-    model = script(extract_notes=extract)
-    answer = await read(store, model, LIVED, "Who lived there is unknown.", recovery=1.0)
-    assert (answer.text, answer.missing) == ("Ada", "")
-    assert list_events(answer, "unread"), "the trace has the call that failed"
-    assert list_inputs(model, "answer")[0].notes == [f"Tom lived there. {UNCHECKED}"]
-
-
 async def test_recovery_searches_within_the_scope_and_skips_what_is_cited(store):
     search, unknown = Search(store), "Who lived there is unknown."
     model = script(extract_notes=[{}, quote_first(unknown), {}])
@@ -478,12 +442,6 @@ async def test_recovery_searches_within_the_scope_and_skips_what_is_cited(store)
     await read(store, model, LIVED, unknown, RAINED, question=question, search=search, recovery=1.0, refinement="none")
     assert search.scopes == [question.within], "one search for each focused question"
     assert list_read(model)[3:] == [LIVED]
-
-
-@pytest.mark.parametrize("spec", ["cosmir chunk=0", "cosmir recovery=2", "chain_of_agents words=0"])
-def test_settings_that_read_nothing_or_too_much_are_refused(spec):
-    with pytest.raises(UsageError, match=r"must be (greater|less) than or equal to 1"):
-        parse_variant(spec)
 
 
 # ---------------------------------------------------------------- what fits into a window
