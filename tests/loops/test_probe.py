@@ -17,8 +17,6 @@ from tomewise.loops.workspace import (
     BestSoFar,
     Consolidation,
     NewestFirst,
-    NoConsolidation,
-    SameQuestion,
     SelfProbe,
 )
 from tomewise.recall.layered import LayeredRecall
@@ -77,15 +75,15 @@ def make_model(answers: Sequence[Any], probes: Sequence[Any] = (), cue: Any = na
     )
 
 
-def build(store, model, recall, *, published=False, regulation=True, metacognition=True, plain=None, **bounds: Any):
+def build(store, model, recall, *, published=False, **bounds: Any):
     """Our loop, or the loop as published, which makes the model answer in the end."""
-    desk = make_desk(store, model, plain=plain)
-    probing = SelfProbe(model, sees_missing=not published) if regulation else SameQuestion()
-    consolidating = Consolidation(desk, sees_known=not published) if metacognition else NoConsolidation()
+    desk = make_desk(store, model)
+    probing = SelfProbe(model, sees_missing=not published)
+    consolidating = Consolidation(desk, sees_known=not published)
     selection = NewestFirst() if published else BestSoFar()
     if published:
         bounds = {"on_exhaustion": "force", "fuse": 1.0, **bounds}
-    limits = Bounds(shares={"v": 8, "s": 2, HISTORY: 1}, **bounds)
+    limits = Bounds(**{"shares": {"v": 8, "s": 2, HISTORY: 1}, **bounds})
     return Probe(LayeredRecall(recall), desk, EMBEDDER, probing, consolidating, selection, limits)
 
 
@@ -224,16 +222,6 @@ CASES = {
         settings={"cue": lambda _: {"cue": ""}},
     ),
     "no room for what is fused": go_on(ONE[0], "answer v0 v1 s0 <a v>", settings={"fuse": 0.0}),
-    "without metacognition": go_on(
-        calls=[FIRST, "probe When? | <v0> <s0>", "answer v0 v1 s0"], settings={"metacognition": False}
-    ),
-    "without regulation": Case(
-        [DECLINED, ANSWERED],
-        [],
-        [FIRST, CUES, ["encode When? v: v1", FUSE], "answer v0 v1 s0 <fused A> <When? v>"],
-        {STEM: "v0 v1 s0"},
-        settings={"regulation": False, "limit": 1},
-    ),
 }
 
 
@@ -292,11 +280,13 @@ async def test_roles_are_shown_no_more_than_the_window_holds(store):
     assert fused.endswith("word …"), "what is too long is cut short and not left out"
 
 
-async def test_layers_have_their_shares_of_what_has_room(store):
+@pytest.mark.parametrize(("v", "s", "shown"), [(8, 2, "v0 v1 v2 v3 v4"), (2, 8, "v0 s0 s1 v1 v2")])
+async def test_layers_have_their_shares_before_what_is_left_over(store, v, s, shown):
     everything = " ".join(f"v{n} s{n}" for n in range(8))
-    size = make_token_counter(EMBEDDER)(["v0"])[0] + FENCE
-    played = await play(store, {STEM: everything}, [ANSWERED], budget=(11 * size + 1) // 2)  # 8, 2 and 1 parts
-    assert {piece.text for piece in played.answer.evidence} == {"v0", "v1", "v2", "v3", "s0"}
+    budget = 11 * (1 + FENCE) // 2 + 1  # for five pieces and a half, a third of it kept for notes
+    shares = {"v": v, "s": s, HISTORY: 1}
+    played = await play(store, {STEM: everything}, [ANSWERED], budget=budget, shares=shares)
+    assert {piece.text for piece in played.answer.evidence} == set(shown.split())
 
 
 async def test_options_reach_the_answering_role_alone_and_it_may_always_decline_but_at_the_end(store):
