@@ -35,7 +35,6 @@ class Estimates(Protocol):
 
     async def estimate_calls(self, question: Question) -> int:
         """The most calls. Calls no model. Raises UsageError for a question that it could not be asked."""
-        ...
 
 
 class Lag(Protocol):
@@ -43,11 +42,9 @@ class Lag(Protocol):
 
     def find_lag(self, *, strict: bool) -> Mapping[str, int]:
         """The layers without which it cannot answer, with how much each has yet to take in."""
-        ...
 
     async def describe(self, question: Question) -> Lagging | None:
         """How far those that it has lag for this question; None if they do not."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

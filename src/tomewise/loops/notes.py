@@ -44,15 +44,12 @@ class Notes(Protocol):
 
     def read(self, chunks: Sequence[Chunk]) -> AsyncIterator[Event]:
         """Read all chunks, in the order given."""
-        ...
 
     def collect(self) -> Findings:
         """What the answering role is to see."""
-        ...
 
     def conclude(self, answer: str) -> Mapping[str, Any] | None:
         """Note the answer. Returns the whole ledger as plain data, or None."""
-        ...
 
 
 class Reading(Protocol):
@@ -61,15 +58,12 @@ class Reading(Protocol):
     @property
     def calls(self) -> CallCount:
         """The calls of one reading."""
-        ...
 
     def measure_room(self, question: Question) -> int:
         """The most tokens of a chunk. Raises UsageError if the window of the model is too small."""
-        ...
 
     def count_calls(self, chunks: Sequence[Chunk]) -> int:
         """The most calls that reading these chunks takes."""
-        ...
 
     def open(self, question: Question) -> Notes: ...
 

@@ -49,7 +49,6 @@ class Chooser(Protocol):
     @property
     def calls(self) -> CallCount:
         """The calls of one choice."""
-        ...
 
     async def choose(self, question: Question, shelf: ReportShelf) -> Choice: ...
 

@@ -58,7 +58,6 @@ class Drawable(Protocol):
 
     def draw(self, question: Question, answer: Answer) -> Picture:
         """Raises UsageError if the events do not hold the working memory (any more)."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)

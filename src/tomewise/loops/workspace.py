@@ -166,19 +166,15 @@ class Selection(Protocol):
 
     def make_units(self, probes: Sequence[str], found: Sequence[Found], pool: Pool, limit: int) -> list[Unit]:
         """One unit a probe and layer, with up to `limit` pieces of evidence that no earlier step has read."""
-        ...
 
     def group_units(self, units: Sequence[Unit]) -> list[list[Unit]]:
         """Units that are encoded together, into one cue."""
-        ...
 
     def count_groups(self, layers: int) -> int:
         """How many groups the units of one probe make, one unit for each of so many layers."""
-        ...
 
     def put_first(self, layer: str, units: Sequence[Unit]) -> list[Evidence]:
         """What an attempt sees of a layer before all that searches found; `units` are those of this step."""
-        ...
 
 
 class BestSoFar:

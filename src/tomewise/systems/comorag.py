@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
@@ -167,7 +166,7 @@ def probe(
     return System(loop=loop, retriever=recall.retriever, layers=recall.layers)
 
 
-SYSTEMS: Mapping[str, SystemDeclaration] = {
+SYSTEMS = {
     "comorag": SystemDeclaration(
         recipe=comorag,
         kind="loop",
@@ -198,6 +197,6 @@ SYSTEMS: Mapping[str, SystemDeclaration] = {
     ),
 }
 
-LOOPS: Mapping[str, SystemDeclaration] = {
+LOOPS = {
     "probe": SystemDeclaration(recipe=probe, kind="loop", summary="ComoRAG's loop.", paper="ComoRAG, arXiv 2508.10419"),
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
@@ -113,7 +112,7 @@ def chain_of_agents(
     return System(loop=Relay(desk, chunking, reading, both_ways=both_ways, runs=runs))
 
 
-SYSTEMS: Mapping[str, SystemDeclaration] = {
+SYSTEMS = {
     "cosmir": SystemDeclaration(
         recipe=cosmir,
         kind="reads in order",
@@ -154,7 +153,7 @@ SYSTEMS: Mapping[str, SystemDeclaration] = {
     ),
 }
 
-LOOPS: Mapping[str, SystemDeclaration] = {
+LOOPS = {
     "relay": SystemDeclaration(
         recipe=relay,
         kind="reads in order",

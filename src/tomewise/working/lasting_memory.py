@@ -25,19 +25,15 @@ class WorkingMemory(Protocol):
 
     def find_nodes(self) -> frozenset[NodeId]:
         """All nodes of the long-term memory that its entries rest on."""
-        ...
 
     def forget(self, nodes: Collection[NodeId]) -> tuple[str, ...]:
         """Remove every entry that rests on one of these nodes. Returns the notes that left."""
-        ...
 
     def shrink(self, most: int) -> tuple[str, ...]:
         """Remove entries until at most so many are left, with a bounded history. Returns the notes that left."""
-        ...
 
     def dump(self) -> dict[str, Any]:
         """The entries as plain JSON data."""
-        ...
 
 
 @runtime_checkable
@@ -46,11 +42,9 @@ class MemoryLoop(Protocol):
 
     def open_memory(self, data: object = None) -> WorkingMemory:
         """A new working memory, or the one of which `dump` made `data`. Raises StoreError for damaged data."""
-        ...
 
     def run(self, question: Question, memory: Any = None) -> AsyncIterator[Event | Answer]:
         """Events, then the answer. A `memory` that is given is used and changed."""
-        ...
 
 
 def make_damage_error(problem: str) -> StoreError:
