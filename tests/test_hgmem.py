@@ -251,6 +251,14 @@ async def test_an_unknown_entity_lives_in_this_memory_alone(ask, store):
     assert list(export(store)) == before, "the long-term graph is never written to"
 
 
+async def test_a_local_search_around_points_outside_the_graph_is_global(ask):
+    outside = {"description": "It is a degradation.", "entities": ["Degradation"]}
+    alone = await ask([insert(outside)], [plan(search_for("why", "local", "M1")), ENOUGH])
+    assert alone.searches[1][1] == "global"
+    (skipped,) = alone.details("skipped")
+    assert "no entity near these points: 'why' searches globally" in skipped["reason"]
+
+
 async def test_four_rounds_at_most_no_plan_after_the_last_and_a_round_is_three_calls_deep(tmp_path):
     store = await build_store(tmp_path, *TEXTS, *(f"Zat ~ Dor ~ Zat met Dor in year {year}" for year in range(9)))
     plans = [plan(search_for(f"ship {n}")) for n in range(9)]
@@ -340,6 +348,22 @@ async def test_roles_see_the_past_points_that_are_near_to_the_question_up_to_a_b
         assert sum(count([point.description for point in first.points])) <= Limits().past
     (merging, *_) = asked.inputs("merge_points")
     assert [point.description for point in merging.points][-2:] == [POINT["description"], OTHER["description"]]
+
+
+async def test_a_session_forgets_what_mattered_least_to_its_last_questions(ask):
+    memory = Hypergraph()
+    for number in range(20):
+        for _ in range(2):
+            remember(memory, f"The tide of day {number} came at noon.")
+        memory.merge([point.id for point in memory.points[-2:]], f"The tides of day {number} came at noon.")
+    relevant = remember(memory, "Xodar is a slave of Carter.", "Xodar")
+    remember(memory, "The wind came at dawn.")
+    await ask(memory=memory)
+    await ask(question="When did the tide of day 3 come?", memory=memory)
+    memory.shrink(4)
+    assert relevant in [point.id for point in memory.points]
+    assert "The tides of day 3 came at noon." in memory.notes
+    assert Hypergraph.load(memory.dump()) == memory
 
 
 async def test_every_search_stays_within_the_scope_of_the_question(ask):

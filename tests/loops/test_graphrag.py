@@ -14,6 +14,7 @@ from tests.recall.relation_tomes import EMBEDDER
 from tomewise.errors import BadReply
 from tomewise.language.roles import MapOut
 from tomewise.loops.evidence import FENCE, make_token_counter, measure_pieces
+from tomewise.loops.local_context import rank_reports
 from tomewise.loops.report_points import Point, read_points
 from tomewise.memory.communities.community_names import CommunityNames
 from tomewise.memory.communities.community_state import load_state
@@ -287,6 +288,16 @@ async def test_a_report_that_does_not_fit_is_shown_by_its_summary(store):
     less, _ = await ask(store, NEAR, {}, context=room, reports=1.0, relations=0.0)
     texts = [piece.text for piece in less.evidence if piece.node == first.node]
     assert texts == [f"{node.data['title']}\n{node.data['summary']}"]
+
+
+def test_reports_stand_by_found_entities_then_importance(store):
+    shelf = load_shelf(store)
+    homes = shelf.find_homes(2)
+    entities = sorted(homes)[3:15]
+    ranked = rank_reports([*entities, 10**6], shelf, 2)
+    counts = [sum(homes[entity] == each.key for entity in entities) for each in ranked]
+    assert counts == sorted(counts, reverse=True)
+    assert sum(counts) == len(entities)
 
 
 def explore(given):

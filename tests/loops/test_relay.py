@@ -192,6 +192,12 @@ async def test_a_quote_that_is_not_in_the_text_is_marked(store):
     assert list_events(answer, "extracted")[0].detail["not_found"] == 2
 
 
+async def test_a_chunk_without_a_new_fact_needs_neither_inference_nor_refinement(store):
+    model = script(extract_notes=lambda given: quote_all(given) if "Ada" in given.evidence[0].text else {})
+    await read(store, model, LIVED, RAINED)
+    assert [list_roles(model).count(role) for role in ("infer_notes", "refine_questions")] == [1, 1]
+
+
 async def test_passages_fill_what_the_ledger_leaves_and_repeat_no_fact(store):
     texts = ["Ada kept the light.", "The light was bright.", "She slept.", "It rained over the bay for a week."]
     drawn = {"inferences": [{"rests_on": ["F1"], "inference": "So she was on the island."}]}
@@ -433,6 +439,29 @@ async def test_the_calls_are_known_before(store, chunks, settings, calls):
     system = wire(store, script(extract_notes=note_second_reading, plan_reading=lambda _: asks), **settings)
     assert await system.loop.estimate_calls(ASKED) == calls
     assert (await answer_question(system, ASKED)).usage.total.calls == calls
+
+
+async def test_recovery_ends_once_no_question_is_open(store):
+    model = script(
+        plan_reading=lambda _: {"questions": ["Where did the key hang?"]},
+        extract_notes=at_second_sight(lambda given: quote_first(given.evidence[0].text), lambda _: {}),
+        refine_questions=lambda _: {"answered": [1]},
+    )
+    texts = [f"The key of day {n} hung by the door of the keeper." for n in range(12)]
+    answer = await read(store, model, *texts, chunk=40, recovery=1.0)
+    (divided,) = list_events(answer, "divided")
+    given = list_inputs(model, "extract_notes")
+    assert len(given) == divided.detail["chunks"] + 1, "one chunk is read again, and it settles the question"
+    assert all(each.questions for each in given)
+
+
+async def test_what_fails_when_it_is_read_again_was_read_before(store):
+    extract = at_second_sight(lambda _: BAD, lambda _: quote_first("Tom did", "Tom lived there."))
+    model = script(extract_notes=extract)
+    answer = await read(store, model, LIVED, "Who lived there is unknown.", recovery=1.0)
+    assert (answer.text, answer.missing) == ("Ada", "")
+    assert list_events(answer, "unread"), "the trace has the call that failed"
+    assert list_inputs(model, "answer")[0].notes == [f"Tom lived there. {UNCHECKED}"]
 
 
 async def test_recovery_searches_within_the_scope_and_skips_what_is_cited(store):

@@ -100,6 +100,15 @@ def test_a_fact_larger_than_the_budget_is_cut_and_not_dropped(budget, given_fact
     assert len(write(4, fact("aa bb", quote="aa bb"), fact("cc dd", quote="cc dd")).facts) == 2
 
 
+def test_what_is_known_is_not_added_again():
+    ledger = write(None, fact("aa"), fact("aa"), fact("aa", "p2"), fact(" "))
+    assert [(each.text, each.passage) for each in ledger.facts] == [("aa", "p1"), ("aa", "p2")]
+    assert add_facts(ledger, [fact("aa")], count) == ledger
+    ledger = infer(infer(ledger, "so"), "so")
+    assert list_texts(ledger.inferences) == ["so"]
+    assert add_inferences(ledger, ledger.inferences, count) == ledger
+
+
 def test_budgets_and_data_that_cannot_be_are_refused():
     for budget in (0, -3):
         with pytest.raises(UsageError, match=str(budget)):
