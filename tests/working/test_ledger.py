@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tomewise.errors import StoreError, UsageError
 from tomewise.working.ledger import (
     Fact,
+    Inference,
     Ledger,
     LedgerMemory,
     add_facts,
@@ -98,6 +99,15 @@ def test_a_fact_larger_than_the_budget_is_cut_and_not_dropped(budget, given_fact
     assert (cut.text, cut.quote, cut.in_text, cut.tokens) == kept
     assert cut.is_cut
     assert len(write(4, fact("aa bb", quote="aa bb"), fact("cc dd", quote="cc dd")).facts) == 2
+
+
+def test_an_inference_survives_the_facts_it_rests_on():
+    ledger = infer(write(None, fact("aa", quote="q"), fact("bb")), "so", "F1", "F2", "F9")
+    ledger = replace(ledger, facts=())
+    assert list_texts(ledger.inferences[0].grounds) == ["aa", "bb"]
+    again = infer(ledger, "then", ledger.inferences[0].label).inferences[1]
+    assert list_texts(again.grounds) == ["aa", "bb"], "what rests on an inference rests on its facts"
+    assert infer_from(Ledger(), "so", ["F1"]) == Inference(label="", text="so"), "it may rest on nothing"
 
 
 def test_what_is_known_is_not_added_again():
