@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.recall.relation_tomes import EMBEDDER, NAMES, build_store
 
-from tomewise.errors import BadReply, ModelUnavailable
+from tomewise.errors import BadReply, ModelUnavailable, UsageError
 from tomewise.language.roles import EVOLVE
 from tomewise.loops.evidence import FENCE, make_token_counter
 from tomewise.loops.evolve import Limits
@@ -381,6 +381,12 @@ async def test_a_model_that_is_gone_is_an_error(ask, part):
     scripts = {"evolve": [insert(POINT, OTHER)], "plans": [plan(search_for("a ship"))]}
     with pytest.raises(ModelUnavailable, match="quota"):
         await ask(**{**scripts, part: lambda _: ModelUnavailable("quota is used up")})
+
+
+@pytest.mark.parametrize("setting", ["rounds", "subqueries"])
+async def test_settings_that_find_nothing_are_refused(ask, setting):
+    with pytest.raises(UsageError, match="nothing: give 1 or more"):
+        await ask(**{setting: 0})
 
 
 @pytest.mark.parametrize("room", [160, 240, 400])  # tokens for what was found, beside the points

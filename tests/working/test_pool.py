@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tomewise.errors import StoreError
-from tomewise.testing import HashEmbedder
+from tomewise.testing import HashEmbedder, NotingEmbedder
 from tomewise.types import Evidence, Place
 from tomewise.working.pool import Pool, Unit
 
@@ -43,6 +43,16 @@ def test_a_share_of_the_pool_nearest_first_at_least_so_many_and_none_without_cue
     assert len(two) == 2, "half of three different cues, rounded down, would be one"
     assert two[0].cue == "tide"
     assert pool.find_relevant("tide", 0.0, 2) == []
+
+
+def test_a_cue_is_embedded_once():
+    embedder = NotingEmbedder(32)
+    pool = Pool(embedder)
+    units = [make_unit("tide"), make_unit("", "n1"), make_unit("tide", "n2"), make_unit("boat")]
+    pool.add(units)
+    pool.add([*units, make_unit("river")])
+    assert embedder.batches == [("tide", "boat"), ("river",)]
+    assert list_cues(pool.find_relevant("boat", 0.25, 1)) == ["boat"]
 
 
 def test_units_with_a_cue_outlive_the_question_with_what_the_cue_rests_on():
