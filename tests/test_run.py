@@ -13,7 +13,7 @@ from tomewise.concurrency import gather_calls, gather_pair, run_in_thread, run_s
 from tomewise.errors import BudgetExceeded
 from tomewise.language.usage import report_call
 from tomewise.meter import ModelCall, measure_depth, measure_union
-from tomewise.run import Run, change_run, current_run, meter
+from tomewise.run import Run, change_run, current_run, meter, open_run
 from tomewise.types import Spent
 
 intervals = st.lists(
@@ -103,6 +103,16 @@ async def test_a_change_holds_inside_alone_also_for_tasks_and_threads_and_tasks_
             assert current_run().queue == "q"
         assert current_run().fresh_mark == "a"
     assert current_run() == Run()
+
+
+def test_a_run_inside_another_goes_on_with_it_and_counts_its_own_failures():
+    with change_run(fresh_mark="a"), open_run() as outer, open_run(queue="q") as inner:
+        run = current_run()
+        report("answer")
+    assert (run.fresh_mark, run.queue) == ("a", "q")
+    assert run.outcomes is not None
+    assert run.outcomes.used is inner
+    assert len(inner.calls) == len(outer.calls) == 1
 
 
 # ---------------------------------------------------------------- calls side by side

@@ -75,9 +75,9 @@ def make_model(answers: Sequence[Any], probes: Sequence[Any] = (), cue: Any = na
     )
 
 
-def build(store, model, recall, *, published=False, **bounds: Any):
+def build(store, model, recall, *, published=False, plain=None, **bounds: Any):
     """Our loop, or the loop as published, which makes the model answer in the end."""
-    desk = make_desk(store, model)
+    desk = make_desk(store, model, plain=plain)
     probing = SelfProbe(model, sees_missing=not published)
     consolidating = Consolidation(desk, sees_known=not published)
     selection = NewestFirst() if published else BestSoFar()
@@ -373,6 +373,22 @@ async def test_the_encoder_sees_the_earlier_cues_nearest_first(store):
     )
     known = [given.known for given in list_inputs(played.model, "encode")]
     assert known == [[], [f"cue {STEM}"], [f"cue {STEM}", "cue boat"]]
+
+
+async def test_a_later_attempt_shows_what_searches_agree_on(store):
+    """With room for two pieces: the question's best hit, and what two probes find; no cue names it."""
+    size = make_token_counter(EMBEDDER)(["v0"])[0] + 12
+    played = await play(
+        store,
+        {STEM: "v0 v1 v2 v3", "a": "v5 v7", "b": "v6 v5"},
+        [DECLINED, ANSWERED],
+        [["a", "b"]],
+        cue=lambda _: {"cue": ""},
+        cycles=1,
+        budget=2 * size + 1,
+        plain=Shelves({}),
+    )
+    assert {piece.text for piece in list_inputs(played.model, "answer")[1].evidence} == {"v0", "v5"}
 
 
 async def test_a_first_answer_that_is_supported_only_partly_does_not_end_the_loop(store):
