@@ -391,6 +391,12 @@ async def test_a_later_attempt_shows_what_searches_agree_on(store):
     assert {piece.text for piece in list_inputs(played.model, "answer")[1].evidence} == {"v0", "v5"}
 
 
+async def test_an_attempt_sees_more_of_what_searches_found_than_their_units_read(store):
+    played = await play(store, {STEM: "v0 v1"}, [ANSWERED], limit=1, plain=Shelves({}))
+    assert {piece.text for piece in played.answer.evidence} == {"v0", "v1"}
+    assert [len(each["evidence"]) for each in played.list_details("recalled")] == [1, 0]
+
+
 async def test_a_first_answer_that_is_supported_only_partly_does_not_end_the_loop(store):
     played = await play(store, {"more": "v1"}, [GUESS, ANSWERED], [["more"]])
     assert list_inputs(played.model, "probe")[0].missing == "who saw the tide"
