@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import operator
-import shutil
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -158,7 +158,7 @@ def make_model() -> ScriptedModel:
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tome with every layer of every system and ablation."""
-    path = tmp_path_factory.mktemp("library") / "a.tome"
+    path = tmp_path_factory.mktemp("library") / "library.tome"
     store = SqlStore.open(path)
     put_texts(store, EMBEDDER, "story", *TEXTS)
     kit = Kit(store, make_model(), EMBEDDER)
@@ -191,28 +191,32 @@ def _split_every_question(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tomewise.recall.diffusion.has_one_clause", lambda question: False)
 
 
-@pytest.fixture
-def open_copy(library: Path, lands: Path, tmp_path: Path):
-    """A copy of the library, or of the lands."""
-    opened = []
-
-    def copy(name: str) -> SqlStore:
-        opened.append(SqlStore.open(shutil.copy(lands if name == "lands" else library, tmp_path / "a.tome")))
-        return opened[-1]
-
-    yield copy
-    for store in opened:
+@pytest.fixture(scope="module")
+def stores(library: Path, lands: Path) -> Iterator[dict[str, SqlStore]]:
+    """The library and the lands, which questions only read."""
+    opened = {path.stem: SqlStore.open(path) for path in (library, lands)}
+    yield opened
+    for store in opened.values():
         store.close()
 
 
-async def run(store: SqlStore, name: str, settings: Mapping[str, Any], question: str) -> Ran:
-    model = make_model()
-    several = {"chunk": 250, "memory": 31} if name == "cosmir" else {}  # tokens: two chunks, and a ledger that forgets
-    system = assemble(name, Kit(store, model, EMBEDDER), **(several | {**settings}))
-    answer = await answer_question(system, Question(text=question, force=True))
-    layers = tuple(layer.name for layer in system.layers)
-    shown = tuple(piece.text for piece in model.calls[-1].given.evidence)
-    return Ran(layers, Counter(call.role for call in model.calls), shown, answer.evidence, answer.events)
+@pytest.fixture(scope="module")
+def run(stores: Mapping[str, SqlStore]) -> Callable[..., Ran]:
+    """Ask a question of a system with settings; what was asked before is not asked again."""
+
+    @cache
+    def ask(name: str, question: str, settings: tuple[tuple[str, Any], ...]) -> Ran:
+        model = make_model()
+        # Tokens: two chunks, and a ledger that forgets.
+        several = {"chunk": 250, "memory": 31} if name == "cosmir" else {}
+        store = stores["lands" if name in OVER_LANDS else "library"]
+        system = assemble(name, Kit(store, model, EMBEDDER), **(several | dict(settings)))
+        answer = asyncio.run(answer_question(system, Question(text=question, force=True)))
+        layers = tuple(layer.name for layer in system.layers)
+        shown = tuple(piece.text for piece in model.calls[-1].given.evidence)
+        return Ran(layers, Counter(call.role for call in model.calls), shown, answer.evidence, answer.events)
+
+    return lambda name, question=QUESTION, **settings: ask(name, question, tuple(settings.items()))
 
 
 Check = Callable[[Ran, Ran], None]
@@ -376,19 +380,18 @@ for each in ("naive", "hybrid", "associative", "hipporag2", "raptor", "memtree",
 
 
 @pytest.mark.parametrize(("system", "ablation"), NAMED, ids=[f"{system}:{ablation}" for system, ablation in NAMED])
-async def test_an_ablation_changes_what_its_name_says(open_copy, system, ablation):
+def test_an_ablation_changes_what_its_name_says(run, system, ablation):
     assert CHANGES.keys() == {*NAMED}, "one row an ablation"
-    store, question = open_copy("lands" if system in OVER_LANDS else "library"), QUESTION
+    question = QUESTION
     if system in OVER_LANDS:
         question = CHOICE if ablation == "without comparisons" else bridges.QUESTION
     base = AS_FOUND.get(system, {})  # only what the system finds itself, so that each part shows
-    full = await run(store, system, base, question)
-    CHANGES[system, ablation](full, await run(store, system, {**base, **ABLATIONS[system][ablation]}, question))
+    changed = {**base, **ABLATIONS[system][ablation]}
+    CHANGES[system, ablation](run(system, question, **base), run(system, question, **changed))
 
 
-@pytest.mark.parametrize("system", AS_FOUND)
-async def test_evidence_is_selected_from_all_searches_or_as_it_was_found(open_copy, system):
-    store = open_copy("library")
-    fused, found = await run(store, system, {}, QUESTION), await run(store, system, AS_FOUND[system], QUESTION)
+@pytest.mark.parametrize("system", [name for name in AS_FOUND if name not in OVER_LANDS])
+def test_evidence_is_selected_from_all_searches_or_as_it_was_found(run, system):
+    fused, found = run(system), run(system, **AS_FOUND[system])
     assert fused.texts != found.texts
     assert len(found.shown) == len(found.evidence), "each piece by itself"

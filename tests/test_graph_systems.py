@@ -12,21 +12,17 @@ from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import BadReply, UsageError
 from tomewise.events import Fallbacks
 from tomewise.fallbacks import count_fallbacks
-from tomewise.language.extractive import ExtractiveModel
-from tomewise.memory.building import build, find_backlog
+from tomewise.memory.building import build
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.run import meter
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import assemble
-from tomewise.testing import check_layer, check_loop, check_retriever, document_of, put_document
+from tomewise.testing import document_of, put_document
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Document, Event, Progress, Question
 
 EMBEDDER = HashEmbedder()
-SYSTEMS = ("hipporag2", "cogitorag", "associative")
-VARIANTS = [*((name, {}) for name in SYSTEMS), ("associative", {"extraction": "relations"})]  # test_ablations has more
 TEXTS = (
     "Ada Marsh kept the lighthouse at Skerry. She was the daughter of Captain Marsh.",
     "Captain Marsh sailed the Heron from Ostend until 1911.",
@@ -37,7 +33,6 @@ TEXTS = (
     "The council of Ghent bought the harbour from Tom Hale.",
 )
 QUESTION = "Who sold the Heron to Ida Poe?"
-ANSWER = "Tom Hale"
 
 
 def quiet(_: Progress) -> None:
@@ -51,34 +46,6 @@ def store(tmp_path: Path):
         put_document(made, EMBEDDER, document_of(f"d{number}", text))
     yield made
     made.close()
-
-
-@pytest.mark.parametrize(("name", "options"), VARIANTS, ids=str)
-async def test_from_texts_to_an_answer(store, name, options):
-    system = assemble(name, Kit(store, ExtractiveModel(EMBEDDER), EMBEDDER), **options)
-    assert find_backlog(system.layers, store).counts
-    reports = await build(system.layers, store, quiet)
-    assert not any(report.failed for report in reports)
-    assert find_backlog(system.layers, store).counts == {}
-    assert [layer.name for layer in system.layers if layer.name.startswith("graph:")]
-    await check_retriever(system.retriever, QUESTION, store)
-    free = await check_loop(system.loop, Question(text=QUESTION, force=True))
-    assert free.resolved
-    # Triples are in small letters, in which the extractive model finds no names.
-    text = free.text if free.evidence[0].layer == "passages" else free.evidence[1].text
-    assert ANSWER.lower() in text.lower()
-    chosen = await check_loop(system.loop, Question(text=QUESTION, options=("Sam Reed", ANSWER)))
-    assert chosen.choice == "B"
-
-
-@pytest.mark.parametrize("name", SYSTEMS)
-async def test_their_memory_is_a_pure_function_of_the_documents(tmp_path, name):
-    numbers = iter(range(10))
-    await check_layer(
-        lambda store: assemble(name, Kit(store, ExtractiveModel(EMBEDDER), EMBEDDER)).layers,
-        lambda: SqlStore.open(tmp_path / f"{next(numbers)}.tome"),
-        EMBEDDER,
-    )
 
 
 @pytest.fixture
@@ -121,21 +88,6 @@ def test_relations_are_imported_by_a_system_that_has_a_layer_for_them(write_rows
     assert graph.notes[0] == "given.jsonl: covers 1 of 2 passages"
     facts = {node.text for node in tome.store.nodes(GraphNames("passages", "relations").facts).values()}
     assert facts == {"sale: ida poe, tom hale. Tom Hale sold a boat."}
-
-
-@pytest.mark.parametrize("name", ["cogitorag", "hipporag2+probe"])
-async def test_entities_then_triples_is_a_graph_of_its_own(store: SqlStore, name: str) -> None:
-    model = ExtractiveModel(EMBEDDER)
-    once = assemble(name, Kit(store, model, EMBEDDER)).layers[-1]
-    twice = assemble(name, Kit(store, model, EMBEDDER), extraction="entities then triples")
-    assert twice.layers[-1].name == f"{once.name}-in-2-calls"
-    with meter() as used:
-        await build(twice.layers, store, quiet)
-    roles = used.usage().roles
-    assert roles["extract_entities"].calls == roles["extract_triples"].calls == len(TEXTS)
-    assert "extract_facts" not in roles
-    found = await twice.retriever.retrieve(QUESTION, 1)
-    assert ANSWER in found[0].text
 
 
 async def test_what_fell_back_stands_in_the_events(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:

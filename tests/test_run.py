@@ -3,7 +3,6 @@
 import asyncio
 import threading
 import time
-from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -12,7 +11,6 @@ from tests.patience import SOON
 
 from tomewise.concurrency import gather_calls, gather_pair, run_in_thread, run_side_by_side, take_turn
 from tomewise.errors import BudgetExceeded
-from tomewise.fallbacks import count_fallbacks, record_fallback
 from tomewise.language.usage import report_call
 from tomewise.meter import ModelCall, measure_depth, measure_union
 from tomewise.run import Run, change_run, current_run, meter, open_run
@@ -108,24 +106,13 @@ async def test_a_change_holds_inside_alone_also_for_tasks_and_threads_and_tasks_
 
 
 def test_a_run_inside_another_goes_on_with_it_and_counts_its_own_failures():
-    with change_run(fresh_mark="a"), count_fallbacks() as fallbacks, open_run() as outer, open_run(queue="q") as inner:
+    with change_run(fresh_mark="a"), open_run() as outer, open_run(queue="q") as inner:
         run = current_run()
         report("answer")
-        record_fallback("kind")
     assert (run.fresh_mark, run.queue) == ("a", "q")
     assert run.outcomes is not None
     assert run.outcomes.used is inner
-    assert len(inner.calls) == len(outer.calls) == fallbacks["kind"] == 1
-
-
-def test_fallbacks_reach_every_count_around_them_also_before_an_error():
-    with count_fallbacks() as outer:
-        record_fallback("first")
-        with suppress(ZeroDivisionError), count_fallbacks() as inner:
-            record_fallback("second")
-            raise ZeroDivisionError
-    record_fallback("unseen")
-    assert (inner, outer) == ({"second": 1}, {"first": 1, "second": 1})
+    assert len(inner.calls) == len(outer.calls) == 1
 
 
 # ---------------------------------------------------------------- calls side by side

@@ -178,7 +178,7 @@ def test_a_sentence_has_its_neighbours_also_from_other_passages_but_not_across_a
 def test_passages_come_before_what_was_made_of_several_and_bring_their_headings(store, passages):
     first, second, third = passages
     summary = Evidence(node="s-1", layer="tree", text="Of keepers.", score=9, sources=(first.id, second.id))
-    prepared = Quoter(store).prepare(AnswerIn(question="Who?"), [summary, as_evidence(third, 1.0)])
-    assert list(prepared.passages) == [third, first, second]
-    assert [each.text for each in prepared.input.passages] == [third.text, first.text, second.text]
-    assert prepared.input.passages[0].headings == [(0, ("Goat",))]
+    given, found = Quoter(store).prepare(AnswerIn(question="Who?"), [summary, as_evidence(third, 1.0)])
+    assert found == [third, first, second]
+    assert [each.text for each in given.passages] == [third.text, first.text, second.text]
+    assert given.passages[0].headings == [(0, ("Goat",))]

@@ -92,12 +92,14 @@ GUESS, CHOSEN = {"answer": "the widow", "supported": "none"}, {"answer": "x", "c
         (GUESS, {}, "", None, "none", ""),
         (CHOSEN, {"options": OPTIONS}, "", None, "none", ""),
         ({"answer": ' "*". '}, {}, "", None, "none", ""),
+        ({"answer": "* unclear", "choice": "(b)"}, {"options": OPTIONS}, "", None, "none", ""),
         # Words outside of the options do not answer.
         ({"answer": "the widow"}, {"options": OPTIONS}, "", None, "none", ""),
         ({"answer": "", "choice": "Z"}, {"options": OPTIONS}, "", None, "none", ""),
         # What is asked for is given, and says how far it is supported.
         (GUESS, {"force": True}, "the widow", None, "none", ""),
         (CHOSEN, {"options": OPTIONS, "force": True}, "The clerk.", "B", "none", ""),
+        ({"answer": "* unclear", "choice": "B"}, {"options": OPTIONS, "force": True}, "The clerk.", "B", "full", ""),
         ({"answer": "", "choice": "a"}, {"options": OPTIONS}, "the doctor", "A", "full", ""),
         ({"answer": "Ada", "supported": "partly", "missing": "who paid"}, {}, "Ada", None, "partly", "who paid"),
         ({"answer": "Ada", "supported": "full", "missing": "who paid"}, {}, "Ada", None, "full", ""),
@@ -139,13 +141,6 @@ def test_the_chosen_option(choice, wording, letter):
     assert find_choice(reply, ASKED) is None, "no options, no choice"
 
 
-async def test_options_reach_the_answering_role_alone(store, letters):
-    recall = Shelves({}, letters)
-    loop = Once(recall, make_desk(store, ScriptedModel({"answer": [{"answer": "x"}]})), limit=2, budget=None)
-    await check_loop(loop, Question(text="Who?", options=OPTIONS))
-    assert (recall.asked, recall.limits) == (["Who?"], [2])
-
-
 @pytest.mark.parametrize("chooses", [True, False])
 async def test_the_desk_searches_as_well_unless_a_model_chose_what_comes_first(store, letters, chooses):
     recall, plain = Shelves({}, letters), Shelves({}, letters)
@@ -160,14 +155,6 @@ async def test_the_desk_searches_as_well_unless_a_model_chose_what_comes_first(s
 
 def make_piece(node, text, layer="passages", title=""):
     return Evidence(node=node, layer=layer, text=text, score=1.0, sources=(node,), title=title)
-
-
-async def test_what_does_not_fit_the_budget_is_not_shown_and_said(store, letters):
-    model, loop = make_once(store, letters, {"answer": "x"}, budget=60)
-    events, found = await converse(loop, ASKED)
-    detail = events[0].detail
-    assert (len(detail["evidence"]), detail["found"], detail["cut"]) == (2, 6, 4)
-    assert len(model.calls[0].given.evidence) == len(found.evidence) == 2
 
 
 @pytest.mark.parametrize("window", [100, 768, 850, 900, 950, 1050, 5000])

@@ -11,18 +11,13 @@ from tests.loops.doubles import EMBEDDER, Shelves, converse, list_inputs, list_r
 
 from tomewise.errors import BadReply, BudgetExceeded, Refused
 from tomewise.loops.context import HISTORY
-from tomewise.loops.evidence import make_token_counter
+from tomewise.loops.evidence import FENCE, make_token_counter
 from tomewise.loops.probe import Bounds, Probe
 from tomewise.loops.workspace import (
     BestSoFar,
     Consolidation,
     NewestFirst,
-    NoConsolidation,
-    SameQuestion,
     SelfProbe,
-    WithoutKnown,
-    WithoutMissing,
-    Workspace,
 )
 from tomewise.recall.layered import LayeredRecall
 from tomewise.run import meter
@@ -33,7 +28,6 @@ from tomewise.types import Answer, Event, Evidence, Question, Scope
 
 STEM = "When?"
 QUESTION = Question(text=STEM, force=True)
-OPTIONS = ("nine", "ten")
 DECLINED, ANSWERED = {"answer": "*", "missing": "the hour"}, {"answer": "at nine"}
 GUESS = {"answer": "at ten", "supported": "partly", "missing": "who saw the tide"}
 Found = Mapping[str, str]
@@ -81,17 +75,16 @@ def make_model(answers: Sequence[Any], probes: Sequence[Any] = (), cue: Any = na
     )
 
 
-def build(store, model, recall, *, published=False, regulation=True, metacognition=True, plain=None, **bounds: Any):
+def build(store, model, recall, *, published=False, plain=None, **bounds: Any):
     """Our loop, or the loop as published, which makes the model answer in the end."""
     desk = make_desk(store, model, plain=plain)
-    probing = SelfProbe(model) if regulation else SameQuestion()
-    consolidating = Consolidation(desk) if metacognition else NoConsolidation()
+    probing = SelfProbe(model, sees_missing=not published)
+    consolidating = Consolidation(desk, sees_known=not published)
+    selection = NewestFirst() if published else BestSoFar()
     if published:
-        probing, consolidating = WithoutMissing(probing), WithoutKnown(consolidating)
         bounds = {"on_exhaustion": "force", "fuse": 1.0, **bounds}
-    workspace = Workspace(probing, consolidating, NewestFirst() if published else BestSoFar(), EMBEDDER)
-    shares = {"v": 8, "s": 2, HISTORY: 1}
-    return Probe(LayeredRecall(recall), desk, workspace, Bounds(shares=shares, **bounds))
+    limits = Bounds(**{"shares": {"v": 8, "s": 2, HISTORY: 1}, **bounds})
+    return Probe(LayeredRecall(recall), desk, EMBEDDER, probing, consolidating, selection, limits)
 
 
 @dataclass
@@ -229,24 +222,6 @@ CASES = {
         settings={"cue": lambda _: {"cue": ""}},
     ),
     "no room for what is fused": go_on(ONE[0], "answer v0 v1 s0 <a v>", settings={"fuse": 0.0}),
-    "without metacognition": go_on(
-        calls=[FIRST, "probe When? | <v0> <s0>", "answer v0 v1 s0"], settings={"metacognition": False}
-    ),
-    "without regulation": Case(
-        [DECLINED, ANSWERED],
-        [],
-        [FIRST, CUES, ["encode When? v: v1", FUSE], "answer v0 v1 s0 <fused A> <When? v>"],
-        {STEM: "v0 v1 s0"},
-        settings={"regulation": False, "limit": 1},
-    ),
-    "without both": Case(
-        [DECLINED],
-        [],
-        ["answer! v0 s0"],
-        ending="declined",
-        reason="no cycle is left (allowed: 0)",
-        settings={"regulation": False, "metacognition": False, "cycles": 0},
-    ),
 }
 
 
@@ -293,12 +268,37 @@ async def test_roles_are_shown_no_more_than_the_window_holds(store):
         [DECLINED, DECLINED, ANSWERED], [["a"], ["b"]], lambda _: {"cue": long}, more=f" {long}", window=2048
     )
     recall = make_recall(store, {STEM: "v0 s0", "a": "v1 s1", "b": "v2 s2"})
-    await converse(build(store, model, recall, published=True), Question(text=STEM))
+    await converse(build(store, model, recall, published=True, budget=700), Question(text=STEM))
     asked = [call.given for call in model.calls]
+    for attempt in list_inputs(model, "answer"):
+        texts = [*(piece.text for piece in attempt.evidence), *attempt.notes]
+        assert 0 < sum(make_token_counter(EMBEDDER)(texts)) <= 700, "cues and history count too"
+        assert attempt.evidence, "however long cues are"
     assert set(list_roles(model)) == {"answer", "probe", "encode", "fuse"}
     assert all(len(given.model_dump_json()) / 4 < model.window for given in asked)
     (fused,) = [note for note in asked[-1].notes if note.startswith("fused")]
     assert fused.endswith("word …"), "what is too long is cut short and not left out"
+
+
+@pytest.mark.parametrize(("v", "s", "shown"), [(8, 2, "v0 v1 v2 v3 v4"), (2, 8, "v0 s0 s1 v1 v2")])
+async def test_layers_have_their_shares_before_what_is_left_over(store, v, s, shown):
+    everything = " ".join(f"v{n} s{n}" for n in range(8))
+    budget = 11 * (1 + FENCE) // 2 + 1  # for five pieces and a half, a third of it kept for notes
+    shares = {"v": v, "s": s, HISTORY: 1}
+    played = await play(store, {STEM: everything}, [ANSWERED], budget=budget, shares=shares)
+    assert {piece.text for piece in played.answer.evidence} == set(shown.split())
+
+
+async def test_options_reach_the_answering_role_alone_and_it_may_always_decline_but_at_the_end(store):
+    replies = [DECLINED, {"answer": "* unclear", "choice": "B"}, {"answer": "* unclear", "choice": "B"}]
+    question = replace(QUESTION, options=("by lamplight", "at noon"))
+    played = await play(store, {"a": "v1"}, replies, [["a"]], question=question, cycles=1)
+    assert (played.answer.choice, played.answer.forced) == ("B", True), "made to answer, its letter counts"
+    attempts = list_inputs(played.model, "answer")
+    assert [attempt.may_decline for attempt in attempts] == [True, True, False]
+    assert all(attempt.options == list(question.options) for attempt in attempts)
+    assert {call.role for call in played.model.calls if "lamplight" in call.given.model_dump_json()} == {"answer"}
+    assert not [query for shelves in played.recall.values() for query in shelves.asked if "lamplight" in query]
 
 
 # ---------------------------------------------------------------- ours
@@ -391,6 +391,12 @@ async def test_a_later_attempt_shows_what_searches_agree_on(store):
     assert {piece.text for piece in list_inputs(played.model, "answer")[1].evidence} == {"v0", "v5"}
 
 
+async def test_an_attempt_sees_more_of_what_searches_found_than_their_units_read(store):
+    played = await play(store, {STEM: "v0 v1"}, [ANSWERED], limit=1, plain=Shelves({}))
+    assert {piece.text for piece in played.answer.evidence} == {"v0", "v1"}
+    assert [len(each["evidence"]) for each in played.list_details("recalled")] == [1, 0]
+
+
 async def test_a_first_answer_that_is_supported_only_partly_does_not_end_the_loop(store):
     played = await play(store, {"more": "v1"}, [GUESS, ANSWERED], [["more"]])
     assert list_inputs(played.model, "probe")[0].missing == "who saw the tide"
@@ -423,13 +429,6 @@ async def test_an_answer_that_is_supported_partly_may_end_the_loop(store, answer
     assert len(list_inputs(played.model, "answer")) == len(answers)
     assert (played.answer.text, played.answer.supported) == ("at ten", "partly")
     assert "kept" not in played.reason
-
-
-@pytest.mark.parametrize("choice", ["B", "(b)", "null"])
-async def test_a_star_beside_a_letter_is_a_refusal_while_declining_is_allowed(store, choice):
-    replies = [{"answer": "* unclear", "choice": choice}, {"answer": "* unclear", "choice": "B"}]
-    played = await play(store, {}, replies, [[]], question=replace(QUESTION, options=OPTIONS))
-    assert (played.answer.choice, played.answer.forced) == ("B", True), "made to answer, its letter counts"
 
 
 @pytest.mark.parametrize(

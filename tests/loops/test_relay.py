@@ -22,7 +22,7 @@ from tomewise.store.sql.sql_store import SqlStore
 from tomewise.systems.answer import answer_question
 from tomewise.systems.cosmir import relay
 from tomewise.systems.kit import Kit, Recall
-from tomewise.systems.registry import assemble, parse_variant
+from tomewise.systems.registry import assemble
 from tomewise.testing import check_loop
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Question, Scope
@@ -192,17 +192,10 @@ async def test_a_quote_that_is_not_in_the_text_is_marked(store):
     assert list_events(answer, "extracted")[0].detail["not_found"] == 2
 
 
-@pytest.mark.parametrize(
-    ("settings", "counts"),
-    [
-        ({}, {"infer_notes": 1, "refine_questions": 1}),  # a chunk without a new fact needs neither
-        ({"refinement": "none"}, {"infer_notes": 1, "refine_questions": 0}),
-    ],
-)
-async def test_steps_without_need_or_left_out_make_no_call(store, settings, counts):
+async def test_a_chunk_without_a_new_fact_needs_neither_inference_nor_refinement(store):
     model = script(extract_notes=lambda given: quote_all(given) if "Ada" in given.evidence[0].text else {})
-    await read(store, model, LIVED, RAINED, **settings)
-    assert {role: list_roles(model).count(role) for role in counts} == counts
+    await read(store, model, LIVED, RAINED)
+    assert [list_roles(model).count(role) for role in ("infer_notes", "refine_questions")] == [1, 1]
 
 
 async def test_passages_fill_what_the_ledger_leaves_and_repeat_no_fact(store):
@@ -480,12 +473,6 @@ async def test_recovery_searches_within_the_scope_and_skips_what_is_cited(store)
     assert list_read(model)[3:] == [LIVED]
 
 
-@pytest.mark.parametrize("spec", ["cosmir chunk=0", "cosmir recovery=2", "chain_of_agents words=0"])
-def test_settings_that_read_nothing_or_too_much_are_refused(spec):
-    with pytest.raises(UsageError, match=r"must be (greater|less) than or equal to 1"):
-        parse_variant(spec)
-
-
 # ---------------------------------------------------------------- what fits into a window
 
 
@@ -496,11 +483,11 @@ def make_parts(window, **cycle):
 
 def test_a_window_that_is_too_small_is_refused_with_what_is_needed():
     with pytest.raises(UsageError, match=r"openai:test takes 4,096 tokens, .* needs [\d,]+: .* set `window`") as error:
-        make_parts(4_096).measure_chunk(ASKED)
+        make_parts(4_096).measure_room(ASKED)
     needed = int(re.search(r"needs ([\d,]+)", str(error.value))[1].replace(",", ""))
     assert make_parts(needed).measure_ledger(ASKED) >= 990
     with pytest.raises(UsageError, match="too few"):
-        make_parts(needed - 10).measure_chunk(ASKED)
+        make_parts(needed - 10).measure_room(ASKED)
     with pytest.raises(UsageError, match="3,000 tokens, too few"):
         NoteReading(make_desk(None, ChatModel("openai:test", window=3_000)), words=400).measure_room(ASKED)
 

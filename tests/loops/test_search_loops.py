@@ -168,17 +168,6 @@ async def test_steps_by_search_and_from_memory_then_the_answer(step, pieces):
     assert events[-2].summary == "reason: the findings suffice"
 
 
-async def test_it_ends_after_so_many_steps(step):
-    model, _, events, answer = await step(
-        lambda given: {"subquestion": f"Number {len(given.asked)}?"}, lambda _: {"answer": "*"}, steps=2
-    )
-    assert list_roles(model) == ["step", "answer"] * 2 + ["answer"]
-    assert model.calls[2].given.findings == ["Number 0? not found"]
-    assert model.calls[-1].given.notes == []
-    assert events[-2].summary == "reason: no step is left (allowed: 2)"
-    assert not answer.resolved
-
-
 @pytest.mark.parametrize(
     ("first", "answers", "searched", "findings"),
     [

@@ -4,7 +4,7 @@ import pytest
 from tests.stories import put_texts
 
 from tomewise.embedding.hash import HashEmbedder
-from tomewise.errors import UnknownName, UsageError
+from tomewise.errors import UsageError
 from tomewise.loops.evolve import Evolve
 from tomewise.loops.once import Once
 from tomewise.loops.probe import Probe
@@ -13,7 +13,7 @@ from tomewise.systems.compose import compose
 from tomewise.systems.declaration import read_declaration
 from tomewise.systems.kit import Kit, once
 from tomewise.systems.recipe_settings import list_settings
-from tomewise.systems.registry import find_recipe, parse_variant
+from tomewise.systems.registry import parse_variant
 from tomewise.testing.scripted import ScriptedModel
 
 
@@ -53,17 +53,3 @@ def test_a_recall_and_a_loop_that_do_not_fit_are_an_error():
             compose("own+loop", declared, read_declaration(taken))
     settings = list_settings(compose("own+once", declared, read_declaration(once)).recipe)
     assert list(settings) == ["depth", "selection", "limit", "context"]
-
-
-@pytest.mark.parametrize(
-    ("name", "error", "message"),
-    [
-        ("raptor+prob", UnknownName, "did you mean 'probe'"),
-        ("rapto+probe", UnknownName, "did you mean 'raptor'"),
-        ("raptor+probe+once", UnknownName, "is not a loop"),
-        ("comorag+once", UsageError, "searches several layers at once"),
-    ],
-)
-def test_pairs_that_do_not_exist(name, error, message):
-    with pytest.raises(error, match=message):
-        find_recipe(name)

@@ -57,28 +57,6 @@ def test_merging_unites_vertices_and_the_originals_leave_or_stay(keep):
         memory.merge(["M3", "M5"], "a point that was merged")
 
 
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        (lambda memory: memory.insert(" ", [XODAR]), "needs a description"),
-        (lambda memory: memory.insert("text", []), "needs an entity"),
-        (lambda memory: memory.update("M9", "text"), "'M9' is not a memory point"),
-        (lambda memory: memory.update("M1", ""), "needs a description"),
-        (lambda memory: memory.update("M1", "text", (), []), "needs an entity"),
-        (lambda memory: memory.merge(["M1", "m1"], "text"), "two or more different"),
-        (lambda memory: memory.merge([], "text"), "no point cannot be merged"),
-        (lambda memory: memory.merge(["M1", "M3"], "text"), "'M3' is not a memory point"),
-        (lambda memory: memory.merge(["M1", "M2"], "\n"), "needs a description"),
-    ],
-)
-def test_an_operation_that_cannot_be_done_changes_nothing(change, problem):
-    memory = make_memory(("a", [XODAR, ISSUS]), ("b", [CARTER]))
-    before = memory.dump()
-    with pytest.raises(UsageError, match=problem):
-        change(memory)
-    assert memory.dump() == before
-
-
 VERTICES = st.lists(
     st.integers(0, 6).map(lambda number: Vertex(f"v{number}", f"name {number}", number < 4)), min_size=1, max_size=4
 )

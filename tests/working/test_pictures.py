@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tomewise.pictures import PicturePassage
+from tomewise.events import Piece, Retrieved
+from tomewise.pictures import Uses
+from tomewise.types import Answer, Question
 from tomewise.working.hypergraph import Hypergraph
 from tomewise.working.hypergraph_picture import draw_memory
 from tomewise.working.ledger import Fact, Ledger, add_facts, add_inferences, infer_from
@@ -25,7 +27,8 @@ def make_memory() -> Hypergraph:
 
 
 def test_points_vertices_evidence_and_history_are_joined():
-    picture = draw_memory(make_memory(), {"p1": PicturePassage(id="p1", text="He fell.")}, about="Why?")
+    read = Retrieved(evidence=[Piece(node="p1", text="He fell.")], found=1, cut=0)
+    picture = draw_memory(make_memory(), Question(text="Why?"), Answer(text="", events=(read,)))
     assert {node.id: node.group for node in picture.nodes} == {
         **dict.fromkeys(["M3", "M4"], "point"),
         **dict.fromkeys(["e-1", "e-2"], "entity"),
@@ -62,7 +65,8 @@ def make_ledger() -> Ledger:
 
 
 def test_inferences_facts_and_passages_are_joined():
-    picture = draw_entries(make_ledger(), ["Who fought?", "Who was it?"], about="Had they met?", outcome="Yes")
+    asked = ["Who fought?", "Who was it?"]
+    picture = draw_entries(make_ledger(), asked, Uses(), about="Had they met?", outcome="Yes")
     groups = {"question": "question", "Q1": "settled", "Q2": "open", "I4": "inference", "F1": "forgotten", "F2": "fact"}
     assert {node.id: node.group for node in picture.nodes} == groups | {"F3": "fact", "p1": "passage", "p2": "passage"}
     links = {("question", "Q1"), ("question", "Q2"), ("I4", "F1"), ("I4", "F2"), ("F1", "p1"), ("F2", "p2")}

@@ -34,14 +34,15 @@ class PlainTwins(griffe.Extension):
             cls.del_member(found[1])
 
 
-class Events(griffe.Extension):
-    """Reads each class of events as the dataclass that `TypedEvent` makes of it."""
+class TransformedClasses(griffe.Extension):
+    """Reads a class below one with `dataclass_transform` as the dataclass that this makes of it."""
 
     def on_class_instance(self, *, cls: griffe.Class, **_: Any) -> None:
-        """Give the class the decorators of `TypedEvent`, where that is its module's."""
-        base = cls.module.members.get("TypedEvent")
-        if isinstance(base, griffe.Class) and cls.bases and not cls.decorators:
-            cls.decorators = base.decorators
+        """Give it the decorators of that class, before its parameters are read."""
+        for base in cls.bases:
+            above = cls.parent.members.get(str(base)) if cls.parent else None
+            if isinstance(above, griffe.Class) and any("transform" in str(each.value) for each in above.decorators):
+                cls.decorators += above.decorators
 
 
 class FieldTables(griffe.Extension):

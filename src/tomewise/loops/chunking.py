@@ -23,6 +23,7 @@ LEAST_ROOM = 1_000  # tokens of a chunk, and of a ledger
 _SURE = 0.8  # of the window: models count tokens in their own way
 
 
+@dataclass(frozen=True, eq=False)
 class Chunking:
     """Cuts the documents of a question's scope into chunks.
 
@@ -30,23 +31,21 @@ class Chunking:
     chunks first whose best passage ranks highest in the search for the question.
     """
 
-    def __init__(self, desk: Desk, *, size: int, order: Order = "document", recall: Retriever | None = None) -> None:
-        self._desk = desk
-        self._everything = Everything(desk.store)
-        self.size = size
-        self._order = order
-        self._recall = recall
+    desk: Desk
+    size: int
+    order: Order = "document"
+    recall: Retriever | None = None
 
     async def find_chunks(self, question: Question, room: int) -> list[Chunk]:
         """The chunks of all documents in the question's scope, in the order in which they are read.
 
         `room` is how many tokens of text a call can show.
         """
-        found = await self._everything.retrieve(question.text, _ALL, within=question.within)
+        found = await Everything(self.desk.store).retrieve(question.text, _ALL, within=question.within)
         chunks = await self.cut_chunks([piece.node for piece in found], room)
-        if self._order == "document" or self._recall is None or len(chunks) < 2:
+        if self.order == "document" or self.recall is None or len(chunks) < 2:
             return chunks
-        ranked = await self._recall.retrieve(question.text, len(found), within=question.within)
+        ranked = await self.recall.retrieve(question.text, len(found), within=question.within)
         return _sort_by_relevance(chunks, ranked)
 
     async def cut_chunks(self, passages: Sequence[PassageId], room: int, most: int | None = None) -> list[Chunk]:
@@ -54,8 +53,8 @@ class Chunking:
         return await asyncio.to_thread(self._cut_chunks, passages, room, most)
 
     def _cut_chunks(self, wanted: Sequence[PassageId], room: int, most: int | None) -> list[Chunk]:
-        passages = list(load_passages(self._desk.store, wanted).values())
-        sizes = measure_texts([passage.content for passage in passages], self._desk.count)
+        passages = list(load_passages(self.desk.store, wanted).values())
+        sizes = measure_texts([passage.content for passage in passages], self.desk.count)
         sized = list(zip(passages, sizes, strict=True))
         if most is not None:
             totals = accumulate(sizes)

@@ -17,17 +17,15 @@ _KNOWN = 8  # earlier cues take at most one part in so many, beside the evidence
 
 
 class Contexts:
-    """Fits evidence and cues into `budget` tokens. `shares` are those of the layers, and of `HISTORY`."""
+    """Fits evidence and cues for a question into `budget` tokens, fewer if the model has less room.
 
-    def __init__(self, desk: Desk, budget: int, shares: Mapping[str, int]) -> None:
+    `shares` are those of the layers, and of `HISTORY`.
+    """
+
+    def __init__(self, question: Question, desk: Desk, budget: int, shares: Mapping[str, int]) -> None:
         self._layout = desk.layout
-        self._budget = budget
+        self._budget = min(budget, desk.measure_answer_room(question))
         self._shares = shares
-
-    @classmethod
-    def of(cls, question: Question, desk: Desk, budget: int, shares: Mapping[str, int]) -> Contexts:
-        """Contexts of at most `budget` tokens for this question, fewer if the model has less room."""
-        return cls(desk, min(budget, desk.measure_answer_room(question)), shares)
 
     def select_evidence(self, unit: Unit) -> tuple[Evidence, ...]:
         """The evidence of one unit that fits into its layer's share, best first: one piece at least."""

@@ -217,9 +217,9 @@ class Desk:
         return Attempt(reply, await asyncio.to_thread(read_answer, reply, question, prepared, self._citer))
 
     async def _quote(self, prepared: Prepared[AnswerIn], *, final: bool) -> Attempt:
-        quotable = await asyncio.to_thread(self._quoter.prepare, prepared.input, prepared.found)
-        reply = await ask_answer(self.model, quotable.input, final=final)
-        quotations = await asyncio.to_thread(self._quoter.quote, reply, quotable.passages)
+        quote_input, passages = await asyncio.to_thread(self._quoter.prepare, prepared.input, prepared.found)
+        reply = await ask_answer(self.model, quote_input, final=final)
+        quotations = await asyncio.to_thread(self._quoter.quote, reply, passages)
         resolved = bool(quotations) and not reply.is_declined(prepared.input.may_decline)
         answer = Answer(
             text=reply.answer if resolved else "",

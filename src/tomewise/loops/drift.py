@@ -77,6 +77,7 @@ class _Search:
         return [query for _, query in ranked[:count]]
 
 
+@dataclass(frozen=True, eq=False)
 class Drift:
     """Answers from reports first, then follow-up questions by local searches, and one answer from all of these.
 
@@ -85,26 +86,23 @@ class Drift:
     of the answer that named them; local searches keep room for entities and relations.
     """
 
-    def __init__(
-        self, desk: Desk, reports: CommunityReports, search: LocalSearch, limits: DriftLimits, *, budget: int
-    ) -> None:
-        self._desk = desk
-        self._reports = reports
-        self._search = search
-        self._limits = limits
-        self._budget = budget
+    desk: Desk
+    reports: CommunityReports
+    search: LocalSearch
+    limits: DriftLimits
+    budget: int
 
     @property
     def calls(self) -> CallCount:
         """One for a made-up answer, one a fold, one a follow-up, and one to answer."""
-        most = self._limits.follow_ups * self._limits.depth
+        most = self.limits.follow_ups * self.limits.depth
         return CallCount(f"1 + {_FOLDS} folds + at most {most} follow-ups + 1", 2 + _FOLDS + most)
 
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """`reports chosen`, `followed up` for each step, `retrieved`, then the answer."""
         search = _Search(question, known={" ".join(question.text.casefold().split())})
-        shelf = await asyncio.to_thread(self._reports.load, question.within)
-        shelf = shelf.select_down_to(self._limits.level)
+        shelf = await asyncio.to_thread(self.reports.load, question.within)
+        shelf = shelf.select_down_to(self.limits.level)
         reports = await self._find_reports(search, shelf)
         yield ReportsChosen(reports=[each.title for each in reports], batches=min(_FOLDS, len(reports)))
         folds = [self._read_fold(search, fold) for fold in _divide(reports)]
@@ -112,8 +110,8 @@ class Drift:
             yield event
         if not search.steps:
             search.open.append((0, question.text))
-        for depth in range(1, 1 + self._limits.depth):
-            queries = search.take_open(self._limits.follow_ups)
+        for depth in range(1, 1 + self.limits.depth):
+            queries = search.take_open(self.limits.follow_ups)
             async for event in self._take(search, [self._follow_up(search, query) for query in queries], depth):
                 yield event
         if not search.steps and search.skipped.last:
@@ -125,19 +123,19 @@ class Drift:
             found = [[piece for piece in step.evidence if piece.layer == PASSAGES] for step in best]
             return drop_repeats(list(take_turns(found)))
 
-        async for output in conclude(self._desk, question, points, find_passages, budget=self._budget):
+        async for output in conclude(self.desk, question, points, find_passages, budget=self.budget):
             yield output
 
     async def _find_reports(self, search: _Search, shelf: ReportShelf) -> list[ReportedCommunity]:
         """The reports nearest to a made-up answer in the form of the report nearest to the question."""
         text = search.question.text
-        template = await asyncio.to_thread(self._reports.find_nearest, text, 1, shelf)
+        template = await asyncio.to_thread(self.reports.find_nearest, text, 1, shelf)
         if not template:
             return []
         given = HypothesisIn(question=text, report=template[0].report.text)
         usual = HypothesisOut(answer=text)
-        hypothesis = await search.skipped.try_call(self._desk.model.ask(HYPOTHESISE, given), usual)
-        return await asyncio.to_thread(self._reports.find_nearest, hypothesis.answer, _REPORTS, shelf)
+        hypothesis = await search.skipped.try_call(self.desk.model.ask(HYPOTHESISE, given), usual)
+        return await asyncio.to_thread(self.reports.find_nearest, hypothesis.answer, _REPORTS, shelf)
 
     async def _take(self, search: _Search, asked: Iterable[_Asked], depth: int) -> AsyncIterator[Event]:
         """Take several steps side by side."""
@@ -156,12 +154,12 @@ class Drift:
             yield event
 
     async def _read_fold(self, search: _Search, fold: Sequence[ReportedCommunity]) -> _Step | None:
-        found = await asyncio.to_thread(self._reports.make_evidence, fold, search.question.within)
+        found = await asyncio.to_thread(self.reports.make_evidence, fold, search.question.within)
         return await self._explore(search, search.question.text, found)
 
     async def _follow_up(self, search: _Search, query: str) -> _Step | None:
-        room = min(self._budget, self._desk.measure_room(EXPLORE))
-        context = await self._search.select(query, search.question.within, room, _SHARES)
+        room = min(self.budget, self.desk.measure_room(EXPLORE))
+        context = await self.search.select(query, search.question.within, room, _SHARES)
         return await self._explore(search, query, context.evidence)
 
     async def _explore(self, search: _Search, query: str, found: Sequence[Evidence]) -> _Step | None:
@@ -176,10 +174,10 @@ class Drift:
                 words=_WORDS,
             )
 
-        prepared: Prepared[ExploreIn] = await asyncio.to_thread(self._desk.fit, EXPLORE, found, make_input, budget=None)
+        prepared: Prepared[ExploreIn] = await asyncio.to_thread(self.desk.fit, EXPLORE, found, make_input, budget=None)
         if not prepared.evidence:
             return None
-        reply = await search.skipped.try_call(self._desk.model.ask(EXPLORE, prepared.input), None)
+        reply = await search.skipped.try_call(self.desk.model.ask(EXPLORE, prepared.input), None)
         return None if reply is None else _Step(query, reply, prepared.evidence)
 
 

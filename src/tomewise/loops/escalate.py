@@ -35,7 +35,6 @@ class Estimates(Protocol):
 
     async def estimate_calls(self, question: Question) -> int:
         """The most calls. Calls no model. Raises UsageError for a question that it could not be asked."""
-        ...
 
 
 class Lag(Protocol):
@@ -43,11 +42,9 @@ class Lag(Protocol):
 
     def find_lag(self, *, strict: bool) -> Mapping[str, int]:
         """The layers without which it cannot answer, with how much each has yet to take in."""
-        ...
 
     async def describe(self, question: Question) -> Lagging | None:
         """How far those that it has lag for this question; None if they do not."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +79,7 @@ class _Choice:
         )
 
 
+@dataclass(frozen=True, eq=False)
 class Escalate:
     """Answers with `first`, and with one of `deeper` or `whole` where the question needs it.
 
@@ -89,48 +87,46 @@ class Escalate:
     text, by the estimate of a way, and `budget` calls in all, by the upper limits that ways state; 0 for no limit.
     """
 
-    def __init__(
-        self,
-        first: Way,
-        deeper: Sequence[Way],
-        whole: Sequence[Way],
-        *,
-        find_whole: Callable[[str], str],
-        reading: int = 0,
-        budget: int = 0,
-    ) -> None:
-        if budget and first.most is not None and budget < first.most:
-            raise UsageError(f"budget {budget}: {first.name} alone may take {write_number(first.most)} calls")
-        self._first = first
-        self._deeper = tuple(deeper)
-        self._whole = tuple(whole)
-        self._find_whole = find_whole
-        self._reading = min(filter(None, (reading, budget)), default=0)
-        self._budget = budget
+    first: Way
+    deeper: Sequence[Way]
+    whole: Sequence[Way]
+    find_whole: Callable[[str], str]
+    reading: int = 0
+    budget: int = 0
+
+    def __post_init__(self) -> None:
+        most = self.first.most
+        if most is not None and 0 < self.budget < most:
+            raise UsageError(f"budget {self.budget}: {self.first.name} alone may take {write_number(most)} calls")
+
+    @property
+    def _most_read(self) -> int:
+        """The calls that reading a whole text may take; 0 for no limit."""
+        return min(filter(None, (self.reading, self.budget)), default=0)
 
     @property
     def calls(self) -> CallCount:
         """Those of the first way and of a deeper one, or those of reading the whole text."""
-        first = read_calls(self._first.loop)
-        limits = [way.most for way in self._deeper if way.loop is not None]
-        reads = any(way.loop is not None for way in self._whole)
+        first = read_calls(self.first.loop)
+        limits = [way.most for way in self.deeper if way.loop is not None]
+        reads = any(way.loop is not None for way in self.whole)
         stated = [most for most in limits if most is not None]
         most = None
-        if first.most is not None and len(stated) == len(limits) and (self._reading or not reads):
-            most = max(first.most + max(stated, default=0), self._reading if reads else 0)
-        if self._budget:
-            most = min(most or self._budget, self._budget)
+        if first.most is not None and len(stated) == len(limits) and (self._most_read or not reads):
+            most = max(first.most + max(stated, default=0), self._most_read if reads else 0)
+        if self.budget:
+            most = min(most or self.budget, self.budget)
         limit = "" if most is None else f", at most {write_number(most)}"
         return CallCount(f"{first.formula}, then those of the system that is chosen{limit}", most)
 
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """`chosen` for each way, with the events of that way; `stopped` after the first one; then the answer."""
-        reason = await asyncio.to_thread(self._find_whole, question.text)
+        reason = await asyncio.to_thread(self.find_whole, question.text)
         if reason:
             choice = await self._choose_whole(question)
             yield choice.make_event(f"the question needs the whole text ({reason})")
             if choice.way is None:
-                choice = await self._choose(self._deeper, 0, question)
+                choice = await self._choose(self.deeper, 0, question)
                 yield choice.make_event("the whole text is not read, so the best memory that is built answers")
             if choice.way is not None:
                 async for item in _run_way(choice.way, question):
@@ -142,20 +138,20 @@ class Escalate:
     async def _try_first(self, question: Question) -> AsyncIterator[Event | Answer]:
         """Answer with the first way, and go on with a deeper one if that answer does not suffice."""
         # A question that asks for a guess gets it from the last way alone, so that must be known now.
-        choice = await self._choose(self._deeper, self._first.most, question) if question.force else None
+        choice = await self._choose(self.deeper, self.first.most, question) if question.force else None
         is_last = choice is not None and choice.way is None
-        yield _Choice(self._first).make_event("one shot comes first")
+        yield _Choice(self.first).make_event("one shot comes first")
         first_answer = decline()
-        items = _run_way(self._first, question) if is_last else _run_first(self._first, replace(question, force=False))
+        items = _run_way(self.first, question) if is_last else _run_first(self.first, replace(question, force=False))
         async for item in items:
             if isinstance(item, Answer):
                 first_answer = item
             else:
                 yield item
         reason = _describe_support(first_answer)
-        yield Stopped(reason=f"{self._first.name}: {reason}")
+        yield Stopped(reason=f"{self.first.name}: {reason}")
         if not _suffices(first_answer, question):
-            choice = choice or await self._choose(self._deeper, self._first.most, question)
+            choice = choice or await self._choose(self.deeper, self.first.most, question)
             yield choice.make_event(reason)
             if choice.way is not None:
                 async for item in _run_way(choice.way, question):
@@ -183,7 +179,7 @@ class Escalate:
     async def _choose_whole(self, question: Question) -> _Choice:
         """The first way that is ready, and that reads the whole text within the limit."""
         choice = _Choice()
-        for way in self._whole:
+        for way in self.whole:
             ready = await self._choose([way], None, question)
             choice.passed_over |= ready.passed_over
             choice.builds += ready.builds
@@ -203,20 +199,20 @@ class Escalate:
                 calls = await loop.estimate_calls(question)
         except UsageError as error:
             return str(error)
-        if not self._reading or (calls is not None and calls <= self._reading):
+        if not self._most_read or (calls is not None and calls <= self._most_read):
             return ""
         needed = "does not say how many calls it takes" if calls is None else f"would take {write_number(calls)} calls"
-        return f"{needed}, {self._reading} are allowed for reading the whole text"
+        return f"{needed}, {self._most_read} are allowed for reading the whole text"
 
     def _find_obstacle(self, way: Way, spent: float | None) -> str:
         """Why a way cannot be taken whatever is built; empty if it can."""
         if way.loop is None:
             return "not a system here"
-        if not self._budget or spent is None:
+        if not self.budget or spent is None:
             return ""
         if way.most is None:
             return "states no upper limit of its calls"
-        left = self._budget - spent
+        left = self.budget - spent
         return f"may take {write_number(way.most)} calls, {write_number(left)} are left" if way.most > left else ""
 
 

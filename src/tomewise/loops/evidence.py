@@ -101,10 +101,10 @@ def describe_source(piece: Evidence) -> str:
     return ", ".join(filter(None, (piece.title, describe_place(piece.place))))
 
 
-def find_labelled(labels: Iterable[str], evidence: Sequence[Evidence]) -> list[Evidence]:
-    """The pieces that a prompt shows under these labels, each once; labels that it does not show are passed over."""
+def find_labelled(labels: Iterable[str], shown: Sequence[Piece]) -> list[Piece]:
+    """What a prompt shows under these labels, each once; labels that it does not show are passed over."""
     numbers = dict.fromkeys(find_number(label, "E") for label in labels)
-    return [evidence[number - 1] for number in numbers if number and number <= len(evidence)]
+    return [shown[number - 1] for number in numbers if number and number <= len(shown)]
 
 
 def join_texts(run: Sequence[Passage]) -> tuple[str, list[int]]:

@@ -39,14 +39,14 @@ from tomewise.events import (
 from tomewise.language.roles import ANSWER, EVOLVE, MERGE_POINTS, PLAN
 from tomewise.loops.context import Contexts, make_attempt_event
 from tomewise.loops.desk import Attempt, Desk
-from tomewise.loops.evidence import Count, measure_texts
+from tomewise.loops.evidence import measure_texts
 from tomewise.loops.exploring import Exploring, Material, Reading, Search
-from tomewise.loops.fusing import DEPTH, Searched, weigh_queries
+from tomewise.loops.fusing import DEPTH, Searched
 from tomewise.loops.layout import Context, Note
 from tomewise.loops.planning import Concern, Plan, Planning
 from tomewise.loops.point_editor import Changes, PointEditor
 from tomewise.loops.repeats import fold
-from tomewise.loops.steps import LoopState
+from tomewise.loops.steps import LoopState, rank_found
 from tomewise.loops.working_pictures import draw_hypergraph
 from tomewise.pictures import Picture
 from tomewise.recall.ranking import drop_repeats, take_turns
@@ -80,38 +80,31 @@ class Limits:
             raise UsageError(f"{self.rounds} rounds find nothing: give 1 or more")
 
 
+@dataclass(frozen=True, eq=False)
 class Evolve:
-    """Fills a hypergraph with what searches find until it suffices, then answers from it."""
+    """Fills a hypergraph with what searches find until it suffices, then answers from it.
 
-    def __init__(
-        self,
-        recall: Retriever,
-        desk: Desk,
-        embedder: Embedder,
-        planning: Planning,
-        exploring: Exploring,
-        editor: PointEditor,
-        limits: Limits,
-    ) -> None:
-        """`embedder` compares points with the question."""
-        self._recall = recall
-        self._desk = desk
-        self._embedder = embedder
-        self._planning = planning
-        self._exploring = exploring
-        self._editor = editor
-        self._limits = limits
+    `embedder` compares points with the question.
+    """
+
+    recall: Retriever
+    desk: Desk
+    embedder: Embedder
+    planning: Planning
+    exploring: Exploring
+    editor: PointEditor
+    limits: Limits
 
     @property
     def calls(self) -> CallCount:
         """The calls of a question without points of earlier ones. Each subquery makes two searches."""
-        rounds, merging = self._limits.rounds, 1 if self._editor.merges else 0
-        searches = 2 * (1 + (rounds - 1) * self._planning.limit) + 1
+        rounds, merging = self.limits.rounds, 1 if self.editor.merges else 0
+        searches = 2 * (1 + (rounds - 1) * self.planning.limit) + 1
         later = 3 + merging  # plan, an answer that is declined, change, merge
         most = 1 + (rounds - 1) * later + 1
         formula = f"1 in the first round, at most {later} in a later one and 1 for the answer"
         calls = CallCount(f"{formula}, at most {most} in {rounds} rounds", most)
-        return sum_calls([calls, read_calls(self._recall).repeat(searches)])
+        return sum_calls([calls, read_calls(self.recall).repeat(searches)])
 
     def open_memory(self, data: object = None) -> Hypergraph:
         """A new hypergraph, or the one of which `dump` made `data`."""
@@ -128,9 +121,9 @@ class Evolve:
         state = _EvolveState(
             question=question,
             memory=memory,
-            nearness=Nearness(self._embedder),
-            contexts=await asyncio.to_thread(Contexts.of, question, self._desk, self._limits.context, {}),
-            reading=Reading(self._desk),
+            nearness=Nearness(self.embedder),
+            contexts=await asyncio.to_thread(Contexts, question, self.desk, self.limits.context, {}),
+            reading=Reading(self.desk),
             has_past=bool(memory.points),
         )
         while True:
@@ -138,7 +131,7 @@ class Evolve:
                 yield event
             context, attempt = await self._attempt(state)
             missing = attempt.answer.missing
-            goes_on = not (attempt.answer.resolved or question.force or state.taken == self._limits.rounds)
+            goes_on = not (attempt.answer.resolved or question.force or state.taken == self.limits.rounds)
             if not goes_on or fold(missing) in {"", *map(fold, state.searched)}:
                 break
             yield make_attempt_event(Tried, state.step, context, attempt)
@@ -157,7 +150,7 @@ class Evolve:
                 yield event
             for event in state.report_skipped():
                 yield event
-            if not state.end and state.taken == self._limits.rounds:
+            if not state.end and state.taken == self.limits.rounds:
                 state.end = f"no round is left (allowed: {state.taken})"
         yield Stopped(step=state.step, reason=state.end)
 
@@ -178,16 +171,16 @@ class Evolve:
         material = await asyncio.to_thread(self._select, state)
         if material.evidence:
             yield await self._change_points(state, material)
-            if self._editor.merges and (state.step or state.has_past) and len(state.memory.points) > 1:
+            if self.editor.merges and (state.step or state.has_past) and len(state.memory.points) > 1:
                 yield await self._merge_points(state)
-        elif not self._limits.goes_on:
+        elif not self.limits.goes_on:
             state.end = "nothing new was found"
 
     async def _plan(self, state: _EvolveState) -> Event:
         """Find the next concerns; without any the loop ends, unless the question itself was not searched yet."""
         shown = await asyncio.to_thread(self._fit_points, state, PLAN)
         searched = state.searched or [state.question.text]
-        call = self._planning.plan(state.question.text, state.memory, shown, searched, state.skipped)
+        call = self.planning.plan(state.question.text, state.memory, shown, searched, state.skipped)
         plan = await state.skipped.try_call(call, None)
         state.concerns = [*plan.concerns] if plan else [state.whole]
         if plan and plan.sufficient:
@@ -201,7 +194,7 @@ class Evolve:
         concerns, state.concerns = state.concerns, []
         read = frozenset(state.reading.nodes)
         state.searches = await gather_calls(
-            self._exploring.search(concern, state.memory, state.question.within, read) for concern in concerns
+            self.exploring.search(concern, state.memory, state.question.within, read) for concern in concerns
         )
         for search in state.searches:
             concern = search.concern
@@ -214,7 +207,7 @@ class Evolve:
     async def _change_points(self, state: _EvolveState, material: Material) -> Event:
         """Change points, and add new ones, by what was found."""
         shown = await asyncio.to_thread(self._fit_points, state, EVOLVE)
-        call = self._editor.change_points(state.question.text, state.memory, shown, material, state.skipped)
+        call = self.editor.change_points(state.question.text, state.memory, shown, material, state.skipped)
         changes = await state.skipped.try_call(call, Changes())
         return Evolved(
             step=state.step,
@@ -228,7 +221,7 @@ class Evolve:
     async def _merge_points(self, state: _EvolveState) -> Event:
         """Join points that belong together."""
         shown = await asyncio.to_thread(self._fit_points, state, MERGE_POINTS)
-        call = self._editor.merge_points(state.question.text, state.memory, shown, state.skipped)
+        call = self.editor.merge_points(state.question.text, state.memory, shown, state.skipped)
         merged = await state.skipped.try_call(call, list[MemoryPoint]())
         parts = {point.id: list(point.history[-1].earlier) for point in merged}
         return Merged(
@@ -241,8 +234,8 @@ class Evolve:
     async def _attempt(self, state: _EvolveState) -> tuple[Context, Attempt]:
         """Answer from the points and from what all searches found."""
         context = await self._make_context(state)
-        prepared = await self._desk.prepare_context(state.question, context, may_decline=not state.question.force)
-        return context, await self._desk.attempt(state.question, prepared)
+        prepared = await self.desk.prepare_context(state.question, context, may_decline=not state.question.force)
+        return context, await self.desk.attempt(state.question, prepared)
 
     async def _make_context(self, state: _EvolveState) -> Context:
         """What the answering role sees: the points, and what all searches found, each asked again and deeper.
@@ -257,35 +250,47 @@ class Evolve:
         for point in ranked_points:
             grounds.setdefault(point.description, []).extend(state.memory.find_grounds(point))
         queries = dict.fromkeys([question.text, *state.searched])
-        searches = (self._recall.retrieve(query, DEPTH, within=question.within) for query in queries)
+        searches = (self.recall.retrieve(query, DEPTH, within=question.within) for query in queries)
         found = await gather_calls(searches)
         first, *others = [
             drop_repeats([*state.found.get(query, ()), *deeper]) for query, deeper in zip(queries, found, strict=True)
         ]
-        plain = await self._desk.search_plainly(question, first)
         nodes = list(chain.from_iterable(grounds.values()))
-        fetched = await asyncio.to_thread(self._desk.fetch, list(dict.fromkeys(nodes)), question.within)
+        fetched = await asyncio.to_thread(self.desk.fetch, list(dict.fromkeys(nodes)), question.within)
         pieces = {piece.node: piece for piece in fetched}
         in_turn = take_turns([[pieces[node] for node in nodes if node in pieces] for nodes in grounds.values()])
-        searched = [Searched(first), *plain, *weigh_queries(others), Searched(drop_repeats(in_turn))]
-        ranked = await self._desk.rank(searched, question.within)
+        cited = [Searched(drop_repeats(in_turn))]
+        ranked = await rank_found(self.desk, question, first, others, after=cited)
         notes = [Note(text, nodes) for text, nodes in grounds.items()]
         return await asyncio.to_thread(state.contexts.make_context, ranked, notes)
 
     def _select(self, state: _EvolveState) -> Material:
         """What the role that changes points is shown: for each subquery what fits into its budget, nothing twice."""
-        limits = self._limits
-        room = self._desk.measure_room(EVOLVE) * (_POINTS - 1) // _POINTS // max(1, len(state.searches))
+        limits = self.limits
+        room = self.desk.measure_room(EVOLVE) * (_POINTS - 1) // _POINTS // max(1, len(state.searches))
         relations, passages = min(limits.relations, room // 4), min(limits.passages, room // 2)
         return state.reading.select(
             state.searches, relations=relations, passages=passages, description=limits.description
         )
 
     def _fit_points(self, state: _EvolveState, role: Role[In, Out]) -> list[MemoryPoint]:
-        """The points of this question and, with them, the most relevant of earlier ones, as many as have room."""
-        _weigh_points(state)
-        room = self._desk.measure_room(role) // _POINTS
-        return _fit_points(state.memory, room, self._limits.past, self._desk.count)
+        """The points that have room, those most relevant to the question, in the order in which they came.
+
+        Those of earlier questions are added only while all together take at most `past` tokens.
+        """
+        memory = state.memory
+        scores = state.nearness.score(state.question.text, [point.description for point in memory.points])
+        memory.weigh(dict(zip((point.id for point in memory.points), scores.tolist(), strict=True)))
+        room = self.desk.measure_room(role) // _POINTS
+        points = sorted(memory.rank(), key=memory.is_past)
+        kept = set()
+        used = 0
+        texts = [" ".join([point.description, *memory.list_names(point)]) for point in points]
+        for point, tokens in zip(points, measure_texts(texts, self.desk.count), strict=True):
+            if used + tokens <= (min(room, self.limits.past) if memory.is_past(point) else room):
+                kept.add(point.id)
+                used += tokens
+        return [point for point in memory.points if point.id in kept]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -307,13 +312,6 @@ class _EvolveState(LoopState):
     def whole(self) -> Concern:
         """The question itself, searched for in the whole memory."""
         return Concern(self.question.text, self.question.text, "everywhere")
-
-
-def _weigh_points(state: _EvolveState) -> None:
-    """Rank the points by how near they are to the question."""
-    points = state.memory.points
-    scores = state.nearness.score(state.question.text, [point.description for point in points])
-    state.memory.weigh(dict(zip((point.id for point in points), scores.tolist(), strict=True)))
 
 
 def _list_overlay(memory: Hypergraph, points: Sequence[MemoryPoint]) -> Iterator[str]:
@@ -348,22 +346,6 @@ def _make_search_event(step: int, search: Search) -> Event:
         evidence=as_pieces([*found.relations, *found.passages]),
         relations=len(found.relations),
     )
-
-
-def _fit_points(memory: Hypergraph, room: int, past: int, count: Count) -> list[MemoryPoint]:
-    """The points that fit into `room` tokens, the most relevant ones, in the order in which they came.
-
-    Those of earlier questions are added only while all together take at most `past` tokens.
-    """
-    points = sorted(memory.rank(), key=memory.is_past)
-    kept = set()
-    used = 0
-    texts = [" ".join([point.description, *memory.list_names(point)]) for point in points]
-    for point, tokens in zip(points, measure_texts(texts, count), strict=True):
-        if used + tokens <= (min(room, past) if memory.is_past(point) else room):
-            kept.add(point.id)
-            used += tokens
-    return [point for point in memory.points if point.id in kept]
 
 
 def _list_rows(memory: Hypergraph, points: Iterable[MemoryPoint]) -> list[dict[str, object]]:

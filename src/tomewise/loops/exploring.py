@@ -34,6 +34,7 @@ class Search:
     found: Findings
 
 
+@dataclass(frozen=True, eq=False)
 class Exploring:
     """Searches a part of the memory for each concern, and all of it for a few other passages.
 
@@ -41,11 +42,10 @@ class Exploring:
     reaches in the graph: 1 as in the paper, 2 as in the released code.
     """
 
-    def __init__(self, investigation: Investigation, recall: Retriever, *, limit: int = 5, hops: int = 1) -> None:
-        self._investigation = investigation
-        self._recall = recall
-        self._limit = limit
-        self._hops = hops
+    investigation: Investigation
+    recall: Retriever
+    limit: int = 5
+    hops: int = 1
 
     async def search(
         self, concern: Concern, memory: Hypergraph, within: Scope | None, read: Collection[NodeId] = ()
@@ -56,12 +56,12 @@ class Exploring:
         beyond = find_in_graph(memory, [point.id for point in memory.points]) if region == "global" else frozenset()
         scope = narrow_scope(within, around or None, beyond)
         found, anywhere = await asyncio.gather(
-            self._investigation.investigate(concern.query, self._limit + len(read), scope),
-            self._recall.retrieve(concern.query, 2 * self._limit + len(read), within=within),
+            self.investigation.investigate(concern.query, self.limit + len(read), scope),
+            self.recall.retrieve(concern.query, 2 * self.limit + len(read), within=within),
         )
-        near = [piece for piece in found.passages if piece.node not in read][: self._limit]
+        near = [piece for piece in found.passages if piece.node not in read][: self.limit]
         known = {*read, *(piece.node for piece in near)}
-        others = [piece for piece in anywhere if piece.node not in known][: self._limit]
+        others = [piece for piece in anywhere if piece.node not in known][: self.limit]
         found = replace(found, passages=(*near, *others))
         return Search(concern, region, len(around or beyond), found)
 
@@ -75,7 +75,7 @@ class Exploring:
         anchors = {vertex for point in map(memory.find, points) for vertex in point.vertices}
         near = {vertex for vertex in memory.find_neighbours(anchors) if memory.vertices[vertex].in_graph}
         known = find_in_graph(memory, points)
-        return frozenset(near) | await self._investigation.find_neighbours(known, self._hops)
+        return frozenset(near) | await self.investigation.find_neighbours(known, self.hops)
 
 
 @dataclass(frozen=True, slots=True)

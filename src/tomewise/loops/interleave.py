@@ -26,76 +26,71 @@ from tomewise.errors import UsageError
 from tomewise.events import Retrieved, Thought
 from tomewise.language.roles import THINK, Shown, ThinkIn, ThinkOut
 from tomewise.loops.desk import Desk
-from tomewise.loops.fusing import DEPTH, Searched, weigh_queries
 from tomewise.loops.repeats import fold
-from tomewise.loops.steps import Collection, LoopState, take_steps
-from tomewise.types import Answer, Event, Evidence, Question, Retriever
+from tomewise.loops.steps import Collection, LoopState, rank_found, take_steps
+from tomewise.types import Answer, Event, Question, Retriever
 
 THOUGHTS = 8  # sentences of reasoning at most
 COLLECTED = 15  # paragraphs at most
 _ANSWERED = re.compile(r"\bthe answer is\s*:", re.IGNORECASE)
 
 
+@dataclass(frozen=True, eq=False)
 class Interleave:
     """Thinks one sentence at a time and searches with it. Each search adds up to `limit` pieces of evidence.
 
     `thoughts` and `collected` bound the sentences and the pieces of evidence, `budget` the tokens that are shown.
     """
 
-    def __init__(
-        self,
-        recall: Retriever,
-        desk: Desk,
-        *,
-        limit: int,
-        budget: int,
-        thoughts: int = THOUGHTS,
-        collected: int = COLLECTED,
-    ) -> None:
-        if not collected or not limit:
-            raise UsageError(f"limit {limit}, collected {collected}: a loop that collects nothing cannot answer")
-        self._recall = recall
-        self._desk = desk
-        self._limit = limit
-        self._budget = budget
-        self._thoughts = thoughts
-        self._collected = collected
+    recall: Retriever
+    desk: Desk
+    limit: int
+    budget: int
+    thoughts: int = THOUGHTS
+    collected: int = COLLECTED
+
+    def __post_init__(self) -> None:
+        if not self.collected or not self.limit:
+            raise UsageError(
+                f"limit {self.limit}, collected {self.collected}: a loop that collects nothing cannot answer"
+            )
 
     @property
     def calls(self) -> CallCount:
         """One a thought, the searches, and the answer."""
-        thoughts = CallCount(f"1 a thought, at most {self._thoughts}", self._thoughts)
-        searches = read_calls(self._recall).repeat(self._thoughts + 1)
-        return sum_calls([*([thoughts] if self._thoughts else []), searches, CallCount("1", 1)])
+        thoughts = CallCount(f"1 a thought, at most {self.thoughts}", self.thoughts)
+        searches = read_calls(self.recall).repeat(self.thoughts + 1)
+        return sum_calls([*([thoughts] if self.thoughts else []), searches, CallCount("1", 1)])
 
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """The first search; for each thought `thought` and `recalled`; `stopped`, `retrieved`, then the answer."""
-        state = _InterleaveState(question=question, collection=Collection(self._collected))
+        collection = Collection(self.recall, self.limit, self.collected)
+        state = _InterleaveState(question=question, collection=collection)
         yield await self._search(state, question.text)
-        state.plain = await self._desk.search_plainly(question, state.lists[0])
-        async for event in take_steps(state, partial(self._think, state), most=self._thoughts, name="thought"):
+        async for event in take_steps(state, partial(self._think, state), most=self.thoughts, name="thought"):
             yield event
-        searches = state.list_searches() if self._desk.fuses else [Searched(state.collection.pieces)]
-        ranked = await self._desk.rank(searches, question.within)
-        prepared = await self._desk.lay_out(question, ranked, budget=self._budget)
+        first, *others = collection.lists if self.desk.fuses else [collection.pieces]
+        ranked = await rank_found(self.desk, question, first, others)
+        prepared = await self.desk.lay_out(question, ranked, budget=self.budget)
         yield Retrieved.of(prepared.evidence, prepared.found, state.step)
-        yield await self._desk.answer(question, prepared)
+        yield await self.desk.answer(question, prepared)
 
     async def _search(self, state: _InterleaveState, query: str) -> Event:
         """Search with a query. The loop ends if no further search can add anything."""
-        found = await self._recall.retrieve(query, max(self._limit, DEPTH), within=state.question.within)
-        state.lists.append(found)
-        event = state.collection.add(query, found[: self._limit], state.step)
+        event = await state.collection.search(query, state)
         if state.collection.is_full:
-            state.end = f"the collection is full (allowed: {self._collected})"
+            state.end = f"the collection is full (allowed: {self.collected})"
         return event
 
     async def _think(self, state: _InterleaveState) -> AsyncIterator[Event]:
         """The next thought, and a search with it unless it concludes."""
-        make_input = partial(_make_input, state)
+
+        def make_input(shown: Sequence[Shown]) -> ThinkIn:
+            return ThinkIn(question=state.question.text, evidence=list(shown), thoughts=state.thoughts)
+
         pieces = state.collection.pieces
-        prepared = await asyncio.to_thread(self._desk.fit, THINK, pieces, make_input, budget=self._budget)
-        reply = await state.skipped.try_call(self._desk.model.ask(THINK, prepared.input), None)
+        prepared = await asyncio.to_thread(self.desk.fit, THINK, pieces, make_input, budget=self.budget)
+        reply = await state.skipped.try_call(self.desk.model.ask(THINK, prepared.input), None)
         for event in state.report_skipped():
             yield event
         if reply is None:
@@ -110,16 +105,10 @@ class Interleave:
 
 @dataclass(slots=True, kw_only=True)
 class _InterleaveState(LoopState):
-    """The state of the loop for one question. `lists` is what each search found, that of the question first."""
+    """The state of the loop for one question."""
 
     collection: Collection
-    lists: list[list[Evidence]] = field(default_factory=list)
-    plain: list[Searched] = field(default_factory=list)
     thoughts: list[str] = field(default_factory=list)
-
-    def list_searches(self) -> list[Searched]:
-        """All searches, as they count for the last prompt."""
-        return [Searched(self.lists[0]), *self.plain, *weigh_queries(self.lists[1:])]
 
 
 def _find_end(reply: ThinkOut, thoughts: Sequence[str]) -> str:
@@ -127,7 +116,3 @@ def _find_end(reply: ThinkOut, thoughts: Sequence[str]) -> str:
     if reply.concludes or _ANSWERED.search(reply.thought):
         return "the thought concludes"
     return "the thought repeats an earlier one" if fold(reply.thought) in map(fold, thoughts) else ""
-
-
-def _make_input(state: _InterleaveState, shown: Sequence[Shown]) -> ThinkIn:
-    return ThinkIn(question=state.question.text, evidence=list(shown), thoughts=state.thoughts)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from math import ceil
 from typing import Any
@@ -49,7 +49,7 @@ from tomewise.loops.origins import EXTRACTS, PASSAGE
 from tomewise.loops.repeats import fold
 from tomewise.loops.steps import Skipped
 from tomewise.reading.chunks import Chunk
-from tomewise.recall.ranking import as_evidence, take_turns
+from tomewise.recall.ranking import take_turns
 from tomewise.types import Event, Evidence, In, Out, Passage, PassageId, Question, Role, content_id
 from tomewise.working.ledger import (
     Fact,
@@ -68,12 +68,11 @@ BETWEEN_QUOTES = " … "
 NOTED = " (a reader's note, not to be quoted: "  # after a quotation; what follows is not in the passage
 
 
-class LedgerReading:
+@dataclass(frozen=True, slots=True)
+class LedgerReading(LedgerParts):
     """Opens a ledger for each question: an empty one, or that of `memory`."""
 
-    def __init__(self, parts: LedgerParts, memory: LedgerMemory | None = None) -> None:
-        self._parts = parts
-        self._memory = memory
+    memory: LedgerMemory | None = None
 
     @property
     def calls(self) -> CallCount:
@@ -82,11 +81,11 @@ class LedgerReading:
         That is for a question without earlier facts; these take up to two calls more. A text of one chunk takes no
         refinement and is not read again.
         """
-        cycle = self._parts.cycle
+        cycle = self.cycle
         steps = cycle.infers + cycle.refines
         waves = f" + {steps} a wave of {cycle.wave}" if steps and cycle.wave > 1 else ""
         once = f"1 + {1 if waves else 1 + steps} a chunk{waves}"
-        search = read_calls(self._parts.recall)
+        search = read_calls(self.recall)
         again = f", at most {cycle.recovery:.0%} of the text read twice" if cycle.recovery else ""
         searches = f", searches of {search.formula}" if again and search != NO_CALLS else ""
         return CallCount(once + again + searches)
@@ -97,27 +96,19 @@ class LedgerReading:
         The same for recovery, and the refinement of the last wave before it.
         """
         calls = 1 + self._count_cycle(len(chunks))
-        if len(chunks) > 1 and self._parts.cycle.recovery:
-            again = self._parts.cycle.recovery * sum(chunk.tokens for chunk in chunks)
-            calls += self._parts.cycle.refines + self._count_cycle(ceil(again / min(c.tokens for c in chunks[:-1])))
+        if len(chunks) > 1 and self.cycle.recovery:
+            again = self.cycle.recovery * sum(chunk.tokens for chunk in chunks)
+            calls += self.cycle.refines + self._count_cycle(ceil(again / min(c.tokens for c in chunks[:-1])))
         return calls
 
     def _count_cycle(self, chunks: int) -> int:
-        cycle = self._parts.cycle
+        cycle = self.cycle
         waves = ceil(chunks / cycle.wave)
         return chunks + waves * cycle.infers + max(0, waves - 1) * cycle.refines
 
-    def measure_room(self, question: Question) -> int:
-        """What a call leaves for a chunk, see `LedgerParts`."""
-        return self._parts.measure_chunk(question)
-
-    def start_from(self, memory: LedgerMemory) -> LedgerReading:
-        """The same reading from this memory, into which a question leaves what outlives it."""
-        return LedgerReading(self._parts, memory)
-
     def open(self, question: Question) -> LedgerNotes:
         """The ledger to start from."""
-        return LedgerNotes(question, self._parts, self._memory or LedgerMemory())
+        return LedgerNotes(question, self, self.memory or LedgerMemory())
 
 
 class LedgerNotes:
@@ -178,7 +169,7 @@ class LedgerNotes:
         return dump(self.ledger)
 
     def _measure(self) -> None:
-        self._room, self._budget = self._parts.measure_chunk(self._question), self._parts.measure_ledger(self._question)
+        self._room, self._budget = self._parts.measure_room(self._question), self._parts.measure_ledger(self._question)
 
     async def _plan(self) -> AsyncIterator[Event]:
         """Ask for questions; half of their places stay free for those that the reading raises."""
@@ -366,10 +357,7 @@ def check_fact(noted: NotedFact, passages: Sequence[Passage], shown: Sequence[Sh
 
     `shown` are the passages as the reader saw them.
     """
-    named = [
-        piece.node
-        for piece in find_labelled(read_labels(noted.label), [as_evidence(passage, 1.0) for passage in passages])
-    ]
+    named = [passage.id for passage in find_labelled(read_labels(noted.label), passages)]
     places = {passage.id: _write_place(piece) for passage, piece in zip(passages, shown, strict=True)}
     text = noted.fact or noted.quote
     for passage in sorted(passages, key=lambda passage: passage.id not in named):

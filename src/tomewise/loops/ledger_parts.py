@@ -65,7 +65,7 @@ class LedgerParts:
     chunking: Chunking
     cycle: Cycle
 
-    def measure_chunk(self, question: Question) -> int:
+    def measure_room(self, question: Question) -> int:
         """The most tokens of a chunk: what the prompt, the open questions and a reply leave.
 
         Raises UsageError if the window has no room for a chunk and a ledger.

@@ -35,6 +35,7 @@ class LocalContext:
     found: int
 
 
+@dataclass(frozen=True, eq=False)
 class LocalSearch:
     """Fills a budget with what is near to a query (`recall.local_relations`), and with reports down to a `level`.
 
@@ -43,32 +44,31 @@ class LocalSearch:
     fit beside the entities.
     """
 
-    def __init__(self, desk: Desk, graph: LocalGraph, reports: CommunityReports, *, level: int) -> None:
-        self._desk = desk
-        self._graph = graph
-        self._reports = reports
-        self._level = level
+    desk: Desk
+    graph: LocalGraph
+    reports: CommunityReports
+    level: int
 
     async def select(self, query: str, within: Scope | None, budget: int, shares: LocalShares) -> LocalContext:
         """What fits into so many tokens: reports, entities, relations, passages."""
         return await asyncio.to_thread(self._select, query, within, budget, shares)
 
     def _select(self, query: str, within: Scope | None, budget: int, shares: LocalShares) -> LocalContext:
-        found = self._graph.find(query, within)
+        found = self.graph.find(query, within)
         reports = self._fit_reports(found, within, round(budget * shares.reports)) if shares.reports else []
         left = budget - self._measure(reports)
         described = self._fit_relations(found, min(left, round(budget * shares.relations))) if shares.relations else []
         chosen = [*reports, *described]
-        passages = self._desk.layout.pack(found.passages, budget - self._measure(chosen))
+        passages = self.desk.layout.pack(found.passages, budget - self._measure(chosen))
         relations = found.relations[-1] if found.relations else ()
         whole = len(reports) + len(found.entities) + len(relations) + len(found.passages)
         return LocalContext([*chosen, *passages], max(whole, len(chosen) + len(passages)))
 
     def _fit_reports(self, found: LocalRelations, within: Scope | None, room: int) -> list[Evidence]:
-        shelf = self._reports.load(within)
-        ranked = rank_reports(found.keys, shelf, self._level)
+        shelf = self.reports.load(within)
+        ranked = rank_reports(found.keys, shelf, self.level)
         chosen = []
-        for community, evidence in zip(ranked, self._reports.make_evidence(ranked, within), strict=True):
+        for community, evidence in zip(ranked, self.reports.make_evidence(ranked, within), strict=True):
             for piece in (evidence, replace(evidence, text=community.short_text)):
                 if (size := self._measure([piece])) <= room:
                     chosen.append(piece)
@@ -92,7 +92,7 @@ class LocalSearch:
         return [*entities, *fitting]
 
     def _measure(self, pieces: Sequence[Evidence]) -> int:
-        return sum(measure_pieces(pieces, self._desk.count))
+        return sum(measure_pieces(pieces, self.desk.count))
 
 
 def rank_reports(entities: Sequence[int], shelf: ReportShelf, level: int) -> list[ReportedCommunity]:
@@ -105,22 +105,22 @@ def rank_reports(entities: Sequence[int], shelf: ReportShelf, level: int) -> lis
     )
 
 
+@dataclass(frozen=True, eq=False)
 class LocalAnswer:
     """One search near to the question, then the answer. `budget` is in tokens."""
 
     calls = CallCount("1", 1)
 
-    def __init__(self, desk: Desk, search: LocalSearch, shares: LocalShares, *, budget: int) -> None:
-        self._desk = desk
-        self._search = search
-        self._shares = shares
-        self._budget = budget
+    desk: Desk
+    search: LocalSearch
+    shares: LocalShares
+    budget: int
 
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """Two steps: `retrieved`, then the answer."""
-        budget = min(self._budget, await asyncio.to_thread(self._desk.measure_answer_room, question))
-        context = await self._search.select(question.text, question.within, budget, self._shares)
-        prepared = await self._desk.prepare(question, context.evidence, budget=None)
+        budget = min(self.budget, await asyncio.to_thread(self.desk.measure_answer_room, question))
+        context = await self.search.select(question.text, question.within, budget, self.shares)
+        prepared = await self.desk.prepare(question, context.evidence, budget=None)
         cut = context.found - len(prepared.evidence)
         yield Retrieved(evidence=as_pieces(prepared.evidence), found=context.found, cut=cut)
-        yield await self._desk.answer(question, prepared)
+        yield await self.desk.answer(question, prepared)

@@ -82,7 +82,10 @@ class LookUp:
     async def _look_up(self, state: _LookUpState) -> AsyncIterator[Event]:
         """Ask for pages, and read them."""
         limit = min(self._at_once, self._pages - len(state.read))
-        make_input = partial(_make_input, state, limit)
+
+        def make_input(shown: Sequence[Shown]) -> LookUpIn:
+            return LookUpIn(question=state.question.text, evidence=list(shown), limit=limit)
+
         prepared = await asyncio.to_thread(
             self._desk.fit, LOOK_UP, state.shown, make_input, budget=None, arrange=state.arrange
         )
@@ -157,7 +160,3 @@ def _choose_new(labels: Sequence[str], state: _LookUpState, limit: int) -> list[
     """The pages of these labels that were not read before, each once, at most `limit`."""
     chosen = {piece.node: piece for piece in find_labelled(labels, state.evidence)}
     return [piece for node, piece in chosen.items() if node not in state.texts][:limit]
-
-
-def _make_input(state: _LookUpState, limit: int, shown: Sequence[Shown]) -> LookUpIn:
-    return LookUpIn(question=state.question.text, evidence=list(shown), limit=limit)

@@ -44,15 +44,12 @@ class Notes(Protocol):
 
     def read(self, chunks: Sequence[Chunk]) -> AsyncIterator[Event]:
         """Read all chunks, in the order given."""
-        ...
 
     def collect(self) -> Findings:
         """What the answering role is to see."""
-        ...
 
     def conclude(self, answer: str) -> Mapping[str, Any] | None:
         """Note the answer. Returns the whole ledger as plain data, or None."""
-        ...
 
 
 class Reading(Protocol):
@@ -61,33 +58,30 @@ class Reading(Protocol):
     @property
     def calls(self) -> CallCount:
         """The calls of one reading."""
-        ...
 
     def measure_room(self, question: Question) -> int:
         """The most tokens of a chunk. Raises UsageError if the window of the model is too small."""
-        ...
 
     def count_calls(self, chunks: Sequence[Chunk]) -> int:
         """The most calls that reading these chunks takes."""
-        ...
 
     def open(self, question: Question) -> Notes: ...
 
 
+@dataclass(frozen=True, eq=False)
 class NoteReading:
     """Opens an empty note for each question. `words` is how long a note may be."""
 
     calls = CallCount("1 a chunk")
 
-    def __init__(self, desk: Desk, *, words: int) -> None:
-        self._desk = desk
-        self._words = words
+    desk: Desk
+    words: int
 
     def measure_room(self, question: Question) -> int:
         """What the prompt and a note of the greatest length leave."""
-        empty = CarryIn(question=question.text, evidence=[], words=self._words)
-        room = Room.measure(self._desk, CARRY_NOTE, empty, beside=round(_TOKENS_PER_WORD * self._words))
-        check_rooms(self._desk, [room])
+        empty = CarryIn(question=question.text, evidence=[], words=self.words)
+        room = Room.measure(self.desk, CARRY_NOTE, empty, beside=round(_TOKENS_PER_WORD * self.words))
+        check_rooms(self.desk, [room])
         return room.tokens
 
     def count_calls(self, chunks: Sequence[Chunk]) -> int:
@@ -96,7 +90,7 @@ class NoteReading:
 
     def open(self, question: Question) -> SingleNote:
         """An empty note."""
-        return SingleNote(question, self._desk, self._words)
+        return SingleNote(question, self.desk, self.words)
 
 
 class SingleNote:

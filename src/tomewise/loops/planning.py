@@ -38,6 +38,7 @@ class Plan:
     concerns: tuple[Concern, ...] = ()
 
 
+@dataclass(frozen=True, eq=False)
 class Planning:
     """Asks the model whether the memory suffices, and for concerns with their subqueries, in one reply.
 
@@ -46,15 +47,14 @@ class Planning:
     although the memory suffices (figure 3).
     """
 
-    def __init__(
-        self, model: LanguageModel, *, limit: int = 3, places: Regions = "either", may_stop: bool = True
-    ) -> None:
-        if limit < 1:
-            raise UsageError(f"{limit} subqueries find nothing: give 1 or more")
-        self._model = model
-        self.limit = limit
-        self._places = places
-        self._may_stop = may_stop
+    model: LanguageModel
+    limit: int = 3
+    places: Regions = "either"
+    may_stop: bool = True
+
+    def __post_init__(self) -> None:
+        if self.limit < 1:
+            raise UsageError(f"{self.limit} subqueries find nothing: give 1 or more")
 
     async def plan(
         self,
@@ -73,11 +73,11 @@ class Planning:
             points=as_prompt_points(memory, shown),
             searched=list(searched),
             limit=self.limit,
-            place=self._places,
-            may_stop=self._may_stop,
+            place=self.places,
+            may_stop=self.may_stop,
         )
-        reply = await self._model.ask(PLAN, plan_input)
-        if reply.sufficient and self._may_stop:
+        reply = await self.model.ask(PLAN, plan_input)
+        if reply.sufficient and self.may_stop:
             return Plan(True, reply.reasoning)
         return Plan(False, reply.reasoning, tuple(self._read_concerns(reply, memory, searched, skipped)))
 
@@ -101,8 +101,8 @@ class Planning:
 
     def _read_concern(self, concern: ConcernOut, query: str, memory: Hypergraph, skipped: Skipped) -> Concern:
         points = tuple(dict.fromkeys(_find_points(concern.points, memory, skipped)))
-        region: Region = concern.place if self._places == "either" else self._places
-        if region == "local" and not points and self._places == "either":
+        region: Region = concern.place if self.places == "either" else self.places
+        if region == "local" and not points and self.places == "either":
             skipped.drop(f"a local search around no point, so it searches globally: {query!r}")
             region = "global"
         return Concern(concern.concern or query, query, region, points)

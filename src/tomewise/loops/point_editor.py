@@ -37,6 +37,7 @@ class Changes:
     inserted: tuple[MemoryPoint, ...] = ()
 
 
+@dataclass(frozen=True, eq=False)
 class PointEditor:
     """Asks the model for changes of points, and makes those that can be made; the others are recorded.
 
@@ -44,49 +45,39 @@ class PointEditor:
     update changes the entities of a point too, as in the released code; with `keeps_merged` merged points stay.
     """
 
-    def __init__(
-        self,
-        investigation: Investigation,
-        desk: Desk,
-        *,
-        updates: bool = True,
-        merges: bool = True,
-        replaces_vertices: bool = False,
-        keeps_merged: bool = False,
-    ) -> None:
-        self._investigation = investigation
-        self._desk = desk
-        self._updates = updates
-        self._replaces_vertices = replaces_vertices
-        self._keeps_merged = keeps_merged
-        self.merges = merges
+    investigation: Investigation
+    desk: Desk
+    updates: bool = True
+    merges: bool = True
+    replaces_vertices: bool = False
+    keeps_merged: bool = False
 
     async def change_points(
         self, question: str, memory: Hypergraph, shown: Sequence[MemoryPoint], material: Material, skipped: Skipped
     ) -> Changes:
         """Update and insert points by what a round found. Raises ModelError, and then changes nothing."""
-        evidence = await asyncio.to_thread(self._desk.show, material.evidence)
+        evidence = await asyncio.to_thread(self.desk.show, material.evidence)
         role_input = EvolveIn(
             question=question,
             subqueries=[query for query in material.queries if query != question],
             points=as_prompt_points(memory, shown),
             entities=[Shown(label="", title=entity.name, text=entity.text) for entity in material.entities],
             evidence=evidence,
-            may_update=self._updates,
-            replaces_entities=self._replaces_vertices,
+            may_update=self.updates,
+            replaces_entities=self.replaces_vertices,
         )
-        reply = await self._desk.model.ask(EVOLVE, role_input)
+        reply = await self.desk.model.ask(EVOLVE, role_input)
         updates = self._list_updates(reply, skipped)
         names = [name for update in updates for name in update.entities]
         names += [name for insertion in reply.insertions for name in insertion.entities]
-        known = await self._investigation.find_named(dict.fromkeys(filter(normalise_name, names)))
+        known = await self.investigation.find_named(dict.fromkeys(filter(normalise_name, names)))
         records = _Records(memory, material.evidence, known, skipped)
-        changed = [point for update in updates for point in records.update(update, self._replaces_vertices)]
+        changed = [point for update in updates for point in records.update(update, self.replaces_vertices)]
         inserted = [point for insertion in reply.insertions for point in records.insert(insertion)]
         return Changes(tuple(map(memory.find, dict.fromkeys(changed))), tuple(map(memory.find, inserted)))
 
     def _list_updates(self, reply: EvolveOut, skipped: Skipped) -> list[UpdateOut]:
-        if self._updates:
+        if self.updates:
             return reply.updates
         for record in reply.updates:
             skipped.drop(f"an update of {record.point!r}, though points are not updated")
@@ -97,7 +88,7 @@ class PointEditor:
     ) -> list[MemoryPoint]:
         """Merge points that belong together. Returns the new points. Raises ModelError, and then changes nothing."""
         role_input = MergePointsIn(question=question, points=as_prompt_points(memory, shown))
-        reply = await self._desk.model.ask(MERGE_POINTS, role_input)
+        reply = await self.desk.model.ask(MERGE_POINTS, role_input)
         merged: list[MemoryPoint] = []
         used: set[str] = set()
         for record in reply.merges:
@@ -105,7 +96,7 @@ class PointEditor:
                 parts = [memory.find(point).id for point in record.points]
                 if again := sorted(used.intersection(parts)):
                     raise UsageError(f"{again[0]} is merged twice: merge a point once a round")
-                merged.append(memory.merge(parts, record.description, keep=self._keeps_merged))
+                merged.append(memory.merge(parts, record.description, keep=self.keeps_merged))
                 used.update(parts, [merged[-1].id])
             except UsageError as error:
                 skipped.drop(f"a merge of {', '.join(record.points) or 'nothing'}: {error}")

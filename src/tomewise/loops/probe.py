@@ -37,12 +37,12 @@ from tomewise.loops.fusing import DEPTH, Searched, weigh_queries
 from tomewise.loops.layout import Context, Note
 from tomewise.loops.steps import LoopState, Skipped
 from tomewise.loops.working_pictures import draw_pool
-from tomewise.loops.workspace import Cue, Workspace
+from tomewise.loops.workspace import Consolidating, Cue, Probing, Selection
 from tomewise.pictures import Picture
 from tomewise.recall.layered import LayeredRecall
 from tomewise.recall.ranking import drop_repeats
 from tomewise.store.records import PASSAGES
-from tomewise.types import Answer, Event, Evidence, NodeId, Question, Scope
+from tomewise.types import Answer, Embedder, Event, Evidence, NodeId, Question, Scope
 from tomewise.working.pool import Pool, Unit
 
 _GOES_ON = "supported only partly, so the loop goes on"
@@ -81,36 +81,36 @@ class Bounds:
         return question.force or self.on_exhaustion == "force"
 
 
+@dataclass(frozen=True, eq=False)
 class Probe:
-    """Answers from what one search finds, or goes on probing until it can."""
+    """Answers from what one search finds, or goes on probing until it can. `embedder` compares cues with questions."""
 
-    def __init__(self, recall: LayeredRecall, desk: Desk, workspace: Workspace, bounds: Bounds) -> None:
-        self._recall = recall
-        self._desk = desk
-        self._probing = workspace.probing
-        self._consolidating = workspace.consolidating
-        self._selection = workspace.selection
-        self._embedder = workspace.embedder
-        self._bounds = bounds
+    recall: LayeredRecall
+    desk: Desk
+    embedder: Embedder
+    probing: Probing
+    consolidating: Consolidating
+    selection: Selection
+    bounds: Bounds
 
     @property
     def calls(self) -> CallCount:
         """The first attempt and its cues; in each cycle probing, cues, their fusion and an attempt; a forced answer."""
-        cycles, probes = self._bounds.cycles, self._probing.limit
-        attempt, cue = CallCount("1", 1), read_calls(self._consolidating)
-        search = read_calls(self._recall)
+        cycles, probes = self.bounds.cycles, self.probing.limit
+        attempt, cue = CallCount("1", 1), read_calls(self.consolidating)
+        search = read_calls(self.recall)
         if not cycles:
             return sum_calls([attempt, search])
-        cues = cue.repeat(self._selection.count_groups(len(self._recall.layers)))
+        cues = cue.repeat(self.selection.count_groups(len(self.recall.layers)))
         first = _join([attempt, cues, search])
-        cycle = _join([read_calls(self._probing), cues.repeat(probes), search.repeat(probes), cue, attempt])
+        cycle = _join([read_calls(self.probing), cues.repeat(probes), search.repeat(probes), cue, attempt])
         most = sum_calls([first, cycle.repeat(cycles), attempt]).most
         limit = "" if most is None else f", at most {write_number(most)} in {cycles} cycles"
         return CallCount(f"{first.formula} + {cycle.formula} a cycle + 1 for a forced answer{limit}", most)
 
     def open_memory(self, data: object = None) -> Pool:
         """A new pool, or the one of which `dump` made `data`."""
-        return Pool(self._embedder) if data is None else Pool.load(data, self._embedder)
+        return Pool(self.embedder) if data is None else Pool.load(data, self.embedder)
 
     def draw(self, question: Question, answer: Answer) -> Picture:
         """The pool behind an answer of this loop, from its events. Raises UsageError without it."""
@@ -124,7 +124,7 @@ class Probe:
         """
         pool = self.open_memory() if memory is None else memory
         state = await self._begin(question, pool)
-        for step in range(self._bounds.cycles + 1):
+        for step in range(self.bounds.cycles + 1):
             state.step = step
             async for event in self._explore(state) if step else _report_recall(state):
                 yield event
@@ -132,13 +132,13 @@ class Probe:
                 break
             async for event in self._attempt(state):
                 yield event
-            if state.end or not self._bounds.cycles:
+            if state.end or not self.bounds.cycles:
                 break
             async for event in self._remember(state):
                 yield event
         for event in state.report_skipped():
             yield event
-        reason = state.end or f"no cycle is left (allowed: {self._bounds.cycles})"
+        reason = state.end or f"no cycle is left (allowed: {self.bounds.cycles})"
         if state.partial_answer and state.best is state.partial_answer:
             reason += "; the answer that was kept stands"
         yield Stopped(step=state.step, reason=reason, pool=_list_rows(state.pool))
@@ -149,23 +149,21 @@ class Probe:
         """The first search, and what the pool knows of earlier questions."""
         pool.begin_question()
         units = await self._search([question.text], pool, question.within)
-        first = [piece for layer in self._recall.layers for found in pool.list_searches(layer) for piece in found]
+        first = [piece for layer in self.recall.layers for found in pool.list_searches(layer) for piece in found]
         return _ProbeState(
             question=question,
             pool=pool,
-            contexts=await asyncio.to_thread(
-                Contexts.of, question, self._desk, self._bounds.budget, self._bounds.shares
-            ),
+            contexts=await asyncio.to_thread(Contexts, question, self.desk, self.bounds.budget, self.bounds.shares),
             units=units,
             tried=[question.text],
-            plain=await self._desk.search_plainly(question, first),
-            past=await asyncio.to_thread(pool.find_relevant, question.text, self._bounds.fused_share, 1),
+            plain=await self.desk.search_plainly(question, first),
+            past=await asyncio.to_thread(pool.find_relevant, question.text, self.bounds.fused_share, 1),
         )
 
     async def _explore(self, state: _ProbeState) -> AsyncIterator[Event]:
         """Probe and recall, encode what is new and fuse what is known; the loop ends if nothing new is found."""
-        findings = await asyncio.to_thread(state.contexts.fit_cues, self._consolidating.list_findings(state.units))
-        call = self._probing.find_probes(state.question.text, state.tried, findings, state.missing)
+        findings = await asyncio.to_thread(state.contexts.fit_cues, self.consolidating.list_findings(state.units))
+        call = self.probing.find_probes(state.question.text, state.tried, findings, state.missing)
         probes = await state.skipped.try_call(call, list[str]())
         yield Probed(step=state.step, probes=probes)
         state.units = await self._search(probes, state.pool, state.question.within)
@@ -181,7 +179,7 @@ class Probe:
 
     async def _attempt(self, state: _ProbeState) -> AsyncIterator[Event]:
         """Try to answer; the loop ends if it succeeds."""
-        may_decline = self._bounds.cycles > 0 or not self._bounds.forces(state.question)
+        may_decline = self.bounds.cycles > 0 or not self.bounds.forces(state.question)
         nearest_first = state.past
         if state.step:
             nearest_first = await asyncio.to_thread(state.pool.find_nearest, state.question.text, state.units)
@@ -206,7 +204,7 @@ class Probe:
         return self._goes_on_after_partly(step) and answer.resolved and answer.supported == "partly"
 
     def _goes_on_after_partly(self, step: int) -> bool:
-        return self._bounds.cycles > 0 and not self._bounds.accept_partly and step == 0
+        return self.bounds.cycles > 0 and not self.bounds.accept_partly and step == 0
 
     async def _remember(self, state: _ProbeState) -> AsyncIterator[Event]:
         """Add the units of this step to the pool. Those of the first search are encoded only now, since it failed."""
@@ -221,7 +219,7 @@ class Probe:
         """The best answer; if no attempt gave one and the question asks for a guess, a call that may not decline."""
         best = state.best
         done = best is not None and best.resolved
-        if done or not self._bounds.cycles or not self._bounds.forces(state.question):
+        if done or not self.bounds.cycles or not self.bounds.forces(state.question):
             if best is None and state.attempts.last:  # nobody is asked once more
                 raise state.attempts.last
             yield best or decline()
@@ -234,19 +232,19 @@ class Probe:
 
     async def _search(self, probes: Sequence[str], pool: Pool, within: Scope | None) -> list[Unit]:
         """For each probe and layer a unit with the evidence that no earlier step has read."""
-        found = await self._recall.retrieve(probes, max(DEPTH, self._bounds.limit + pool.size), within=within)
-        units = self._selection.make_units(probes, found, pool, self._bounds.limit)
+        found = await self.recall.retrieve(probes, max(DEPTH, self.bounds.limit + pool.size), within=within)
+        units = self.selection.make_units(probes, found, pool, self.bounds.limit)
         read = {(unit.probe, unit.layer): unit.evidence for unit in units}
         for probe, by_layer in zip(probes, found, strict=True):
             for layer, ranked in by_layer.items():
-                pool.record(probe, layer, ranked if self._desk.fuses else read[probe, layer])
+                pool.record(probe, layer, ranked if self.desk.fuses else read[probe, layer])
         return units
 
     async def _encode(self, state: _ProbeState) -> list[Unit]:
         """The units with the evidence that fits, and their cues. Units that bring nothing new are left out."""
         known = await self._find_cues(state, 1.0, 1, state.contexts.fit_known)
         groups = await asyncio.to_thread(self._read_groups, state)
-        calls = [self._consolidating.make_cue(state.question.text, units, shown, known) for units, shown in groups]
+        calls = [self.consolidating.make_cue(state.question.text, units, shown, known) for units, shown in groups]
         cues = await gather_calls(state.skipped.try_call(call, Cue()) for call in calls)
         return [
             replace(unit, cue=cue.text, support=cue.support)
@@ -260,7 +258,7 @@ class Probe:
         A group that would read nearly the same as an earlier one shares its call.
         """
         groups: list[list[Unit]] = []
-        for group in self._selection.group_units(state.units):
+        for group in self.selection.group_units(state.units):
             units = [replace(unit, evidence=state.contexts.select_evidence(unit)) for unit in group if unit.evidence]
             alike = (
                 read for read in groups if _are_alike(units, read) and state.contexts.fits(_list_evidence(read + units))
@@ -269,15 +267,15 @@ class Probe:
                 shared += units
             elif units:
                 groups.append(units)
-        return [(_join_probes(units), self._desk.put_in_order(_list_evidence(units))) for units in groups]
+        return [(_join_probes(units), self.desk.put_in_order(_list_evidence(units))) for units in groups]
 
     async def _fuse(self, state: _ProbeState) -> str:
         """What the relevant cues of the pool say together."""
-        least = self._selection.least_fused
-        cues = await self._find_cues(state, self._bounds.fused_share, least, state.contexts.fit_cues)
+        least = self.selection.least_fused
+        cues = await self._find_cues(state, self.bounds.fused_share, least, state.contexts.fit_cues)
         if len(cues) < least:
             return "".join(cues)
-        return await state.skipped.try_call(self._consolidating.fuse_cues(state.question.text, cues), "")
+        return await state.skipped.try_call(self.consolidating.fuse_cues(state.question.text, cues), "")
 
     async def _find_cues(
         self, state: _ProbeState, fraction: float, least: int, fit: Callable[[Sequence[str]], list[str]]
@@ -290,7 +288,7 @@ class Probe:
         self, state: _ProbeState, units: Sequence[Unit], cued: Sequence[Unit], fused: str
     ) -> Context:
         """What an attempt sees: passages, notes, and layers made from passages beside them, each with its share."""
-        rankings = {layer: await self._rank(state, layer, units) for layer in self._recall.layers}
+        rankings = {layer: await self._rank(state, layer, units) for layer in self.recall.layers}
         of_passages = {layer for layer, ranked in rankings.items() if any(piece.layer == PASSAGES for piece in ranked)}
         passages = [piece for layer in rankings if layer in of_passages for piece in rankings[layer]]
         beside = {layer: ranked for layer, ranked in rankings.items() if layer not in of_passages}
@@ -304,12 +302,12 @@ class Probe:
         if found and any(piece.layer == PASSAGES for piece in found[0]):
             grounds = [piece for unit in state.past if unit.layer == layer for piece in unit.evidence]
             searches += [*state.plain, Searched(drop_repeats(grounds))]
-        ranked = await self._desk.rank(searches, state.question.within)
-        return drop_repeats([*self._selection.put_first(layer, units), *ranked])
+        ranked = await self.desk.rank(searches, state.question.within)
+        return drop_repeats([*self.selection.put_first(layer, units), *ranked])
 
     async def _try(self, question: Question, context: Context, *, may_decline: bool) -> Attempt:
-        prepared = await self._desk.prepare_context(question, context, may_decline=may_decline)
-        return await self._desk.attempt(question, prepared)
+        prepared = await self.desk.prepare_context(question, context, may_decline=may_decline)
+        return await self.desk.attempt(question, prepared)
 
 
 @dataclass(slots=True, kw_only=True)

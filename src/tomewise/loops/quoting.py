@@ -6,7 +6,6 @@ Such a model gets the best passages one by one, with the headings in them, besid
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -32,14 +31,6 @@ def only_quotes(model: LanguageModel) -> bool:
     return find_name(model, ANSWER) == EXTRACTIVE
 
 
-@dataclass(frozen=True, slots=True)
-class Quotables:
-    """The input of the answering role with passages that may be quoted, and these passages in the order of labels."""
-
-    input: QuoteIn
-    passages: Sequence[Passage]
-
-
 class Quoter:
     """Finds what a model may quote, and where the sentences stand that it quotes."""
 
@@ -47,15 +38,18 @@ class Quoter:
         self._store = store
         self._citer = Citer(store)
 
-    def prepare(self, given: AnswerIn, found: Sequence[Evidence]) -> Quotables:
-        """The best passages of what was found, best first: those that are shown as they are, then others' sources."""
+    def prepare(self, given: AnswerIn, found: Sequence[Evidence]) -> tuple[QuoteIn, list[Passage]]:
+        """The input with passages that may be quoted, and these in the order of their labels.
+
+        They are the best of what was found, best first: those that are shown as they are, then others' sources.
+        """
         ranked = sorted(found, key=lambda piece: len(piece.sources) > 1)
         nodes = list(dict.fromkeys(chain.from_iterable(piece.sources for piece in ranked)))[:_PASSAGES]
         passages = list(load_passages(self._store, nodes).values())
         ranks = {passage.id: rank for rank, passage in enumerate(passages)}
         rewrites = {piece.rewrite.text: _DROP * ranks.get(piece.rewrite.source, 0) for piece in found if piece.rewrite}
         quotables = [_make_quotable(passage, number) for number, passage in enumerate(passages, start=1)]
-        return Quotables(QuoteIn(**dict(given), passages=quotables, rewrites=list(rewrites.items())), passages)
+        return QuoteIn(**dict(given), passages=quotables, rewrites=list(rewrites.items())), passages
 
     def quote(self, reply: AnswerOut, passages: Sequence[Passage]) -> tuple[Quotation, ...]:
         """The sentences that a reply quotes, with their neighbours. The first has the option that the reply chooses."""

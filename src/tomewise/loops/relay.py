@@ -21,12 +21,12 @@ from tomewise.language.roles import ANSWER, AnswerIn
 from tomewise.loops.chunking import Chunking
 from tomewise.loops.desk import Desk, Prepared, decline, make_answer_input
 from tomewise.loops.evidence import fit_to_window, measure_pieces, measure_texts
-from tomewise.loops.fusing import DEPTH, Searched, weigh_queries
+from tomewise.loops.fusing import DEPTH
 from tomewise.loops.layout import Note, join
 from tomewise.loops.ledger_notes import LedgerReading
 from tomewise.loops.notes import Findings, Notes, Reading, describe_chunk
 from tomewise.loops.repeats import drop_near_repeats, fold
-from tomewise.loops.steps import Skipped
+from tomewise.loops.steps import Skipped, rank_found
 from tomewise.loops.working_pictures import draw_ledger
 from tomewise.pictures import Picture
 from tomewise.reading.chunks import Chunk
@@ -45,6 +45,7 @@ class Filling:
     tokens: int
 
 
+@dataclass(frozen=True, eq=False)
 class Relay:
     """Reads all chunks of a question's scope, then answers from the notes, and from passages if there is a `filling`.
 
@@ -55,40 +56,32 @@ class Relay:
     temperature.
     """
 
-    def __init__(
-        self,
-        desk: Desk,
-        chunking: Chunking,
-        reading: Reading,
-        *,
-        filling: Filling | None = None,
-        both_ways: bool = False,
-        runs: int = 1,
-    ) -> None:
-        if runs < 1:
-            raise UsageError(f"{runs} runs give no answer: give 1 or more")
-        self._desk = desk
-        self._chunking = chunking
-        self._reading = reading
-        self._filling = filling
-        self._both_ways = both_ways
-        self._runs = runs
+    desk: Desk
+    chunking: Chunking
+    reading: Reading
+    filling: Filling | None = None
+    both_ways: bool = False
+    runs: int = 1
+
+    def __post_init__(self) -> None:
+        if self.runs < 1:
+            raise UsageError(f"{self.runs} runs give no answer: give 1 or more")
 
     @property
     def calls(self) -> CallCount:
         """Those of each reading, and one to answer, in each run."""
-        readings = self._reading.calls.repeat(2 if self._both_ways else 1)
-        return sum_calls([readings, CallCount("1", 1)]).repeat(self._runs)
+        readings = self.reading.calls.repeat(2 if self.both_ways else 1)
+        return sum_calls([readings, CallCount("1", 1)]).repeat(self.runs)
 
     async def estimate_calls(self, question: Question) -> int:
         """The most calls that this question takes. Calls no model. Raises UsageError if its window is too small."""
         chunks = await self._find_chunks(question)
-        once = self._reading.count_calls(chunks) * (2 if self._both_ways else 1) + 1
-        return self._runs * once if chunks else 0
+        once = self.reading.count_calls(chunks) * (2 if self.both_ways else 1) + 1
+        return self.runs * once if chunks else 0
 
     async def _find_chunks(self, question: Question) -> list[Chunk]:
-        room = await asyncio.to_thread(self._reading.measure_room, question)
-        return await self._chunking.find_chunks(question, room)
+        room = await asyncio.to_thread(self.reading.measure_room, question)
+        return await self.chunking.find_chunks(question, room)
 
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """The events of the readings, `answered` for each run, then the answer."""
@@ -107,12 +100,12 @@ class Relay:
 
     async def _run_all(self, question: Question, chunks: Sequence[Chunk]) -> AsyncIterator[Event | Answer]:
         """The events and the answer of each run. Of several runs, those that fail are reported, unless all do."""
-        if self._runs == 1:
+        if self.runs == 1:
             async for output in self._run_once(question, chunks):
                 yield output
             return
         skipped = Skipped()
-        runs = [skipped.try_call(_collect(self._run_once(question, chunks)), []) for _ in range(self._runs)]
+        runs = [skipped.try_call(_collect(self._run_once(question, chunks)), []) for _ in range(self.runs)]
         collected = await gather_calls(runs)
         if not any(collected) and skipped.last:
             raise skipped.last
@@ -120,15 +113,15 @@ class Relay:
             yield output
 
     async def _run_once(self, question: Question, chunks: Sequence[Chunk]) -> AsyncIterator[Event | Answer]:
-        orders = [list(chunks), list(reversed(chunks))] if self._both_ways else [list(chunks)]
-        all_notes = [self._reading.open(question) for _ in orders]
+        orders = [list(chunks), list(reversed(chunks))] if self.both_ways else [list(chunks)]
+        all_notes = [self.reading.open(question) for _ in orders]
         async for event in _merge([notes.read(order) for notes, order in zip(all_notes, orders, strict=True)]):
             yield event
         unread = {id(chunk): chunk for notes in all_notes for chunk in notes.unread}
         for notes in all_notes:
             if len(notes.unread) >= len(chunks) and notes.skipped.last:
                 raise notes.skipped.last  # nothing was read, and nobody is asked about nothing
-        names = await asyncio.to_thread(lambda: [describe_chunk(chunk, self._desk) for chunk in unread.values()])
+        names = await asyncio.to_thread(lambda: [describe_chunk(chunk, self.desk) for chunk in unread.values()])
         async for output in self._answer(question, all_notes, names):
             yield output
 
@@ -140,7 +133,7 @@ class Relay:
         ranked = await self._search(question, findings)
         prepared, notes, cut = await asyncio.to_thread(self._fit, question, findings, ranked, unread)
         evidence = prepared.evidence
-        attempt = await self._desk.attempt(question, prepared, final=self._runs == 1)
+        attempt = await self.desk.attempt(question, prepared, final=self.runs == 1)
         reply, answer = attempt.reply, attempt.answer
         not_read = f"not read: {'; '.join(unread)}" if unread else ""
         answer = replace(answer, missing="; ".join(filter(None, (answer.missing, not_read))))
@@ -160,14 +153,13 @@ class Relay:
 
     async def _search(self, question: Question, findings: Sequence[Findings]) -> list[Evidence]:
         """Passages for the question and for those that the reading asked, by the rule of the last prompt."""
-        if self._filling is None or not self._filling.tokens:
+        if self.filling is None or not self.filling.tokens:
             return []
         texts = dict.fromkeys((question.text, *(text for each in findings for text in each.questions)))
         found, *others = await gather_calls(
-            self._filling.recall.retrieve(text, DEPTH, within=question.within) for text in texts
+            self.filling.recall.retrieve(text, DEPTH, within=question.within) for text in texts
         )
-        searches = [Searched(found), *await self._desk.search_plainly(question, found), *weigh_queries(others)]
-        return await self._desk.rank(searches, question.within)
+        return await rank_found(self.desk, question, found, others)
 
     def _fit(
         self, question: Question, findings: Sequence[Findings], ranked: Sequence[Evidence], unread: Sequence[str]
@@ -185,14 +177,14 @@ class Relay:
             fitting_notes = [_write_note(note, labelled) for note in notes if note in fitting]
             return make_answer_input(
                 question,
-                self._desk.show(labelled),
+                self.desk.show(labelled),
                 notes=[*about_unread, *fitting_notes],
                 may_decline=not question.force,
             )
 
         written: list[Evidence | Note] = [*reversed(notes), *extracts]
         material = [*written, *self._fill(question, extracts, notes, ranked)]
-        fitting = fit_to_window(material, self._desk.model, ANSWER, make_input)
+        fitting = fit_to_window(material, self.desk.model, ANSWER, make_input)
         kept = [*about_unread, *(note.text for note in notes if note in fitting)]
         evidence = [piece for piece in fitting if isinstance(piece, Evidence)]
         prepared = Prepared(make_input(fitting), evidence, [*extracts, *ranked], self._label(fitting))
@@ -200,21 +192,21 @@ class Relay:
 
     def _label(self, fitting: Sequence[Evidence | Note]) -> list[Evidence]:
         """The evidence as labels name it: in the order of the text, passages that follow one another joined."""
-        ordered = self._desk.put_in_order([each for each in fitting if isinstance(each, Evidence)])
-        return join(ordered, self._desk.layout.find_passages(ordered))
+        ordered = self.desk.put_in_order([each for each in fitting if isinstance(each, Evidence)])
+        return join(ordered, self.desk.layout.find_passages(ordered))
 
     def _fill(
         self, question: Question, extracts: Sequence[Evidence], notes: Sequence[Note], ranked: Sequence[Evidence]
     ) -> list[Evidence]:
         """The best passages that have room beside extracts and notes; none whose words stand in an extract."""
-        if self._filling is None or not ranked:
+        if self.filling is None or not ranked:
             return []
         cited = {source for piece in extracts for source in piece.sources}
         new = [piece for piece in ranked if cited.isdisjoint(piece.sources)]
-        count = self._desk.count
+        count = self.desk.count
         used = sum((*measure_pieces(extracts, count), *measure_texts([note.text for note in notes], count)))
-        room = min(self._filling.tokens, self._desk.measure_answer_room(question))
-        return self._desk.layout.pack(drop_near_repeats(new), max(0, room - used))
+        room = min(self.filling.tokens, self.desk.measure_answer_room(question))
+        return self.desk.layout.pack(drop_near_repeats(new), max(0, room - used))
 
 
 def _write_note(note: Note, pieces: Sequence[Evidence]) -> str:
@@ -223,15 +215,14 @@ def _write_note(note: Note, pieces: Sequence[Evidence]) -> str:
     return f"{note.text} (follows from {', '.join(labels)})" if labels else note.text
 
 
+@dataclass(frozen=True, eq=False)
 class LedgerRelay(Relay):
     """A relay whose ledger outlives its question: each starts from the facts and inferences of earlier ones.
 
     The ledger can be drawn. Its questions begin anew. Calls are counted for a question without earlier facts.
     """
 
-    def __init__(self, desk: Desk, chunking: Chunking, reading: LedgerReading, filling: Filling) -> None:
-        super().__init__(desk, chunking, reading, filling=filling)
-        self._start_from = reading.start_from
+    reading: LedgerReading
 
     def open_memory(self, data: object = None) -> LedgerMemory:
         """A new memory, or the one of which `dump` made `data`."""
@@ -243,8 +234,8 @@ class LedgerRelay(Relay):
 
     async def run(self, question: Question, memory: LedgerMemory | None = None) -> AsyncIterator[Event | Answer]:
         """The events of the relay, then the answer. A `memory` that is given is used and changed."""
-        reading = self._start_from(self.open_memory() if memory is None else memory)
-        async for output in Relay(self._desk, self._chunking, reading, filling=self._filling).run(question):
+        reading = replace(self.reading, memory=memory)
+        async for output in Relay(self.desk, self.chunking, reading, self.filling).run(question):
             yield output
 
 

@@ -12,10 +12,9 @@ from typing import Protocol
 from tomewise.calls import CallCount, sum_calls
 from tomewise.concurrency import gather_calls
 from tomewise.events import PointsFound, ReportsChosen, Retrieved
-from tomewise.language.labels import find_number
 from tomewise.language.roles import MAP_REPORTS, RATE_REPORT, MapIn, MapOut, RateIn
 from tomewise.loops.desk import Desk, decline
-from tomewise.loops.evidence import FENCE, measure_texts
+from tomewise.loops.evidence import FENCE, find_labelled, measure_texts
 from tomewise.loops.fusing import DEPTH
 from tomewise.loops.steps import Skipped
 from tomewise.recall.community_reports import CommunityReports, ReportedCommunity, ReportShelf
@@ -50,24 +49,24 @@ class Chooser(Protocol):
     @property
     def calls(self) -> CallCount:
         """The calls of one choice."""
-        ...
 
     async def choose(self, question: Question, shelf: ReportShelf) -> Choice: ...
 
 
+@dataclass(frozen=True, eq=False)
 class LevelChoice:
     """All reports down to a level: the deepest of each entity."""
 
     calls = CallCount("0", 0)
 
-    def __init__(self, level: int) -> None:
-        self._level = level
+    level: int
 
     async def choose(self, question: Question, shelf: ReportShelf) -> Choice:
         """All of them, by id."""
-        return Choice(shelf.list_level(self._level))
+        return Choice(shelf.list_level(self.level))
 
 
+@dataclass(frozen=True, eq=False)
 class RatedChoice:
     """Reports that a model finds worth reading, from the coarsest level down (GraphRAG's dynamic selection).
 
@@ -78,17 +77,16 @@ class RatedChoice:
 
     calls = CallCount("1 a report rated")
 
-    def __init__(self, desk: Desk, *, threshold: int, level: int) -> None:
-        self._desk = desk
-        self._threshold = threshold
-        self._level = level
+    desk: Desk
+    threshold: int
+    level: int
 
     async def choose(self, question: Question, shelf: ReportShelf) -> Choice:
         """Those that are kept, by id."""
         choice = Choice(())
         kept: dict[int, ReportedCommunity] = {}
         rated: set[int] = set()
-        shelf = shelf.select_down_to(self._level)
+        shelf = shelf.select_down_to(self.level)
         level, waiting = 0, shelf.list_children(None)
         while waiting:
             shown = await asyncio.to_thread(self._fit, question, waiting)
@@ -96,13 +94,13 @@ class RatedChoice:
             rated.update(each.key for each in waiting)
             children: list[ReportedCommunity] = []
             for each, rating in zip(waiting, ratings, strict=True):
-                if rating >= self._threshold:
+                if rating >= self.threshold:
                     kept[each.key] = each
                     children += shelf.list_children(each.key)
                     if (parent := shelf.find_parent(each.key)) is not None:
                         kept.pop(parent, None)
             waiting = sorted(children, key=lambda each: each.report.id)
-            while not waiting and not kept and level < self._level:
+            while not waiting and not kept and level < self.level:
                 level += 1
                 waiting = [each for each in shelf.list_at(level) if each.key not in rated]
         choice.rated = len(rated)
@@ -110,13 +108,13 @@ class RatedChoice:
         return choice
 
     def _fit(self, question: Question, waiting: Sequence[ReportedCommunity]) -> list[ReportedCommunity]:
-        used = sum(self._desk.count([question.text]))
-        return fit_reports(self._desk, waiting, self._desk.measure_room(RATE_REPORT, used))
+        used = sum(self.desk.count([question.text]))
+        return fit_reports(self.desk, waiting, self.desk.measure_room(RATE_REPORT, used))
 
     async def _rate(self, question: Question, community: ReportedCommunity, skipped: Skipped) -> int:
         given = RateIn(question=question.text, report=community.report.text)
         for _ in range(_RATINGS):
-            reply = await skipped.try_call(self._desk.model.ask(RATE_REPORT, given), None)
+            reply = await skipped.try_call(self.desk.model.ask(RATE_REPORT, given), None)
             if reply is not None:
                 return reply.rating
         return 0
@@ -155,6 +153,7 @@ async def conclude(
     yield await desk.answer(question, prepared)
 
 
+@dataclass(frozen=True, eq=False)
 class ReportPoints:
     """Reads reports in batches side by side, each for points on the question; then the answer from the best points.
 
@@ -162,22 +161,21 @@ class ReportPoints:
     seen in most passages, then the most important. A batch whose reply cannot be used is left out.
     """
 
-    def __init__(self, desk: Desk, reports: CommunityReports, chooser: Chooser, *, budget: int, words: int) -> None:
-        self._desk = desk
-        self._reports = reports
-        self._chooser = chooser
-        self._budget = budget
-        self._words = words
+    desk: Desk
+    reports: CommunityReports
+    chooser: Chooser
+    budget: int
+    words: int
 
     @property
     def calls(self) -> CallCount:
         """Those of the choice, one a batch, and one to answer."""
-        return sum_calls([self._chooser.calls, CallCount("1 a batch of reports"), CallCount("1", 1)])
+        return sum_calls([self.chooser.calls, CallCount("1 a batch of reports"), CallCount("1", 1)])
 
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """`reports chosen`, `points found` for each batch, `retrieved`, then the answer."""
-        shelf = await asyncio.to_thread(self._reports.load, question.within)
-        choice = await self._chooser.choose(question, shelf)
+        shelf = await asyncio.to_thread(self.reports.load, question.within)
+        choice = await self.chooser.choose(question, shelf)
         for event in choice.skipped.events(0):
             yield event
         batches = await asyncio.to_thread(self._divide, question, shelf, choice.reports)
@@ -199,19 +197,19 @@ class ReportPoints:
             # A guess without a point rests on the reports that were read, or on all where none was worth reading.
             keys = dict.fromkeys(key for point in shown for key in point.reports)
             keys = keys or dict.fromkeys(each.key for each in choice.reports or shelf.communities.values())
-            return self._reports.rank_passages(question.text, keys, question.within, DEPTH)
+            return self.reports.rank_passages(question.text, keys, question.within, DEPTH)
 
-        async for output in conclude(self._desk, question, points, find_passages, budget=self._budget):
+        async for output in conclude(self.desk, question, points, find_passages, budget=self.budget):
             yield output
 
     def _divide(
         self, question: Question, shelf: ReportShelf, chosen: Sequence[ReportedCommunity]
     ) -> list[list[ReportedCommunity]]:
         """The batches: reports by id, as many as fit."""
-        used = sum(self._desk.count([question.text]))
-        room = min(self._budget, self._desk.measure_room(MAP_REPORTS, used))
-        chosen = fit_reports(self._desk, chosen, room)
-        sizes = measure_texts([each.report.text for each in chosen], self._desk.count)
+        used = sum(self.desk.count([question.text]))
+        room = min(self.budget, self.desk.measure_room(MAP_REPORTS, used))
+        chosen = fit_reports(self.desk, chosen, room)
+        sizes = measure_texts([each.report.text for each in chosen], self.desk.count)
         batches: list[list[ReportedCommunity]] = []
         left = 0
         for community, tokens in zip(chosen, sizes, strict=True):
@@ -223,8 +221,8 @@ class ReportPoints:
         return [shelf.sort_by_weight(batch) for batch in batches]
 
     async def _map(self, question: Question, batch: Sequence[ReportedCommunity]) -> MapOut:
-        shown = self._desk.show([each.as_evidence() for each in batch])
-        return await self._desk.model.ask(MAP_REPORTS, MapIn(question=question.text, evidence=shown, words=self._words))
+        shown = self.desk.show([each.as_evidence() for each in batch])
+        return await self.desk.model.ask(MAP_REPORTS, MapIn(question=question.text, evidence=shown, words=self.words))
 
 
 def fit_reports(desk: Desk, reports: Sequence[ReportedCommunity], room: int) -> list[ReportedCommunity]:
@@ -242,7 +240,6 @@ def read_points(reply: MapOut, reports: Sequence[int]) -> list[Point]:
     """The points of a reply; `reports` are the keys of those that it was shown, in the order of their labels."""
     points = []
     for each in reply.points:
-        numbers = (find_number(label, "E") for label in each.labels)
-        named = [reports[number - 1] for number in numbers if number and number <= len(reports)]
-        points.append(Point(each.description, each.score, tuple(dict.fromkeys(named)) or tuple(reports)))
+        named = find_labelled(each.labels, reports) or reports
+        points.append(Point(each.description, each.score, tuple(named)))
     return points

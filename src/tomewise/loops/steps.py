@@ -9,8 +9,10 @@ from typing import TypeVar
 from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable
 from tomewise.events import Collected, ReplySkipped, Stopped, as_pieces
 from tomewise.fallbacks import PART_SKIPPED, REPLY_SKIPPED, record_fallback
+from tomewise.loops.desk import Desk
+from tomewise.loops.fusing import DEPTH, Searched, weigh_queries
 from tomewise.recall.ranking import take_turns
-from tomewise.types import Event, Evidence, NodeId, Question
+from tomewise.types import Event, Evidence, NodeId, Question, Retriever
 
 T = TypeVar("T")
 
@@ -80,9 +82,15 @@ async def take_steps(
 
 
 class Collection:
-    """Pieces of evidence, each once; `most` bounds them, None does not."""
+    """What searches found: pieces of evidence, each once. Each search adds `limit`; `most` bounds them, None does not.
 
-    def __init__(self, most: int | None = None) -> None:
+    `lists` is all that each search found, best first: to a depth at which rankings are fused.
+    """
+
+    def __init__(self, recall: Retriever, limit: int, most: int | None = None) -> None:
+        self.lists: list[list[Evidence]] = []
+        self._recall = recall
+        self._limit = limit
         self._most = most
         self._searches: list[list[Evidence]] = []  # what each search found first
         self._known: set[NodeId] = set()
@@ -99,12 +107,31 @@ class Collection:
     def is_full(self) -> bool:
         return self._most is not None and len(self._known) >= self._most
 
-    def add(self, query: str, found: Sequence[Evidence], step: int) -> Collected:
-        """Add what a search found until the collection is full. Returns the event, which holds what is new."""
+    async def search(self, query: str, state: LoopState) -> Collected:
+        """Add what a search finds until the collection is full. Returns the event, which holds what is new."""
+        found = await self._recall.retrieve(query, max(self._limit, DEPTH), within=state.question.within)
+        self.lists.append(found)
         new: list[Evidence] = []
-        for piece in found:
+        for piece in found[: self._limit]:
             if piece.node not in self._known and not self.is_full:
                 self._known.add(piece.node)
                 new.append(piece)
         self._searches.append(new)
-        return Collected(step=step, query=query, evidence=as_pieces(new), collected=len(self._known))
+        return Collected(step=state.step, query=query, evidence=as_pieces(new), collected=len(self._known))
+
+
+async def rank_found(
+    desk: Desk,
+    question: Question,
+    found: Sequence[Evidence],
+    others: Sequence[Sequence[Evidence]],
+    *,
+    before: Sequence[Searched] = (),
+    after: Sequence[Searched] = (),
+) -> list[Evidence]:
+    """One ranking of what was `found` for the question, by the desk too, and of what `others` found for its parts.
+
+    The searches `before` and `after` these count as they are.
+    """
+    plain = await desk.search_plainly(question, found)
+    return await desk.rank([*before, Searched(found), *plain, *weigh_queries(others), *after], question.within)

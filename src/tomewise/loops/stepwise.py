@@ -19,10 +19,10 @@ from tomewise.calls import CallCount, read_calls, sum_calls, write_number
 from tomewise.events import Decided, Found, Retrieved
 from tomewise.language.roles import STEP, StepIn, StepOut
 from tomewise.loops.desk import Desk
-from tomewise.loops.fusing import DEPTH, Searched, weigh_queries
+from tomewise.loops.fusing import DEPTH, Searched
 from tomewise.loops.layout import Note
 from tomewise.loops.repeats import fold
-from tomewise.loops.steps import Collection, LoopState, take_steps
+from tomewise.loops.steps import Collection, LoopState, rank_found, take_steps
 from tomewise.recall.ranking import drop_repeats
 from tomewise.types import Answer, Event, Evidence, Question, Retriever
 
@@ -32,6 +32,7 @@ _NOT_FOUND = "not found"
 _FROM_MEMORY = "(from general knowledge, not from the texts)"
 
 
+@dataclass(frozen=True, eq=False)
 class Stepwise:
     """Answers smaller questions until the model finds that they suffice, at most `steps`; then the question itself.
 
@@ -39,43 +40,42 @@ class Stepwise:
     to a smaller question what fits into a third of them.
     """
 
-    def __init__(self, recall: Retriever, desk: Desk, *, limit: int, budget: int, steps: int = STEPS) -> None:
-        self._recall = recall
-        self._desk = desk
-        self._limit = limit
-        self._budget = budget
-        self._steps = steps
+    recall: Retriever
+    desk: Desk
+    limit: int
+    budget: int
+    steps: int = STEPS
 
     @property
     def calls(self) -> CallCount:
         """A decision and an answer a step, the searches, and the last answer. Without a search there is one at last."""
-        search = read_calls(self._recall)
+        search = read_calls(self.recall)
         step = sum_calls([CallCount("2", 2), search])
-        most = sum_calls([step.repeat(self._steps), search, CallCount("1", 1)]).most
-        limit = "" if most is None else f", at most {write_number(most)} in {self._steps} steps"
+        most = sum_calls([step.repeat(self.steps), search, CallCount("1", 1)]).most
+        limit = "" if most is None else f", at most {write_number(most)} in {self.steps} steps"
         return CallCount(f"{step.formula} a step + 1{limit}", most)
 
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """By step `decided`, and `recalled` and `found` after a search; `stopped`, `retrieved`, then the answer."""
-        state = _StepwiseState(question=question)
-        async for event in take_steps(state, partial(self._take_step, state), most=self._steps, name="step"):
+        state = _StepwiseState(question=question, collection=Collection(self.recall, self.limit))
+        async for event in take_steps(state, partial(self._take_step, state), most=self.steps, name="step"):
             yield event
-        if not state.lists:
-            yield await self._search(state, question.text)
-            own, queries = state.lists, []
+        others = list(state.collection.lists)
+        if others:
+            found = await self.recall.retrieve(question.text, DEPTH, within=question.within)
         else:
-            own, queries = [await self._recall.retrieve(question.text, DEPTH, within=question.within)], state.lists
-        plain = await self._desk.search_plainly(question, own[0])
-        searches = [Searched(drop_repeats(state.cited)), *map(Searched, own), *plain, *weigh_queries(queries)]
-        ranked = await self._desk.rank(searches, question.within)
-        prepared = await self._desk.lay_out(question, ranked, notes=list(map(Note, state.notes)), budget=self._budget)
+            yield await state.collection.search(question.text, state)
+            (found,) = state.collection.lists
+        cited = [Searched(drop_repeats(state.cited))]
+        ranked = await rank_found(self.desk, question, found, others, before=cited)
+        prepared = await self.desk.lay_out(question, ranked, notes=list(map(Note, state.notes)), budget=self.budget)
         yield Retrieved.of(prepared.evidence, prepared.found, state.step)
-        yield await self._desk.answer(question, prepared)
+        yield await self.desk.answer(question, prepared)
 
     async def _take_step(self, state: _StepwiseState) -> AsyncIterator[Event]:
         """Decide, and answer the smaller question."""
         step_input = StepIn(question=state.question.text, asked=state.subquestions, findings=state.findings)
-        reply = await state.skipped.try_call(self._desk.model.ask(STEP, step_input), None)
+        reply = await state.skipped.try_call(self.desk.model.ask(STEP, step_input), None)
         for event in state.report_skipped():
             yield event
         state.end = _find_end(reply, state.subquestions)
@@ -86,22 +86,19 @@ class Stepwise:
         if state.end:
             return
         if decided.needs_search:
-            yield await self._search(state, reply.subquestion)
+            yield await state.collection.search(reply.subquestion, state)
             async for event in self._answer_part(state, reply.subquestion):
                 yield event
         else:
             state.add(reply.subquestion, f"{reply.answer} {_FROM_MEMORY}")
 
-    async def _search(self, state: _StepwiseState, query: str) -> Event:
-        found = await self._recall.retrieve(query, max(self._limit, DEPTH), within=state.question.within)
-        state.lists.append(found)
-        return state.collection.add(query, found[: self._limit], state.step)
-
     async def _answer_part(self, state: _StepwiseState, subquestion: str) -> AsyncIterator[Event]:
         """Answer a smaller question from what was just found for it."""
         part = Question(text=subquestion, within=state.question.within)
-        prepared = await self._desk.prepare(part, state.lists[-1][: self._limit], budget=self._budget // _OF_PART)
-        answer = await state.skipped.try_call(self._desk.answer(part, prepared, final=False), None)
+        prepared = await self.desk.prepare(
+            part, state.collection.lists[-1][: self.limit], budget=self.budget // _OF_PART
+        )
+        answer = await state.skipped.try_call(self.desk.answer(part, prepared, final=False), None)
         for event in state.report_skipped():
             yield event
         if answer is not None:
@@ -114,14 +111,13 @@ class Stepwise:
 
 @dataclass(slots=True, kw_only=True)
 class _StepwiseState(LoopState):
-    """The state of the loop for one question. `lists` is what each search found, best first."""
+    """The state of the loop for one question."""
 
+    collection: Collection
     subquestions: list[str] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)  # each smaller question with its answer
     notes: list[str] = field(default_factory=list)  # the findings that have one
-    lists: list[list[Evidence]] = field(default_factory=list)
     cited: list[Evidence] = field(default_factory=list)  # what the answers cite
-    collection: Collection = field(default_factory=Collection)
 
     def add(self, subquestion: str, answer: str) -> None:
         """Add a smaller question and its answer, which is empty if none was found."""

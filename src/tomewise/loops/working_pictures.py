@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from tomewise.calls import CallCount, read_calls
@@ -58,30 +58,29 @@ class Drawable(Protocol):
 
     def draw(self, question: Question, answer: Answer) -> Picture:
         """Raises UsageError if the events do not hold the working memory (any more)."""
-        ...
 
 
+@dataclass(frozen=True, eq=False)
 class OnCommunities:
     """A loop over the communities of a graph: an answer is drawn on these, with what it used highlighted."""
 
-    def __init__(self, loop: Loop, store: Readable, names: CommunityNames) -> None:
-        self._loop = loop
-        self._store = store
-        self._names = names
+    loop: Loop
+    store: Readable
+    names: CommunityNames
 
     @property
     def calls(self) -> CallCount:
         """Those of the loop."""
-        return read_calls(self._loop)
+        return read_calls(self.loop)
 
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """The events and the answer of the loop."""
-        async for output in self._loop.run(question):
+        async for output in self.loop.run(question):
             yield output
 
     def draw(self, question: Question, answer: Answer) -> Picture:
         """The communities as they are now."""
-        drawn = draw_communities(self._store, self._names, uses=read_uses(answer))
+        drawn = draw_communities(self.store, self.names, uses=read_uses(answer))
         return replace(drawn, about=question.text, outcome=describe_outcome(answer))
 
 
@@ -89,13 +88,7 @@ def draw_hypergraph(question: Question, answer: Answer) -> Picture:
     """The hypergraph at the end. Raises UsageError without it."""
     for event in reversed(answer.events):
         if isinstance(event, AnsweredFromPoints):
-            return draw_memory(
-                Hypergraph.load(event.memory),
-                find_texts(answer.events),
-                read_uses(answer),
-                about=question.text,
-                outcome=describe_outcome(answer),
-            )
+            return draw_memory(Hypergraph.load(event.memory), question, answer)
     raise _refuse("hypergraph")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from tomewise.calls import NO_CALLS, CallCount, read_calls
+from tomewise.calls import NO_CALLS, CallCount
 from tomewise.errors import UsageError
 from tomewise.language.roles import ENCODE, FUSE, PROBE, EncodeIn, FuseIn, ProbeIn
 from tomewise.loops.desk import Desk
@@ -19,7 +19,7 @@ from tomewise.loops.evidence import find_labelled
 from tomewise.loops.repeats import fold
 from tomewise.recall.layered import Found
 from tomewise.recall.ranking import drop_repeats, take_turns
-from tomewise.types import Embedder, Evidence, LanguageModel, NodeId
+from tomewise.types import Evidence, LanguageModel, NodeId
 from tomewise.working.pool import Pool, Unit
 
 _FLOOR = 0.1  # of the best score of a search; what has less is left over
@@ -37,22 +37,30 @@ class Probing(Protocol):
 
 
 class SelfProbe:
-    """Asks the model for new probes; what was tried before, in whatever spelling, is not new."""
+    """Asks the model for new probes; what was tried before, in whatever spelling, is not new.
+
+    Unless it `sees_missing`, the model does not see what the last attempt lacked, as in equation 1.
+    """
 
     calls = CallCount("1", 1)
 
-    def __init__(self, model: LanguageModel, *, limit: int = 3) -> None:
+    def __init__(self, model: LanguageModel, *, limit: int = 3, sees_missing: bool = True) -> None:
         if limit < 1:
             raise UsageError(f"{limit} probes a cycle find nothing: give 1 or more, or 0 cycles")
         self._model = model
         self.limit = limit
+        self._sees_missing = sees_missing
 
     async def find_probes(
         self, question: str, tried: Sequence[str], findings: Sequence[str], missing: str
     ) -> list[str]:
         """At most `limit` probes, none when the model has no new one."""
         probe_input = ProbeIn(
-            question=question, past_probes=list(tried), cues=list(findings), missing=missing, limit=self.limit
+            question=question,
+            past_probes=list(tried),
+            cues=list(findings),
+            missing=missing if self._sees_missing else "",
+            limit=self.limit,
         )
         reply = await self._model.ask(PROBE, probe_input)
         known = {"", *(fold(probe) for probe in tried)}
@@ -76,27 +84,6 @@ class SameQuestion:
         return [question]
 
 
-class WithoutMissing:
-    """Probing that does not see what the last attempt lacked, as in equation 1."""
-
-    def __init__(self, probing: Probing) -> None:
-        self._probing = probing
-
-    @property
-    def limit(self) -> int:
-        return self._probing.limit
-
-    @property
-    def calls(self) -> CallCount:
-        return read_calls(self._probing)
-
-    async def find_probes(
-        self, question: str, tried: Sequence[str], findings: Sequence[str], missing: str
-    ) -> list[str]:
-        """The probes that the wrapped probing finds without `missing`."""
-        return await self._probing.find_probes(question, tried, findings, "")
-
-
 @dataclass(frozen=True, slots=True)
 class Cue:
     """What evidence adds, and the nodes that say so, as the model names them: maybe none."""
@@ -118,12 +105,13 @@ class Consolidating(Protocol):
 
 
 class Consolidation:
-    """Asks the model for both."""
+    """Asks the model for both. Unless it `sees_known`, a new cue is made without the earlier ones, as in the paper."""
 
     calls = CallCount("1", 1)  # for one cue, and for one fusion
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Desk, *, sees_known: bool = True) -> None:
         self._desk = desk
+        self._sees_known = sees_known
 
     async def make_cue(
         self, question: str, units: Sequence[Unit], evidence: Sequence[Evidence], known: Sequence[str]
@@ -132,7 +120,11 @@ class Consolidation:
         layers = ", ".join(dict.fromkeys(unit.layer for unit in units))
         shown = await asyncio.to_thread(self._desk.show, evidence)
         encode_input = EncodeIn(
-            question=question, probe=units[0].probe, layer=layers, evidence=shown, known=list(known)
+            question=question,
+            probe=units[0].probe,
+            layer=layers,
+            evidence=shown,
+            known=list(known) if self._sees_known else [],
         )
         reply = await self._desk.model.ask(ENCODE, encode_input)
         return Cue(reply.cue, tuple(piece.node for piece in find_labelled(reply.labels, evidence)))
@@ -166,31 +158,6 @@ class NoConsolidation:
         return [unit.evidence[0].text for unit in units if unit.evidence]
 
 
-class WithoutKnown:
-    """Consolidation that does not know the earlier cues when it makes a new one, as in the paper."""
-
-    def __init__(self, consolidating: Consolidating) -> None:
-        self._consolidating = consolidating
-
-    @property
-    def calls(self) -> CallCount:
-        return read_calls(self._consolidating)
-
-    async def make_cue(
-        self, question: str, units: Sequence[Unit], evidence: Sequence[Evidence], known: Sequence[str]
-    ) -> Cue:
-        """The cue of the wrapped consolidation, made without the earlier ones."""
-        return await self._consolidating.make_cue(question, units, evidence, ())
-
-    async def fuse_cues(self, question: str, cues: Sequence[str]) -> str:
-        """As the wrapped consolidation."""
-        return await self._consolidating.fuse_cues(question, cues)
-
-    def list_findings(self, units: Sequence[Unit]) -> list[str]:
-        """As the wrapped consolidation."""
-        return self._consolidating.list_findings(units)
-
-
 class Selection(Protocol):
     """Selects from what searches found. `least_fused` is how many cues are worth a fusion."""
 
@@ -199,19 +166,15 @@ class Selection(Protocol):
 
     def make_units(self, probes: Sequence[str], found: Sequence[Found], pool: Pool, limit: int) -> list[Unit]:
         """One unit a probe and layer, with up to `limit` pieces of evidence that no earlier step has read."""
-        ...
 
     def group_units(self, units: Sequence[Unit]) -> list[list[Unit]]:
         """Units that are encoded together, into one cue."""
-        ...
 
     def count_groups(self, layers: int) -> int:
         """How many groups the units of one probe make, one unit for each of so many layers."""
-        ...
 
     def put_first(self, layer: str, units: Sequence[Unit]) -> list[Evidence]:
         """What an attempt sees of a layer before all that searches found; `units` are those of this step."""
-        ...
 
 
 class BestSoFar:
@@ -279,13 +242,3 @@ def _drop_leftovers(ranked: Sequence[Evidence]) -> list[Evidence]:
     """What is found at all: the pieces with a tenth or more of the best score of their search, if that is above 0."""
     least = _FLOOR * ranked[0].score if ranked else 0.0
     return [piece for piece in ranked if piece.score >= least or least <= 0]
-
-
-@dataclass(frozen=True, slots=True)
-class Workspace:
-    """How the loop finds probes, takes notes and selects evidence; `embedder` is what its pool compares cues with."""
-
-    probing: Probing
-    consolidating: Consolidating
-    selection: Selection
-    embedder: Embedder

@@ -87,7 +87,7 @@ def cam(
     return answer_once(kit, retrievals[retrieval], limit, context, layers, selection)
 
 
-SYSTEMS: Mapping[str, SystemDeclaration] = {
+SYSTEMS = {
     "cam": SystemDeclaration(
         recipe=cam,
         kind="one search",

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
 from tomewise.errors import UsageError
 from tomewise.loops.context import HISTORY
-from tomewise.loops.desk import Desk
 from tomewise.loops.probe import Bounds, Probe
 from tomewise.loops.workspace import (
     BestSoFar,
@@ -20,9 +18,6 @@ from tomewise.loops.workspace import (
     Probing,
     SameQuestion,
     SelfProbe,
-    WithoutKnown,
-    WithoutMissing,
-    Workspace,
 )
 from tomewise.memory.episodes import EpisodesLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
@@ -116,13 +111,13 @@ def comorag(
         raise UsageError(f"comorag without any layer finds nothing: give a share to one or more of {', '.join(parts)}")
     shares = {name: share for name, (share, _, _) in used.items()} | {HISTORY: history}
     retrievers = {name: retriever for name, (_, retriever, _) in used.items()}
-    probing: Probing = SelfProbe(kit.model, limit=probes) if regulation == "probes" else SameQuestion()
-    consolidating: Consolidating = Consolidation(desk) if consolidation == "cues" else NoConsolidation()
-    if workspace == "best so far":
-        space = Workspace(probing, consolidating, BestSoFar(), kit.embedder)
-    else:
-        space = Workspace(WithoutMissing(probing), WithoutKnown(consolidating), NewestFirst(), kit.embedder)
-    layers = tuple(layer for _, _, layer in used.values())
+    published = workspace == "as published"
+    probing: Probing = SameQuestion()
+    if regulation == "probes":
+        probing = SelfProbe(kit.model, limit=probes, sees_missing=not published)
+    consolidating: Consolidating = NoConsolidation()
+    if consolidation == "cues":
+        consolidating = Consolidation(desk, sees_known=not published)
     bounds = Bounds(
         cycles=cycles,
         limit=limit,
@@ -130,9 +125,19 @@ def comorag(
         shares=shares,
         fuse=fuse,
         on_exhaustion=on_exhaustion,
-        accept_partly=workspace == "as published",
+        accept_partly=published,
     )
-    return probe_loop(desk, retrievers, space, bounds, layers)
+    loop = Probe(
+        LayeredRecall(retrievers),
+        desk,
+        kit.embedder,
+        probing,
+        consolidating,
+        NewestFirst() if published else BestSoFar(),
+        bounds,
+    )
+    alone = next(iter(retrievers.values())) if len(retrievers) == 1 else None
+    return System(loop=loop, retriever=alone, layers=tuple(layer for _, _, layer in used.values()))
 
 
 def probe(
@@ -149,24 +154,19 @@ def probe(
     recall = find_recall("this System", recall)
     bounds = Bounds(cycles=cycles, limit=limit, budget=context, shares={"passages": 12, HISTORY: 1})
     desk = kit.make_desk(selection)
-    workspace = Workspace(SelfProbe(kit.model, limit=probes), Consolidation(desk), BestSoFar(), kit.embedder)
-    return probe_loop(desk, {"passages": recall.retriever}, workspace, bounds, recall.layers)
+    loop = Probe(
+        LayeredRecall({"passages": recall.retriever}),
+        desk,
+        kit.embedder,
+        SelfProbe(kit.model, limit=probes),
+        Consolidation(desk),
+        BestSoFar(),
+        bounds,
+    )
+    return System(loop=loop, retriever=recall.retriever, layers=recall.layers)
 
 
-def probe_loop(
-    desk: Desk,
-    retrievers: Mapping[str, Retriever],
-    workspace: Workspace,
-    bounds: Bounds,
-    layers: tuple[Layer, ...],
-) -> System:
-    """A system that runs ComoRAG's loop over these retrievers. Only one of them alone is the system's retriever."""
-    loop = Probe(LayeredRecall(retrievers), desk, workspace, bounds)
-    alone = next(iter(retrievers.values())) if len(retrievers) == 1 else None
-    return System(loop=loop, retriever=alone, layers=layers)
-
-
-SYSTEMS: Mapping[str, SystemDeclaration] = {
+SYSTEMS = {
     "comorag": SystemDeclaration(
         recipe=comorag,
         kind="loop",
@@ -197,6 +197,6 @@ SYSTEMS: Mapping[str, SystemDeclaration] = {
     ),
 }
 
-LOOPS: Mapping[str, SystemDeclaration] = {
+LOOPS = {
     "probe": SystemDeclaration(recipe=probe, kind="loop", summary="ComoRAG's loop.", paper="ComoRAG, arXiv 2508.10419"),
 }

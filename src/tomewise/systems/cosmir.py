@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 
 from tomewise.loops.chunking import Chunking, Order
 from tomewise.loops.ledger_notes import LedgerReading
-from tomewise.loops.ledger_parts import Cycle, LedgerParts
+from tomewise.loops.ledger_parts import Cycle
 from tomewise.loops.notes import NoteReading
 from tomewise.loops.relay import Filling, LedgerRelay, Relay
 from tomewise.systems.declaration import SystemDeclaration
@@ -75,7 +74,7 @@ def relay(
         recovery=recovery,
         limit=limit,
     )
-    reading = LedgerReading(LedgerParts(recall.retriever, desk, chunking, cycle))
+    reading = LedgerReading(recall.retriever, desk, chunking, cycle)
     loop = LedgerRelay(desk, chunking, reading, Filling(recall.retriever, context))
     return System(loop=loop, layers=recall.layers)
 
@@ -113,7 +112,7 @@ def chain_of_agents(
     return System(loop=Relay(desk, chunking, reading, both_ways=both_ways, runs=runs))
 
 
-SYSTEMS: Mapping[str, SystemDeclaration] = {
+SYSTEMS = {
     "cosmir": SystemDeclaration(
         recipe=cosmir,
         kind="reads in order",
@@ -154,7 +153,7 @@ SYSTEMS: Mapping[str, SystemDeclaration] = {
     ),
 }
 
-LOOPS: Mapping[str, SystemDeclaration] = {
+LOOPS = {
     "relay": SystemDeclaration(
         recipe=relay,
         kind="reads in order",

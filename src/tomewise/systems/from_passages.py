@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
@@ -89,7 +88,7 @@ def make_rewriter(kit: Kit, weight: float, passages: int, names: int, temperatur
     return Rewriter(kit.store, kit.embedder, rewriting)
 
 
-SYSTEMS: Mapping[str, SystemDeclaration] = {
+SYSTEMS = {
     "naive": SystemDeclaration(
         recipe=naive,
         kind="one search",

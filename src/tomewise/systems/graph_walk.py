@@ -230,7 +230,7 @@ def link_facts(kit: Kit, graph: GraphLayer, recognition: str, facts: int) -> Lin
     return RecognisedFacts(nearest, kit.model) if recognition == "model" else nearest
 
 
-SYSTEMS: Mapping[str, SystemDeclaration] = {
+SYSTEMS = {
     "hipporag2": SystemDeclaration(
         recipe=hipporag2,
         kind="one search",

@@ -82,7 +82,7 @@ def graphrag(
     return System(loop=loop, layers=layers)
 
 
-SYSTEMS: Mapping[str, SystemDeclaration] = {
+SYSTEMS = {
     "graphrag": SystemDeclaration(
         recipe=graphrag,
         kind="one search",

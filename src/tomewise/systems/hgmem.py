@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, TypeAlias
 
 from pydantic import Field
@@ -155,7 +154,7 @@ def evolve(
     return System(loop=loop, retriever=retriever, layers=found.layers)
 
 
-SYSTEMS: Mapping[str, SystemDeclaration] = {
+SYSTEMS = {
     "hgmem": SystemDeclaration(
         recipe=hgmem,
         kind="loop",
@@ -182,6 +181,6 @@ SYSTEMS: Mapping[str, SystemDeclaration] = {
     ),
 }
 
-LOOPS: Mapping[str, SystemDeclaration] = {
+LOOPS = {
     "evolve": SystemDeclaration(recipe=evolve, kind="loop", summary="HGMem's loop.", paper="HGMem, arXiv 2512.23959"),
 }

@@ -16,17 +16,18 @@ from tomewise.memory.schemata.schemata_layer import SchemataLayer
 from tomewise.memory.schemata.schemata_names import SCHEMATA
 from tomewise.memory.tree import tree_layer
 from tomewise.plugins import call_part, find_plugin, list_names, refuse_hidden
+from tomewise.store.contract import Store
 from tomewise.systems.kit import Kit
-from tomewise.types import Layer
+from tomewise.types import Embedder, LanguageModel, Layer
 
-_OWN: Mapping[str, Callable[[Kit], Layer]] = {
-    gists.NAME: lambda kit: gists.GistsLayer(kit.store, kit.model),
-    summaries.NAME: lambda kit: summaries.SummariesLayer(kit.store, kit.model),
-    episodes.NAME: lambda kit: episodes.EpisodesLayer(kit.store, kit.model, kit.embedder),
-    pages.NAME: lambda kit: pages.PagesLayer(kit.store, kit.model, kit.embedder),
-    tree_layer.NAME: lambda kit: tree_layer.TreeLayer(kit.store, kit.model, kit.embedder),
-    MEMTREE: lambda kit: MemTreeLayer(kit.store, kit.model, kit.embedder),
-    SCHEMATA: lambda kit: SchemataLayer(kit.store, kit.model, kit.embedder),
+_OWN: Mapping[str, Callable[[Store, LanguageModel, Embedder], Layer]] = {
+    gists.NAME: lambda store, model, _: gists.GistsLayer(store, model),
+    summaries.NAME: lambda store, model, _: summaries.SummariesLayer(store, model),
+    episodes.NAME: episodes.EpisodesLayer,
+    pages.NAME: pages.PagesLayer,
+    tree_layer.NAME: tree_layer.TreeLayer,
+    MEMTREE: MemTreeLayer,
+    SCHEMATA: SchemataLayer,
 }
 _GRAPH = "graph:passages-triples"
 _PARTS_OF_GRAPHS = frozenset(("graph", "entities", "facts", "mentions", "descriptions"))
@@ -60,7 +61,7 @@ def _make_layer(name: str, kit: Kit) -> Layer | None:
     """The layer of that name, or the graph that writes the node layer of that name; None without one."""
     if name in _OWN:
         refuse_hidden("layers", name)
-        return _OWN[name](kit)
+        return _OWN[name](kit.store, kit.model, kit.embedder)
     kind, _, instance = name.partition(":")
     if kind == COMMUNITIES:
         communities = CommunityNames.read(name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Annotated
 
@@ -47,7 +46,7 @@ def lightrag(
     return answer_once(kit, found, limit, context, (layer,) if graph else (), "as found")
 
 
-SYSTEMS: Mapping[str, SystemDeclaration] = {
+SYSTEMS = {
     "lightrag": SystemDeclaration(
         recipe=lightrag,
         kind="one search",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import Field
@@ -38,7 +37,7 @@ def memtree(
     return answer_once(kit, CollapsedTree(kit.store, kit.embedder, tree.name), limit, context, (tree,), selection)
 
 
-SYSTEMS: Mapping[str, SystemDeclaration] = {
+SYSTEMS = {
     "memtree": SystemDeclaration(
         recipe=memtree,
         kind="one search",

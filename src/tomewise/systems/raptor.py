@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -31,7 +30,7 @@ def raptor(
     return answer_once(kit, kind(kit.store, kit.embedder), limit, context, (tree,), selection)
 
 
-SYSTEMS: Mapping[str, SystemDeclaration] = {
+SYSTEMS = {
     "raptor": SystemDeclaration(
         recipe=raptor,
         kind="one search",

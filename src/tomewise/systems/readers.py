@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import Field
@@ -93,7 +92,7 @@ def read_agent(
     return System(loop=loop, retriever=ranked, layers=(layer,))
 
 
-SYSTEMS: Mapping[str, SystemDeclaration] = {
+SYSTEMS = {
     "read_agent": SystemDeclaration(
         recipe=read_agent,
         kind="loop",
@@ -108,7 +107,7 @@ SYSTEMS: Mapping[str, SystemDeclaration] = {
     ),
 }
 
-LOOPS: Mapping[str, SystemDeclaration] = {
+LOOPS = {
     "interleave": SystemDeclaration(
         recipe=interleave,
         kind="loop",

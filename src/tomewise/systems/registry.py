@@ -60,7 +60,7 @@ def _read_auto() -> SystemDeclaration:
 
 
 # Each goes around the recall of any system.
-LOOPS: Mapping[str, SystemDeclaration] = Declared(
+LOOPS = Declared(
     {
         "once": lambda: SystemDeclaration(
             recipe=once,
@@ -88,7 +88,7 @@ LOOPS: Mapping[str, SystemDeclaration] = Declared(
         ),
     }
 )
-SYSTEMS: Mapping[str, SystemDeclaration] = Declared(
+SYSTEMS = Declared(
     {
         **_list_readers(
             "SYSTEMS",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any, cast
 
 from tomewise.memory.building import build, estimate
@@ -23,6 +24,7 @@ _STATE_TEXTS = (
     "Ida Poe wrote to Ada Marsh about the boat.",
     "The lighthouse at Skerry was sold to Ida Poe.",
 )
+_DOCUMENTS = [document_of(f"d{number}", text) for number, text in enumerate(_STATE_TEXTS)]
 
 
 async def check_layer(
@@ -69,25 +71,17 @@ async def check_mapped_layer(
     new empty store.
     """
     await check_layer(make, stores, embedder)
-    documents = [document_of(f"d{number}", text) for number, text in enumerate(_STATE_TEXTS)]
-    whole, commits, calls = await _build_state(make, _add_documents(stores(), embedder, documents), _accept_any)
+    trial = _Trial(make, stores, embedder, lambda _: None)
+    whole = trial.fill_store()
+    commits, calls = await trial.build(whole)
     for stop in range(commits):
-        store, _, first_calls = await _build_state(
-            make, _add_documents(stores(), embedder, documents), _accept_any, stop=stop
-        )
-        _, _, other_calls = await _build_state(make, store, _accept_any)
-        assert first_calls + other_calls == calls, "a stopped build must repeat no finished call"
-        assert list(export(store)) == list(export(whole)), "a stopped build must end like one that was not"
-    store = _add_documents(stores(), embedder, documents)
+        await trial.check_stopped_build(stop, whole, calls)
+    store = trial.fill_store()
     await build(make(store)[:-1], store, lambda _: None)
     foreseen = (await estimate(make(store), store))[-1]
-    _, _, calls = await _build_state(make, store, _accept_any)
+    _, calls = await trial.build(store)
     assert foreseen.calls == calls, "an estimate must have the calls of the build"
-    for document in documents:
-        with store.write() as change:
-            change.remove_document(document.id)
-        await _build_state(make, store, _accept_any)
-        _check_grounds(make(store)[-1], store)
+    await trial.check_removals(store, _DOCUMENTS)
     assert not any(store.node_keys(name) for name in make(store)[-1].writes), "a node must go with its sources"
 
 
@@ -105,90 +99,100 @@ async def check_state_layer(
     its replies (as in a kit), after the layers that it needs; `stores` a new empty store.
     `check` raises AssertionError if the state of the layer in a store breaks a rule of the layer.
     """
-    documents = [document_of(f"d{number}", text) for number, text in enumerate(_STATE_TEXTS)]
-    whole, commits, calls = await _build_state(make, _add_documents(stores(), embedder, documents), check)
+    trial = _Trial(make, stores, embedder, check)
+    whole, again = trial.fill_store(), trial.fill_store()
+    commits, calls = await trial.build(whole)
     assert commits > 1, "give the layer batches of one or two passages, so that there is more than one"
-    again, _, _ = await _build_state(make, _add_documents(stores(), embedder, documents), check)
+    await trial.build(again)
     assert list(export(again)) == list(export(whole)), "equal histories must give equal memories"
     for stop in range(1, commits):
-        store, _, first_calls = await _build_state(
-            make, _add_documents(stores(), embedder, documents), check, stop=stop
-        )
-        _, other_commits, other_calls = await _build_state(make, store, check)
+        other_commits = await trial.check_stopped_build(stop, whole, calls)
         assert stop + other_commits == commits, "a stopped build must go on with the next batch"
-        assert first_calls + other_calls == calls, "a stopped build must repeat no finished call"
-        assert list(export(store)) == list(export(whole)), "a stopped build must end like one that was not"
-    assert (await _build_state(make, whole, check))[1] == 0, "a layer that is up to date must change nothing"
-    for document in (*documents[::2], *documents[1::2]):
-        with whole.write() as change:
-            change.remove_document(document.id)
-        await _build_state(make, whole, check)
-        _check_grounds(make(whole)[-1], whole)
-    _add_documents(whole, embedder, documents[:1])
-    assert (await _build_state(make, whole, check))[1] > 0, "a document that comes after a removal must be read"
-
-
-def _accept_any(_: Store) -> None:
-    """Accept every state: a layer that is a function of what it needs has no further rules."""
+    assert (await trial.build(whole))[0] == 0, "a layer that is up to date must change nothing"
+    await trial.check_removals(whole, (*_DOCUMENTS[::2], *_DOCUMENTS[1::2]))
+    put_document(whole, embedder, _DOCUMENTS[0])
+    assert (await trial.build(whole))[0] > 0, "a document that comes after a removal must be read"
 
 
 class _Stopped(Exception):
     """The build was stopped between two commits."""
 
 
+@dataclass(eq=False)
 class _WatchedStore:
     """A store that checks each commit which changes the memory, and refuses to begin the one after `stop` of them."""
 
-    def __init__(self, store: Store, check: Callable[[Store], None], stop: int | None) -> None:
-        self._store = store
-        self._check = check
-        self._stop = stop
-        self.commits = 0
+    store: Store
+    check: Callable[[Store], None]
+    stop: int | None
+    commits: int = 0
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
+        return getattr(self.store, name)
 
     @contextmanager
     def write(self) -> Iterator[Write]:
-        if self.commits == self._stop:
+        if self.commits == self.stop:
             raise _Stopped
         memory, intake = self._read()
-        with self._store.write() as change:
+        with self.store.write() as change:
             yield change
         memory_after, intake_after = self._read()
         if (memory, intake) != (memory_after, intake_after):
             self.commits += 1
             assert memory == memory_after or intake != intake_after, "a batch and its intake must be one commit"
-            self._check(self._store)
+            self.check(self.store)
 
     def _read(self) -> tuple[list[str], object]:
         """The memory without the intake; the intake and the removals that layers have yet to follow."""
-        lines = list(export(self._store))
+        lines = list(export(self.store))
         intake = [line for line in lines if '"kind": "intake"' in line]
-        removals = {layer: self._store.find_removed_ids(layer) for layer in self._store.notes(BUILDS)}
+        removals = {layer: self.store.find_removed_ids(layer) for layer in self.store.notes(BUILDS)}
         return [line for line in lines if line not in set(intake)], (intake, removals)
 
 
-def _add_documents(store: Store, embedder: Embedder, documents: Sequence[Document]) -> Store:
-    for document in documents:
-        put_document(store, embedder, document)
-    return store
+@dataclass(frozen=True)
+class _Trial:
+    """Builds a layer on stores that hold the same documents. `check` is made of the store after each commit."""
 
+    make: Callable[[Store], Sequence[Layer]]
+    stores: Callable[[], Store]
+    embedder: Embedder
+    check: Callable[[Store], None]
 
-async def _build_state(
-    make: Callable[[Store], Sequence[Layer]],
-    store: Store,
-    check: Callable[[Store], None],
-    stop: int | None = None,
-) -> tuple[Store, int, int]:
-    """Build, and stop after so many commits. Returns the store, the number of commits, and that of calls."""
-    watched = _WatchedStore(store, check, stop)
-    with meter() as used, suppress(_Stopped):
-        layers = make(cast("Store", watched))
-        reports = await build(layers, store, lambda _: None)
-        _check_writes(layers, store)
-        assert not any(report.failed for report in reports), "no reply may fail in this check"
-    return store, watched.commits, used.usage().total.calls
+    def fill_store(self) -> Store:
+        """A new store with all documents."""
+        store = self.stores()
+        for document in _DOCUMENTS:
+            put_document(store, self.embedder, document)
+        return store
+
+    async def build(self, store: Store, stop: int | None = None) -> tuple[int, int]:
+        """Build, and stop after so many commits. Returns the number of commits, and that of calls."""
+        watched = _WatchedStore(store, self.check, stop)
+        with meter() as used, suppress(_Stopped):
+            layers = self.make(cast("Store", watched))
+            reports = await build(layers, store, lambda _: None)
+            _check_writes(layers, store)
+            assert not any(report.failed for report in reports), "no reply may fail in this check"
+        return watched.commits, used.usage().total.calls
+
+    async def check_stopped_build(self, stop: int, whole: Store, calls: int) -> int:
+        """Check that a build which goes on after a stop ends like the `whole` one. Returns how many commits it had."""
+        store = self.fill_store()
+        _, first_calls = await self.build(store, stop)
+        commits, other_calls = await self.build(store)
+        assert first_calls + other_calls == calls, "a stopped build must repeat no finished call"
+        assert list(export(store)) == list(export(whole)), "a stopped build must end like one that was not"
+        return commits
+
+    async def check_removals(self, store: Store, documents: Sequence[Document]) -> None:
+        """Remove one document after the other, and build after each."""
+        for document in documents:
+            with store.write() as change:
+                change.remove_document(document.id)
+            await self.build(store)
+            _check_grounds(self.make(store)[-1], store)
 
 
 def _check_writes(layers: Sequence[Layer], store: Store) -> None:

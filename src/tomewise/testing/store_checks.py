@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +24,6 @@ from tomewise.store.lookups import (
 )
 from tomewise.store.records import BUILDS, PASSAGES, SESSIONS, SETTINGS, Found
 from tomewise.store.rights import hold_session, work_alone
-from tomewise.store.write_contract import Write
 from tomewise.types import Condition, Document, Embedder, Node, Passage, Place, Scope, content_id
 
 _EMBEDDER = HashEmbedder(16)
@@ -44,11 +44,8 @@ def check_store(make: Callable[[Path], Store], path: Path) -> None:
     assert list(export(again)) == list(export(stores[0])), "another connection must see what was committed"
     asyncio.run(check_calls(stores[0].calls))
     stores[0].close()
-    try:
+    with expect_error(StoreError, "a closed store must raise StoreError"):
         stores[0].documents()
-    except StoreError:
-        return
-    raise AssertionError("a closed store must raise StoreError")
 
 
 def check_texts(store: Store) -> None:
@@ -103,7 +100,8 @@ def check_texts(store: Store) -> None:
     assert _list_within(store, newer, PASSAGES) == [keys["b"]], "new metadata counts, and the passages stay"
     _check_places(store)
     for ask in (store.document, lambda name: store.text_between(name, 0, 9)):
-        _expect_unknown(ask)
+        with expect_error(UnknownName, "an unknown document must raise UnknownName"):
+            ask("no such document")
 
 
 def _check_folders(store: Store) -> None:
@@ -113,14 +111,6 @@ def _check_folders(store: Store) -> None:
         change.set_folders({"a": "/letters", "no such document": "/"})
     assert [record.folder for record in store.documents()] == ["/letters", "", ""]
     assert store.versions(["documents"]) != before, "the version of the documents must change with their folders"
-
-
-def _expect_unknown(ask: Callable[[str], object]) -> None:
-    try:
-        ask("no such document")
-    except UnknownName:
-        return
-    raise AssertionError("an unknown document must raise UnknownName")
 
 
 def _check_places(store: Store) -> None:
@@ -183,11 +173,8 @@ def check_spaces(store: Store) -> None:
     assert all(after[name] != before[name] for name in ("vectors/passages", "edges/links")), "a change, a new version"
     assert {name: rows.version for name, rows in spaces.items()} == after
     assert keys["a"] not in store.nearest(PASSAGES, query, 9).keys.tolist(), "what was removed must not be found"
-    try:
+    with expect_error(KeyError, "a key without a vector must raise KeyError"):
         store.rows(PASSAGES, [keys["a"]])
-    except KeyError:
-        return
-    raise AssertionError("a key without a vector must raise KeyError")
 
 
 def check_words(store: Store) -> None:
@@ -255,12 +242,13 @@ def check_sessions(store: Store) -> None:
     assert (store.note_names(SESSIONS), store.note(SESSIONS, "a")) == (["a", "b"], {"turns": []})
     assert (store.note(SESSIONS, "b"), store.note(SESSIONS, "c")) == ({"turns": [1, 2]}, None)
     assert [line for line in export(store) if '"kind": "session"' in line], "sessions must be exported"
-    with hold_session(store, "a"), hold_session(store, "b"):
-        try:
-            with hold_session(store, "a"):
-                raise AssertionError("a session must be held by one at a time")
-        except Locked:
-            pass
+    with (
+        hold_session(store, "a"),
+        hold_session(store, "b"),
+        expect_error(Locked, "a session must be held by one at a time"),
+        hold_session(store, "a"),
+    ):
+        pass
     with hold_session(store, "a"), store.write() as change:
         assert change.remove_note(SESSIONS, "a")
         assert not change.remove_note(SESSIONS, "a")
@@ -334,19 +322,11 @@ def _check_rows_that_change(store: Store, key: int) -> None:
     assert sorted(read_edges(store, "pairs").rows.tolist()) == [[key, x, 0.5], [key, y, 0.6]], (
         "edges change by their pairs"
     )
-    _check_refusal(store, lambda change: change.update_nodes([_GUEST]))
+    with expect_error(ValueError, "what does not exist cannot be changed: raise ValueError"), store.write() as change:
+        change.update_nodes([_GUEST])
     with store.write() as change:
         change.remove_edges("pairs")
     assert not len(read_edges(store, "pairs").keys)
-
-
-def _check_refusal(store: Store, make: Callable[[Write], object]) -> None:
-    try:
-        with store.write() as change:
-            make(change)
-    except ValueError:
-        return
-    raise AssertionError("what does not exist cannot be changed: raise ValueError")
 
 
 def check_transactions(store: Store) -> None:
@@ -369,13 +349,10 @@ def check_transactions(store: Store) -> None:
     gist = Node(id="g1", layer="gists", text="both", sources=(ids[1],))
     word = Node(id="w1", layer="words", text="text", sources=tuple(ids))
     versions = store.versions(["vectors/passages", "edges/made-of:gists"])
-    try:
-        with store.write() as change:
-            change.put_nodes([gist])
-            change.remove_document("one")
-            raise KeyError("stop")
-    except KeyError:
-        pass
+    with suppress(KeyError), store.write() as change:
+        change.put_nodes([gist])
+        change.remove_document("one")
+        raise KeyError("stop")
     assert store.nodes("gists") == {}, "a failed transaction must leave nothing"
     assert store.versions(versions) == versions, "a failed transaction must change no array"
     assert len(store.documents()) == 2
@@ -412,13 +389,20 @@ def check_transactions(store: Store) -> None:
     assert renewed not in fresh, "a renewed passage has a new key"
     assert store.passages()[renewed].text == "The second text."
     assert renewed in read_vectors(store, PASSAGES).keys.tolist(), "a renewed passage keeps its vector"
-    try:
-        with work_alone(store, "build"), work_alone(store, "build"):
-            raise AssertionError("only one may build at a time")
-    except Locked:
+    with expect_error(Locked, "only one may build at a time"), work_alone(store, "build"), work_alone(store, "build"):
         pass
     with work_alone(store, "build"):
         pass
+
+
+@contextmanager
+def expect_error(kind: type[Exception], rule: str) -> Iterator[None]:
+    """Check that what is done inside raises an error of this kind. Raises AssertionError with the `rule` otherwise."""
+    try:
+        yield
+    except kind:
+        return
+    raise AssertionError(rule)
 
 
 def document_of(name: str, text: str) -> Document:

@@ -70,26 +70,21 @@ class Embedder(Protocol):
     @property
     def name(self) -> str:
         """The name that a tome keeps; vectors of another name are not compared."""
-        ...
 
     @property
     def dimensions(self) -> int:
         """The length of a vector."""
-        ...
 
     @property
     def max_tokens(self) -> int:
         """How many tokens of a text it sees."""
-        ...
 
     @property
     def tokenizer(self) -> Tokenizer:
         """Counts tokens."""
-        ...
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors, shape (len(texts), dimensions). Empty texts are allowed; equal texts give equal rows."""
-        ...
 
 
 @runtime_checkable
@@ -99,20 +94,16 @@ class LanguageModel(Protocol):
     @property
     def name(self) -> str:
         """The name in answers and in the keys of the cache."""
-        ...
 
     @property
     def window(self) -> int:
         """How many tokens the model accepts, reply included."""
-        ...
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:
         """Play `role` on `given`. Raises a `ModelError`; an error never becomes text."""
-        ...
 
     def count_input_tokens(self, role: Role[In, Out], given: In) -> int:
         """The input tokens that this call would use, as the model counts them. Calls nothing."""
-        ...
 
 
 @runtime_checkable
@@ -121,7 +112,6 @@ class MeasuresReplies(Protocol):
 
     async def measure_reply(self, role: Role[In, Out], given: In) -> int | None:
         """The output tokens of the reply; None if a wrapper's inner model cannot say. No meter sees this."""
-        ...
 
 
 @runtime_checkable
@@ -130,11 +120,9 @@ class PerRole(Protocol):
 
     def name_for(self, role: Role[In, Out]) -> str:
         """The name of the model that plays `role`."""
-        ...
 
     def window_for(self, role: Role[In, Out]) -> int:
         """How many tokens that model accepts, reply included."""
-        ...
 
 
 @runtime_checkable
@@ -143,7 +131,6 @@ class Sampling(Protocol):
 
     def samples(self, role: Role[In, Out]) -> bool:
         """Whether it draws its replies for `role` at random: then no reply is used twice."""
-        ...
 
 
 @runtime_checkable
@@ -152,7 +139,6 @@ class ComputesHere(Protocol):
 
     def is_quick(self, role: Role[In, Out], given: In) -> bool:
         """Whether this ask is less work than its way to another process, which takes about 2 ms."""
-        ...
 
 
 @runtime_checkable
@@ -161,7 +147,6 @@ class Preparable(Protocol):
 
     async def prepare(self) -> None:
         """Do this now, in the running event loop. Asks nobody anything."""
-        ...
 
 
 @runtime_checkable
@@ -170,7 +155,6 @@ class Closable(Protocol):
 
     async def close(self) -> None:
         """Close the connections of the running event loop."""
-        ...
 
 
 @runtime_checkable
@@ -187,7 +171,6 @@ class Choosing(Protocol):
     @property
     def chooses(self) -> bool:
         """Whether the model of this question does: then nothing else belongs before them."""
-        ...
 
 
 @runtime_checkable
@@ -214,22 +197,17 @@ class Layer(Protocol):
     @property
     def name(self) -> str:
         """Different for each instance."""
-        ...
 
     @property
     def needs(self) -> tuple[str, ...]:
         """Names of layers or node layers."""
-        ...
 
     @property
     def writes(self) -> tuple[str, ...]:
         """Names of node layers."""
-        ...
 
     async def update(self, change: Change, report: Report) -> LayerReport:
         """Bring the layer up to date. Its rows and its build record are committed in one transaction."""
-        ...
 
     async def estimate(self, change: Change) -> Estimate:
         """The calls and tokens that `update` would use. Calls no model and writes nothing."""
-        ...

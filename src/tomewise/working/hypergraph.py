@@ -9,9 +9,10 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from tomewise.errors import StoreError, UsageError
+from tomewise.errors import UsageError
 from tomewise.language.labels import find_number, read_label
 from tomewise.types import NodeId
+from tomewise.working.lasting_memory import describe_first, is_issued, make_damage_error
 from tomewise.working.point import (
     LETTER,
     MemoryPoint,
@@ -267,9 +268,7 @@ class Hypergraph:
         try:
             dumped = _DUMPED.validate_python(data)
         except ValidationError as error:
-            problem = error.errors()[0]
-            path = ".".join(map(str, problem["loc"]))
-            raise _make_damage_error(f"{path}: {problem['msg']}") from None
+            raise make_damage_error(describe_first(error)) from None
         loaded = cls()
         loaded._vertices = {vertex.id: vertex for vertex in sorted(dumped.vertices, key=lambda vertex: vertex.id)}
         loaded._points = {point.id: point for point in dumped.points}
@@ -284,28 +283,19 @@ def _check(loaded: Hypergraph, dumped: _Dumped) -> None:
     """Raise StoreError unless ids are different, all that is named exists, and each point has a history of its own."""
     points = {point.id: point for point in (*dumped.points, *dumped.former)}
     if len(points) < len(dumped.points) + len(dumped.former):
-        raise _make_damage_error("two points have the same id")
-    if not all(_is_issued(point, dumped.issued) for point in points):
-        raise _make_damage_error(f"a point has an id that was never issued (the last one is {LETTER}{dumped.issued})")
+        raise make_damage_error("two points have the same id")
+    if not all(is_issued(point, LETTER, dumped.issued) for point in points):
+        raise make_damage_error(f"a point has an id that was never issued (the last one is {LETTER}{dumped.issued})")
     for point in points.values():
         earlier = [part for step in point.history for part in step.earlier]
         if not point.vertices or not point.vertices <= loaded.vertices.keys():
-            raise _make_damage_error(f"{point.id} has a vertex that is missing, or none")
+            raise make_damage_error(f"{point.id} has a vertex that is missing, or none")
         if not point.history or point.history[-1].description != point.description:
-            raise _make_damage_error(f"the history of {point.id} does not end with what it says")
+            raise make_damage_error(f"the history of {point.id} does not end with what it says")
         if not all(part in points and points[part].order < point.order for part in earlier):
-            raise _make_damage_error(f"the history of {point.id} names a point that is missing or not part of it")
+            raise make_damage_error(f"the history of {point.id} names a point that is missing or not part of it")
     if frozenset[VertexId]().union(*(point.vertices for point in points.values())) < loaded.vertices.keys():
-        raise _make_damage_error("a vertex belongs to no point")
-
-
-def _is_issued(point: PointId, issued: int) -> bool:
-    number = point.removeprefix(LETTER)
-    return point == f"{LETTER}{number}" and number.isdecimal() and len(number) < 10 and 0 < int(number) <= issued
-
-
-def _make_damage_error(problem: str) -> StoreError:
-    return StoreError(f"this working memory is damaged ({problem}): begin a new one")
+        raise make_damage_error("a vertex belongs to no point")
 
 
 def _check_text(description: str) -> str:

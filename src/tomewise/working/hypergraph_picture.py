@@ -13,9 +13,12 @@ from tomewise.pictures import (
     PicturePassage,
     Use,
     Uses,
+    describe_outcome,
+    find_texts,
+    read_uses,
     shorten_label,
 )
-from tomewise.types import NodeId
+from tomewise.types import Answer, NodeId, Question
 from tomewise.working.hypergraph import Hypergraph
 from tomewise.working.point import MemoryPoint, PointId, Vertex
 
@@ -28,19 +31,12 @@ _GROUPS = (
 _DONE = {"insert": "inserted", "update": "updated", "merge": "merged from"}
 
 
-def draw_memory(
-    memory: Hypergraph,
-    texts: Mapping[NodeId, PicturePassage],
-    uses: Uses | None = None,
-    *,
-    about: str = "",
-    outcome: str = "",
-) -> Picture:
+def draw_memory(memory: Hypergraph, question: Question, answer: Answer) -> Picture:
     """A picture of points, vertices and evidence; a point's notes are its history, also that of merged points.
 
-    `texts` are those of the evidence, as far as they are known; `uses` says what the answer used.
+    The answer's events hold the texts of the evidence, as far as they are known.
     """
-    uses = uses or Uses()
+    texts, uses = find_texts(answer.events), read_uses(answer)
     grounds = {point.id: memory.find_grounds(point) for point in memory.points}
     known = {point.id: point for point in (*memory.points, *memory.former)}
     points = tuple(_make_point(point, memory, grounds[point.id], known, uses) for point in memory.points)
@@ -57,8 +53,8 @@ def draw_memory(
     return Picture(
         kind="graph",
         title="Hypergraph",
-        about=about,
-        outcome=outcome,
+        about=question.text,
+        outcome=describe_outcome(answer),
         nodes=nodes,
         links=tuple(PictureLink(source=a, target=b) for a, b in (*joined, *rests)),
         groups=_GROUPS,

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection
 from typing import Any, Protocol, runtime_checkable
 
+from pydantic import ValidationError
+
+from tomewise.errors import StoreError
 from tomewise.types import Answer, Event, NodeId, Question
 
 
@@ -22,19 +25,15 @@ class WorkingMemory(Protocol):
 
     def find_nodes(self) -> frozenset[NodeId]:
         """All nodes of the long-term memory that its entries rest on."""
-        ...
 
     def forget(self, nodes: Collection[NodeId]) -> tuple[str, ...]:
         """Remove every entry that rests on one of these nodes. Returns the notes that left."""
-        ...
 
     def shrink(self, most: int) -> tuple[str, ...]:
         """Remove entries until at most so many are left, with a bounded history. Returns the notes that left."""
-        ...
 
     def dump(self) -> dict[str, Any]:
         """The entries as plain JSON data."""
-        ...
 
 
 @runtime_checkable
@@ -43,8 +42,23 @@ class MemoryLoop(Protocol):
 
     def open_memory(self, data: object = None) -> WorkingMemory:
         """A new working memory, or the one of which `dump` made `data`. Raises StoreError for damaged data."""
-        ...
 
     def run(self, question: Question, memory: Any = None) -> AsyncIterator[Event | Answer]:
         """Events, then the answer. A `memory` that is given is used and changed."""
-        ...
+
+
+def make_damage_error(problem: str) -> StoreError:
+    """The error of data from which no working memory can be made."""
+    return StoreError(f"this working memory is damaged ({problem}): begin a new one")
+
+
+def describe_first(error: ValidationError) -> str:
+    """The place and the message of the first thing that is wrong with data."""
+    problem = error.errors()[0]
+    return f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
+
+
+def is_issued(label: str, letter: str, last: int) -> bool:
+    """Whether this is the letter with a number from 1 to the last one that was issued."""
+    number = label.removeprefix(letter)
+    return label == f"{letter}{number}" and number.isdecimal() and len(number) < 10 and 0 < int(number) <= last

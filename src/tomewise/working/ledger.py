@@ -15,9 +15,10 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from tomewise.errors import StoreError, UsageError
+from tomewise.errors import UsageError
 from tomewise.language.stop_words import STOP
 from tomewise.types import NodeId, PassageId
+from tomewise.working.lasting_memory import describe_first, is_issued, make_damage_error
 
 Count = Callable[[Sequence[str]], list[int]]  # tokens of each text
 _MOST_GROUNDS = 8  # facts that one inference cites
@@ -172,9 +173,7 @@ def load(data: object) -> Ledger:
     try:
         return _LEDGER.validate_python(data)
     except ValidationError as error:
-        problem = error.errors()[0]
-        path = ".".join(map(str, problem["loc"]))
-        raise UsageError(f"this is not a ledger ({path}: {problem['msg']}): pass what `dump` returned") from None
+        raise UsageError(f"this is not a ledger ({describe_first(error)}): pass what `dump` returned") from None
 
 
 def _keep_first(entries: Sequence[Entry], budget: int) -> list[Entry]:
@@ -309,7 +308,7 @@ class LedgerMemory:
         try:
             ledger = load(data)
         except UsageError as error:
-            raise _make_damage_error(str(error)) from None
+            raise make_damage_error(str(error)) from None
         _check_labels(ledger)
         loaded = cls()
         loaded.keep(ledger)
@@ -320,13 +319,8 @@ def _check_labels(ledger: Ledger) -> None:
     """Raise StoreError unless each entry has a label of its own that was given before."""
     labels = [(_FACT, fact.label) for fact in ledger.facts] + [(_INFERENCE, each.label) for each in ledger.inferences]
     if not all(label.startswith(letter) for letter, label in labels):
-        raise _make_damage_error("an entry has a label of another kind")
-    numbers = [label.removeprefix(letter) for letter, label in labels]
-    if not all(number.isdecimal() and len(number) < 10 and 0 < int(number) <= ledger.made for number in numbers):
-        raise _make_damage_error(f"an entry has a label that was never given (the last one is {ledger.made})")
+        raise make_damage_error("an entry has a label of another kind")
+    if not all(is_issued(label, letter, ledger.made) for letter, label in labels):
+        raise make_damage_error(f"an entry has a label that was never given (the last one is {ledger.made})")
     if len(set(labels)) < len(labels):
-        raise _make_damage_error("two entries have the same label")
-
-
-def _make_damage_error(problem: str) -> StoreError:
-    return StoreError(f"this working memory is damaged ({problem}): begin a new one")
+        raise make_damage_error("two entries have the same label")

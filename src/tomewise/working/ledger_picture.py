@@ -20,14 +20,11 @@ _GROUPS = (
 _ASKED = "question"
 
 
-def draw_entries(
-    ledger: Ledger, asked: Iterable[str] = (), uses: Uses | None = None, *, about: str = "", outcome: str = ""
-) -> Picture:
+def draw_entries(ledger: Ledger, asked: Iterable[str], uses: Uses, *, about: str, outcome: str) -> Picture:
     """A picture of a ledger; a fact that it has forgotten is drawn where an inference rests on it.
 
     `asked` are the questions there ever were, as far as they are known; `uses` says which passages the answer used.
     """
-    uses = uses or Uses()
     facts = {fact.label: fact for inference in ledger.inferences for fact in inference.grounds}
     current = {fact.label: fact for fact in ledger.facts}
     questions = tuple(_make_questions(ledger, asked))

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
-from tomewise.errors import StoreError
 from tomewise.types import Embedder, Evidence, NodeId
+from tomewise.working.lasting_memory import make_damage_error
 from tomewise.working.nearness import Nearness
 
 
@@ -45,18 +45,12 @@ class Pool:
     def __init__(self, embedder: Embedder) -> None:
         self._nearness = Nearness(embedder)
         self._units: list[Unit] = []
-        self._past = 0  # how many of the units, the first ones, are of earlier questions
         self._seen: set[NodeId] = set()
         self._searches: dict[str, dict[str, tuple[Evidence, ...]]] = {}  # by layer, by query
 
     @property
     def units(self) -> tuple[Unit, ...]:
         return tuple(self._units)
-
-    @property
-    def new_units(self) -> tuple[Unit, ...]:
-        """The units of this question, without those of earlier ones."""
-        return tuple(self._units[self._past :])
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -66,17 +60,12 @@ class Pool:
     def begin_question(self) -> None:
         """Keep what outlives a question, and count nothing as seen, since the new question may need it."""
         self._units = [_keep_support(unit) for unit in self._units if unit.cue]
-        self._past = len(self._units)
         self._seen.clear()
         self._searches.clear()
 
-    def prepare(self, units: Sequence[Unit]) -> None:
-        """Embed the cues of units before `add`, for example while a model answers from these units."""
-        self._nearness.prepare([unit.cue for unit in units if unit.cue])
-
     def add(self, units: Sequence[Unit]) -> None:
-        """Add units. Cues that `prepare` has not embedded are embedded now."""
-        self.prepare(units)
+        """Add units, and embed their cues."""
+        self._nearness.prepare([unit.cue for unit in units if unit.cue])
         self._units += units
         self._seen.update(evidence.node for unit in units for evidence in unit.evidence)
 
@@ -140,7 +129,7 @@ class Pool:
 
     def _keep(self, units: list[Unit]) -> tuple[str, ...]:
         before = self.notes
-        self._units, self._past = units, 0
+        self._units = units
         return tuple(cue for cue in before if cue not in self.notes)
 
     def dump(self) -> dict[str, Any]:
@@ -154,8 +143,7 @@ class Pool:
         try:
             units = _UNITS.validate_python(data["units"] if isinstance(data, dict) else data)
         except (KeyError, ValidationError) as error:
-            problem = str(error).splitlines()[0]
-            raise StoreError(f"this working memory is damaged ({problem}): begin a new one") from None
+            raise make_damage_error(str(error).splitlines()[0]) from None
         loaded = cls(embedder)
         loaded._units = list(units)
         return loaded
