@@ -5,17 +5,20 @@ FAST := $(addprefix tests/,test_contracts.py test_ablations.py embedding evaluat
 	tools working store/test_contract.py tome/test_tome.py tome/test_asking.py terminal/test_commands.py \
 	server/test_asking.py mcp_server/test_mcp_tools.py)
 
+# Where compiled modules are not kept, each program that a test starts compiles the package again.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo test test-fast test-wheel check docs docs-update docs-serve bench clean
 
 demo: $(READY)  ## the main job on the bundled sample story
 	$(BIN)/tome demo --system comorag --trace --tome demo.tome
 
 test: $(READY)  ## all tests but those of the snippets, which `make check` runs; offline, without keys
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile --ignore tests/docs/test_snippets.py -m "not cluster"
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal --ignore tests/docs/test_snippets.py -m "not cluster"
 	$(BIN)/python -m pytest tests/cluster -m cluster
 
 test-fast: $(READY)  ## contracts, algorithms, and one file of each door; at most a minute and a half on two quiet cores
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile -m "not cluster" $(FAST)
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal -m "not cluster" $(FAST)
 
 test-wheel: $(READY)  ## the wheel in clean environments, as new users get it; needs the package registry
 	$(BIN)/python tools/test_wheel.py

@@ -303,7 +303,7 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
         return self.dialect.read()
 
     def begin_append(self) -> AbstractContextManager[Connection]:
-        """One transaction for replies and for traces, added or deleted, which waits for no writer where the database allows that."""
+        """One transaction for replies and traces; where the database allows it, it waits for no writer."""
         self._check_writable()
         return self.dialect.append() or self._begin_write()
 

@@ -85,7 +85,7 @@ class StoredTraces(Reading):
 
     @abstractmethod
     def begin_append(self) -> AbstractContextManager[Connection]:
-        """One transaction for replies and for traces, added or deleted, which waits for no writer where the database allows that."""
+        """One transaction for replies and traces; where the database allows it, it waits for no writer."""
 
     def save_trace(self, *, asked: str, question: str, record: dict[str, Any]) -> int:
         """Store the record of how a question was answered, and return its number."""
