@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from tomewise.errors import ReadingError
-from tomewise.reading.bounds import Bounds, make_characters_error, make_documents_error, open_within
-from tomewise.reading.decode import unify_newlines
+from tomewise.reading.bounds import Bounds, make_bound_error, open_within
+from tomewise.reading.decode import join_words, unify_newlines
 from tomewise.reading.lengths import ID, cut_document
 from tomewise.reading.metadata import UNSTORABLE, find_unstorable, select_plain
 from tomewise.reading.places import Marks
@@ -55,7 +55,7 @@ def read_rows(path: Path, source: str, prefix: str = "", bounds: Bounds = _DEFAU
             if first != number:
                 raise place.refuse(f"the id {document.id!r} was used in line {first}", "make ids unique")
             if len(seen) > bounds.documents:
-                raise make_documents_error(source, bounds)
+                raise make_bound_error(source, bounds, "documents")
             yield document
     if not seen:
         raise ReadingError(f"{source} is empty or holds only white space: give a source with text, or leave it out")
@@ -70,7 +70,7 @@ def _read_lines(file: BinaryIO, source: str, bounds: Bounds) -> Iterator[bytes]:
             raise _Line(source, number).refuse(what, "make several rows of it, or save its text as a file")
         left -= len(line)
         if left < 0:  # the file grows while it is read
-            raise make_characters_error(source, bounds)
+            raise make_bound_error(source, bounds, "characters")
         if not line:
             return
         yield line
@@ -99,7 +99,7 @@ def _parse_document(raw: bytes, line: _Line, prefix: str) -> Document:
     document = Document(
         id=f"{line.source}#{line.number}" if id is None else add_prefix(prefix, str(id)),
         text=text,
-        title=" ".join(title.split()),
+        title=join_words(title),
         source=line.source,
         metadata=select_plain({name: value for name, value in row.items() if name not in _KNOWN_FIELDS}),
         marks=marks,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from tomewise.reading.allowance import choose_sections
+from tomewise.reading.decode import join_words
 from tomewise.types import Document, Metadata, Passage, Place
 
 Marks: TypeAlias = tuple[tuple[int, Place], ...]
@@ -37,7 +38,7 @@ def mark_headings(text: str) -> Marks:
             # A fence is closed by one of the same characters that is at least as long.
             fence = "" if fence and found["fence"].startswith(fence) else fence or found["fence"]
             continue
-        words = " ".join(_MARKUP.sub("", _CLOSING.sub("", found["words"] or "")).split())
+        words = join_words(_MARKUP.sub("", _CLOSING.sub("", found["words"] or "")))
         if fence or not words:
             continue
         level = len(found["level"])
@@ -101,7 +102,8 @@ def make_document(
     path: Path, text: str, title: str = "", metadata: Metadata | None = None, marks: Marks = ()
 ) -> tuple[Document]:
     """The document that a file is, alone in a tuple, as readers return it."""
-    return (Document(id=str(path), text=text, title=title, source=str(path), metadata=metadata or {}, marks=marks),)
+    name, title = str(path), join_words(title)
+    return (Document(id=name, text=text, title=title, source=name, metadata=metadata or {}, marks=marks),)
 
 
 class PlaceFinder:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tomewise.reading.decode import join_words
 from tomewise.reading.places import Marks
 from tomewise.types import Place
 
@@ -25,6 +26,5 @@ def join_turns(turns: Sequence[Mapping[str, str]]) -> tuple[str, list[tuple[int,
 def mark_turns(turns: Sequence[Mapping[str, str]], offsets: Sequence[tuple[int, int]]) -> Marks:
     """The marks of a transcript: who speaks from where. `offsets` are those of `join_turns`."""
     return tuple(
-        (start, Place(speaker=" ".join(turn["speaker"].split())))
-        for turn, (start, _) in zip(turns, offsets, strict=True)
+        (start, Place(speaker=join_words(turn["speaker"]))) for turn, (start, _) in zip(turns, offsets, strict=True)
     )
