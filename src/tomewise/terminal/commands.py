@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
@@ -31,7 +30,7 @@ from tomewise.terminal.options import (
     Where,
     Workers,
 )
-from tomewise.terminal.screen import console, print_json, print_model
+from tomewise.terminal.screen import console, escape, print_json, print_model
 from tomewise.terminal.state import INTERRUPTED_MESSAGE, State, promise_to_resume
 from tomewise.terminal.work import Work, show_work
 
@@ -198,7 +197,7 @@ def ask(
     if as_json:
         return
     if answer.quotations:
-        console(stderr=True).print(f"[dim]{escape_text(render.note_extractive())}[/dim]")
+        console(stderr=True).print(f"[dim]{escape(render.note_extractive())}[/dim]")
     render.offer_build(answer.lagging, repeat_options(tome, models), console(stderr=True))
 
 
@@ -256,12 +255,12 @@ def trust(
             typer.echo(name)
     elif forget:
         configuration.load_trusted_folders().forget(folder)
-        console().print(f"[bold]forgotten[/bold] {escape_text(str(folder))}")
+        console().print(f"[bold]forgotten[/bold] {escape(str(folder))}")
     else:
         settings = configuration.trust(folder)
-        console().print(f"[bold]trusted[/bold] {escape_text(str(folder))}")
+        console().print(f"[bold]trusted[/bold] {escape(str(folder))}")
         for name, value in settings.items():
-            console().print(f"  {name} = {escape_text(repr(value))}")
+            console().print(f"  {name} = {escape(repr(value))}")
 
 
 app.add_typer(evaluation)
@@ -302,9 +301,9 @@ def show_tomes(database: DatabaseAddress, as_json: bool) -> None:
         print_json({"tomes": [{"tome": name, "bytes": size} for name, size in tomes.items()]})
         return
     for name, size in tomes.items():
-        console().print(f"[bold]{escape_text(name)}[/bold]  {size / 1e6:,.1f} MB")
+        console().print(f"[bold]{escape(name)}[/bold]  {size / 1e6:,.1f} MB")
     if not tomes:
-        console().print(f"[dim]no tome yet: tome add -m {escape_text(str(database))}#NAME PATH makes one[/dim]")
+        console().print(f"[dim]no tome yet: tome add -m {escape(str(database))}#NAME PATH makes one[/dim]")
 
 
 @contextmanager
@@ -318,12 +317,9 @@ def open_tome(
     **options: str | int | None,
 ) -> Iterator[Tome]:
     """Open the tome that options, environment and configuration files name. `on` and `workers` are for `Tome.open`."""
-    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    chosen = replace(models.choose(configuration.load()), **given)
+    chosen = models.choose(tome=tome or State.tome or None, **options)
     from tomewise.tome.tome import Tome
 
-    if named := tome or State.tome:
-        chosen = replace(chosen, tome=named)
     with Tome.from_settings(chosen, create=create, on=on, workers=workers) as book:
         yield book
 
@@ -387,7 +383,7 @@ def save_picture(picture: Picture, file: Path) -> None:
         file.write_text(write_page(picture), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{str(file)!r} cannot be written ({error.strerror}): name another file") from None
-    console(stderr=True).print(f"[dim]picture: {escape_text(str(file))}[/dim]")
+    console(stderr=True).print(f"[dim]picture: {escape(str(file))}[/dim]")
 
 
 def choose_listener(work: Work, store: Texts | None = None) -> Callable[[Event], None] | None:
@@ -402,13 +398,6 @@ def choose_listener(work: Work, store: Texts | None = None) -> Callable[[Event],
             render.print_event(event, work.console(), store)
 
     return hear if store or work.is_shown else None
-
-
-def escape_text(text: str) -> str:
-    """Text without effect on the terminal; Rich is imported late, since it takes a while."""
-    from tomewise.terminal.plain import escape
-
-    return escape(text)
 
 
 _LONGEST = 1_000_000  # bytes

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,14 +79,8 @@ def _read_tome(context: typer.Context, read: Callable[[Store], Iterable[str]]) -
     from tomewise.tome.open_store import open_store
 
     options = [each.params.get("tome") for each in (context, context.parent) if each]
-    try:
+    with suppress(TomewiseError):
         named = next((option for option in options if option), None) or settings.load().tome
-        store = open_store(Path(named), create=False)
-    except TomewiseError:
-        return []
-    try:
-        return list(read(store))
-    except TomewiseError:
-        return []
-    finally:
-        store.close()
+        with closing(open_store(Path(named), create=False)) as store:
+            return list(read(store))
+    return []

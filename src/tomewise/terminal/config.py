@@ -15,10 +15,10 @@ from tomewise.credentials import hide_credentials
 from tomewise.plugins import list_names
 from tomewise.setting_files import SettingOrigin, find_origins
 from tomewise.settings import SETTINGS, Settings, load
-from tomewise.terminal.commands import app, escape_text
+from tomewise.terminal.commands import app
 from tomewise.terminal.completion import complete_settings, complete_values
 from tomewise.terminal.options import Json, TomeFile
-from tomewise.terminal.screen import console, make_table, print_json
+from tomewise.terminal.screen import console, escape, make_table, print_json
 from tomewise.terminal.state import State
 from tomewise.terminal.work import show_work
 
@@ -38,11 +38,7 @@ Name = Annotated[
 Here = Annotated[
     bool, typer.Option("--here", help="Change the tomewise.toml of the current folder instead of your own.")
 ]
-config = typer.Typer(
-    name="config",
-    invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+config = typer.Typer(name="config", invoke_without_command=True)
 app.add_typer(config)
 
 
@@ -60,7 +56,7 @@ def list_settings(context: typer.Context, tome: TomeFile = None, as_json: Json =
         return
     _print_rows(shown)
     for reason in refused:
-        console().print(f"[yellow]not used:[/yellow] {escape_text(hide_credentials(reason))}")
+        console().print(f"[yellow]not used:[/yellow] {escape(hide_credentials(reason))}")
 
 
 @config.command(name="set", epilog="Example: tome config set models.answer openai:gpt-4o")
@@ -101,8 +97,8 @@ def _prepare_row(row: SettingOrigin) -> dict[str, Any]:
 def _print_rows(rows: Sequence[dict[str, Any]]) -> None:
     table = make_table("setting", "value", "from")
     for row in rows:
-        origin = escape_text(row["origin"]) if row["origin"] != "default" else "[dim]default[/dim]"
-        value = escape_text(_write_value(row["value"]))
+        origin = escape(row["origin"]) if row["origin"] != "default" else "[dim]default[/dim]"
+        value = escape(_write_value(row["value"]))
         if row["value"] is None:
             value = f"[dim]{SETTINGS[row['name']].unset}[/dim]"
         table.add_row(f"[bold]{row['name']}[/bold]", value, origin)
@@ -119,10 +115,9 @@ def _write_value(value: object) -> str:
 
 def _try_model(model: str) -> Trial | None:
     """What came of a test call; None for a model that is not asked over a network."""
-    from tomewise.language.choose_model import EXTRACTIVE
     from tomewise.language.trial import try_model
 
-    if model.partition(":")[0] in (EXTRACTIVE, *list_names("models")):
+    if _is_without_provider(model):
         return None
     with show_work(f"asking {model}"):
         return asyncio.run(try_model(model, base_url=load().base_url))
@@ -131,7 +126,7 @@ def _try_model(model: str) -> Trial | None:
 def _print_trial(trial: Trial) -> None:
     out = console()
     if trial.problem:
-        out.print(f"[yellow]the test call failed:[/yellow] {escape_text(hide_credentials(trial.problem))}")
+        out.print(f"[yellow]the test call failed:[/yellow] {escape(hide_credentials(trial.problem))}")
         return
     streams = "yes" if trial.streams else "no, an answer comes whole"
     able = f"structured replies: {trial.structured} · streaming: {streams} · {trial.window:,} tokens"
@@ -149,13 +144,13 @@ def _report(name: str, value: Any, here: bool, trusted: bool, as_json: bool, tri
         print_json({"setting": name, "value": value, "file": str(path), "trusted": trusted, **more})
         return
     verb, change = ("unset", name) if value is None else ("set", f"{name} = {_write_value(value)}")
-    console().print(f"[bold]{verb}[/bold] {escape_text(change)} [dim]in {escape_text(str(path))}[/dim]")
+    console().print(f"[bold]{verb}[/bold] {escape(change)} [dim]in {escape(str(path))}[/dim]")
     if trusted:
-        console().print(f"[dim]trusted {escape_text(str(path.parent))}, as by `tome trust`[/dim]")
+        console().print(f"[dim]trusted {escape(str(path.parent))}, as by `tome trust`[/dim]")
     for row in find_origins()[0]:
         if row.name == name and row.origin not in (str(path), "default"):
             shown = _write_value(_prepare_row(row)["value"])
-            console().print(f"[yellow]{escape_text(f'{row.origin} comes first and says {shown}')}[/yellow]")
+            console().print(f"[yellow]{escape(f'{row.origin} comes first and says {shown}')}[/yellow]")
     if trial:
         _print_trial(trial)
 
@@ -179,10 +174,15 @@ def check_meaning(name: str, value: Any) -> None:
 
 
 def _check_provider(model: str) -> None:
-    from tomewise.language.choose_model import EXTRACTIVE
     from tomewise.language.connect_model import find_provider_class
 
-    provider = model.partition(":")[0]
-    if provider not in (EXTRACTIVE, *list_names("models")):
+    if not _is_without_provider(model):
         with suppress(ImportError):  # a package that is missing now may be installed later
-            find_provider_class(provider)
+            find_provider_class(model.partition(":")[0])
+
+
+def _is_without_provider(model: str) -> bool:
+    """Whether a model is ours, or that of a plugin."""
+    from tomewise.language.choose_model import EXTRACTIVE
+
+    return model.partition(":")[0] in (EXTRACTIVE, *list_names("models"))

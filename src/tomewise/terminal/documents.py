@@ -16,8 +16,7 @@ from tomewise.place import name_document
 from tomewise.terminal.commands import app, find_tome, open_tome, repeat_options
 from tomewise.terminal.completion import complete_ids
 from tomewise.terminal.options import Json, On, TomeFile, Workers, Yes, make_option
-from tomewise.terminal.plain import count_noun, escape
-from tomewise.terminal.screen import console, make_table, print_json, print_model
+from tomewise.terminal.screen import console, count_noun, escape, make_table, print_json, print_model
 from tomewise.terminal.state import promise_to_resume
 from tomewise.terminal.work import show_work
 

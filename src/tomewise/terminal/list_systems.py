@@ -13,8 +13,7 @@ from tomewise.errors import MissingDependency, UsageError
 from tomewise.terminal.commands import app, find_system
 from tomewise.terminal.completion import complete_systems
 from tomewise.terminal.options import Json
-from tomewise.terminal.plain import escape
-from tomewise.terminal.screen import console, make_table, print_json
+from tomewise.terminal.screen import console, escape, make_table, print_json
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -11,8 +11,7 @@ from tomewise.errors import UsageError
 from tomewise.terminal.commands import check_picture_file, choose_listener, open_tome, print_answer, save_picture
 from tomewise.terminal.model_options import UNSTATED, ModelOptions, take_model_options
 from tomewise.terminal.options import Json, PictureFile, TomeFile
-from tomewise.terminal.plain import escape
-from tomewise.terminal.screen import console, print_json, print_model
+from tomewise.terminal.screen import console, escape, print_json, print_model
 from tomewise.terminal.work import show_work
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ import typer
 
 from tomewise.terminal.commands import app
 from tomewise.terminal.options import Json
-from tomewise.terminal.plain import escape
-from tomewise.terminal.screen import console, make_table, print_json
+from tomewise.terminal.screen import console, escape, make_table, print_json
 from tomewise.terminal.work import show_work
 
 if TYPE_CHECKING:

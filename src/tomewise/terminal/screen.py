@@ -38,6 +38,18 @@ def console(*, stderr: bool = False) -> Console:
     )
 
 
+def escape(text: str) -> str:
+    """Text of a document for the terminal: its markup has no effect. Clean already here, so that its width is known."""
+    from rich import markup  # late, since every command waits for this file
+
+    return markup.escape(clean(text))
+
+
+def count_noun(number: int, noun: str, plural: str = "") -> str:
+    """A number with its noun."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
 def make_table(*headings: str) -> Table:
     """A table without lines, for people."""
     from rich.table import Table

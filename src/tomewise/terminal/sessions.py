@@ -21,8 +21,7 @@ from tomewise.terminal.options import (
     TomeFile,
     Where,
 )
-from tomewise.terminal.plain import escape
-from tomewise.terminal.screen import console, print_json, print_message, print_model
+from tomewise.terminal.screen import console, escape, print_json, print_message, print_model
 from tomewise.terminal.work import show_work
 
 if TYPE_CHECKING:
