@@ -14,7 +14,7 @@ from tomewise.errors import ReadingError
 from tomewise.reading.bounds import make_damage_error, make_locked_error
 from tomewise.reading.decode import join_words
 from tomewise.reading.origin import describe_origin
-from tomewise.reading.places import make_document, mark_headings
+from tomewise.reading.places import make_document
 from tomewise.reading.web_pages import read_page
 from tomewise.types import Document
 
@@ -62,7 +62,7 @@ def _read_book(path: Path, archive: ZipFile) -> tuple[Document]:
     title, date, language = (next(_list_texts(root, name), "") for name in ("title", "date", "language"))
     origin = describe_origin(authors=_list_texts(root, "creator"), date=date, language=language)
     text = "\n\n".join(page for page in pages if page)
-    return make_document(path, text, title, origin, mark_headings(text))
+    return make_document(path, text, title, origin)
 
 
 def _refuse_protected(path: Path, archive: ZipFile) -> None:

@@ -14,8 +14,7 @@ from tomewise.reading.bounds import Bounds, make_bound_error, open_within
 from tomewise.reading.decode import join_words, unify_newlines
 from tomewise.reading.lengths import ID, cut_document
 from tomewise.reading.metadata import UNSTORABLE, find_unstorable, select_plain
-from tomewise.reading.places import Marks
-from tomewise.reading.transcripts import join_turns, mark_turns
+from tomewise.reading.places import Marks, join_turns, mark_turns
 from tomewise.types import Document, DocumentId
 
 _BOM = b"\xef\xbb\xbf"

@@ -12,7 +12,7 @@ import pptx
 
 from tomewise.reading.decode import join_words
 from tomewise.reading.office_package import open_package
-from tomewise.reading.places import join_marked, make_document, mark_headings
+from tomewise.reading.places import join_marked, make_document
 from tomewise.reading.tables import write_grid
 from tomewise.reading.web_pages import convert_html
 from tomewise.types import Document, Place
@@ -28,13 +28,9 @@ _BREAKS = re.compile(r"[\v\n]+")  # PowerPoint writes a new line within a paragr
 def read_docx(path: Path) -> tuple[Document]:
     """The document in a DOCX file. Raises `ReadingError` if it is encrypted or damaged."""
     with open_package(path) as (file, title, origin):
-        html = mammoth.convert_to_html(file, style_map=_STYLES, convert_image=_drop_image).value
+        html = mammoth.convert_to_html(file, style_map=_STYLES, convert_image=lambda _: []).value
     text = convert_html(html, str(path))[1]
-    return make_document(path, text, title, origin, mark_headings(text))
-
-
-def _drop_image(_: object) -> list[object]:
-    return []
+    return make_document(path, text, title, origin)
 
 
 def read_pptx(path: Path) -> tuple[Document]:

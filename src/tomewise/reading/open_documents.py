@@ -13,7 +13,7 @@ from tomewise.reading.bounds import make_locked_error
 from tomewise.reading.decode import join_words
 from tomewise.reading.office_package import refuse_large_parts, report_damage
 from tomewise.reading.origin import describe_origin
-from tomewise.reading.places import make_document, mark_headings
+from tomewise.reading.places import make_document
 from tomewise.reading.tables import Row, join_sheets, write_grid, write_value
 from tomewise.types import Document, Metadata
 
@@ -44,7 +44,7 @@ def read_odt(path: Path) -> tuple[Document]:
     with report_damage(path):
         title, origin, body = _open(path)
         text = "\n\n".join(_list_blocks(body))
-    return make_document(path, text, title, origin, mark_headings(text))
+    return make_document(path, text, title, origin)
 
 
 def read_ods(path: Path) -> tuple[Document]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby, takewhile
 from operator import itemgetter
@@ -57,6 +57,27 @@ def mark_speakers(text: str) -> Marks:
     return tuple((turn.start(), Place(speaker=turn["name"])) for turn in turns)
 
 
+def join_turns(turns: Sequence[Mapping[str, str]]) -> tuple[str, list[tuple[int, int]]]:
+    """The transcript, with a line `speaker: content` for each turn, and the start and end of each line in characters.
+
+    Each turn is a mapping with `speaker` and `content`, as in QMSum. A newline within a turn becomes a space.
+    """
+    lines = [" ".join(f"{turn['speaker']}: {turn['content']}".splitlines()).strip() for turn in turns]
+    offsets: list[tuple[int, int]] = []
+    start = 0
+    for line in lines:
+        offsets.append((start, start + len(line)))
+        start += len(line) + 1
+    return "\n".join(lines), offsets
+
+
+def mark_turns(turns: Sequence[Mapping[str, str]], offsets: Sequence[tuple[int, int]]) -> Marks:
+    """The marks of a transcript: who speaks from where. `offsets` are those of `join_turns`."""
+    return tuple(
+        (start, Place(speaker=join_words(turn["speaker"]))) for turn, (start, _) in zip(turns, offsets, strict=True)
+    )
+
+
 def find_sections(document: Document) -> list[int]:
     """The offsets, ascending, at which a new section begins, without the first one.
 
@@ -99,10 +120,11 @@ def join_marked(parts: Iterable[tuple[str, Place]], gap: str = "\n\n", start: in
 
 
 def make_document(
-    path: Path, text: str, title: str = "", metadata: Metadata | None = None, marks: Marks = ()
+    path: Path, text: str, title: str = "", metadata: Metadata | None = None, marks: Marks | None = None
 ) -> tuple[Document]:
-    """The document that a file is, alone in a tuple, as readers return it."""
+    """The document that a file is, alone in a tuple, as readers return it. Without `marks` its headings are marked."""
     name, title = str(path), join_words(title)
+    marks = mark_headings(text) if marks is None else marks
     return (Document(id=name, text=text, title=title, source=name, metadata=metadata or {}, marks=marks),)
 
 

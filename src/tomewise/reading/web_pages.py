@@ -15,7 +15,7 @@ from markdownify import ATX, MarkdownConverter
 from tomewise.errors import ReadingError
 from tomewise.reading.decode import decode_text, join_words
 from tomewise.reading.origin import describe_origin
-from tomewise.reading.places import make_document, mark_headings
+from tomewise.reading.places import make_document
 from tomewise.types import Document, Metadata
 
 Prepare: TypeAlias = Callable[[BeautifulSoup], None]
@@ -74,7 +74,7 @@ def read_html(path: Path) -> tuple[Document]:
         remove_frame(soup)
 
     title, text = read_page(path.read_bytes(), str(path), prepare)
-    return make_document(path, text, title, origin, mark_headings(text))
+    return make_document(path, text, title, origin)
 
 
 def _read_origin(soup: BeautifulSoup) -> Metadata:

@@ -1,7 +1,8 @@
-"""The command `tome`."""
+"""The command `tome`, and of its commands those that build, ask, search and show."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -41,8 +42,7 @@ if TYPE_CHECKING:
     from tomewise.tome.tome import Tome
     from tomewise.types import Answer, Event, Passage, Scope
 
-
-import sys
+_LONGEST = 1_000_000  # bytes of a question
 
 app = typer.Typer(
     name="tome",
@@ -112,7 +112,7 @@ def build(
         from tomewise.tome import reports
 
         variant = parse_variant(system)
-        with open_tome(tome, create=False, models=models, on=on, workers=workers) as book:
+        with open_tome(tome, models=models, on=on, workers=workers) as book:
             if estimate:
                 costs = estimate_costs(book, variant, work.report, layer or ())
             else:
@@ -170,7 +170,7 @@ def ask(
         from tomewise.tome import reports, scopes
 
         variant = parse_variant(system or find_system())
-        with open_tome(tome, create=False, models=models) as book:
+        with open_tome(tome, models=models) as book:
             scope = scopes.find_scope(book.store, documents=document or (), where=where or ())
             session = find_last_session(book) if go_on else session
             if picture:
@@ -199,6 +199,38 @@ def ask(
     if answer.quotations:
         console(stderr=True).print(f"[dim]{escape(render.note_extractive())}[/dim]")
     render.offer_build(answer.lagging, repeat_options(tome, models), console(stderr=True))
+
+
+@app.command(epilog='Example: tome search "the forged letter" --limit 5')
+@take_model_options
+def search(
+    query: Annotated[str, typer.Argument(help="What to look for.")],
+    tome: TomeFile = None,
+    system: System = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most this many pieces of evidence.")] = 10,
+    document: Documents = None,
+    where: Where = None,
+    strict: Strict = False,
+    models: ModelOptions = UNSTATED,
+    as_json: Json = False,
+) -> None:
+    """Show the evidence that a system finds, without an answer. No model is asked to answer."""
+    system = system or find_system()
+    with show_work(f"searching with {system}"):
+        from tomewise.systems.registry import parse_variant
+        from tomewise.terminal import render
+        from tomewise.tome.reports import describe_evidence
+        from tomewise.tome.scopes import find_scope
+
+        variant = parse_variant(system)
+        with open_tome(tome, models=models) as book:
+            scope = find_scope(book.store, documents=document or (), where=where or ())
+            found = book.search(query, system=variant, limit=limit, strict=strict, within=scope)
+            lagging = book.find_lag(query, system=variant, within=scope)
+            pieces = describe_evidence(found, book.store)
+    print_json([piece.write() for piece in pieces]) if as_json else render.print_evidence(pieces, console(), scope)
+    render.print_lag(lagging, console(stderr=True))
+    render.offer_build(lagging, repeat_options(tome, models), console(stderr=True))
 
 
 @app.command()
@@ -230,7 +262,7 @@ def show(
     if document is None and (database := find_whole_database(tome)):
         show_tomes(database, as_json)
         return
-    with open_tome(tome, create=False) as book:
+    with open_tome(tome) as book:
         if document is not None:
             whole = book.document(document)
             # Not through typer, which leaves out of a pipe what looks like a colour.
@@ -238,29 +270,6 @@ def show(
             return
         contents = describe_contents(book.store, book.model_name)
     print_model(contents) if as_json else render.print_contents(contents, console())
-
-
-@app.command(epilog="Example: tome trust .")
-def trust(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder that holds the file.")] = Path(),
-    list_all: Annotated[bool, typer.Option("--list", help="List the folders that are trusted.")] = False,
-    forget: Annotated[bool, typer.Option("--forget", help="Trust the folder no longer.")] = False,
-) -> None:
-    """Let the tomewise.toml of a folder choose tome, model, embedder and prompts, until that file changes."""
-    if list_all and forget:
-        raise UsageError("--list and --forget exclude each other: give one of them")
-    folder = folder.resolve()
-    if list_all:
-        for name in configuration.load_trusted_folders().read_all():
-            typer.echo(name)
-    elif forget:
-        configuration.load_trusted_folders().forget(folder)
-        console().print(f"[bold]forgotten[/bold] {escape(str(folder))}")
-    else:
-        settings = configuration.trust(folder)
-        console().print(f"[bold]trusted[/bold] {escape(str(folder))}")
-        for name, value in settings.items():
-            console().print(f"  {name} = {escape(repr(value))}")
 
 
 app.add_typer(evaluation)
@@ -310,7 +319,7 @@ def show_tomes(database: DatabaseAddress, as_json: bool) -> None:
 def open_tome(
     tome: str | None,
     *,
-    create: bool = True,
+    create: bool = False,
     models: ModelOptions = UNSTATED,
     on: str | None = None,
     workers: int | None = None,
@@ -329,7 +338,7 @@ def show_entity(name: str, tome: str | None, as_json: bool) -> None:
     from tomewise.terminal.render import print_entity
     from tomewise.tome.entities import describe_entity
 
-    with open_tome(tome, create=False) as book:
+    with open_tome(tome) as book:
         found = book.entity(name)
     print_model(describe_entity(found)) if as_json else print_entity(found, console())
 
@@ -398,9 +407,6 @@ def choose_listener(work: Work, store: Texts | None = None) -> Callable[[Event],
             render.print_event(event, work.console(), store)
 
     return hear if store or work.is_shown else None
-
-
-_LONGEST = 1_000_000  # bytes
 
 
 def read_question(question: str) -> str:

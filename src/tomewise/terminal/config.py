@@ -1,4 +1,4 @@
-"""The command `tome config`."""
+"""The commands `tome config` and `tome trust`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ import typer
 
 from tomewise import setting_files
 from tomewise.credentials import hide_credentials
+from tomewise.errors import UsageError
 from tomewise.plugins import list_names
 from tomewise.setting_files import SettingOrigin, find_origins
-from tomewise.settings import SETTINGS, Settings, load
+from tomewise.settings import SETTINGS, Settings, load, load_trusted_folders
+from tomewise.settings import trust as trust_folder
 from tomewise.terminal.commands import app
 from tomewise.terminal.completion import complete_settings, complete_values
 from tomewise.terminal.options import Json, TomeFile
@@ -87,6 +89,29 @@ def unset_setting(name: Name, here: Here = False, as_json: Json = False) -> None
     """Delete a setting from your own settings file, or from that of the current folder."""
     trusted = setting_files.remove_setting(name, here=here)
     _report(name, None, here, trusted, as_json)
+
+
+@app.command(epilog="Example: tome trust .")
+def trust(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder that holds the file.")] = Path(),
+    list_all: Annotated[bool, typer.Option("--list", help="List the folders that are trusted.")] = False,
+    forget: Annotated[bool, typer.Option("--forget", help="Trust the folder no longer.")] = False,
+) -> None:
+    """Let the tomewise.toml of a folder choose tome, model, embedder and prompts, until that file changes."""
+    if list_all and forget:
+        raise UsageError("--list and --forget exclude each other: give one of them")
+    folder = folder.resolve()
+    if list_all:
+        for name in load_trusted_folders().read_all():
+            typer.echo(name)
+    elif forget:
+        load_trusted_folders().forget(folder)
+        console().print(f"[bold]forgotten[/bold] {escape(str(folder))}")
+    else:
+        values = trust_folder(folder)
+        console().print(f"[bold]trusted[/bold] {escape(str(folder))}")
+        for name, value in values.items():
+            console().print(f"  {name} = {escape(repr(value))}")
 
 
 def _prepare_row(row: SettingOrigin) -> dict[str, Any]:

@@ -87,7 +87,7 @@ def add(
     with (
         show_work(f"adding {count_noun(len(paths), 'source')}") as work,
         _leave_no_empty_tome(tome),
-        open_tome(tome, on=on, workers=workers, **made_with) as book,
+        open_tome(tome, create=True, on=on, workers=workers, **made_with) as book,
     ):
         report = book.add(*paths, **options, on_progress=work.report)
     if as_json:
@@ -222,7 +222,7 @@ def remove(
     from tomewise.tome.exact_names import find_exactly
     from tomewise.tome.foresight import foresee_removal
 
-    with open_tome(tome, create=False) as book:
+    with open_tome(tome) as book:
         named = [find_exactly(name, book.store) for name in documents]
         records = list({record.id: record for each in named for record in each.records}.values())
         if not yes:
@@ -270,7 +270,7 @@ def _count_derived(number: int) -> str:
 @app.command()
 def clean(tome: TomeFile = None, as_json: Json = False) -> None:
     """Delete the cached arrays beside a tome. The next question makes those that it needs again; nothing is lost."""
-    with open_tome(tome, create=False) as book:
+    with open_tome(tome) as book:
         size = book.clean()
     if as_json:
         print_json({"freed": size})

@@ -34,7 +34,7 @@ def export(
         for line in export_all(find_tome(tome)):
             typer.echo(clean_json(line))
         return
-    with open_tome(tome, create=False) as book:
+    with open_tome(tome) as book:
         for line in book.export():
             typer.echo(clean_json(line))
 

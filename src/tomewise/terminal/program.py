@@ -21,25 +21,21 @@ from tomewise.credentials import hide_credentials
 from tomewise.errors import BudgetExceeded, TomewiseError, UsageError
 from tomewise.plugins import find_fault
 from tomewise.terminal import (  # noqa: F401 - they add their commands to the app
+    available,
     config,
     demo,
     documents,
-    list_systems,
-    models,
+    history,
     moving,
-    search,
     serve,
-    sessions,
 )
 from tomewise.terminal.cleaning import clean_streams
 from tomewise.terminal.commands import app
 from tomewise.terminal.garbage import collect_rarely
-from tomewise.terminal.log import log
 from tomewise.terminal.screen import print_message
 from tomewise.terminal.state import KEPT_MESSAGE, State
 from tomewise.terminal.work import clear_screen
 
-app.command(epilog="Example: tome log 3 --again")(log)
 # The groups of the help, in its order; a new user begins with `add` and `ask`.
 _PANELS = {
     "Ask": ("add", "ask", "chat", "search", "demo"),

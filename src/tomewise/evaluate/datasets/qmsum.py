@@ -8,7 +8,7 @@ from typing import Any
 from tomewise.evaluate.datasets.corpus import Corpus
 from tomewise.evaluate.datasets.data_rows import Record, find_files, read_records
 from tomewise.evaluate.items import Dataset, Item, Span
-from tomewise.reading.transcripts import join_turns, mark_turns
+from tomewise.reading.places import join_turns, mark_turns
 from tomewise.types import Question
 
 
