@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -48,7 +47,7 @@ def systems(
 
     summary = summarise_system(parse_variant(name))
     if as_json:
-        print_json(asdict(summary))
+        print_json(summary)
     else:
         _print_summary(summary, console())
 
@@ -195,7 +194,7 @@ def models(
     if provider is not None:
         prices = list_prices(provider)
         if as_json:
-            print_json([asdict(price) for price in prices])
+            print_json(prices)
             return
         table = make_table("model", "$ a million tokens in", "out")
         for price in prices:
@@ -204,7 +203,7 @@ def models(
         return
     providers, local = list_providers(), find_local_models()
     if as_json:
-        print_json({"providers": [asdict(found) for found in providers], "local": [asdict(found) for found in local]})
+        print_json({"providers": providers, "local": local})
         return
     table = make_table("provider", "key")
     for found in sorted(providers, key=lambda found: not found.has_key):

@@ -31,7 +31,7 @@ from tomewise.terminal.options import (
     Where,
     Workers,
 )
-from tomewise.terminal.screen import console, escape, print_json, print_model
+from tomewise.terminal.screen import console, escape, print_json
 from tomewise.terminal.state import INTERRUPTED_MESSAGE, State, promise_to_resume
 from tomewise.terminal.work import Work, show_work
 
@@ -126,9 +126,9 @@ def build(
                 )
                 shown = reports.describe_build(report, book.store) if as_json else None
     if estimate:
-        print_model(costs) if as_json else render.print_costs(costs, console())
+        print_json(costs) if as_json else render.print_costs(costs, console())
     elif shown:
-        print_model(shown)
+        print_json(shown)
     else:
         render.print_build(report, variant, repeat_options(tome, models), console())
 
@@ -228,7 +228,7 @@ def search(
             found = book.search(query, system=variant, limit=limit, strict=strict, within=scope)
             lagging = book.find_lag(query, system=variant, within=scope)
             pieces = describe_evidence(found, book.store)
-    print_json([piece.write() for piece in pieces]) if as_json else render.print_evidence(pieces, console(), scope)
+    print_json(pieces) if as_json else render.print_evidence(pieces, console(), scope)
     render.print_lag(lagging, console(stderr=True))
     render.offer_build(lagging, repeat_options(tome, models), console(stderr=True))
 
@@ -266,10 +266,10 @@ def show(
         if document is not None:
             whole = book.document(document)
             # Not through typer, which leaves out of a pipe what looks like a colour.
-            print_model(Document.of(whole)) if as_json else print(whole.text)
+            print_json(Document.of(whole)) if as_json else print(whole.text)
             return
         contents = describe_contents(book.store, book.model_name)
-    print_model(contents) if as_json else render.print_contents(contents, console())
+    print_json(contents) if as_json else render.print_contents(contents, console())
 
 
 app.add_typer(evaluation)
@@ -340,7 +340,7 @@ def show_entity(name: str, tome: str | None, as_json: bool) -> None:
 
     with open_tome(tome) as book:
         found = book.entity(name)
-    print_model(describe_entity(found)) if as_json else print_entity(found, console())
+    print_json(describe_entity(found)) if as_json else print_entity(found, console())
 
 
 def print_answer(
@@ -351,7 +351,7 @@ def print_answer(
     from tomewise.terminal import render
 
     if as_json:
-        print_model((TracedAnswer if with_trace else Asked).of(answer, within=scope, nearest=nearest))
+        print_json((TracedAnswer if with_trace else Asked).of(answer, within=scope, nearest=nearest))
     else:
         render.print_answer(answer, nearest, console(), scope)
 

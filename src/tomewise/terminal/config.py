@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -114,19 +114,19 @@ def trust(
             console().print(f"  {name} = {escape(repr(value))}")
 
 
-def _prepare_row(row: SettingOrigin) -> dict[str, Any]:
+def _prepare_row(row: SettingOrigin) -> SettingOrigin:
     value = hide_credentials(row.value) if isinstance(row.value, str) else row.value
-    return {**asdict(row), "value": value}
+    return replace(row, value=value)
 
 
-def _print_rows(rows: Sequence[dict[str, Any]]) -> None:
+def _print_rows(rows: Sequence[SettingOrigin]) -> None:
     table = make_table("setting", "value", "from")
     for row in rows:
-        origin = escape(row["origin"]) if row["origin"] != "default" else "[dim]default[/dim]"
-        value = escape(_write_value(row["value"]))
-        if row["value"] is None:
-            value = f"[dim]{SETTINGS[row['name']].unset}[/dim]"
-        table.add_row(f"[bold]{row['name']}[/bold]", value, origin)
+        origin = escape(row.origin) if row.origin != "default" else "[dim]default[/dim]"
+        value = escape(_write_value(row.value))
+        if row.value is None:
+            value = f"[dim]{SETTINGS[row.name].unset}[/dim]"
+        table.add_row(f"[bold]{row.name}[/bold]", value, origin)
     console().print(table)
 
 
@@ -165,7 +165,7 @@ def _report(name: str, value: Any, here: bool, trusted: bool, as_json: bool, tri
     path = setting_files.find_file(here=here)
     value = hide_credentials(value) if isinstance(value, str) else value
     if as_json:
-        more = {"test": {**asdict(trial), "problem": hide_credentials(trial.problem)}} if trial else {}
+        more = {"test": replace(trial, problem=hide_credentials(trial.problem))} if trial else {}
         print_json({"setting": name, "value": value, "file": str(path), "trusted": trusted, **more})
         return
     verb, change = ("unset", name) if value is None else ("set", f"{name} = {_write_value(value)}")
@@ -174,7 +174,7 @@ def _report(name: str, value: Any, here: bool, trusted: bool, as_json: bool, tri
         console().print(f"[dim]trusted {escape(str(path.parent))}, as by `tome trust`[/dim]")
     for row in find_origins()[0]:
         if row.name == name and row.origin not in (str(path), "default"):
-            shown = _write_value(_prepare_row(row)["value"])
+            shown = _write_value(_prepare_row(row).value)
             console().print(f"[yellow]{escape(f'{row.origin} comes first and says {shown}')}[/yellow]")
     if trial:
         _print_trial(trial)

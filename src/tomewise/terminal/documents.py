@@ -16,7 +16,7 @@ from tomewise.place import name_document
 from tomewise.terminal.commands import app, find_tome, open_tome, repeat_options
 from tomewise.terminal.completion import complete_ids
 from tomewise.terminal.options import Json, On, TomeFile, Workers, Yes, make_option
-from tomewise.terminal.screen import console, count_noun, escape, make_table, print_json, print_model
+from tomewise.terminal.screen import console, count_noun, escape, make_table, print_json
 from tomewise.terminal.state import promise_to_resume
 from tomewise.terminal.work import show_work
 
@@ -93,7 +93,7 @@ def add(
     if as_json:
         from tomewise.outgoing import report_models
 
-        print_model(report_models.AddReport.of(report))
+        print_json(report_models.AddReport.of(report))
     else:
         if len(report.failed) < len(paths):
             from tomewise.terminal.render import offer_build, print_lag
@@ -235,7 +235,7 @@ def remove(
         for record in records:
             report = book.remove(record)
             if as_json:
-                print_model(RemoveReport.of(report))
+                print_json(RemoveReport.of(report))
                 continue
             derived = f" and {_count_derived(report.derived)}" if report.derived else ""
             passages = count_noun(report.passages, "passage")

@@ -31,7 +31,7 @@ from tomewise.terminal.options import (
     TomeFile,
     Where,
 )
-from tomewise.terminal.screen import console, escape, print_json, print_message, print_model
+from tomewise.terminal.screen import console, escape, print_json, print_message
 from tomewise.terminal.work import show_work
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def _show(name: str, book: Tome, as_json: bool) -> None:
     record = _find_session(name, book)
     notes = list_notes(record, book.kit)
     if as_json:
-        print_model(record.describe(notes))
+        print_json(record.describe(notes))
     else:
         render.print_session(record, notes, console())
 
@@ -232,7 +232,7 @@ def log(
         if number is None:
             traces = book.traces(limit, matching=word)
             if as_json:
-                print_json([trace.describe().write() for trace in traces])
+                print_json([trace.describe() for trace in traces])
             elif not traces:
                 nothing = f"with {word!a}" if word else 'yet: tome ask "your question"'
                 console().print(f"[dim]no question is kept {escape(nothing)}[/dim]")
@@ -248,7 +248,7 @@ def log(
             _ask_again(book, book.trace(number), as_json)
         else:
             trace = book.trace(number)
-            print_model(trace.describe()) if as_json else render.print_trace(trace, console(), book.store)
+            print_json(trace.describe()) if as_json else render.print_trace(trace, console(), book.store)
 
 
 def _ask_again(book: Tome, trace: Trace, as_json: bool) -> None:

@@ -7,7 +7,8 @@ import os
 import sys
 import textwrap
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -16,8 +17,6 @@ from tomewise.terminal.cleaning import clean, clean_json, find_raw
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
-
-    from tomewise.outgoing.form import Outgoing
 
 _WIDE = 2000  # characters
 _USUAL = 80  # columns of a terminal that does not say how many it has
@@ -70,11 +69,13 @@ def print_message(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
 
-def print_model(model: Outgoing) -> None:
-    """Print what goes out as one line of JSON."""
-    print_json(model.write())
-
-
 def print_json(data: object) -> None:
-    """Print one line of JSON. What a terminal would obey is escaped in it, also for a pipe: it means the same."""
-    typer.echo(clean_json(json.dumps(data, ensure_ascii=False)))
+    """Print one line of JSON: plain data, dataclasses, and models of what goes out.
+
+    What a terminal would obey is escaped in it, also for a pipe: it means the same.
+    """
+    typer.echo(clean_json(json.dumps(data, ensure_ascii=False, default=_write_plain)))
+
+
+def _write_plain(thing: Any) -> Any:
+    return thing.write() if hasattr(thing, "write") else asdict(thing)
