@@ -44,7 +44,7 @@ def read_rows(path: Path, source: str, prefix: str = "", bounds: Bounds = _DEFAU
     """
     seen: dict[str, int] = {}
     with open_within(path, bounds) as file:
-        for number, line in enumerate(_read_lines(file, source, bounds), start=1):
+        for number, line in _read_lines(file, source, bounds):
             line = line.removeprefix(_BOM) if number == 1 else line
             if not line.strip():
                 continue
@@ -60,7 +60,7 @@ def read_rows(path: Path, source: str, prefix: str = "", bounds: Bounds = _DEFAU
         raise ReadingError(f"{source} is empty or holds only white space: give a source with text, or leave it out")
 
 
-def _read_lines(file: BinaryIO, source: str, bounds: Bounds) -> Iterator[bytes]:
+def _read_lines(file: BinaryIO, source: str, bounds: Bounds) -> Iterator[tuple[int, bytes]]:
     left = bounds.bytes
     for number in count(1):
         line = file.readline(_LONGEST_LINE + 1)
@@ -72,7 +72,7 @@ def _read_lines(file: BinaryIO, source: str, bounds: Bounds) -> Iterator[bytes]:
             raise make_bound_error(source, bounds, "characters")
         if not line:
             return
-        yield line
+        yield number, line
 
 
 def add_prefix(prefix: str, id: DocumentId) -> DocumentId:
@@ -105,7 +105,8 @@ def _parse_document(raw: bytes, line: _Line, prefix: str) -> Document:
     )
     document = cut_document(document)
     for name in ("id", "title", "text"):
-        _refuse_unstorable(name, getattr(document, name), line)
+        if found := UNSTORABLE.search(getattr(document, name)):  # JSON can spell it, but a text file cannot hold it
+            raise line.refuse(f"`{name}` holds the character {found[0]!a} at {found.start()}", "replace it")
     if field := find_unstorable(document.metadata):
         raise line.refuse(f"{field!a} holds a character that a text cannot hold", "replace it")
     return document
@@ -141,11 +142,3 @@ def _parse_meeting(turns: object, line: _Line) -> tuple[str, Marks]:
                 raise line.refuse(f"turn {position} lacks the field `{field}`", "give every turn a string there")
     text, lines = join_turns(turns)
     return text, mark_turns(turns, lines)
-
-
-def _refuse_unstorable(field: str, value: str, line: _Line) -> None:
-    """Refuse NUL and half surrogate pairs: JSON can spell them, but a text file cannot hold them."""
-    found = UNSTORABLE.search(value)
-    if found:
-        what = f"`{field}` holds the character {found[0]!a} at {found.start()}"
-        raise line.refuse(what, "replace it")

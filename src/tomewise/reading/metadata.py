@@ -27,10 +27,9 @@ def select_plain(fields: Mapping[Any, Any]) -> dict[str, Scalar | list[Scalar]]:
     """The fields that can be metadata: strings, numbers of 64 bits, booleans, lists of these; dates become strings."""
     plain: dict[str, Scalar | list[Scalar]] = {}
     for name, value in fields.items():
-        values = list(map(_convert_scalar, list_values(value)))
-        scalars = [item for item in values if item is not None]
-        if isinstance(name, str) and len(scalars) == len(values):
-            plain[name] = scalars if isinstance(value, list | tuple) else scalars[0]
+        values: list[Any] = list(map(_convert_scalar, list_values(value)))
+        if isinstance(name, str) and None not in values:
+            plain[name] = values if isinstance(value, list | tuple) else values[0]
     return plain
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
@@ -36,13 +36,16 @@ from tomewise.terminal.state import INTERRUPTED_MESSAGE, State, promise_to_resum
 from tomewise.terminal.work import Work, show_work
 
 if TYPE_CHECKING:
+    from tomewise.outgoing.report_models import BuildCosts
     from tomewise.pictures import Picture
     from tomewise.store.address import DatabaseAddress, Place
     from tomewise.store.contract import Texts
-    from tomewise.tome.tome import Tome
+    from tomewise.systems.registry import Variant
+    from tomewise.tome.tome import OnProgress, Tome
     from tomewise.types import Answer, Event, Passage, Scope
 
 _LONGEST = 1_000_000  # bytes of a question
+_TOGETHER = 4  # passages in a call: the size that bench/RESULTS.md compares with one
 
 app = typer.Typer(
     name="tome",
@@ -108,13 +111,12 @@ def build(
     with show_work(f"{'estimating' if estimate else 'building'} {system}") as work:
         from tomewise.systems.registry import parse_variant
         from tomewise.terminal import render
-        from tomewise.terminal.estimates import estimate_costs
         from tomewise.tome import reports
 
         variant = parse_variant(system)
         with open_tome(tome, models=models, on=on, workers=workers) as book:
             if estimate:
-                costs = estimate_costs(book, variant, work.report, layer or ())
+                costs = _estimate_costs(book, variant, work.report, layer or ())
             else:
                 collect_as_usual()
                 report = book.build(
@@ -131,6 +133,28 @@ def build(
         print_json(shown)
     else:
         render.print_build(report, variant, repeat_options(tome, models), console())
+
+
+def _estimate_costs(book: Tome, variant: Variant, report: OnProgress, layers: Sequence[str]) -> BuildCosts:
+    """What a build would use: what `tome build --estimate --json` prints.
+
+    `instead` is the same system with several passages in a call, or with one where it has several already. It is there
+    if the system has the setting `together` and the calls are not free.
+    """
+    from tomewise.outgoing.report_models import ComparedCosts, OtherCosts
+    from tomewise.systems.recipe_settings import list_settings
+    from tomewise.systems.registry import choose_variant, find_recipe
+    from tomewise.tome.reports import describe_costs
+
+    model = book.kit.model.name
+    costs = describe_costs(book.estimate(variant, layers=layers, on_progress=report), variant, model)
+    if "together" in list_settings(find_recipe(variant.system)) and costs.total.calls and costs.total.cost != 0:
+        size = _TOGETHER if variant.settings.get("together", 1) == 1 else 1
+        resized = choose_variant(variant, {"together": size})
+        with suppress(UsageError):  # with other settings it may read one text at a time only, as relations are
+            compared = describe_costs(book.estimate(resized, layers=layers, on_progress=report), resized, model)
+            return ComparedCosts.of(costs, instead=OtherCosts(system=resized.name, total=compared.total))
+    return costs
 
 
 @app.command(epilog='Example: tome ask "Who forged the letter?" --option "the doctor" --option "the clerk"')

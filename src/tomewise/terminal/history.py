@@ -102,40 +102,26 @@ def sessions(
     as_json: Json = False,
 ) -> None:
     """List the sessions; show or delete one of them."""
+    from tomewise.terminal import render
+    from tomewise.tome.session import list_notes
 
     if delete and name is None:
         raise UsageError("--delete needs the name of a session: `tome sessions` lists them")
     with open_tome(tome) as book:
         if name is None:
-            _list_all(book, as_json)
+            found = book.sessions()
+            if as_json:
+                print_json([{"name": record.name, "system": record.system, "count": record.count} for record in found])
+            else:
+                console().print(render.list_sessions(found))
         elif delete:
             book.delete_session(name)
             line = f"[bold]deleted[/bold] session {escape(name)}"
             print_json({"deleted": name}) if as_json else console().print(line)
         else:
-            _show(name, book, as_json)
-
-
-def _list_all(book: Tome, as_json: bool) -> None:
-    from tomewise.terminal import render
-
-    found = book.sessions()
-    if as_json:
-        print_json([{"name": record.name, "system": record.system, "count": record.count} for record in found])
-    else:
-        console().print(render.list_sessions(found))
-
-
-def _show(name: str, book: Tome, as_json: bool) -> None:
-    from tomewise.terminal import render
-    from tomewise.tome.session import list_notes
-
-    record = _find_session(name, book)
-    notes = list_notes(record, book.kit)
-    if as_json:
-        print_json(record.describe(notes))
-    else:
-        render.print_session(record, notes, console())
+            record = _find_session(name, book)
+            notes = list_notes(record, book.kit)
+            print_json(record.describe(notes)) if as_json else render.print_session(record, notes, console())
 
 
 def _read_lines(chosen: Session) -> Iterator[str]:
