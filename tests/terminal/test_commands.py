@@ -82,19 +82,6 @@ def test_markup_and_control_characters_of_documents_have_no_effect(command, here
 # ---------------------------------------------------------------- building
 
 
-def test_a_system_without_layers_and_one_with_settings(command, log_in_tome, read_json):
-    assert "ask right away" in command("build").out
-    assert read_json("build", "--estimate")["total"]["calls"] == 0
-    assert command("build", "--system", "comorag").code == 0
-    named = ("--system", "comorag stride=1 levels=2 cycles=0")
-    refused = command("ask", QUESTION, *named)
-    assert (refused.code, refused.out) == (4, "")
-    assert [part for part in ("episodes:stride=1,levels=2 (1 to take in)", "'comorag") if part not in refused.err] == []
-    assert read_json("build", *named)["layers"][-1]["layer"] == "episodes:stride=1,levels=2"
-    assert read_json("build", *named, "--estimate")["total"]["calls"] == 0
-    assert read_json("ask", QUESTION, *named)["system"] == named[1]
-
-
 def test_memory_that_lags_is_told_with_the_build_that_helps(command, log_in_tome, here):
     system = ("--system", "hipporag2")
     command("build", *system)

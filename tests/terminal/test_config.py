@@ -136,12 +136,3 @@ def test_the_user_file_may_be_a_link(command, own, tmp_path):
     command("config", "set", "limit", "5")
     assert own.is_symlink()
     assert "limit = 5" in kept.read_text()
-
-
-def test_a_misspelt_prompt_file_is_named_with_the_nearest_role(command, here, own):
-    (here / "prompts").mkdir()
-    (here / "prompts" / "anwser.md").write_text("hello")
-    assert "did you mean 'answer'?" in command("config", "set", "prompts", "prompts").err
-    (here / "prompts" / "anwser.md").rename(here / "prompts" / "answer.md")
-    assert command("config", "set", "prompts", "prompts").code == 0
-    assert load().prompts == str(here / "prompts"), "the user's file counts in every folder"

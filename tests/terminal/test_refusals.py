@@ -120,26 +120,6 @@ def test_a_call_that_is_wrong_points_to_the_help(command, words, part):
     assert_one_line(command(*words, embedder=None), 2, part, "--help")
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "part"),
-    [
-        ("empty.txt", b"", "empty.txt is empty"),
-        ("blank.txt", b" \n\t ", "white space"),
-        ("program.txt", bytes(range(256)) * 20, "program.txt is binary"),
-        ("broken.txt", "Ein Haus für müde Füchse, schön. ".encode() * 9 + b"\xff\xfe", "save it again as UTF-8"),
-        ("rows.jsonl", b'{"text": "fine"}\n{"title": "no text"}\n', "line 2"),
-        ("rows.jsonl", b"not JSON\n", "line 1"),
-    ],
-)
-def test_a_source_that_cannot_be_read_is_named_and_nothing_is_lost(command, log_in_tome, here, name, content, part):
-    (here / name).write_bytes(content)
-    assert_one_line(command("add", here / name), 3, part)
-    assert str(log_in_tome) in command("show").out
-    with Tome.open("memory.tome") as tome, pytest.raises(Exception, match=part) as raised:
-        tome.add(here / name)
-    assert raised.value.exit_code == 3
-
-
 # ---------------------------------------------------------------- tomes that are none, or not free
 
 
@@ -229,7 +209,7 @@ def test_a_bug_of_ours_is_one_line_too_and_debug_shows_the_traceback(command, lo
 def test_ctrl_c_ends_an_add_and_keeps_what_was_finished(command, here, after):
     (here / "texts").mkdir()
     (here / "texts" / "a.txt").write_text(prose(1))
-    (here / "texts" / "b.txt").write_text("abcdefghij " * 4_000_000)
+    (here / "texts" / "b.txt").write_text("abcdefghij " * 1_500_000)
     with Tome.open("memory.tome", embedder="hash") as tome:
         process = start("add", "texts")
         wait_until(tome.documents)

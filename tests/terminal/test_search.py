@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.bridges import DOCUMENTS, QUESTION, REWRITE, find_rewrite
 from tests.terminal.conftest import LOG
 
 
@@ -29,17 +28,3 @@ def test_it_prints_evidence_for_people_and_json_for_programs(command, log_in_tom
     assert pieces[0]["score"] > pieces[1]["score"]
     source = {"document": str(log_in_tome.resolve()), "passage": pieces[0]["id"], "position": 0}
     assert pieces[0]["sources"] == [source]
-
-
-def test_a_piece_that_a_rewritten_question_brought_says_so(command, here):
-    rows = [json.dumps({"id": each.id, "title": each.title, "text": each.text}) for each in DOCUMENTS]
-    (here / "rows.jsonl").write_text("\n".join(rows))
-    assert command("add", here / "rows.jsonl").code == 0
-    pieces = json.loads(command("search", QUESTION, "--json").out)
-    assert find_rewrite(pieces) == {"text": REWRITE, "name": "finland", "source": "Signmark"}
-    lines = command("search", QUESTION).out.splitlines()
-    giver = 1 + [piece["title"] for piece in pieces].index("Signmark")
-    shown_after = " ".join(line.strip() for line in lines).partition("asked again: ")[2]
-    assert shown_after.startswith(f"“{REWRITE}”, “finland” from {giver}")
-    for shown in (command("ask", QUESTION, "--trace"), command("log", "1")):
-        assert f"asked again: “{REWRITE}”" in " ".join(shown.out.split())

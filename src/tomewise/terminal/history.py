@@ -103,7 +103,6 @@ def sessions(
 ) -> None:
     """List the sessions; show or delete one of them."""
     from tomewise.terminal import render
-    from tomewise.tome.session import list_notes
 
     if delete and name is None:
         raise UsageError("--delete needs the name of a session: `tome sessions` lists them")
@@ -119,6 +118,8 @@ def sessions(
             line = f"[bold]deleted[/bold] session {escape(name)}"
             print_json({"deleted": name}) if as_json else console().print(line)
         else:
+            from tomewise.tome.session import list_notes
+
             record = _find_session(name, book)
             notes = list_notes(record, book.kit)
             print_json(record.describe(notes)) if as_json else render.print_session(record, notes, console())
