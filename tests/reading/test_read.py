@@ -52,14 +52,6 @@ def test_text_is_kept_as_it_is(name, read, tmp_path):
     assert read(path) == [Document(id=path.as_posix(), text="# Head\n\n*text* \n", source=path.as_posix())]
 
 
-def test_ids_are_resolved_paths(read, tmp_path, monkeypatch):
-    (tmp_path / "real.txt").write_text("text")
-    (tmp_path / "link.txt").symlink_to(tmp_path / "real.txt")
-    monkeypatch.chdir(tmp_path)
-    for name in ("real.txt", "./real.txt", "link.txt"):
-        assert [document.id for document in read(name)] == [(tmp_path / "real.txt").resolve().as_posix()]
-
-
 def test_a_plain_text_may_be_a_transcript(read, tmp_path):
     (tmp_path / "b.txt").write_text("Ann: Hi.\nBob: Hi.\nAnn: So?\nAnn: Yes.")
     assert read(tmp_path / "b.txt")[0].marks[:2] == ((0, Place(speaker="Ann")), (9, Place(speaker="Bob")))

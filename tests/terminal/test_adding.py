@@ -124,19 +124,15 @@ def test_facts_passages_and_gists_of_an_entity(command, here, read_json):
     text = "Ada Marsh kept the light on Gull Rock. Ada Marsh wrote a letter to Doctor Finch. Doctor Finch burned it."
     (here / "log.txt").write_text(text)
     command("add", "log.txt")
-    for system in ("cogitorag", "associative"):
-        command("build", "--system", system)
+    command("build", "--system", "cogitorag")
     found = read_json("show", "--entity", "ADA marsh")
     assert found["name"] == "ada marsh"
-    assert {fact["graph"] for fact in found["facts"]} == {"gists-triples", "passages-triples"}
+    assert {fact["graph"] for fact in found["facts"]} == {"gists-triples"}
     (passage,) = found["passages"]
-    assert passage["text"] == text
-    assert "Ada Marsh" in passage["gist"]
+    assert (passage["text"], "Ada Marsh" in passage["gist"]) == (text, True)
     assert "log.txt, part 1" in command("show", "--entity", "Ada Marsh").out
     ran = command("show", "--entity", "Ada Mrash")
     assert (ran.code, ran.out, "did you mean 'ada marsh'?" in ran.err) == (2, "", True), ran.err
-    command("remove", "log.txt", "--yes")
-    assert command("show", "--entity", "Ada Marsh").code != 0
 
 
 # ---------------------------------------------------------------- removing

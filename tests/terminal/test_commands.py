@@ -79,6 +79,23 @@ def test_markup_and_control_characters_of_documents_have_no_effect(command, here
     assert "removed [/b]" in command("remove", "[/b]").out
 
 
+def test_a_search_prints_evidence_for_people_and_json_for_programs(command, log_in_tome, here):
+    (here / "more.txt").write_text("Tom Hale rowed to the island in May.")
+    assert command("add", "more.txt").code == 0
+    ran = command("search", "put out the light")
+    assert (ran.code, ran.err) == (0, "")
+    assert "passages log.txt, part 1" in ran.out.splitlines()[0]
+    assert [part for part in (LOG, "more.txt") if part not in ran.out] == []
+    assert "more.txt" not in command("search", "put out the light", "--limit", "1").out
+    pieces = json.loads(command("search", "put out the light", "-s", "naive", "--json").out)
+    names = {"id", "kind", "layer", "score", "title", "place", "text", "metadata", "sources", "rewrite"}
+    assert [set(piece) for piece in pieces] == [names] * 2
+    assert (pieces[0]["text"], pieces[0]["rewrite"]) == (LOG, None)
+    assert pieces[0]["score"] > pieces[1]["score"]
+    source = {"document": str(log_in_tome.resolve()), "passage": pieces[0]["id"], "position": 0}
+    assert pieces[0]["sources"] == [source]
+
+
 # ---------------------------------------------------------------- building
 
 

@@ -61,7 +61,6 @@ def test_set_keeps_the_comments_of_the_file_and_unset_takes_a_value_back(command
     ("name", "value", "part"),
     [
         ("limt", "3", "did you mean 'limit'?"),
-        ("limit", "0", "limit must be a whole number from 1 up"),
         ("system", "combrag", "did you mean 'comorag'?"),
         ("model", "gpt-4o-mini", "did you mean 'openai:gpt-4o-mini'?"),
         ("models.anwser", "openai:gpt-4o", "did you mean 'answer'?"),
