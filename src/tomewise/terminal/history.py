@@ -1,4 +1,4 @@
-"""The commands `tome chat`, `tome sessions` and `tome log`: questions that follow one another, and all the others."""
+"""The commands `tome chat`, `tome sessions` and `tome log`: questions that follow one another, and those of before."""
 
 from __future__ import annotations
 
