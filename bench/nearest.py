@@ -129,7 +129,7 @@ def load(address: str, keys: np.ndarray, rows: np.ndarray) -> SqlStore:
 
 def remove(store: SqlStore, keys: np.ndarray) -> None:
     with store.write() as change:
-        change._drop_vectors(vectors.c.key.in_(keys.tolist()))
+        change._drop(vectors, vectors.c.key.in_(keys.tolist()))
 
 
 def add_few(store: SqlStore, rows: np.ndarray, turn: int) -> float:

@@ -72,8 +72,8 @@ def make_killed(out: str, url: str, **place: Any) -> Experiment:
 def play(request: dict[str, Any]) -> Behaviour:
     """Reply after a while; every reply has the mark of its request."""
     if role(request):
-        return play_role(request, delay=0.1)
-    return reply_with(json.dumps({"answer": mark(request), "choice": None, "quotes": []}), delay=0.1)
+        return play_role(request, delay=0.05)
+    return reply_with(json.dumps({"answer": mark(request), "choice": None, "quotes": []}), delay=0.05)
 
 
 def read_kept(file: Path) -> set[str]:

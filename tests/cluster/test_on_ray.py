@@ -38,7 +38,7 @@ from tests.cluster.test_on_ray import SMALL, Hanging, make_library
 from tomewise import Tome
 
 embedder = Hanging(Path(sys.argv[2]), name="hash")
-with Tome.open(sys.argv[1], embedder=embedder, passage_tokens=SMALL, on="ray", workers=2) as tome:
+with Tome.open(sys.argv[1], embedder=embedder, passage_tokens=SMALL, on="ray", workers=1) as tome:
     tome.add(*make_library())
 """
 
@@ -63,7 +63,7 @@ def _without_umap(monkeypatch: pytest.MonkeyPatch) -> None:
 def make_story(path: Path, **options: Any) -> tuple[list[str], list[str]]:
     """The export of a part of the sample story built for several systems, and what each answers."""
     with Tome.open(path, embedder="hash", passage_tokens=SMALL, **options) as tome:
-        tome.add(Document(id="story", text=STORY[:12_000]))
+        tome.add(Document(id="story", text=STORY[:6_000]))
         for system in SYSTEMS:
             tome.build(system)
         return list(tome.export()), [tome.ask(QUESTION, system=system).text for system in SYSTEMS]
@@ -84,19 +84,19 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGTERM])
 def test_the_end_of_the_driver_ends_its_workers(
     nodes: object, tmp_path: Path, library: list[str], sign: signal.Signals
 ) -> None:
     odd, path = Odd(tmp_path / "workers"), tmp_path / "a.tome"
     odd.folder.mkdir()
     driver = subprocess.Popen([sys.executable, "-c", ADD, str(path), str(odd.folder)], stderr=subprocess.PIPE)
-    wait_until(lambda: len(odd.list_waiting()) == 2 or driver.poll() is not None)
+    wait_until(lambda: odd.list_waiting() or driver.poll() is not None)
     workers = odd.list_waiting()
-    assert len(workers) == 2
+    assert len(workers) == 1
     driver.send_signal(sign)
     _, err = driver.communicate(timeout=20)
-    assert sign == signal.SIGINT or not err  # Ray would write a stack
+    assert not err  # Ray would write a stack
     wait_until(lambda: not any(map(is_alive, workers)))
     with Tome.open(path, embedder="hash", passage_tokens=SMALL) as tome:
         tome.add(*make_library())
@@ -107,7 +107,7 @@ def test_the_end_of_the_driver_ends_its_workers(
 @pytest.mark.parametrize("starting", [False, True], ids=["at once", "while workers start"])
 def test_ctrl_c_before_any_work_leaves_nothing(nodes: object, tmp_path: Path, starting: bool) -> None:
     (tmp_path / "novel.txt").write_text(prose(3, 3000))
-    words = [sys.executable, "-m", "tomewise", "add", "novel.txt", "--on", "ray", "--workers", "2"]
+    words = [sys.executable, "-m", "tomewise", "add", "novel.txt", "--on", "ray", "--workers", "1"]
     command = subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     wait_until((tmp_path / "memory.tome").exists)
     wait_until(lambda: find_processes("Worker") or not starting)
@@ -147,7 +147,7 @@ import sys
 sys.modules["umap"] = None
 from tomewise import Tome
 
-with Tome.open(sys.argv[1], model="openai:test", base_url=sys.argv[2], limit=4, on="ray", workers=2) as tome:
+with Tome.open(sys.argv[1], model="openai:test", base_url=sys.argv[2], limit=4, on="ray", workers=1) as tome:
     tome.build("comorag")
 """
 
@@ -156,7 +156,7 @@ with Tome.open(sys.argv[1], model="openai:test", base_url=sys.argv[2], limit=4, 
 @pytest.mark.usefixtures("_without_umap")
 def test_a_killed_build_goes_on_and_asks_for_no_kept_reply(nodes: object, tmp_path: Path) -> None:
     """The driver is killed; in the second build a worker is. The third one has nothing left to ask."""
-    documents = [Document(id=f"d{number}", text=prose(number, 30)) for number in range(6)]
+    documents = [Document(id=f"d{number}", text=prose(number, 20)) for number in range(4)]
     file, whole_file = tmp_path / "a.tome", tmp_path / "whole.tome"
     with OpenAIServer(lambda request: play_role(request, delay=0.1)) as server:
         for path in (file, whole_file):
@@ -166,7 +166,7 @@ def test_a_killed_build_goes_on_and_asks_for_no_kept_reply(nodes: object, tmp_pa
         for victim, code in (("driver", -signal.SIGKILL), ("worker", 0)):
             server.requests.clear()
             driver = subprocess.Popen([sys.executable, "-c", BUILD, str(file), server.url])
-            wait_until(lambda driver=driver: len(server.requests) >= 8 or driver.poll() is not None)  # type: ignore[misc]
+            wait_until(lambda driver=driver: len(server.requests) >= 6 or driver.poll() is not None)  # type: ignore[misc]
             if victim == "driver":
                 driver.kill()
             else:
@@ -199,9 +199,9 @@ def alone() -> Iterator[dict[str, str]]:
 @pytest.mark.cluster
 def test_a_cluster_of_its_own_leaves_nothing(tmp_path: Path, alone: dict[str, str]) -> None:
     """Without RAY_ADDRESS a command starts a cluster, and ends it."""
-    words = [Path(sys.executable).parent / "tome", "add", "a.txt", "--on", "ray", "--workers", "1", "--json"]
-    (tmp_path / "a.txt").write_text(prose(3, 4000))
-    ran = subprocess.run(words, cwd=tmp_path, env=alone, capture_output=True, text=True, timeout=120)
+    tome, words = Path(sys.executable).parent / "tome", "add a.txt --embedder hash --on ray --workers 1 --json"
+    (tmp_path / "a.txt").write_text(prose(3, 1000))
+    ran = subprocess.run([tome, *words.split()], cwd=tmp_path, env=alone, capture_output=True, text=True, timeout=120)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.startswith("{")
 

@@ -217,7 +217,7 @@ def test_a_closed_pool_leaves_no_worker(nodes: object, tmp_path: Path) -> None:
         ),
         (
             lambda here: Odd(here, home=os.getpid(), apart="sleep"),
-            r"^a worker did not start within 5 s: .* raise the setting start_seconds$",
+            r"^a worker did not start within 1 s: .* raise the setting start_seconds$",
         ),
     ],
     ids=["of another version", "cannot make its parts", "takes too long"],
@@ -227,7 +227,7 @@ def test_a_worker_that_cannot_be_used_is_named_and_ends(
 ) -> None:
     odd = make(tmp_path)
     with pytest.raises(TomewiseError, match=message):
-        WorkerPool(WorkerParts(embedder=odd), 1, start_seconds=5 if odd.apart == "sleep" else SOON).open()
+        WorkerPool(WorkerParts(embedder=odd), 1, start_seconds=1 if odd.apart == "sleep" else SOON).open()
     wait_until(lambda: not any(map(is_alive, odd.list_workers())))
 
 

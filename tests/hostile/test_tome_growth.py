@@ -59,7 +59,7 @@ HOSTILE = (
 
 
 def spread(blocks: list[Block]) -> Iterator[tuple[int, str]]:
-    room = 15_000  # characters, so that no example takes long
+    room = 8_000  # characters, so that no example takes long
     most = max(block.times for block in blocks)
     for turn in range(most):
         for block in blocks:

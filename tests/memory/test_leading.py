@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.memory.memories import EMBEDDER, build_layer, build_layers, list_texts, put_passages
+from tests.memory.memories import EMBEDDER, build_layers, put_passages
 
-from tomewise.language.roles import GistIn
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.leading import find_leads
@@ -89,13 +88,3 @@ async def test_gists_and_graphs_of_passages_are_read_with_it_and_graphs_of_gists
     assert sorted(before for role, _, before in asked if role == "gist") == sorted(LEADS)
     read = [(of_gist, before) for role, of_gist, before in asked if role == "extract_facts"]
     assert sorted(read) == sorted([*((False, lead) for lead in LEADS), *[(True, "")] * 4])
-
-
-async def test_a_gist_may_name_who_stands_before_its_passage(store: SqlStore) -> None:
-    def reply(given: GistIn) -> dict[str, str]:
-        return {"memory": given.text.replace("He ", "Tom Hale ")}
-
-    put_passages(store, "story", *STORY)
-    await build_layer(GistsLayer(store, ScriptedModel({"gist": reply})), store)
-    assert "Tom Hale was paid in gold." in list_texts(store, "gists")
-    assert not any("unsupported" in node.data for node in store.nodes("gists").values())

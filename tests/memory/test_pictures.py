@@ -26,7 +26,6 @@ from tomewise.memory.schemata.schemata_names import SchemataNames, SchemataRules
 from tomewise.memory.schemata.schemata_picture import draw_schemata
 from tomewise.memory.summary_picture import draw_line, draw_tree
 from tomewise.pictures import Picture, Uses
-from tomewise.store.contract import Store
 from tomewise.store.lookups import read_sources
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import ScriptedModel
@@ -121,10 +120,6 @@ def list_labels(picture: Picture) -> list[str]:
     return [node.label for node in picture.nodes]
 
 
-def find_passage(store: Store, word: str) -> str:
-    return next(passage.id for passage in store.passages().values() if word in passage.text)
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_every_picture_keeps_its_limit_marks_what_was_used_and_is_empty_without_memory(
     name: str, open_filled: Any, tmp_path: Path
@@ -160,16 +155,6 @@ def test_a_graph_around_one_entity_grows_by_hops(open_filled, around, more, labe
     assert sorted(list_labels(draw_graph(store, GRAPH, around=around, **more))) == labels
     with pytest.raises(UnknownName, match="'Bob' is not an entity"):
         draw_graph(store, GRAPH, around="Bob")
-
-
-def test_facts_and_passages_stand_with_their_entities(open_filled):
-    store = open_filled("graph")
-    passage = find_passage(store, "defeated")
-    picture = draw_graph(store, GRAPH, around="Carter", uses=Uses(cited=frozenset({passage})))
-    carter = next(node for node in picture.nodes if node.label == "carter")
-    assert (carter.use, carter.passages) == ("cited", (passage,))
-    assert [note.passages for note in carter.notes] == [(passage,)]
-    assert "defeated" in carter.notes[0].title
 
 
 # ---------------------------------------------------------------- summaries

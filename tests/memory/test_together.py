@@ -21,15 +21,13 @@ from tomewise.fallbacks import ASKED_ALONE
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.roles import EXTRACT_FACTS, ExtractIn, PassageIn
 from tomewise.language.together import Batch, ask_together, make_batch, make_batch_role
-from tomewise.memory.building import estimate
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.neighbours import group_neighbours
-from tomewise.run import meter
 from tomewise.store.export import export
 from tomewise.store.records import BUILDS
 from tomewise.store.sql.sql_store import SqlStore
-from tomewise.testing import ScriptedModel, check_layer
+from tomewise.testing import ScriptedModel
 from tomewise.types import Document
 
 LINES = tuple(f"Ada Marsh saw boat number {number} at Skerry." for number in range(1, 8))
@@ -81,14 +79,6 @@ def test_groups_follow_the_position_in_the_document_and_equal_passages_are_asked
         assert groups.keys == ((0, 1, 2), (3, 4, 5), (6,), (7, 8))
         assert groups.copies == {9: 8}
     assert [len(keys) for keys in group_neighbours(inputs, positions, 1).keys] == [1] * 9
-
-
-@pytest.mark.parametrize("together", [0, 17])
-def test_a_size_that_no_call_may_hold_is_refused(store: SqlStore, together: int) -> None:
-    with pytest.raises(UsageError, match="1 to 16"):
-        GistsLayer(store, make_model(), together=together)
-    with pytest.raises(UsageError, match="one text at a time"):
-        GraphLayer(store, make_model(), EMBEDDER, style="relations", together=2)
 
 
 # ---------------------------------------------------------------- items that cannot be used
@@ -158,7 +148,7 @@ async def test_passages_that_move_to_another_group_repeat_no_call(story: SqlStor
     assert sorted(list_texts(story, "gists")) == sorted(f"In short: {text}" for text in ("A new beginning.", *LINES))
 
 
-async def test_it_is_a_pure_function_of_the_passages_and_with_the_extractive_model_the_same_at_any_size(
+async def test_with_the_extractive_model_the_memory_is_the_same_at_any_size(
     open_store: OpenStore,
 ) -> None:
     def make(store: SqlStore, together: int = 3) -> Sequence[Any]:
@@ -166,7 +156,6 @@ async def test_it_is_a_pure_function_of_the_passages_and_with_the_extractive_mod
         graphs = [GraphLayer(store, model, EMBEDDER, calls=calls, together=together) for calls in (1, 2)]
         return [GistsLayer(store, model, together=together), *graphs]
 
-    await check_layer(make, open_store, EMBEDDER)
     exports = []
     for together in (1, 4):
         store = open_store()
@@ -179,23 +168,6 @@ async def test_it_is_a_pure_function_of_the_passages_and_with_the_extractive_mod
 
 
 # ---------------------------------------------------------------- costs and settings
-
-
-@pytest.mark.parametrize("calls", [1, 2])
-@pytest.mark.parametrize(("together", "groups"), [(1, 7), (3, 3)])
-async def test_the_estimate_has_the_exact_calls(story: SqlStore, calls: Any, together: int, groups: int) -> None:
-    put_passages(story, "twin", *LINES)
-    model = keep_replies(ExtractiveModel(EMBEDDER), story)
-    layers = [
-        GistsLayer(story, model, together=together),
-        GraphLayer(story, model, EMBEDDER, calls=calls, together=together),
-    ]
-    foreseen = await estimate(layers, story)
-    with meter() as spent:
-        await build_layers(layers, story)
-    total = spent.usage().total
-    assert sum(each.calls for each in foreseen) == total.calls == (1 + calls) * groups
-    assert sum(each.input_tokens for each in foreseen) == pytest.approx(total.input_tokens, rel=0.1)
 
 
 def test_a_tome_says_that_it_was_built_with_another_size(tmp_path: Any) -> None:

@@ -9,14 +9,13 @@ from math import floor, log2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.memory.memories import EMBEDDER, build_layer, build_layers, list_texts, put_passages, remove_documents
+from tests.memory.memories import EMBEDDER, build_layer, list_texts, put_passages, remove_documents
 
-from tomewise.errors import BadReply, UsageError
+from tomewise.errors import BadReply
 from tomewise.language.roles import SummaryIn
-from tomewise.memory.building import estimate, find_backlog, find_changes
+from tomewise.memory.building import find_backlog, find_changes
 from tomewise.memory.episodes import EpisodesLayer, choose_window_size, cut_windows
 from tomewise.memory.pages import PagesLayer, cut_pages
-from tomewise.run import meter
 from tomewise.store.export import export
 from tomewise.store.lookups import read_sources, read_vectors
 from tomewise.store.records import BUILDS
@@ -180,21 +179,6 @@ async def test_a_document_becomes_the_summaries_of_its_windows(store) -> None:
     assert not find_changes(layer, store)
 
 
-async def test_only_windows_of_changed_documents_are_asked_for_again(store) -> None:
-    for name, count in (("a", 6), ("b", 9)):
-        put_passages(store, name, *list_scenes(name, count))
-    await build_noting(store)
-    before = set(store.nodes("episodes"))
-    put_passages(store, "c", *list_scenes("c", 2))
-    assert await build_noting(store) == [list_scenes("c", 2)]
-    put_passages(store, "b", *list_scenes("b", 8))  # its passages are new nodes, although most texts are equal
-    asked = await build_noting(store)
-    assert {text for texts in asked for text in texts} <= set(list_scenes("b", 9))
-    assert store.notes(BUILDS)["episodes"]["taken"] == 6 + 8 + 2
-    assert len(list_texts(store, "episodes")) == 2 + 3 + 1
-    assert {key for key, node in store.nodes("episodes").items() if node.data["document"] == "a"} <= before
-
-
 async def test_levels_summarise_summaries_and_no_window_rests_on_a_failed_one(store) -> None:
     put_passages(store, "a", *list_scenes("a", 12))  # four windows of three, then two of two, then one
     name = "episodes:levels=4"
@@ -212,37 +196,3 @@ async def test_levels_summarise_summaries_and_no_window_rests_on_a_failed_one(st
         assert len(await build_noting(store, levels=4)) == missing, "the failed window and those above it"
         assert list(export(store)) == whole
         assert not find_changes(make_episodes(store, levels=4), store)
-
-
-async def test_layers_with_different_settings_exist_side_by_side(store) -> None:
-    put_passages(store, "a", *list_scenes("a", 7))
-    layers = [make_episodes(store, **options) for options in ({}, {"stride": 1}, {"levels": 2})]
-    await build_layers(layers, store)
-    assert find_backlog(layers, store).counts == {}
-    assert [layer.name for layer in layers] == ["episodes", "episodes:stride=1", "episodes:levels=2"]
-    assert [len(store.nodes(layer.name)) for layer in layers] == [2, 5, 2 + 1]
-    remove_documents(store, "a")
-    assert [len(store.nodes(layer.name)) for layer in layers] == [0, 0, 0]
-    for wrong in ({"stride": -1}, {"levels": 0}):
-        with pytest.raises(UsageError, match="levels to 1 or more"):
-            make_episodes(store, **wrong)
-
-
-@pytest.mark.parametrize("levels", [1, 3])
-async def test_calls_are_estimated_exactly_and_only_for_missing_windows(store, levels) -> None:
-    put_passages(store, "a", *list_scenes("a", 26))
-    put_passages(store, "b", *list_scenes("b", 1))
-    layer = make_episodes(
-        store,
-        lambda given: {"summary": " ".join(given.texts)[: sum(map(len, given.texts)) // 2]},
-        levels=levels,
-    )
-    with meter() as seen:
-        (foreseen,) = await estimate([layer], store)
-        assert seen.usage().total.calls == 0
-        await build_layer(layer, store)
-    assert foreseen.calls == seen.usage().total.calls
-    assert foreseen.input_tokens == pytest.approx(seen.usage().total.input_tokens, rel=0.1)
-    assert (await estimate([layer], store))[0].calls == 0
-    put_passages(store, "c", *list_scenes("c", 6))
-    assert (await estimate([layer], store))[0].calls == 2 + (levels > 1)

@@ -1,10 +1,19 @@
-"""A retriever that is scripted, for tests of what searches with it."""
+"""A retriever that is scripted, for tests of what searches with it, and texts to search."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
 from tomewise.types import Evidence, Scope
+
+SCENES = (
+    "Ada kept the light on the rock.",
+    "The keeper trimmed the lamp at night.",
+    "Tom sold a boat in the harbour.",
+    "The harbour froze that winter.",
+    "A judge heard the case of the boat.",
+    "The clerk wrote the verdict down.",
+)
 
 
 class Shelves:

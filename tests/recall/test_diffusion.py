@@ -8,12 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from tests.recall.exact_walk import list_edges, power_iteration
-from tests.recall.graph_tomes import EMBEDDER, GRAPH, NAMES, add_and_build, remove_and_build, vertices
+from tests.recall.graph_tomes import EMBEDDER, GRAPH, NAMES, add_and_build, build_store, remove_and_build, vertices
 from tests.recall.shelves import Shelves, join_nodes, make_pieces
 
 from tomewise.errors import BadReply
-from tomewise.language.extractive.steering import decompose
-from tomewise.language.roles import DecomposeIn
 from tomewise.recall.cognirank import scale_scores
 from tomewise.recall.diffusion import (
     CogniRank,
@@ -34,7 +32,6 @@ from tomewise.recall.seeding import (
     PassageSeeds,
     SumOfSeeds,
 )
-from tomewise.sample import read_questions
 from tomewise.testing import ScriptedModel, check_retriever
 
 QUERY = "Who sold Tom Hale the boat?"
@@ -48,9 +45,12 @@ TEXTS = (
 ALONE = {"d9", "d10"}  # passages without facts
 
 
-@pytest.fixture
-async def store(build_graph):
-    return await build_graph(*TEXTS)
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """Tests read it alone; those that change a memory build their own."""
+    made = asyncio.run(build_store(tmp_path_factory.mktemp("diffusion"), *TEXTS))
+    yield made
+    made.close()
 
 
 def seed_as_hippo(store):
@@ -193,7 +193,8 @@ async def test_the_contract_of_retrievers_holds(store, make):
 
 
 @pytest.mark.parametrize("make", [make_diffusion, make_ours, rank_cognitively])
-async def test_a_retriever_in_use_finds_new_documents_and_forgets_removed_ones(store, make):
+async def test_a_retriever_in_use_finds_new_documents_and_forgets_removed_ones(build_graph, make):
+    store = await build_graph(*TEXTS)
     retriever, question = make(store), "Who forged the Vellum Codex?"
     before = await retriever.retrieve(question, 20)
     await add_and_build(store, "new", "Zoe Quill > forged > the Vellum Codex\nZoe Quill > fled to > Ghent")
@@ -203,7 +204,8 @@ async def test_a_retriever_in_use_finds_new_documents_and_forgets_removed_ones(s
     assert await retriever.retrieve(question, 20) == before
 
 
-async def test_retrievers_in_threads_while_documents_come_and_go(store):
+async def test_retrievers_in_threads_while_documents_come_and_go(build_graph):
+    store = await build_graph(*TEXTS)
     retriever = make_ours(store)
     expected = await retriever.retrieve(QUERY, 4)
 
@@ -226,21 +228,6 @@ async def test_retrievers_in_threads_while_documents_come_and_go(store):
 
 def split_into(*names):
     return ScriptedModel({"decompose": lambda _: {"subqueries": list(names)}})
-
-
-@pytest.mark.parametrize(
-    ("lists", "nodes", "scores"),
-    [
-        # p gives a and b, r gives x and y (a is taken), and c scores highest of the rest.
-        ({"p": "abcdef", "r": "axyz"}, "abxcy", [1, 0.9, 0.89, 0.8, 0.79]),
-        ({"p": "a", "r": "axyz"}, "axyz", [1, 0.89, 0.79, 0.69]),  # a short part leaves its places to the others
-    ],
-)
-async def test_each_part_gives_two_passages_and_the_best_of_the_rest_follow(lists, nodes, scores):
-    shelves = Shelves({query: make_pieces(each, 1.0 if query == "p" else 0.99) for query, each in lists.items()})
-    found = await DecomposedRecall(shelves, split_into("p", "r")).retrieve("What and whole", 5)
-    assert join_nodes(found) == nodes
-    assert [piece.score for piece in found] == pytest.approx(scores)
 
 
 @pytest.mark.parametrize(
@@ -283,8 +270,3 @@ async def test_a_call_to_split_is_spent_unless_the_words_show_one_clause(questio
     model = split_into("Who came?", "Who left?")
     await DecomposedRecall(Shelves({}), model).retrieve(question, 5)
     assert len(model.calls) == (not is_one)
-
-
-def test_what_the_extractive_model_splits_is_asked():
-    for question in [each.question for each in read_questions()]:
-        assert not (has_one_clause(question) and decompose(DecomposeIn(question=question)).subqueries)

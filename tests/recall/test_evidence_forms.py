@@ -66,15 +66,6 @@ def test_what_a_gist_adds_is_what_no_sentence_of_its_passage_says(gist, adds):
     assert select_new_sentences(gist, PASSAGE) == adds
 
 
-async def test_only_what_gists_add_is_shown(build_gists):
-    store = await build_gists(lambda text: text.replace("She", "Ada Marsh"), PASSAGE, "Ida Poe lived in Ghent.")
-    found = await WithGists(Dense(store, EMBEDDER), store, only_new_sentences=True).retrieve("Who was Ada Marsh?", 10)
-    assert [piece.text for piece in found] == [
-        f"{PASSAGE}\n\n{GIST_LINE}\nAda Marsh was the daughter of Captain Marsh.",
-        "Ida Poe lived in Ghent.",
-    ]
-
-
 def select_facts(store, limit=10):
     return SelectedFacts(store, EMBEDDER, NearestFacts(store, GRAPH, limit=limit), GRAPH)
 

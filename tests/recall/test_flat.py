@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.recall.graph_tomes import EMBEDDER, GRAPH
+from tests.recall.shelves import SCENES as TEXTS
 from tests.texts import prose
 
 from tomewise.recall.derived import CollapsedTree, DenseDerived, Grounds, TreeTraversal
@@ -180,14 +181,6 @@ async def test_a_walk_over_the_graph_passes_through_what_lies_outside_of_the_sco
 # ---------------------------------------------------------------- derived texts
 
 
-TEXTS = (
-    "Ada kept the light on the rock.",
-    "The keeper trimmed the lamp at night.",
-    "Tom sold a boat in the harbour.",
-    "The harbour froze that winter.",
-    "A judge heard the case of the boat.",
-    "The clerk wrote the verdict down.",
-)
 SUMMARIES = (
     ("light", "Ada the keeper kept the lamp.", ("d0", "d1"), 1),
     ("harbour", "Tom sold a boat before the harbour froze.", ("d2", "d3"), 1),

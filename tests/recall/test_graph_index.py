@@ -201,20 +201,6 @@ async def test_a_kept_index_of_other_passages_is_made_again(store_with_notes):
     assert_equal(make_index(store_with_notes), made)
 
 
-async def test_an_index_is_kept_if_it_is_large_and_follows_from_the_graph_alone(store_with_notes):
-    def weigh(entities, passages):
-        return np.full(len(entities), 3.0)
-
-    GraphIndexes(store_with_notes, GRAPH, least_kept=1000).current()
-    make_index(store_with_notes, weigh=weigh)
-    assert not store_with_notes.kept, "a small one, and one whose weights have no name"
-    assert not list(store_with_notes.cache_folder.glob("kept*"))
-    made = make_index(store_with_notes, weigh=weigh, rule="threes")
-    forged = forge(store_with_notes, replace(made, spread=made.spread + 7))
-    make_index(store_with_notes)
-    assert_equal(make_index(store_with_notes, weigh=weigh, rule="threes"), forged)
-
-
 SMALL_GRAPH = CsrGraph.from_edges(4, [0, 0, 1], [1, 2, 3], [1.0, 2.0, 0.5])
 
 

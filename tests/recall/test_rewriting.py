@@ -14,18 +14,9 @@ from tomewise.embedding.hash import HashEmbedder
 from tomewise.memory.building import build
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.recall.mentions import TitleLinks
-from tomewise.recall.rewriting import (
-    GraphLeads,
-    Lead,
-    Lifts,
-    Rewriter,
-    Rewriting,
-    list_names,
-    take_stems,
-    write_rewrites,
-)
+from tomewise.recall.rewriting import Lead, Lifts, Rewriter, Rewriting, list_names, take_stems, write_rewrites
 from tomewise.recall.rewritten_walk import Coverage
-from tomewise.store.lookups import read_edges, read_vectors
+from tomewise.store.lookups import read_edges, read_pairs, read_vectors
 from tomewise.store.records import PASSAGES
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.systems.kit import Kit
@@ -156,20 +147,17 @@ def lead(*names: str, known: str = "") -> Lead:
     return Lead("p", names, take_stems(known))
 
 
-def write(question: str, *leads: Lead) -> list[tuple[int, str]]:
-    return [(rank, rewrite.text) for rank, rewrite in write_rewrites(question, leads, 8)]
-
-
 def test_names_that_the_question_has_are_left_out_and_each_rewrite_is_written_once() -> None:
     question = "Who keeps the light of Skerry?"
     first = lead("Skerry", "the light", "Skerry Rock", "Ada Marsh", "", "ada marsh", known="skerry")
     second = lead("Ada Marsh", "Tom Hale", known="skerry")
-    assert write(question, first, second) == [
+    rewrites = write_rewrites(question, [first, second], 8)
+    assert [(rank, rewrite.text) for rank, rewrite in rewrites] == [
         (0, "who keeps the light of skerry rock"),
         (0, "who keeps the light of ada marsh"),
         (1, "who keeps the light of tom hale"),
     ]
-    assert write(question + " of old" * 50, first) == [], "a long question is not rewritten"
+    assert write_rewrites(question + " of old" * 50, [first], 8) == [], "a long question is not rewritten"
 
 
 def test_rewrites_are_embedded_in_one_call_and_their_vectors_are_kept(store: SqlStore) -> None:
@@ -183,27 +171,6 @@ def test_rewrites_are_embedded_in_one_call_and_their_vectors_are_kept(store: Sql
     assert first.lifts.max() == again.lifts.max() == pytest.approx(0.7)
 
 
-async def test_a_slow_embedder_gets_half_of_the_names_of_a_passage_and_the_nearest_first(
-    store: SqlStore, kit: Kit, open_store
-) -> None:
-    await build(assemble("associative", kit).layers, store, quiet)
-    vector = EMBEDDER.embed([QUESTION])[0]
-    found = [
-        GraphLeads(store, NAMES, nearest_first=first).find_leads(QUESTION, vector, store.passages())[0].names
-        for first in (False, True)
-    ]
-    assert sorted(found[0]) == sorted(found[1])
-    assert (np.diff(EMBEDDER.embed(list(found[1])) @ vector) <= 1e-6).all()
-    slow, long_rows = NotingEmbedder(1024), open_store()  # one of long vectors counts as slow
-    put_document(long_rows, slow, document_of("d", "Denmark"))
-    vector = slow.embed([QUESTION])[0]
-    slow.batches.clear()
-    Rewriter(long_rows, slow, Rewriting(weight=0.7, passages=3, names=4)).find_lifts(
-        QUESTION, vector, [lead("Oslo", "Rome", "Bonn", "Bern")], None
-    )
-    assert list(map(len, slow.batches)) == [2]
-
-
 def test_sums_cover_all_keys_and_only_what_rose_was_brought() -> None:
     a, b, c = (Rewrite(text=name) for name in "abc")
     lifts = Lifts(np.array([2, 5]), np.array([0.5, 0.1]), {2: a, 5: b, 9: c})
@@ -213,53 +180,31 @@ def test_sums_cover_all_keys_and_only_what_rose_was_brought() -> None:
     assert lifts.select_brought([2, 1, 5], [2, 1, 5]) == {}
 
 
-# ---------------------------------------------------------------- titles
-
-
-def weigh(links: TitleLinks, store: SqlStore) -> dict[tuple[str, str], float]:
-    rows = read_edges(store, f"seen-in:{NAMES.entities}").rows.astype(np.int64)
-    entities, passages = store.nodes(NAMES.entities), store.passages()
-    weights = links.weigh(rows[:, 0], rows[:, 1])
-    return {
-        (entities[entity].text, passages[passage].document): weight
-        for entity, passage, weight in zip(rows[:, 0].tolist(), rows[:, 1].tolist(), weights.tolist(), strict=True)
-    }
-
-
-async def test_an_entity_weighs_more_in_the_passage_that_has_it_as_title(open_store) -> None:
-    store, title = open_store(), "Ida Poe (painter)"
-    add_titled(store, title, "Ida Poe\nGhent\nPoe\npainter\nIda Poe (painter)")
-    await rebuild(store, EMBEDDER)
+async def test_weights_of_titles_that_are_kept_in_memory_are_those_of_now(open_store) -> None:
+    store = open_store()
     links = TitleLinks(store, NAMES)
-    first = weigh(links, store)
-    names = {"ida poe": 3, "ida poe painter": 3, "poe": 2, "painter": 2, "ghent": 1}
-    assert first == {(name, title): weight for name, weight in names.items()}
-    add_titled(store, "Ghent", "Ghent\nIda Poe")
-    await rebuild(store, EMBEDDER)
-    second = {("ghent", "Ghent"): 3, ("ida poe", "Ghent"): 1}
-    assert weigh(links, store) == first | second
-    with store.write() as change:
-        change.remove_document(title)
-    await rebuild(store, EMBEDDER)
-    assert weigh(links, store) == weigh(TitleLinks(store, NAMES), store) == second
-
-
-# ---------------------------------------------------------------- coverage
+    texts = {"Ida Poe (painter)": "Ida Poe\nGhent\nPoe\npainter\nIda Poe (painter)", "Ghent": "Ghent\nIda Poe"}
+    for gone, title in ((None, "Ida Poe (painter)"), (None, "Ghent"), ("Ida Poe (painter)", "Skagen")):
+        if gone:
+            with store.write() as change:
+                change.remove_document(gone)
+        add_titled(store, title, texts.get(title, "Ida Poe"))
+        await rebuild(store, EMBEDDER)
+        entities, passages = read_pairs(store, f"seen-in:{NAMES.entities}").T
+        weights = links.weigh(entities, passages).tolist()
+        assert weights == TitleLinks(store, NAMES).weigh(entities, passages).tolist()
+        if title == "Ida Poe (painter)":
+            assert sorted(weights) == [1, 2, 2, 3, 3], "in the title, and the whole of it with its note or without"
 
 
 def test_a_passage_with_new_words_comes_before_one_with_the_same(open_store) -> None:
-    store, question = open_store(), "Which keeper burned a letter?"
+    store = open_store()
     texts = ("The keeper burned it.", "A keeper burns.", "A letter was here.", "Nothing.")
     keys = np.array([put_document(store, EMBEDDER, document_of(f"d{i}", text))[0] for i, text in enumerate(texts)])
-    ranking = keys, np.array([1.0, 0.9, 0.8, 0.1])
-    (covered, plain) = Coverage(store).reorder(question, [ranking, (keys[:1], np.ones(1))])
-    assert covered[0].tolist() == keys[[0, 2, 1, 3]].tolist()
+    ranking = keys, np.array([1.0, 0.9, 0.8, 0.0])
+    ((order, scores),) = Coverage(store).reorder("Which keeper burned a letter?", [ranking])
+    assert order.tolist() == keys[[0, 2, 1, 3]].tolist()
     idf = [log(1 + 4 / 3), log(1 + 4 / 3), log(1 + 4 / 2)]
-    assert covered[1][:2] == pytest.approx([1, 0.8 * exp(idf[2] / sum(idf)) / exp((idf[0] + idf[1]) / sum(idf))])
-    assert plain[0].tolist() == keys[:1].tolist()
-    (near,) = Coverage(store, reach=2).reorder(question, [ranking])
+    assert scores[:2] == pytest.approx([1, 0.8 * exp(idf[2] / sum(idf)) / exp((idf[0] + idf[1]) / sum(idf))])
+    (near,) = Coverage(store, reach=2).reorder("Which keeper burned a letter?", [ranking])
     assert near[0].tolist() == keys.tolist(), "what is out of reach stays"
-    (unscored,) = Coverage(store).reorder("Which letter?", [(keys, np.array([1.0, 0.5, 0.0, 0.0]))])
-    assert unscored[0].tolist() == keys.tolist(), "scores of 0 keep their places"
-    (none,) = Coverage(store, weight=0).reorder(question, [ranking])
-    assert none[1].tolist() == pytest.approx(ranking[1].tolist())

@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from tests.recall.shelves import SCENES
 
 from tomewise.errors import BadReply
 from tomewise.fallbacks import NOT_SELECTED, count_fallbacks
@@ -25,15 +26,7 @@ from tomewise.types import Node, Scope
 
 EMBEDDER = HashEmbedder(64)
 NAMES = SchemataNames()
-TEXTS = (
-    "Ada kept the light on the rock.",
-    "The keeper trimmed the lamp at night.",
-    "Tom sold a boat in the harbour.",
-    "The harbour froze that winter.",
-    "A judge heard the case of the boat.",
-    "The clerk wrote the verdict down.",
-    "Nobody knows this isolated thing.",
-)
+TEXTS = (*SCENES, "Nobody knows this isolated thing.")
 SCHEMATA = (
     ("light", "Ada the keeper kept the lamp.", (0, 1), 1),
     ("harbour", "Tom sold a boat before the harbour froze.", (2, 3), 1),
@@ -129,21 +122,6 @@ async def test_it_grows_along_links_and_down_to_children(store):
     assert [piece.score for piece in found] == sorted((piece.score for piece in found), reverse=True)
 
 
-async def test_a_text_is_shown_with_its_kind_its_place_and_the_finding_that_it_hangs_on(store):
-    model = keep_those_with("A judge gave a verdict", "Tom sold a boat in")
-    await grow(store, model, seeds=1).retrieve("A judge gave a verdict on the boat Tom sold.", 5)
-    first, second, third = (call.given for call in model.calls)
-    assert [(each.kind, each.place, each.found) for each in first.nodes] == [("summary", "2 documents", "")]
-    assert {(each.kind, each.document, each.found) for each in second.nodes} == {
-        ("summary", "", "linked with finding 1"),
-        ("passage", "d2", "part of finding 1"),
-        ("passage", "d4", "part of finding 1"),
-        ("passage", "d5", "linked with finding 1"),
-    }
-    assert [each.kind for each in third.known] == ["summary", "passage"]
-    assert all(each.found for each in third.nodes)
-
-
 async def test_no_node_is_offered_twice_and_rounds_are_bounded(store):
     long, short = keep_those_with(""), keep_those_with("")
     await grow(store, long, seeds=1, rounds=9).retrieve("the light", 20)
@@ -224,15 +202,6 @@ async def test_a_schema_is_within_a_scope_if_all_passages_below_it_are(store):
     assert {piece.node for piece in found if piece.layer == "schemata"} == {"light"}
     grown = await grow(store, keep_those_with(""), seeds=1).retrieve("Ada kept the light", 20, within=narrow)
     assert {piece.text for piece in grown if piece.layer == "passages"} == {*TEXTS[:3]}
-
-
-async def test_nothing_built_means_passages_alone(open_store):
-    store = open_store()
-    nodes = make_nodes(store)
-    recalls = [GlobalSchemata(nodes), HierarchicalSchemata(nodes), grow(store, keep_those_with(""))]
-    assert [await recall.retrieve("boat", 3) for recall in recalls] == [[], [], []]
-    put_document(store, EMBEDDER, document_of("d", TEXTS[0]))
-    assert [len(await recall.retrieve("boat", 3)) for recall in recalls] == [1, 1, 1]
 
 
 @pytest.mark.parametrize(("entities", "links"), [("", 0), ("entities:x", 1)])

@@ -121,15 +121,6 @@ async def find_seeds(seeding, question, store, index):
     return {name: pytest.approx(weight) for name, weight in sums.items()}
 
 
-async def test_cogito_seeds_by_hand(store, index):
-    question = make_question(store, cosines=[0.9, 0.5, -0.4], ada_met_tom=1.0, ada_kept_light=0.5, tom_is_tom=0.0)
-    once, twice = 1 + 2 * (1 - np.exp(-1)), 1 + 2 * (1 - np.exp(-2))
-    found = await find_seeds(CogitoSeeds(), question, store, index)
-    assert found == {"ada": 0.7 * twice / 2, "tom": 0.45 * twice / 2, "light": 0.5 * once}
-    plain = await find_seeds(CogitoSeeds(alpha=0), question, store, index)
-    assert plain == {"ada": 0.35, "tom": 0.225, "light": 0.5}
-
-
 @pytest.mark.parametrize("seeding", [HippoSeeds(), CogitoSeeds()])
 async def test_facts_that_the_index_does_not_know_give_nothing(store, index, seeding):
     known = await find_seeds(seeding, make_question(store, ida_sold_boat=0.5), store, index)
@@ -200,19 +191,3 @@ async def test_what_the_index_does_not_know_yet_is_left_out(store, index):
     assert await find_seeds(MentionSeeds(store, NAMES), question, store, index) == {"ida": 1}
     found, _ = await PassageSeeds(store).find_seeds(make_question(store, "Ada met a boat"), index)
     assert sorted(found.tolist()) == list(range(len(index.entities), len(index.entities) + 4))
-
-
-def by_cosine(store, vector):
-    """Each document with its best cosine, scaled over all: best first."""
-    passages = list(store.passages().values())
-    cosines = EMBEDDER.embed([passage.content for passage in passages]) @ vector
-    scores = (cosines - cosines.min()) / (cosines.max() - cosines.min())
-    ranking = sorted(zip(scores.tolist(), [passage.document for passage in passages], strict=True), reverse=True)
-    return {name: score for score, name in ranking}
-
-
-async def test_passage_seeds_are_the_cosines_scaled_over_all(store, index):
-    question = make_question(store, "Did Tom find the boat?")
-    assert await find_seeds(PassageSeeds(store, weight=1.0), question, store, index) == by_cosine(
-        store, question.vector
-    )

@@ -6,11 +6,8 @@ import pytest
 from tests.recall.shelves import Shelves, join_nodes, make_pieces
 
 from tomewise.calls import NO_CALLS
-from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import BadReply, ModelUnavailable
 from tomewise.fallbacks import NOT_FOLLOWED_UP, count_fallbacks
-from tomewise.language.extractive import ExtractiveModel
-from tomewise.language.roles import FOLLOW_UP, FollowUpIn, Shown
 from tomewise.recall.comparing import ComparedRecall, split_comparison
 from tomewise.recall.follow_up import FollowedUp
 from tomewise.recall.layered import LayeredRecall
@@ -46,7 +43,7 @@ from tomewise.types import Rewrite
     ],
 )
 def test_each_thing_has_the_question_for_itself(question, of_each, things):
-    parts = {part.thing: part.text for part in split_comparison(question)}
+    parts = {part.name: part.text for part in split_comparison(question)}
     assert parts == {thing: of_each.format(thing) for thing in things}
 
 
@@ -110,17 +107,6 @@ async def test_a_second_question_gives_passages_in_turn_with_the_first(reply, no
     assert rewrites == ({"d": Rewrite(text=SECOND, name="Denmark")} if len(asked) > 1 else {})
     assert [shown.text for shown in model.calls[0].given.evidence] == ["a", "b"]
     assert followed.calls.most == 1
-
-
-async def test_the_extractive_model_puts_a_name_in_place_of_what_is_settled():
-    texts = ["Signe Holm is a rower who is from Denmark.", "Boats are built in Skagen."]
-    shown = [Shown(label=f"E{place}", text=text) for place, text in enumerate(texts, start=1)]
-    model = ExtractiveModel(HashEmbedder(64))
-    found = await model.ask(FOLLOW_UP, FollowUpIn(question=QUESTION, evidence=shown))
-    assert found.bridge == "Denmark"
-    assert found.question == "Which currency does the country that is from have Denmark"
-    nothing = await model.ask(FOLLOW_UP, FollowUpIn(question=QUESTION, evidence=shown[1:]))
-    assert (nothing.bridge, nothing.question) == ("", "")
 
 
 # ---------------------------------------------------------------- several layers

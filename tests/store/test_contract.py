@@ -39,7 +39,7 @@ WORDS = st.lists(st.sampled_from("tide harbour lamp Ada rope clock tide! 潮 fog
 STEPS = st.lists(st.tuples(st.sampled_from("abcde"), WORDS.map(" ".join) | st.none()), min_size=1, max_size=6)
 
 
-@settings(max_examples=16, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(STEPS, st.integers(0, 9))
 def test_any_history_leaves_the_memory_of_what_is_there(steps: list[tuple[str, str | None]], seed: int) -> None:
     with TemporaryDirectory() as folder:

@@ -31,7 +31,7 @@ TEXTS = (
     *(f"On day {number} Ada Marsh wrote to Tom Hale about the harbour." for number in range(6)),
 )
 QUESTION = "Who sold the Heron to Ida Poe?"
-IN_A_DATABASE = ("comorag", "hgmem", "graphrag", "memtree")  # they build layers of all kinds
+ALL_KINDS = ("comorag", "hgmem", "graphrag", "memtree")  # they build layers of all kinds
 
 
 @pytest.fixture(params=["plain", "database"])
@@ -57,7 +57,7 @@ def quiet(_: Progress) -> None:
 
 async def test_systems_give_equal_memories_and_answers_from_both(stores: tuple[Store, Store]) -> None:
     counterpart, file = stores
-    systems = SYSTEMS if isinstance(counterpart, PlainStore) else IN_A_DATABASE
+    systems = SYSTEMS if isinstance(counterpart, PlainStore) else ALL_KINDS
     for name in systems:  # one after another over one memory, since a tome holds the layers of all systems
         answers = []
         for store in stores:
@@ -74,7 +74,7 @@ async def test_systems_give_equal_memories_and_answers_from_both(stores: tuple[S
     for store in stores:
         with store.write() as change:
             change.remove_document("d02")
-        for name in systems:
+        for name in ALL_KINDS:
             await build(assemble(name, make_kit(store)).layers, store, quiet)
     assert list(export(counterpart)) == list(export(file))
     assert counterpart.layers() == file.layers()

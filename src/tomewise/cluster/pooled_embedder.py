@@ -45,10 +45,10 @@ class PooledEmbedder(ForwardingEmbedder):
         if len(texts) < _FEWEST:
             return self._embedder.embed(texts)
         rows = np.empty((len(texts), self.dimensions), np.float32)
-        blocks = cut_blocks(texts, _AHEAD * max(1, self._pool.size))
+        most = self.texts_at_once // BLOCK
         under_way: list[tuple[NDArray[np.intp], Future[NDArray[np.float32]]]] = []
-        for block in blocks:
-            if len(under_way) == _AHEAD * max(1, self._pool.size):
+        for block in cut_blocks(texts, most):
+            if len(under_way) == most:
                 places, found = under_way.pop(0)
                 rows[places] = found.result()
             under_way.append((block, self._pool.submit("embed", [texts[place] for place in block])))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -58,7 +59,8 @@ class PooledModel(Forwarding):
         asked = perf_counter()
         name = self.name_for(role)
         single, size = split_batch_role(role)
-        async with self._find_slots(name):
+        slots = self._slots.setdefault(asyncio.get_running_loop(), defaultdict(partial(CallSlots, self._limit)))
+        async with slots[name]:
             tokens = self.count_input_tokens(role, given)
             request = Request(tokens, role.output_tokens, partial(_find_price, name), most=_REQUESTS)
             async with announce_request(request) as bill:
@@ -83,13 +85,6 @@ class PooledModel(Forwarding):
             if reply.done() and reply.exception() is None:  # no reply yet: the caller's coroutine was closed
                 bill.spent = sum((call.spent for call in reply.result().calls), Spent())
                 _report_calls(reply.result(), asked)
-
-    def _find_slots(self, name: str) -> CallSlots:
-        """The slots of a model in the running event loop."""
-        slots = self._slots.setdefault(asyncio.get_running_loop(), {})
-        if name not in slots:
-            slots[name] = CallSlots(self._limit)
-        return slots[name]
 
 
 def _report_calls(reply: Reply, asked: float) -> None:

@@ -27,7 +27,6 @@ from tomewise.settings import read_variable
 _CALLS_AT_ONCE = 10_000
 _SHARE = 0.01  # of a CPU: with whole ones the workers of a machine that died would wait for a place for ever
 _OBJECTS = 128 << 20  # bytes of shared memory in a cluster of our own; lists on their way need some megabytes
-_CPUS_PER_WORKER = 2
 _KNOCK_SECONDS = 10.0
 # How long the processes of a cluster that starts here wait for each other, with their units in a second.
 _WAITS = {
@@ -56,10 +55,6 @@ class RayCluster:
     def cpus(self) -> int:
         """The CPUs of all machines."""
         return int(self._ray.cluster_resources().get("CPU", 1))
-
-    def count_workers(self, stated: int | None) -> int:
-        """The workers of a pool: as many as are stated, else one for every two CPUs."""
-        return stated or max(1, self.cpus // _CPUS_PER_WORKER)
 
     def start_worker(self, parts: WorkerParts, threads: int) -> Any:
         """A new worker, on the machine that has the fewest. Raises ConnectionError after this process has left."""

@@ -23,6 +23,7 @@ from tomewise.settings import DEFAULTS
 from tomewise.types import Embedder
 
 _RESULTS = {"ask": Reply, "embed": np.ndarray, "run_group": NoneType, "describe": WorkerFacts}  # by verb, or `Failed`
+_CPUS_PER_WORKER = 2  # unless so many workers are stated
 _TRIES = 3  # workers that may die with one piece of work
 _REPLACEMENTS = 3  # for each worker of the pool
 
@@ -103,7 +104,7 @@ class WorkerPool:
         self._cluster = cluster = join_cluster(self._start_seconds)
         try:
             cluster.check_parts(self._parts)
-            count = cluster.count_workers(self._stated)
+            count = self._stated or max(1, cluster.cpus // _CPUS_PER_WORKER)
             if self._share_limit and (model := self._parts.model):
                 count = min(count, model.limit)
                 self._parts = replace(self._parts, model=replace(model, limit=model.limit // count))

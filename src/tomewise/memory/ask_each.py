@@ -91,12 +91,8 @@ async def run_groups(
                     await asyncio.sleep(0)  # lets requests leave before all of them are prepared
     if budget_errors:
         raise budget_errors[0]
-    return _sort_results(inputs, results)
-
-
-def _sort_results(keys: Iterable[K], results: Mapping[K, R | ModelError]) -> Replies[K, R]:
     replies: Replies[K, R] = Replies()
-    for key in keys:
+    for key in inputs:
         result = results[key]
         if isinstance(result, ModelError):
             replies.failed[key] = str(result)

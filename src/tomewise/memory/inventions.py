@@ -14,19 +14,14 @@ from tomewise.memory.numerals import find_numbers
 _TOKEN = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _OPENING = re.compile(r"(?:(?:\A|[.!?:;…。！？]|\n)[\s\"'“”‘’«»„()\[\]*#>•–—-]*|,\s*[\"“«„])\Z")
 _NAME_GAP = re.compile(r"(?:[ \u00a0]|['’]s )?[-. ]*(?:(?:of|the|de|la|le|du|von|van|der|al|bin|and|&)[ -])*")
+_MONTHS = "january february march april may june july august september october november december".split()
+_DAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
 _SHORT_FORMS = {
+    **{name: name[:3] for name in (*_MONTHS, *_DAYS)},
     "doctor": "dr", "mister": "mr", "missus": "mrs", "saint": "st", "mount": "mt", "professor": "prof",
     "captain": "capt", "colonel": "col", "general": "gen", "lieutenant": "lt", "sergeant": "sgt", "senator": "sen",
     "reverend": "rev", "governor": "gov", "junior": "jr", "senior": "sr", "company": "co", "corporation": "corp",
-    "january": "jan", "february": "feb", "march": "mar", "april": "apr", "june": "jun", "july": "jul",
-    "august": "aug", "september": "sep", "october": "oct", "november": "nov", "december": "dec",
-    "monday": "mon", "tuesday": "tue", "wednesday": "wed", "thursday": "thu", "friday": "fri", "saturday": "sat",
-    "sunday": "sun",
 }  # fmt: skip
-_MONTHS = (
-    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
-    "december",
-)  # fmt: skip
 _NUMERIC_DATE = re.compile(r"(?<!\d)(\d{1,4})[-./](\d{1,2})[-./](\d{1,4})(?!\d)")
 _DEMONYMS = ("ians", "ian", "eans", "ean", "ans", "an", "ese", "ish", "ic", "n", "s")
 _STEM = 4  # letters that a name and a word derived from it must share
@@ -77,9 +72,7 @@ class _SourceText:
         self._acronyms = frozenset(initials for initials in capitals if len(initials) > 1)
 
     def supports(self, word: str) -> bool:
-        if word in self._words or _SHORT_FORMS.get(word) in self._words:
-            return True
-        if word in self._acronyms:
+        if word in self._words or _SHORT_FORMS.get(word) in self._words or word in self._acronyms:
             return True
         return not self._stems.isdisjoint(_list_stems(word))
 
@@ -131,11 +124,10 @@ def _split_words(text: str) -> Iterator[_Word]:
 
 def _list_stems(word: str) -> Iterator[str]:
     """Yield a name without the ending of an adjective or a plural, and without its last vowels."""
-    yield from (stem for end in ("", *_DEMONYMS) if word.endswith(end) and len(stem := _trim(word, end)) >= _STEM)
-
-
-def _trim(word: str, end: str) -> str:
-    return word[: len(word) - len(end)].rstrip("aeiouy")
+    for end in ("", *_DEMONYMS):
+        stem = word.removesuffix(end).rstrip("aeiouy")
+        if word.endswith(end) and len(stem) >= _STEM:
+            yield stem
 
 
 def _join_initials(run: Iterable[_Word]) -> str:

@@ -190,12 +190,7 @@ class MappedLayer(Generic[S, In, R]):
         sources: Mapping[int, Any] = (
             self._store.passages(change.added) if self.needs == (PASSAGES,) else self._store.nodes_at(change.added)
         )
-        inputs = self.make_inputs(list(sources.values()))
-        asks = [
-            Ask(subject=source, role_input=role_input, keys=(key,), position=_find_position(key, source))
-            for (key, source), role_input in zip(sources.items(), inputs, strict=True)
-        ]
-        return Plan(asks, list(sources))
+        return Plan(self._make_asks(sources), list(sources))
 
     def foresee(self, change: Change) -> Iterable[Ask[S, In]]:
         """What a build would ask about, for estimates. A passage without a node in the layer below counts as one."""
@@ -203,11 +198,7 @@ class MappedLayer(Generic[S, In, R]):
         if self.needs == (PASSAGES,):
             return asks
         sources: list[Any] = [each for need in self.needs if need != PASSAGES for each in self._make_stand_ins(need)]
-        inputs = self.make_inputs(sources)
-        return asks + [
-            Ask(subject=source, role_input=role_input, keys=(), position=_find_position(number, source))
-            for number, (source, role_input) in enumerate(zip(sources, inputs, strict=True))
-        ]
+        return asks + [replace(ask, keys=()) for ask in self._make_asks(dict(enumerate(sources)))]
 
     async def ask(self, plan: Plan[S, In], report: Report) -> Replies[int, R]:
         """The replies to what is due, by position in the plan."""
@@ -280,6 +271,13 @@ class MappedLayer(Generic[S, In, R]):
         return await sum_tokens(
             groups, lambda group: count_tokens_together(self._model, role, group, self.together)
         ), reply
+
+    def _make_asks(self, sources: Mapping[int, Any]) -> list[Ask[S, In]]:
+        inputs = self.make_inputs(list(sources.values()))
+        return [
+            Ask(subject=source, role_input=role_input, keys=(key,), position=_find_position(key, source))
+            for (key, source), role_input in zip(sources.items(), inputs, strict=True)
+        ]
 
     def _make_stand_ins(self, need: str) -> list[Node]:
         """A node with the text of each passage from which a layer below has made none yet."""

@@ -11,13 +11,16 @@ _UNITS = (
     "eighteen nineteen"
 ).split()
 _TENS = {word: 10 * (at + 2) for at, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split())}
+_FROM_THIRD = (
+    "third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth sixteenth "
+    "seventeenth eighteenth nineteenth"
+).split()
 _ORDINALS = {
-    "third": 3, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9, "tenth": 10,
-    "eleventh": 11, "twelfth": 12, "thirteenth": 13, "fourteenth": 14, "fifteenth": 15, "sixteenth": 16,
-    "seventeenth": 17, "eighteenth": 18, "nineteenth": 19, "twentieth": 20, "thirtieth": 30, "fortieth": 40,
-    "fiftieth": 50, "sixtieth": 60, "seventieth": 70, "eightieth": 80, "ninetieth": 90, "hundredth": 100,
+    **{word: at for at, word in enumerate(_FROM_THIRD, start=3)},
+    **{ten[:-1] + "ieth": value for ten, value in _TENS.items()},
+    "hundredth": 100,
     "thousandth": 1000,
-}  # fmt: skip
+}
 _SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12}
 _PLAIN = {**{word: at for at, word in enumerate(_UNITS)}, **_TENS, **_ORDINALS}
 _WORDS = sorted({*_PLAIN, *_SCALES, *(word + "s" for word in _SCALES)}, key=len, reverse=True)
@@ -60,9 +63,8 @@ def _read_number(match: re.Match[str]) -> Number | None:
         scale = _SCALES.get((match["scale"] or "").lower())
         values = (value * scale, value, float(scale)) if scale else (value,)
         return Number(match[0], match.start(), values)
-    words = re.findall(r"[a-z]+", match[0].lower())
-    parts = tuple(_read_word(word) for word in words if word != "and")
-    value = _add_up([word for word in words if word != "and"])
+    words = [word for word in re.findall(r"[a-z]+", match[0].lower()) if word != "and"]
+    parts, value = map(_read_word, words), _add_up(words)
     if value <= _SMALL:
         return None
     return Number(match[0], match.start(), (value, *(part for part in parts if part > _SMALL)))

@@ -40,20 +40,16 @@ def cut_pages(passages: Sequence[Passage], gaps: Sequence[str], words: int) -> l
     """
     ends = [0, *accumulate(estimate_words(passage.text) for passage in passages)]
     pauses = [*map(_rate_pause, pairwise(passages), gaps), 0]
-    pages, start = list[range](), 0
+    pages, start, enough = list[range](), 0, _LEAST * words
     while start < len(passages):
         most = next((end for end in range(len(passages), start, -1) if ends[end] - ends[start] <= words), start + 1)
-        least = next(end for end in range(start + 1, most + 1) if end == most or _reaches(ends, start, end, words))
+        least = next(end for end in range(start + 1, most + 1) if end == most or ends[end] - ends[start] >= enough)
         stop = most
         if most < len(passages):
             stop = max(range(least, most + 1), key=lambda end: (pauses[end - 1], end))
         pages.append(range(start, stop))
         start = stop
     return pages
-
-
-def _reaches(ends: Sequence[int], start: int, end: int, words: int) -> bool:
-    return ends[end] - ends[start] >= _LEAST * words
 
 
 def _rate_pause(pair: tuple[Passage, Passage], gap: str) -> int:

@@ -130,8 +130,9 @@ class PassagesLayer:
             split: list[tuple[Document, list[Passage]]] = []
             for document in batch.fresh.values():
                 passages: list[Passage] = []
+                next_passages: list[Passage]
                 stream = self._splitter.stream(document)
-                while next_passages := await run_in_thread(_read_next, stream):
+                while next_passages := await run_in_thread(list, islice(stream, _SPLIT_AT_ONCE)):
                     passages += next_passages
                     yield Progress(label="characters cut", done=next_passages[-1].end, total=len(document.text))
                 yield Progress(label="characters cut", done=len(document.text), total=len(document.text))
@@ -212,7 +213,3 @@ def digest_document(document: Document) -> str:
     if document.metadata:  # so digests of documents without metadata are those of tomes before format 3
         parts.append(json.dumps(document.metadata, sort_keys=True))
     return sha256("\x1f".join(parts).encode()).hexdigest()
-
-
-def _read_next(stream: Iterator[Passage]) -> list[Passage]:
-    return list(islice(stream, _SPLIT_AT_ONCE))

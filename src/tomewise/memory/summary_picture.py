@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from itertools import islice
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from tomewise.pictures import LIMIT, Group, Kind, Picture, PictureLink, PictureNode, Use, Uses, shorten_label
@@ -19,43 +20,92 @@ LEAVES = Group(id=PASSAGES, label="Passages", shape="diamond")
 
 def draw_tree(store: Readable, layer: str, *, limit: int = LIMIT, uses: Uses | None = None) -> Picture:
     """The nodes of a layer from the highest level down, then its passages: at most `limit` in all."""
-    return _draw_levels(store, layer, "tree", "Tree of summaries", limit, uses or Uses())
+    levels = Levels.read(store, layer)
+    return _draw_summaries(levels, "tree", "Tree of summaries", levels.list_keys(), limit, uses or Uses())
 
 
 def draw_line(store: Readable, layer: str, *, limit: int = LIMIT, uses: Uses | None = None) -> Picture:
     """The nodes of a layer in their order, those that were made from others beside these: at most `limit` in all."""
-    return _draw_levels(store, layer, "line", "Summaries in order", limit, uses or Uses())
+    levels = Levels.read(store, layer)
+    return _draw_summaries(levels, "line", "Summaries in order", list(levels.nodes), limit, uses or Uses())
 
 
-def _draw_levels(store: Readable, layer: str, kind: Kind, title: str, limit: int, uses: Uses) -> Picture:
-    nodes = store.nodes(layer)
-    sources = read_sources(store, nodes, layer)
-    leaves = store.passages(sorted({key for keys in sources.values() for key in keys} - nodes.keys()))
-    names = {key: passage.id for key, passage in leaves.items()}
-    is_tree = kind == "tree"
-    order = sorted(nodes, key=lambda key: -nodes[key].level) if is_tree else list(nodes)
-    chosen = {key: nodes[key] for key in order[:limit]}
-    shown_leaves = dict(islice(leaves.items(), limit - len(chosen) if is_tree else 0))
-    drawn = [_make_node(node, sources.get(key, ()), names, uses) for key, node in chosen.items()]
-    drawn += [make_leaf(passage, {}, uses.find([passage.id])) for passage in shown_leaves.values()]
-    levels = sorted({node.level for node in chosen.values()}, reverse=True)
-    ids = {key: node.id for key, node in chosen.items()} | {key: names[key] for key in shown_leaves}
-    return Picture(
-        kind=kind,
-        title=title,
-        about=f"Layer {layer}",
-        nodes=tuple(drawn),
-        links=tuple(_list_links(chosen, sources, ids)),
-        groups=(
-            *(Group(id=f"level {level}", label=f"Level {level}") for level in levels),
-            LEAVES,
-        ),
-        shown=len(drawn),
-        total=len(nodes) + (len(leaves) if is_tree else 0),
-    )
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """The nodes of a layer, the passages below them, and what each node was made from, all by key."""
+
+    layer: str
+    nodes: Mapping[int, Node]
+    leaves: Mapping[int, Passage]
+    children: Mapping[int, list[int]]
+
+    @classmethod
+    def read(cls, store: Readable, layer: str) -> Levels:
+        nodes = store.nodes(layer)
+        children = read_sources(store, nodes, layer)
+        leaves = store.passages(sorted(set(chain.from_iterable(children.values())) - nodes.keys()))
+        return cls(layer, nodes, leaves, children)
+
+    def list_keys(self) -> list[int]:
+        """The highest level first, passages last."""
+        return [*sorted(self.nodes, key=lambda key: -self.nodes[key].level), *self.leaves]
+
+    def find_id(self, key: int) -> NodeId:
+        return self.nodes[key].id if key in self.nodes else self.leaves[key].id
+
+    def list_passages(self, key: int) -> tuple[NodeId, ...]:
+        """The passages from which a node was made directly."""
+        return tuple(self.leaves[child].id for child in self.children.get(key, ()) if child in self.leaves)
+
+    def draw(
+        self,
+        kind: Kind,
+        title: str,
+        chosen: Sequence[int],
+        total: int,
+        describe: Callable[[int], tuple[Mapping[str, str | int], Use]],
+        missing: tuple[str, ...] = (),
+    ) -> Picture:
+        """A picture of what is chosen, linked from each node to what it was made from.
+
+        `describe` gives the facts of each, and what the answer did with it.
+        """
+        drawn = frozenset(chosen)
+        levels = sorted({self.nodes[key].level for key in chosen if key in self.nodes}, reverse=True)
+        return Picture(
+            kind=kind,
+            title=title,
+            about=f"Layer {self.layer}",
+            nodes=tuple(self._make_node(key, *describe(key)) for key in chosen),
+            links=tuple(
+                PictureLink(source=self.find_id(key), target=self.find_id(child))
+                for key in chosen
+                for child in self.children.get(key, ())
+                if child in drawn
+            ),
+            groups=(*(Group(id=f"level {level}", label=f"Level {level}") for level in levels), LEAVES),
+            shown=len(chosen),
+            total=total,
+            missing=missing,
+        )
+
+    def _make_node(self, key: int, facts: Mapping[str, str | int], use: Use) -> PictureNode:
+        if key in self.leaves:
+            return make_leaf(self.leaves[key], facts, use)
+        node = self.nodes[key]
+        return PictureNode(
+            id=node.id,
+            label=shorten_label(node.text),
+            group=f"level {node.level}",
+            text=node.text,
+            facts=facts,
+            level=node.level,
+            use=use,
+            passages=self.list_passages(key),
+        )
 
 
-def make_leaf(passage: Passage, facts: Mapping[str, int], use: Use) -> PictureNode:
+def make_leaf(passage: Passage, facts: Mapping[str, str | int], use: Use) -> PictureNode:
     """A passage in a picture, with these facts beside its place."""
     return PictureNode(
         id=passage.id,
@@ -67,26 +117,10 @@ def make_leaf(passage: Passage, facts: Mapping[str, int], use: Use) -> PictureNo
     )
 
 
-def _make_node(node: Node, sources: Iterable[int], names: Mapping[int, NodeId], uses: Uses) -> PictureNode:
-    passages = tuple(names[key] for key in sources if key in names)
-    return PictureNode(
-        id=node.id,
-        label=shorten_label(node.text),
-        group=f"level {node.level}",
-        text=node.text,
-        facts={"document": str(node.data["document"])} if "document" in node.data else {},
-        level=node.level,
-        use=uses.find((node.id, *passages)),
-        passages=passages,
-    )
+def _draw_summaries(levels: Levels, kind: Kind, title: str, keys: Sequence[int], limit: int, uses: Uses) -> Picture:
+    def describe(key: int) -> tuple[Mapping[str, str], Use]:
+        data = levels.nodes[key].data if key in levels.nodes else {}
+        facts = {"document": str(data["document"])} if "document" in data else {}
+        return facts, uses.find((levels.find_id(key), *levels.list_passages(key)))
 
-
-def _list_links(
-    chosen: Mapping[int, Node], sources: Mapping[int, list[int]], ids: Mapping[int, NodeId]
-) -> Iterable[PictureLink]:
-    return (
-        PictureLink(source=node.id, target=ids[child])
-        for key, node in chosen.items()
-        for child in sources.get(key, ())
-        if child in ids
-    )
+    return levels.draw(kind, title, keys[:limit], len(keys), describe)

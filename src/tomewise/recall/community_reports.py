@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tomewise.memory.edge_rows import group_pairs
 from tomewise.memory.grounds import find_grounds
-from tomewise.recall.ranking import pair_scores, rank_keys, rank_passages
+from tomewise.recall.ranking import name_in_order, pair_scores, rank_keys, rank_passages
 from tomewise.store.lookups import read_pairs, read_sources, select_within
 from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Evidence, Node, PassageId, Scope
@@ -152,33 +153,21 @@ class CommunityReports:
         keys = {key for keys in self.find_passages(reports).values() for key in keys}
         among = np.array(sorted(select_within(self._store, keys, within)), np.int64)
         found = self._store.nearest(PASSAGES, self._embedder.embed([query])[0], limit, among=among)
-        return rank_passages(self._store, found.keys.tolist(), found.cosines.tolist(), limit)
+        return rank_passages(self._store, found.keys, found.cosines, limit)
 
     def make_evidence(self, chosen: Sequence[ReportedCommunity], within: Scope | None) -> list[Evidence]:
         """Reports as evidence, in their order, with the passages within a scope that they rest on."""
         below = self.find_passages([each.key for each in chosen])
         keys = {key for keys in below.values() for key in keys}
         passages = self._store.passages(select_within(self._store, keys, within))
-        order = {key: (passage.document, passage.position) for key, passage in passages.items()}
-        return [
-            each.as_evidence(
-                sources=tuple(
-                    passages[key].id for key in sorted(set(below[each.key]) & order.keys(), key=order.__getitem__)
-                )
-            )
-            for each in chosen
-        ]
+        return [each.as_evidence(name_in_order(below[each.key], passages)) for each in chosen]
 
     def _read(self) -> ReportShelf:
         names = self._names
         reports, communities = self._store.nodes(names.reports), self._store.nodes(names.layer)
         about = read_pairs(self._store, names.about).tolist()
-        members: defaultdict[int, set[int]] = defaultdict(set)
-        for community, entity in read_pairs(self._store, names.members).tolist():
-            members[community].add(entity)
-        seen: defaultdict[int, set[int]] = defaultdict(set)
-        for entity, passage in read_pairs(self._store, f"seen-in:{names.graph.entities}").tolist():
-            seen[entity].add(passage)
+        members = group_pairs(self._store, names.members)
+        seen = group_pairs(self._store, f"seen-in:{names.graph.entities}")
         pairs = [(report, community) for report, community in about if report in reports and community in communities]
         numbers = {int(node.data["number"]): key for key, node in communities.items()}
         reported = {community: report for report, community in pairs}

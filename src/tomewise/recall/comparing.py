@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tomewise.calls import CallCount, read_calls
 from tomewise.language.extractive.names import find_mentions
@@ -30,14 +29,6 @@ _LONGEST = 1000  # characters of a question that is looked at: the time grows fa
 _Span = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """The question for one of the things alone."""
-
-    text: str
-    thing: str
-
-
 class ComparedRecall:
     """Recall for each thing of a comparison, and for the whole question; the passages of each come in turns.
 
@@ -59,14 +50,11 @@ class ComparedRecall:
         rankings = await asyncio.gather(*(self._retriever.retrieve(text, limit, within=within) for text in texts))
         if not parts:
             return rankings[0]
-        brought = [
-            mark_brought(ranking, Rewrite(text=part.text, name=part.thing))
-            for part, ranking in zip(parts, rankings, strict=False)
-        ]
+        brought = [mark_brought(ranking, part) for part, ranking in zip(parts, rankings, strict=False)]
         return score_by_place(drop_repeats(take_turns([*brought, rankings[-1]])), limit)
 
 
-def split_comparison(question: str) -> Sequence[Part]:
+def split_comparison(question: str) -> Sequence[Rewrite]:
     """The question for each of the things that it compares, by itself; empty if it compares none.
 
     A question may offer a choice at its end, after a comma or colon: "..., the keeper, the doctor or the clerk?". Else
@@ -83,7 +71,10 @@ def split_comparison(question: str) -> Sequence[Part]:
     between = "" if len(spans) > 2 else question[spans[0][1] : spans[1][0]]
     joint = _JOINT.search(between)
     comparative = between[: joint.start()] if joint else ""  # "higher" in "Is Ben Nevis higher than Snowdon?"
-    return [Part(f"{head}{question[start:end]}{comparative}{tail}", question[start:end]) for start, end in spans]
+    return [
+        Rewrite(text=f"{head}{question[start:end]}{comparative}{tail}", name=question[start:end])
+        for start, end in spans
+    ]
 
 
 def _find_choices(question: str) -> list[_Span]:

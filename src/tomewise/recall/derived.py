@@ -9,9 +9,9 @@ import numpy as np
 
 from tomewise.memory.grounds import find_grounds
 from tomewise.memory.tree.tree_layer import TreeLayer
-from tomewise.recall.ranking import PlainSearch, as_evidence, pair_scores, rank_evidence
+from tomewise.recall.ranking import PlainSearch, as_evidence, name_in_order, pair_scores, rank_evidence
 from tomewise.store.lifetimes import list_source_spaces
-from tomewise.store.lookups import read_edges, read_sources
+from tomewise.store.lookups import read_pairs, read_sources
 from tomewise.store.nearest import DECIMALS
 from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Evidence, Layer, PassageId, Scope
@@ -39,9 +39,7 @@ class DenseDerived(PlainSearch):
         self._grounds = Grounds(store, self._layer)
 
     def _search(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
-        among = self._store.keys_within(within, self._layer)
-        found = self._store.nearest(self._layer, self._embedder.embed([query])[0], limit, among=among)
-        nearest = pair_scores(found.keys, found.cosines)
+        nearest = _find_nearest(self._store, self._embedder.embed([query])[0], limit, within, self._layer)
         return rank_evidence(self._grounds.load_nodes(nearest, self._kind).values(), limit)
 
 
@@ -63,11 +61,12 @@ class Grounds:
         cache.update(self._read([key for key in wanted if key not in cache]))
         return {key: cache[key] for key in wanted}
 
-    def load_evidence(self, scores: Mapping[int, float], kind: str) -> dict[int, Evidence]:
-        """Passages, and nodes of the layer, as evidence by key."""
+    def load_evidence(self, scores: Mapping[int, float], kind: str, limit: int | None = None) -> dict[int, Evidence]:
+        """The `limit` best of passages and nodes of the layer as evidence by key, best first, ties by id."""
         passages = self._store.passages(scores)
         found = {key: as_evidence(passage, round(scores[key], DECIMALS)) for key, passage in passages.items()}
-        return found | self.load_nodes({key: score for key, score in scores.items() if key not in passages}, kind)
+        found |= self.load_nodes({key: score for key, score in scores.items() if key not in passages}, kind)
+        return dict(sorted(found.items(), key=lambda item: (-item[1].score, item[1].node))[:limit])
 
     def load_nodes(self, scores: Mapping[int, float], kind: str) -> dict[int, Evidence]:
         """Nodes of the layer as evidence by key, each with the passages below it."""
@@ -87,13 +86,7 @@ class Grounds:
     def _read(self, roots: Sequence[int]) -> dict[int, tuple[PassageId, ...]]:
         leaves = find_grounds(self._store, roots, self._layer)
         passages = self._store.passages({leaf for root_leaves in leaves.values() for leaf in root_leaves})
-        order = {key: (passage.document, passage.position) for key, passage in passages.items()}
-        # A passage may have been removed between the two reads.
-        existing = {
-            root: sorted((leaf for leaf in root_leaves if leaf in order), key=order.__getitem__)
-            for root, root_leaves in leaves.items()
-        }
-        return {root: tuple(passages[leaf].id for leaf in root_leaves) for root, root_leaves in existing.items()}
+        return {root: name_in_order(root_leaves, passages) for root, root_leaves in leaves.items()}
 
 
 class CollapsedTree(PlainSearch):
@@ -111,11 +104,8 @@ class CollapsedTree(PlainSearch):
 
     def _search(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
         vector = self._embedder.embed([query])[0]
-        best: dict[int, float] = {}
-        for space in (PASSAGES, self._layer):
-            nearest = self._store.nearest(space, vector, limit, among=self._store.keys_within(within, space))
-            best |= pair_scores(nearest.keys, nearest.cosines)
-        return rank_evidence(self._grounds.load_evidence(best, TreeLayer.kind).values(), limit)
+        nearest = _find_nearest(self._store, vector, limit, within, PASSAGES, self._layer)
+        return list(self._grounds.load_evidence(nearest, TreeLayer.kind, limit).values())
 
 
 class TreeTraversal(PlainSearch):
@@ -138,9 +128,8 @@ class TreeTraversal(PlainSearch):
         kept: dict[int, Evidence] = {}
         candidates = self._find_roots(within)
         while candidates:
-            found = self._grounds.load_evidence(self._score_nodes(candidates, vector), TreeLayer.kind)
-            keys = {piece.node: key for key, piece in found.items()}
-            best = {keys[piece.node]: piece for piece in rank_evidence(found.values(), self._top_k)}
+            scores = self._score_nodes(candidates, vector)
+            best = self._grounds.load_evidence(scores, TreeLayer.kind, self._top_k)
             kept |= best
             children = read_sources(self._store, best, _TREE).values()
             candidates = sorted({child for node_children in children for child in node_children})
@@ -157,10 +146,19 @@ class TreeTraversal(PlainSearch):
     def _find_roots(self, within: Scope | None) -> list[int]:
         passages, summaries = (self._store.keys_within(within, space) for space in (PASSAGES, _TREE))
         if passages is not None and summaries is not None:
-            parents, children = read_edges(self._store, f"made-of:{_TREE}").rows[:, :2].astype(np.int64).T
+            parents, children = read_pairs(self._store, f"made-of:{_TREE}").T
             has_parent = children[np.isin(parents, summaries)]
             keys: list[int] = np.setdiff1d(np.union1d(passages, summaries), has_parent).tolist()
             return keys
         nodes = self._store.nodes(_TREE)
         highest = max((node.level for node in nodes.values()), default=0)
         return [key for key, node in nodes.items() if node.level == highest] or self._store.node_keys(PASSAGES)
+
+
+def _find_nearest(store: Readable, vector: Vectors, limit: int, within: Scope | None, *spaces: str) -> dict[int, float]:
+    """The nodes of each of these spaces that are nearest to a query within a scope, with their cosines."""
+    found: dict[int, float] = {}
+    for space in spaces:
+        nearest = store.nearest(space, vector, limit, among=store.keys_within(within, space))
+        found |= pair_scores(nearest.keys, nearest.cosines)
+    return found

@@ -253,7 +253,7 @@ def complete_evidence(
     rewrites: Mapping[int, Rewrite] = MappingProxyType({}),
 ) -> list[Evidence]:
     """The best passages; if they are fewer than `limit`, the nearest of those within that were not reached follow."""
-    found = rank_passages(store, keys.tolist(), scores.tolist(), limit, rewrites)
+    found = rank_passages(store, keys, scores, limit, rewrites)
     if len(found) >= limit:
         return found
     wanted = limit - len(found) + len(reached.keys)
@@ -264,5 +264,5 @@ def complete_evidence(
         # Minus 1, so that these scores are below those of all passages reached.
         other_keys, other_scores = other_keys[not_reached], other_scores[not_reached] - 1
     best = find_top(other_scores, limit - len(found))
-    found += rank_passages(store, other_keys[best].tolist(), other_scores[best].tolist(), limit - len(found))
+    found += rank_passages(store, other_keys[best], other_scores[best], limit - len(found))
     return rank_evidence(found)

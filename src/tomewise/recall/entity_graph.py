@@ -14,10 +14,10 @@ import numpy as np
 
 from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.graph_names import FACT, GraphNames
-from tomewise.recall.ranking import pair_scores, rank_keys
+from tomewise.recall.ranking import rank_nodes
 from tomewise.store.key_indices import find_known_indices
 from tomewise.store.lookups import find_keys, name_sources, read_pairs
-from tomewise.store.nearest import DECIMALS, find_top
+from tomewise.store.nearest import DECIMALS
 from tomewise.types import Embedder, Evidence, Node, NodeId, PassageId, Retriever, Scope
 
 if TYPE_CHECKING:
@@ -86,25 +86,24 @@ class EntityGraph:
         keys, scores = self._store.scores(self._names.entities, vector)
         mentions = self._score_mentions(vector, ground)
         _raise_scores(keys, scores, mentions)
-        kept = self._select(keys, within) if among is None else self._select(keys, within) & np.isin(keys, among)
-        keys, scores = keys[kept], scores[kept]
-        best = find_top(scores, limit)
-        nearest = pair_scores(keys[best], scores[best].round(DECIMALS))
-        nodes = self._store.nodes_at(nearest)
-        return self._make_found(rank_keys(nearest, nodes, limit), nodes, nearest, mentions)
+        kept = self._select(keys, within)
+        if among is not None:
+            kept &= np.isin(keys, among)
+        nearest, nodes = rank_nodes(self._store, keys[kept], scores[kept], limit)
+        return self._make_found(nearest, nodes, mentions)
 
     def describe(self, entities: Sequence[NodeId], vector: Vectors, within: Scope) -> list[FoundEntity]:
         """These entities in their order, with what is nearest to a query; those that do not exist are left out."""
         known = find_keys(self._store, entities)
         nodes = self._store.nodes_at(known[node] for node in entities if node in known)
         mentions = self._score_mentions(vector, _keep_ground(within))
-        return self._make_found(list(nodes), nodes, dict.fromkeys(nodes, 0.0), mentions)
+        return self._make_found(dict.fromkeys(nodes, 0.0), nodes, mentions)
 
     def _make_found(
-        self, keys: Sequence[int], nodes: Mapping[int, Node], scores: Mapping[int, float], mentions: _Mentions
+        self, scores: Mapping[int, float], nodes: Mapping[int, Node], mentions: _Mentions
     ) -> list[FoundEntity]:
         found = []
-        for key, described in self._describe(keys, mentions).items():
+        for key, described in self._describe(scores, mentions).items():
             node, first = nodes[key], next(iter(described.values()), {"name": nodes[key].text, "type": ""})
             text = "\n".join(dict.fromkeys(data["description"] for data in described.values() if data["description"]))
             found.append(FoundEntity(node.id, first["name"], scores[key], text, first["type"], tuple(described)))
@@ -122,21 +121,18 @@ class EntityGraph:
         facts = np.unique(edges[np.isin(edges[:, 1], self._find_keys(entities)), 0])
         among = self._store.keys_within(ground, self._names.facts)
         facts = facts if among is None else facts[np.isin(facts, among)]
-        facts, scores = self._store.scores(self._names.facts, vector, among=facts)
-        best = find_top(scores, limit)
-        nearest = pair_scores(facts[best], scores[best].round(DECIMALS))
-        nodes = self._store.nodes_at(nearest)
-        ranked = rank_keys(nearest, nodes, limit)
-        sources = name_sources(self._store, ranked, self._names.facts, ground)
+        scored = self._store.scores(self._names.facts, vector, among=facts)
+        nearest, nodes = rank_nodes(self._store, *scored, limit)
+        sources = name_sources(self._store, nearest, self._names.facts, ground)
         return [
             make_fact(
                 nodes[key].id,
                 nodes[key].data.get("description") or nodes[key].text,
                 sources[key],
                 title=_name_relation(nodes[key]),
-                score=nearest[key],
+                score=score,
             )
-            for key in ranked
+            for key, score in nearest.items()
         ]
 
     def _score_mentions(self, vector: Vectors, ground: Scope) -> _Mentions:
@@ -149,9 +145,9 @@ class EntityGraph:
         among = self._store.keys_within(ground, self._names.mentions)
         return mentions if among is None else mentions.select(np.isin(mentions.keys, among))
 
-    def _describe(self, entities: Sequence[int], mentions: _Mentions) -> dict[int, dict[int, Mapping[str, str]]]:
+    def _describe(self, entities: Collection[int], mentions: _Mentions) -> dict[int, dict[int, Mapping[str, str]]]:
         """For each entity its nearest mentions by key, each with its name, type and description."""
-        of_these = mentions.select(np.isin(mentions.entities, np.array(entities, np.int64)))
+        of_these = mentions.select(np.isin(mentions.entities, np.array(list(entities), np.int64)))
         order = np.lexsort((of_these.keys, -of_these.scores.round(DECIMALS)))
         nodes = self._store.nodes_at(of_these.keys[order].tolist())
         found: dict[int, dict[int, Mapping[str, str]]] = {entity: {} for entity in entities}

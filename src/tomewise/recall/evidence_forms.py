@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 from tomewise.calls import CallCount, read_calls
 from tomewise.language.sentences import split_sentences
-from tomewise.language.stop_words import STOP
-from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.recall.entity_graph import make_fact
 from tomewise.recall.linking import Hits, Linking
+from tomewise.recall.rewriting import list_content_words
 from tomewise.store.lookups import find_derived, find_keys, name_sources
 from tomewise.store.nearest import DECIMALS
 from tomewise.types import Embedder, Evidence, Retriever, Scope
@@ -52,13 +51,20 @@ class WithGists:
         return await asyncio.to_thread(self._add_gists, passages)
 
     def _add_gists(self, passages: Sequence[Evidence]) -> list[Evidence]:
-        gists = find_derived_texts(self._store, passages, f"made-of:{self._layer}")
+        keys = find_keys(self._store, (passage.node for passage in passages))
+        made = find_derived(self._store, keys.values(), f"made-of:{self._layer}")
+        nodes = self._store.nodes_at({key for group in made.values() for key in group})
+        gists: dict[str, list[str]] = defaultdict(list)
+        for passage, key in keys.items():
+            # A gist may have been removed after the search.
+            group = [nodes[each] for each in made[key] if each in nodes]
+            gists[passage] = [gist.text for gist in sorted(group, key=lambda gist: gist.id)]
         return [replace(passage, text=self._join(passage.text, gists[passage.node])) for passage in passages]
 
     def _join(self, passage: str, gists: Sequence[str]) -> str:
         if self._only_new_sentences:
             gists = [select_new_sentences(gist, passage) for gist in gists]
-        added = [f"{GIST_LINE}\n{gist}" for gist in gists if gist and not _have_same_words(gist, passage)]
+        added = [f"{GIST_LINE}\n{gist}" for gist in gists if gist and gist.split() != passage.split()]
         return "\n\n".join((passage, *added))
 
 
@@ -97,35 +103,10 @@ class SelectedFacts:
 
 def select_new_sentences(gist: str, passage: str) -> str:
     """The sentences of a gist that add something to its passage, see `WithGists`."""
-    passage_words = [_list_content_words(sentence.text) for sentence in split_sentences(passage)]
-    new_sentences = [
-        sentence.text
-        for sentence in split_sentences(gist)
-        if _is_new(_list_content_words(sentence.text), passage_words)
-    ]
+    passage_words = [frozenset(list_content_words(sentence.text)) for sentence in split_sentences(passage)]
+    new_sentences = []
+    for sentence in split_sentences(gist):
+        words = frozenset(list_content_words(sentence.text))
+        if words and not any(words <= sentence_words for sentence_words in passage_words):
+            new_sentences.append(sentence.text)
     return " ".join(new_sentences)
-
-
-def _is_new(words: frozenset[str], passage_words: Sequence[frozenset[str]]) -> bool:
-    return bool(words) and not any(words <= sentence_words for sentence_words in passage_words)
-
-
-def _list_content_words(text: str) -> frozenset[str]:
-    return frozenset(normalise_name(text).split()) - STOP
-
-
-def _have_same_words(first: str, second: str) -> bool:
-    return first.split() == second.split()
-
-
-def find_derived_texts(store: Readable, found: Sequence[Evidence], space: str) -> dict[str, list[str]]:
-    """For each piece of evidence that is a passage, the texts of the nodes made from it, ordered by node id."""
-    keys = find_keys(store, (piece.node for piece in found))
-    derived_keys = find_derived(store, keys.values(), space)
-    derived_nodes = store.nodes_at({derived for group in derived_keys.values() for derived in group})
-    texts: dict[str, list[str]] = defaultdict(list)
-    for node, key in keys.items():
-        # A node may have been removed after the search.
-        group = [derived_nodes[derived] for derived in derived_keys[key] if derived in derived_nodes]
-        texts[node] = [derived.text for derived in sorted(group, key=lambda derived: derived.id)]
-    return texts

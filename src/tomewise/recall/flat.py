@@ -30,7 +30,7 @@ class Dense(PlainSearch):
         vector = self._embedder.embed([query])[0]
         among = self._store.keys_within(within)
         found = self._store.nearest(PASSAGES, vector, limit, among=among)
-        return rank_passages(self._store, found.keys.tolist(), found.cosines.tolist(), limit)
+        return rank_passages(self._store, found.keys, found.cosines, limit)
 
 
 class Lexical(PlainSearch):
@@ -41,8 +41,8 @@ class Lexical(PlainSearch):
 
     def _search(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
         # 16 more than asked for, so that ties at the limit are broken by id and not by the order of insertion.
-        found = self._store.lexical(query, limit + 16, within=within)
-        return rank_passages(self._store, [key for key, _ in found], [score for _, score in found], limit)
+        found = dict(self._store.lexical(query, limit + 16, within=within))
+        return rank_passages(self._store, list(found), found.values(), limit)
 
 
 class Fused:

@@ -154,16 +154,9 @@ class GraphIndexes:
         *whole, synonyms = (spaces[name].rows.reshape(-1, 3) for name in self._names[:4])
         ends, fact_sources, entity_sources = (rows.astype(np.int64) for rows in whole)
         alike, cosines = synonyms[:, :2].astype(np.int64), synonyms[:, 2]
-        passages, entities, facts = (
-            spaces["vectors/passages"].keys,
-            _list_distinct_keys(entity_sources[:, 0]),
-            _list_distinct_keys(ends[:, 0]),
-        )
-        entity_at, passage_at, fact_at = (
-            _make_index_table(entities),
-            _make_index_table(passages),
-            _make_index_table(facts),
-        )
+        passages = spaces["vectors/passages"].keys
+        entities, facts = _list_distinct_keys(entity_sources[:, 0]), _list_distinct_keys(ends[:, 0])
+        entity_at, passage_at, fact_at = map(_make_index_table, (entities, passages, facts))
         heads, tails = _read_ends(fact_at[ends[:, 0]], entity_at[ends[:, 1]], ends[:, 2] == 1, len(facts))
         source_facts, source_passages = fact_at[fact_sources[:, 0]], passage_at[fact_sources[:, 1]]
         if self._links == "facts":

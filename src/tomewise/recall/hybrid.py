@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,28 +45,27 @@ class Summed(PlainSearch):
         vector = self._embedder.embed([query])[0]
         among = self._store.keys_within(within)
         depth = max(limit, _DEPTH)
-        by_words = self._store.lexical(query, depth, within=within)
+        by_words = dict(self._store.lexical(query, depth, within=within))
         near = self._store.nearest(PASSAGES, vector, depth, among=among).keys
-        keys, scores = self._score(np.union1d(near, [key for key, _ in by_words]).astype(np.int64), vector, by_words)
+        keys, scores = self._score(np.union1d(near, list(by_words)).astype(np.int64), vector, by_words)
         ranked, sums = sort_ranking(keys, scores)
         leads = self._leads.find_leads(query, vector, self._store.passages(ranked[:_LEADING].tolist()))
         lifts = self._rewriter.find_lifts(query, vector, leads, among)
         if not len(lifts.keys):
             best = find_top(sums, limit)  # with all that tie with the last, which `rank_passages` orders by id
-            return rank_passages(self._store, ranked[best].tolist(), sums[best].tolist(), limit)
+            return rank_passages(self._store, ranked[best], sums[best], limit)
         lifted = lifts.add_to(*self._score(np.union1d(keys, lifts.keys), vector, by_words))
         keys, scores = put_first(ranked[0], sort_ranking(*lifted))
         brought = lifts.select_brought(ranked.tolist(), keys[:limit].tolist())
-        return rank_passages(self._store, keys[:limit].tolist(), scores[:limit].tolist(), limit, brought)
+        return rank_passages(self._store, keys[:limit], scores[:limit], limit, brought)
 
-    def _score(self, keys: Keys, vector: Vectors, by_words: list[tuple[int, float]]) -> tuple[Keys, Floats]:
+    def _score(self, keys: Keys, vector: Vectors, by_words: Mapping[int, float]) -> tuple[Keys, Floats]:
         """The passages among `keys` that exist, ascending, and their scores without lifts."""
         known, cosines = self._store.scores(PASSAGES, vector, among=keys)
         scores = cosines.astype(np.float64)
-        greatest = max((score for _, score in by_words), default=0.0)
+        greatest = max(by_words.values(), default=0.0)
         if greatest > 0:
-            bm25 = dict(by_words)
-            scores += self._words * np.array([bm25.get(key, 0.0) for key in known.tolist()]) / greatest
+            scores += self._words * np.array([by_words.get(key, 0.0) for key in known.tolist()]) / greatest
         return known, scores
 
 

@@ -16,13 +16,21 @@ from tomewise.language.roles import KEYWORDS, KeywordsIn
 from tomewise.memory.graph.fact_ends import read_fact_ends
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.recall.entity_graph import EntityGraph, FoundEntity, make_entity, make_fact
-from tomewise.recall.ranking import as_evidence, pair_scores, rank_keys, score_by_place, take_turns
+from tomewise.recall.ranking import (
+    as_evidence,
+    name_in_order,
+    pair_scores,
+    rank_keys,
+    rank_nodes,
+    score_by_place,
+    take_turns,
+)
 from tomewise.store.key_indices import find_known_indices
 from tomewise.store.lifetimes import name_source_space
 from tomewise.store.lookups import find_keys, name_sources, read_pairs
 from tomewise.store.nearest import DECIMALS, find_top
 from tomewise.store.records import PASSAGES
-from tomewise.types import Embedder, Evidence, LanguageModel, NodeId, Passage, Scope
+from tomewise.types import Embedder, Evidence, LanguageModel, NodeId, Scope
 
 if TYPE_CHECKING:
     from tomewise.recall.array_types import Floats, Keys, Vectors
@@ -150,10 +158,7 @@ class KeywordGraph:
 
     def _rank_passages(self, question: Vectors, among: Keys | None, limit: int) -> dict[int, float]:
         """The passages nearest to the question with their cosines, best first, ties by id."""
-        keys, scores = self._store.scores(PASSAGES, question, among=among)
-        best = find_top(scores, limit)
-        nearest = pair_scores(keys[best], scores[best].round(DECIMALS))
-        return {key: nearest[key] for key in rank_keys(nearest, self._store.passages(nearest), limit)}
+        return rank_nodes(self._store, *self._store.scores(PASSAGES, question, among=among), limit)[0]
 
     def _make_entities(self, found: Sequence[FoundEntity], within: Scope) -> list[Evidence]:
         keys = find_keys(self._store, (entity.id for entity in found))
@@ -175,15 +180,14 @@ class KeywordGraph:
         found = []
         for number in order:
             ranked = rank_keys({key: cosines[key] for key in facts[number] if key in cosines}, nodes, _SHOWN)
-            sources = sorted((below[key] for key in passages[number] if key in below), key=_find_place)
+            sources = name_in_order(passages[number], below)
             if not ranked or not sources:
                 continue  # removed after the search
             data = [nodes[key].data for key in ranked]
             texts = dict.fromkeys(each["description"] for each in data if each["description"])
             title = f"{data[0]['head']}, {data[0]['tail']}" if texts else ""
             text = "\n".join(texts) or nodes[ranked[0]].text
-            below_fact = tuple(passage.id for passage in sources)
-            found.append(make_fact(nodes[ranked[0]].id, text, below_fact, title=title))
+            found.append(make_fact(nodes[ranked[0]].id, text, sources, title=title))
         return found
 
 
@@ -194,10 +198,6 @@ def merge(lists: Sequence[Sequence[T]]) -> list[T]:
 
 def _name_entity(entity: FoundEntity) -> str:
     return f"{entity.name} ({entity.type})" if entity.type else entity.name
-
-
-def _find_place(passage: Passage) -> tuple[str, int]:
-    return passage.document, passage.position
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -221,8 +221,8 @@ class _Pairs:
         """The pairs that facts within a scope join, with their passages within it."""
         ends = read_fact_ends(store, names)
         among = store.keys_within(within, names.facts)
-        kept = np.ones(len(ends.keys), np.bool_) if among is None else np.isin(ends.keys, among)
-        facts, heads, tails = ends.keys[kept], ends.heads[kept], ends.tails[kept]
+        ends = ends if among is None else ends.select(np.isin(ends.keys, among))
+        facts, heads, tails = ends.keys, ends.heads, ends.tails
         codes = np.minimum(heads, tails) << 32 | np.maximum(heads, tails)
         _, firsts, numbers = np.unique(codes, return_index=True, return_inverse=True)
         seen = read_pairs(store, name_source_space(names.facts, "any"))

@@ -28,15 +28,9 @@ class LayeredRecall:
 
     async def retrieve(self, queries: Sequence[str], limit: int, *, within: Scope | None = None) -> list[Found]:
         """For each query the evidence from each layer, best first. All of it is within the scope."""
-        lists = await asyncio.gather(
-            *(
-                retriever.retrieve(query, limit, within=within)
-                for query in queries
-                for retriever in self._retrievers.values()
-            )
-        )
-        width = len(self._retrievers)
-        return [
-            dict(zip(self._retrievers, lists[row * width : (row + 1) * width], strict=True))
-            for row in range(len(queries))
-        ]
+
+        async def search(query: str) -> Found:
+            searches = (retriever.retrieve(query, limit, within=within) for retriever in self._retrievers.values())
+            return dict(zip(self._retrievers, await asyncio.gather(*searches), strict=True))
+
+        return await asyncio.gather(*map(search, queries))

@@ -97,7 +97,7 @@ class LocalGraph:
         allowed = self._store.keys_within(within, self._names.facts)
         kept = set((near.keys if allowed is None else allowed).tolist())
         related: dict[Pair, list[int]] = {}
-        for key, head, tail in zip(near.keys.tolist(), near.heads.tolist(), near.tails.tolist(), strict=True):
+        for key, head, tail in near.list_rows():
             if head != tail and key in kept:
                 related.setdefault((min(head, tail), max(head, tail)), []).append(key)
         entities = {key for pair in related for key in pair}

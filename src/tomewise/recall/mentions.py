@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tomewise.memory.graph.entity_names import normalise_name
+from tomewise.memory.graph.entity_names import normalise_name, split_words
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.store.key_indices import find_known_indices
 from tomewise.store.lookups import find_keys
@@ -120,7 +119,7 @@ def strip_title(title: str) -> str:
 
 def _list_runs(question: str) -> dict[_Run, str]:
     """The runs of words that may be names, normalised."""
-    words = _split_words(question)
+    words = split_words(question)
     normal = [normalise_name(word) for word in words]
     name_words = [place for place, word in enumerate(words) if place and _looks_like_name(word)]
     return {
@@ -134,19 +133,6 @@ def _list_runs(question: str) -> dict[_Run, str]:
 def _select_longest(runs: Sequence[_Run]) -> list[_Run]:
     """The runs that no other contains."""
     return [run for run in runs if not any(_is_inside(run, longer) for longer in runs)]
-
-
-def _split_words(question: str) -> list[str]:
-    """The question split where `normalise_name` puts a space, with its capitals kept: `Wesson's` is two words."""
-    signs = (
-        sign
-        if sign.isalnum() or unicodedata.category(sign)[0] == "M"
-        else ""
-        if unicodedata.category(sign) == "Cf"
-        else " "
-        for sign in unicodedata.normalize("NFKC", question)
-    )
-    return "".join(signs).split()
 
 
 def _looks_like_name(word: str) -> bool:

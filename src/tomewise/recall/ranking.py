@@ -9,12 +9,14 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 from tomewise.calls import NO_CALLS
-from tomewise.store.nearest import DECIMALS
-from tomewise.types import Evidence, Node, NodeId, Passage, Rewrite, Scope
+from tomewise.store.nearest import DECIMALS, find_top
+from tomewise.types import Evidence, Node, NodeId, Passage, PassageId, Rewrite, Scope
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from tomewise.store.contract import Texts
 
@@ -45,6 +47,22 @@ def rank_keys(scores: Mapping[int, float], nodes: Mapping[int, Node | Passage], 
     return sorted(known, key=lambda key: (-round(scores[key], DECIMALS), nodes[key].id))[:limit]
 
 
+def rank_nodes(
+    store: Texts, keys: NDArray[Any], scores: NDArray[Any], limit: int
+) -> tuple[dict[int, float], dict[int, Node]]:
+    """The scores of the `limit` best nodes that still exist, best first, ties by id; and the nodes."""
+    best = find_top(scores, limit)
+    nearest = pair_scores(keys[best], scores[best].round(DECIMALS))
+    nodes = store.nodes_at(nearest)
+    return {key: nearest[key] for key in rank_keys(nearest, nodes, limit)}, nodes
+
+
+def name_in_order(keys: Iterable[int], passages: Mapping[int, Passage]) -> tuple[PassageId, ...]:
+    """The ids of these passages in document order; those that were removed since are left out."""
+    found = (passages[key] for key in keys if key in passages)
+    return tuple(passage.id for passage in sorted(found, key=lambda passage: (passage.document, passage.position)))
+
+
 def rank_evidence(found: Iterable[Evidence], limit: int | None = None) -> list[Evidence]:
     """The `limit` best pieces, ties by id."""
     return sorted(found, key=lambda piece: (-piece.score, piece.node))[:limit]
@@ -52,16 +70,17 @@ def rank_evidence(found: Iterable[Evidence], limit: int | None = None) -> list[E
 
 def rank_passages(
     store: Texts,
-    keys: Sequence[int],
+    keys: ArrayLike,
     scores: Iterable[float],
     limit: int,
     rewrites: Mapping[int, Rewrite] = MappingProxyType({}),
 ) -> list[Evidence]:
     """The `limit` best passages as evidence, ties by id. `rewrites` has the keys of those that a rewrite brought."""
-    passages = store.passages(keys)
+    known: list[int] = np.asarray(keys, np.int64).tolist()
+    passages = store.passages(known)
     found = (
         as_evidence(passages[key], round(float(score), DECIMALS), rewrites.get(key))
-        for key, score in zip(keys, scores, strict=True)
+        for key, score in zip(known, scores, strict=True)
         if key in passages
     )
     return rank_evidence(found, limit)

@@ -257,7 +257,12 @@ def write_rewrites(question: str, leads: Sequence[Lead], names: int) -> list[tup
 
 def take_stems(text: str) -> frozenset[str]:
     """The stems of the content words of a text."""
-    return frozenset(stem(word) for word in normalise_name(text).split() if word not in STOP)
+    return frozenset(map(stem, list_content_words(text)))
+
+
+def list_content_words(text: str) -> list[str]:
+    """The normalised words of a text that are no stop words, in their order."""
+    return [word for word in normalise_name(text).split() if word not in STOP]
 
 
 def measure_share(name: str, stems: Collection[str]) -> float:

@@ -11,10 +11,8 @@ import numpy as np
 
 from tomewise.calls import CallCount, read_calls
 from tomewise.language.extractive.words import stem
-from tomewise.language.stop_words import STOP
-from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.recall.diffusion import Diffusion, ReachedPassages, complete_evidence
-from tomewise.recall.rewriting import Leads, Rewriter, put_first, sort_ranking
+from tomewise.recall.rewriting import Leads, Rewriter, list_content_words, put_first, sort_ranking
 from tomewise.store.lookups import read_vectors
 from tomewise.store.nearest import find_top
 from tomewise.store.records import PASSAGES
@@ -133,4 +131,4 @@ def choose_covering(scores: Floats, holds: Flags, weights: Floats) -> tuple[Keys
 
 def list_distinct_words(question: str) -> list[str]:
     """The content words of a question, one for each stem."""
-    return list({stem(word): word for word in normalise_name(question).split() if word not in STOP}.values())
+    return list({stem(word): word for word in list_content_words(question)}.values())

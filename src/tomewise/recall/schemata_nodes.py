@@ -15,14 +15,14 @@ from tomewise.memory.build_records import read_build
 from tomewise.memory.schemata.schemata_names import SchemataNames
 from tomewise.recall.derived import Grounds
 from tomewise.recall.ranking import PlainSearch, pair_scores
-from tomewise.store.lookups import read_edges, read_sources
+from tomewise.store.lookups import read_pairs, read_sources
 from tomewise.store.nearest import find_top
 from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Evidence, Scope
 
 if TYPE_CHECKING:
-    from tomewise.recall.array_types import Floats, Keys, Vectors
-    from tomewise.store.contract import SpaceRows, Store
+    from tomewise.recall.array_types import Keys, Vectors
+    from tomewise.store.contract import Store
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +55,10 @@ class SchemataNodes:
     def score(self, query: str, within: Scope | None = None) -> Scores:
         """The scores of all nodes."""
         vector = self._embedder.embed([query])[0]
-        found = [self._store.scores(space, vector) for space in (PASSAGES, self._names.layer)]
+        found = [
+            self._store.scores(space, vector, among=self._store.keys_within(within, space))
+            for space in (PASSAGES, self._names.layer)
+        ]
         keys, values = (np.concatenate(parts) for parts in zip(*found, strict=True))
         order = np.argsort(keys)
         keys, values = keys[order], values[order]
@@ -64,9 +67,6 @@ class SchemataNodes:
             schemata = self._store.nodes(self._names.layer)
             is_exact = ~np.isin(keys, [key for key, node in schemata.items() if node.data.get("drift")])
             keys, values = keys[is_exact], values[is_exact]
-        if within is not None:
-            is_within = np.isin(keys, self._find_within(within, keys))
-            keys, values = keys[is_within], values[is_within]
         return Scores(keys, values)
 
     def find_neighbours(self, keys: Collection[int]) -> dict[int, list[int]]:
@@ -74,15 +74,15 @@ class SchemataNodes:
 
         A passage that is in no cluster is a vertex of upper levels too.
         """
-        wanted = np.fromiter(keys, np.float64, len(keys))
+        wanted = np.fromiter(keys, np.int64, len(keys))
         levels = read_build(self._store, self._names.layer).get("levels", 0)
         found: dict[int, list[int]] = {}
         for level in range(levels):
-            ends = _read_ends(read_edges(self._store, self._names.links(level)))
+            ends = read_pairs(self._store, self._names.links(level)).T
             for near, far in (ends, ends[::-1]):
                 is_near = np.isin(near, wanted)
                 for key, neighbour in zip(near[is_near].tolist(), far[is_near].tolist(), strict=True):
-                    found.setdefault(int(key), []).append(int(neighbour))
+                    found.setdefault(key, []).append(neighbour)
         return found
 
     def find_children(self, keys: Iterable[int]) -> dict[int, list[int]]:
@@ -91,24 +91,12 @@ class SchemataNodes:
 
     def find_roots(self, keys: Keys) -> set[int]:
         """Those of these nodes that are below none of these schemata."""
-        parents, children = _read_ends(read_edges(self._store, self._names.sources))
-        return set(np.setdiff1d(keys, children[np.isin(parents, keys)].astype(np.int64)).tolist())
+        parents, children = read_pairs(self._store, self._names.sources).T
+        return set(np.setdiff1d(keys, children[np.isin(parents, keys)]).tolist())
 
     def load_evidence(self, scores: Mapping[int, float], limit: int | None = None) -> dict[int, Evidence]:
         """The `limit` best nodes as evidence by key, best first, ties by id."""
-        found = self._grounds.load_evidence(scores, self._names.kind)
-        return dict(sorted(found.items(), key=lambda item: (-item[1].score, item[1].node))[:limit])
-
-    def _find_within(self, scope: Scope, keys: Keys) -> Keys:
-        passages = self._store.keys_within(scope)
-        if passages is None:
-            return keys
-        parents, children = (ends.astype(np.int64) for ends in _read_ends(read_edges(self._store, self._names.sources)))
-        known = np.concatenate((passages, np.unique(parents)))
-        # One round for each level: a node outside takes out the schemata made from it.
-        while (outside := np.unique(parents[np.isin(parents, known) & ~np.isin(children, known)])).size:
-            known = np.setdiff1d(known, outside)
-        return known
+        return self._grounds.load_evidence(scores, self._names.kind, limit)
 
 
 class GlobalSchemata(PlainSearch):
@@ -144,9 +132,3 @@ class HierarchicalSchemata(PlainSearch):
             children = self._nodes.find_children(chosen).values()
             candidates = {child for below in children for child in below} - kept.keys()
         return list(self._nodes.load_evidence(kept, limit).values())
-
-
-def _read_ends(columns: SpaceRows) -> tuple[Floats, Floats]:
-    """Both ends of the edges of a space."""
-    table = columns.rows.reshape(-1, 3)
-    return table[:, 0], table[:, 1]

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tomewise.store.nearest import Keys, Vectors
+
 DECIMALS = 4  # cosines are rounded to this, so that the last bits of vectors do not matter
 NEW_ROWS, KNOWN_ROWS = 1024, 16384  # rows of one matrix product: 64 MB of cosines
 
@@ -16,8 +18,8 @@ NEW_ROWS, KNOWN_ROWS = 1024, 16384  # rows of one matrix product: 64 MB of cosin
 class Pairs:
     """Pairs of close rows: row `new[i]` of the query matrix is close to `neighbours[i]`, a row or the key of one."""
 
-    new: NDArray[np.int64]
-    neighbours: NDArray[np.int64]
+    new: Keys
+    neighbours: Keys
     cosines: NDArray[np.float64]
 
     def select(self, keep: NDArray[np.bool_]) -> Pairs:
@@ -26,8 +28,8 @@ class Pairs:
 
 
 def find_close_rows(
-    rows: NDArray[np.float32],
-    known: NDArray[np.float32],
+    rows: Vectors,
+    known: Vectors,
     least: float,
     after_block: Callable[[], object] = lambda: None,
 ) -> Pairs:
@@ -44,7 +46,7 @@ def find_close_rows(
     return _concatenate(found)
 
 
-def find_close_pairs(rows: NDArray[np.float32], least: float) -> Pairs:
+def find_close_pairs(rows: Vectors, least: float) -> Pairs:
     """Find pairs of rows with a cosine of at least `least`, each once, with `new` before `neighbours`."""
     found = [
         _compare_blocks(rows, rows, new, start, least)
@@ -55,9 +57,7 @@ def find_close_pairs(rows: NDArray[np.float32], least: float) -> Pairs:
     return pairs.select(pairs.new < pairs.neighbours)
 
 
-def measure_pairs(
-    rows: NDArray[np.float32], known: NDArray[np.float32], a: NDArray[np.int64], b: NDArray[np.int64], least: float
-) -> Pairs:
+def measure_pairs(rows: Vectors, known: Vectors, a: Keys, b: Keys, least: float) -> Pairs:
     """Those of the pairs rows[a[i]] and known[b[i]] whose exact cosine is at least `least`."""
     cosines = np.empty(len(a))
     for at in range(0, len(a), KNOWN_ROWS):
@@ -68,7 +68,7 @@ def measure_pairs(
     return Pairs(a, b, cosines).select(cosines >= least)
 
 
-def _compare_blocks(rows: NDArray[np.float32], known: NDArray[np.float32], new: int, start: int, least: float) -> Pairs:
+def _compare_blocks(rows: Vectors, known: Vectors, new: int, start: int, least: float) -> Pairs:
     queries, block = rows[new : new + NEW_ROWS], np.asarray(known[start : start + KNOWN_ROWS])
     # The fast product selects candidates. The exact cosines below do not depend on the block size.
     candidates = np.flatnonzero((queries @ block.T).ravel() > np.float32(least - 2 * 10.0**-DECIMALS))

@@ -14,11 +14,12 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from tomewise.store.nearest import DECIMALS
+from tomewise.store.nearest import DECIMALS, Keys, Vectors
 
 Packed = NDArray[np.int8]
-_Rounded = tuple[NDArray[np.int16], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
-Bounds = tuple[NDArray[np.float32], NDArray[np.float32]]  # lower and upper, (n,) each
+_Exact = NDArray[np.float64]
+_Rounded = tuple[NDArray[np.int16], _Exact, _Exact, _Exact]
+Bounds = tuple[Vectors, Vectors]  # lower and upper, (n,) each
 
 _WORD = 4  # bytes of a float32
 _WORDS = 3
@@ -43,8 +44,8 @@ def are_worth_packing(count: int) -> bool:
 
 
 def pack_rows(
-    rows: NDArray[np.float32],
-    indices: NDArray[np.int64] | None = None,
+    rows: Vectors,
+    indices: Keys | None = None,
     after_block: Callable[[], object] = lambda: None,
 ) -> Packed:
     """The packed rows of `rows` (n, d), or of those at `indices`.
@@ -72,7 +73,7 @@ def have_bounds(packed: Packed) -> bool:
     return bool((np.isfinite(words) & (words >= 0)).all())
 
 
-def are_packed(packed: Packed, rows: NDArray[np.float32]) -> bool:
+def are_packed(packed: Packed, rows: Vectors) -> bool:
     """Whether these are the packed rows of `rows`; the last digit of a sum may differ."""
     expected = pack_rows(rows)
     return (
@@ -82,7 +83,7 @@ def are_packed(packed: Packed, rows: NDArray[np.float32]) -> bool:
     )
 
 
-def bound_cosines(packed: Packed, queries: NDArray[np.float32]) -> Bounds:
+def bound_cosines(packed: Packed, queries: Vectors) -> Bounds:
     """Bounds of the greatest exact product of each row with a query (d,), or with any of several (q, d)."""
     from tomewise.store import int8_kernels
 
@@ -103,21 +104,19 @@ def find_candidates(bounds: Bounds, limit: int) -> NDArray[np.intp]:
     return np.flatnonzero(is_candidate)
 
 
-def bound_rounding(queries: NDArray[np.float32]) -> np.float32:
+def bound_rounding(queries: Vectors) -> np.float32:
     """How far the product in float32 of a query, or of any of several, with a row of length 1 may be from the exact."""
     lengths = _measure(np.atleast_2d(queries).astype(np.float64))
     return np.float32(queries.shape[-1] * float(np.finfo(np.float32).eps) * lengths.max(initial=0))
 
 
-def multiply_exactly(rows: NDArray[np.float32], queries: NDArray[np.float32]) -> NDArray[np.float32]:
+def multiply_exactly(rows: Vectors, queries: Vectors) -> Vectors:
     """The product of each row with a query (d,), or its greatest with several (q, d), rounded once."""
     products = rows.astype(np.float64) @ np.atleast_2d(queries).astype(np.float64).T
     return np.asarray(products.max(axis=1).astype(np.float32))
 
 
-def find_close_candidates(
-    packed: Packed, queries: NDArray[np.float32], least: float
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def find_close_candidates(packed: Packed, queries: Vectors, least: float) -> tuple[Keys, Keys]:
     """Indices of queries (n,) and rows (n,) of all pairs whose exact product may be at least `least`."""
     from tomewise.store import int8_kernels
 
@@ -129,7 +128,7 @@ def find_close_candidates(
     return found[:count, 0], found[:count, 1]
 
 
-def _round_queries(packed: Packed, queries: NDArray[np.float32]) -> _Rounded:
+def _round_queries(packed: Packed, queries: Vectors) -> _Rounded:
     """Queries as whole numbers (q, padded), int16, their scales, distances from the exact queries, and lengths (q,)."""
     exact = queries.astype(np.float64)
     width = packed.shape[1] - _WORDS * _WORD
@@ -141,12 +140,12 @@ def _round_queries(packed: Packed, queries: NDArray[np.float32]) -> _Rounded:
     return whole, scales, (1 + _SLACK) * _measure(exact - near), (1 + _SLACK) * _measure(exact)
 
 
-def _round(exact: NDArray[np.float64], scales: NDArray[np.float64], greatest: int) -> NDArray[np.float64]:
+def _round(exact: _Exact, scales: _Exact, greatest: int) -> _Exact:
     divisors = np.where(scales > 0, scales, 1)[:, None]
     return np.asarray(np.clip(np.rint(exact / divisors), -greatest, greatest))
 
 
-def _find_reached(lower: NDArray[np.float32], limit: int) -> float:
+def _find_reached(lower: Vectors, limit: int) -> float:
     """A bound that at least `limit` rows reach: the last of the best of groups of rows, which are quick to sort."""
     size = max(1, len(lower) // (GROUPS * limit))
     count = len(lower) // size
@@ -159,13 +158,13 @@ def _move(bound: float, direction: int) -> float:
     return bound + direction * (10.0**-DECIMALS + _SLACK * abs(bound))
 
 
-def _read_words(packed: Packed) -> NDArray[np.float32]:
+def _read_words(packed: Packed) -> Vectors:
     return packed.view(np.float32)[:, -_WORDS:]
 
 
-def _measure(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def _measure(rows: _Exact) -> _Exact:
     return np.asarray(np.sqrt(np.einsum("ij,ij->i", rows, rows)))
 
 
-def _round_up(numbers: NDArray[np.float64]) -> NDArray[np.float32]:
+def _round_up(numbers: _Exact) -> Vectors:
     return np.asarray(np.nextafter(numbers.astype(np.float32), np.float32(np.inf)))

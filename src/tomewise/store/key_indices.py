@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from tomewise.store.nearest import Keys
 
-def find_indices(keys: NDArray[np.int64], sorted_keys: NDArray[np.int64]) -> NDArray[np.int64]:
+
+def find_indices(keys: Keys, sorted_keys: Keys) -> Keys:
     """The indices in `sorted_keys` of those keys that are in it."""
     return find_known_indices(keys, sorted_keys)[0]
 
 
-def find_known_indices(
-    keys: NDArray[np.int64], sorted_keys: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def find_known_indices(keys: Keys, sorted_keys: Keys) -> tuple[Keys, NDArray[np.bool_]]:
     """The indices in `sorted_keys` of those keys that are in it, and a flag for each key: whether it is in it."""
     if not len(sorted_keys):
         return np.empty(0, np.int64), np.zeros(len(keys), np.bool_)

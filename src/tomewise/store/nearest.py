@@ -7,6 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+Keys = NDArray[np.int64]
+Vectors = NDArray[np.float32]
+
 # The last bits of a sum of floats depend on the row's position; ties must not depend on them.
 DECIMALS = 6
 
@@ -15,8 +18,8 @@ DECIMALS = 6
 class Nearest:
     """The nearest rows of a space, in no order: keys (n,), cosines (n,), and the lowest cosine of all rows searched."""
 
-    keys: NDArray[np.int64]
-    cosines: NDArray[np.float32]
+    keys: Keys
+    cosines: Vectors
     lowest: float
 
     def scale(self) -> NDArray[np.float64]:
@@ -26,6 +29,12 @@ class Nearest:
         if self.lowest == highest:
             return np.ones_like(cosines) if highest else np.zeros_like(cosines)
         return np.asarray((cosines - self.lowest) / (highest - self.lowest))
+
+
+def select_nearest(keys: Keys, cosines: Vectors, limit: int) -> Nearest:
+    """The `limit` nearest of the rows under these keys, and all that tie with the last of them."""
+    best = find_top(cosines, limit)
+    return Nearest(keys[best], cosines[best], float(cosines.min()) if len(cosines) else 0.0)
 
 
 def find_top(scores: NDArray[np.floating], limit: int) -> NDArray[np.intp]:

@@ -12,9 +12,11 @@ import traceback
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cache
 from typing import Any, NoReturn
 
 import typer
+from typer.main import get_command
 from typer.models import CommandInfo, TyperInfo
 
 from tomewise.credentials import hide_credentials
@@ -108,12 +110,19 @@ def run(arguments: Sequence[str]) -> int:
         return _run(arguments)
 
 
+@cache
+def _build_commands() -> Any:
+    """The commands of the app. Typer reads the signatures of all of them, which takes longer than many a command."""
+    return get_command(app)
+
+
 def _run(arguments: Sequence[str]) -> int:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)
             warnings.showwarning = _warn
-            code = app([word for word in arguments if word != "--debug"], prog_name="tome", standalone_mode=False)
+            words = [word for word in arguments if word != "--debug"]
+            code = _build_commands()(words, prog_name="tome", standalone_mode=False)
     except SystemExit:  # typer exits so where a pipe is closed
         return 1
     except (KeyboardInterrupt, typer.Abort):

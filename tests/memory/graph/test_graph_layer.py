@@ -18,7 +18,6 @@ from tests.memory.memories import (
     remove_documents,
 )
 
-from tomewise.memory.building import find_backlog
 from tomewise.memory.graph.entity_kinds import find_kinds
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import GraphNames
@@ -110,19 +109,6 @@ async def test_synonyms_are_those_of_a_plain_comparison_in_any_order(store: SqlS
             expected.add((pair[0], pair[1], cosines[i, j]))
     assert len(expected) > 20
     assert read_links(store, NAMES.synonyms) == expected
-
-
-async def test_unusable_parts_are_counted_and_a_name_in_every_passage_is_reported(store: SqlStore) -> None:
-    put_documents(store, *(f"hub > holds > thing {number}\nbad > triple" for number in range(24)))
-    layer = make_graph(store)
-    report = await build_layer(layer, store)
-    assert "left out or mended: 24 triples not of three parts" in report.notes
-    assert "'hub' is named in more than half of the passages" in report.notes
-    put_text(store, "later", "bad > triple")
-    await build_layer(layer, store)
-    record = store.notes(BUILDS)[NAMES.layer]
-    assert (record["dirt"], record["taken"]) == ({"triples not of three parts": 25}, 25)
-    assert find_backlog([layer], store).counts == {}
 
 
 async def test_graphs_of_one_call_and_of_two_whose_second_reads_the_entities_exist_side_by_side(

@@ -270,33 +270,6 @@ async def test_it_is_a_state(open_store, rules):
     await check_state_layer(make, open_new, EMBEDDER, lambda store: read_tree(store, rules))
 
 
-@pytest.mark.parametrize(
-    ("rules", "forgets", "message"),
-    [(PAPER, True, "repeat no finished call"), (MemTreeRules(batch=64), False, "batches of one or two passages")],
-)
-async def test_the_check_refuses_a_layer_that_forgets_its_replies_or_has_one_batch(rules, forgets, message):
-    def make(store):
-        return [MemTreeLayer(store, make_model() if forgets else keep_replies(make_model(), store), EMBEDDER, rules)]
-
-    with pytest.raises(AssertionError, match=message):
-        await check_state_layer(make, PlainStore, EMBEDDER, lambda store: None)
-
-
-async def test_a_removal_takes_the_texts_above_at_once_and_the_build_makes_them_from_their_children():
-    store, model = await fill_tree(range(12))
-    (first_top, *_) = [top for top in read_tree(store) if not isinstance(top, int) and len(list_leaves(top)) > 3]
-    gone = list_leaves(first_top)[0]
-    untouched = [top for top in read_tree(store) if gone not in list_leaves(top)]
-    remove_numbered(store, [gone])
-    assert not any(gone in read_notes(text) for text in find_texts(store).values())
-    model.calls.clear()
-    await build_tree(store, model)
-    assert [top for top in read_tree(store) if top in untouched] == untouched
-    for call in model.calls:
-        assert not call.given.has_text
-        assert call.given.children == len(call.given.texts)
-
-
 async def test_many_new_texts_are_folded():
     store, model = await fill_tree(
         range(3), MemTreeRules(batch=64), lambda number: f"the same form again {'word ' * 1800} note{number}"

@@ -30,22 +30,6 @@ def link_pairs(pairs) -> Links:
     return Links.from_pairs(table[:, 0], table[:, 1], np.ones(len(table)))
 
 
-def plant_communities(seed, mixing):
-    """A benchmark graph in the way of Lancichinetti and Fortunato (2009), simpler; returns its size, pairs and truth.
-
-    Communities of 8 to 15 vertices, each pair linked with probability 0.6; a tenth of the vertices is in two of them; a
-    share `mixing` of the links joins random vertices.
-    """
-    random = np.random.default_rng(seed)
-    places = random.permutation(np.concatenate((np.arange(120), random.choice(120, 12, replace=False))))
-    pairs, truth, start = set(), [], 0
-    while start < len(places):
-        truth.append(sorted(set(places[start : (start := start + int(random.integers(8, 16)))].tolist())))
-        pairs |= {pair for pair in itertools.combinations(truth[-1], 2) if random.random() < 0.6}
-    noise = random.integers(0, 120, (int(mixing / (1 - mixing) * len(pairs)), 2)).tolist()
-    return 120, pairs | {(min(a, b), max(a, b)) for a, b in noise if a != b}, truth
-
-
 def make_passages(seed: int, count: int, documents: int) -> Passages:
     random = np.random.default_rng(seed)
     vectors = random.normal(size=(count, 6)).astype(np.float32)
@@ -232,15 +216,6 @@ def test_labels_of_replicas_are_bounded_worth_more_than_pairs_and_the_cores_of_c
     found = cluster(*graph)
     assert all(any(core <= members for members in found) for core in cores), "what has no home may have joined"
     assert len(found) >= len({frozenset(core) for core in cores})
-
-
-@pytest.mark.parametrize("mixing", [0, 0.1])
-@pytest.mark.parametrize("seed", range(3))
-def test_planted_communities_are_found(seed, mixing) -> None:
-    vertices, pairs, truth = plant_communities(seed, mixing)
-    clusters = cluster(vertices, pairs)
-    best = [max(len(set(members) & found) / len(set(members) | found) for found in clusters) for members in truth]
-    assert np.mean(best) > 0.8
 
 
 def test_one_that_is_left_over_goes_to_its_nearest_with_room() -> None:

@@ -41,15 +41,11 @@ def run(path: Path, statement: str) -> None:
         # Each column takes values of its own type, and nothing else passes for one.
         ("nodes SET text = x'00' WHERE key = 1", "the row '1' of the table nodes has 1 bytes where a text belongs"),
         ("nodes SET text = CAST(x'ff' AS TEXT) WHERE key = 1", "the row '1' of the table nodes has 1 bytes"),
-        ("nodes SET text = NULL WHERE key = 1", "the row '1' of the table nodes has nothing where a text"),
-        ("nodes SET level = 'x' WHERE key = 2", "the row '2' of the table nodes has 'x' where a whole number"),
         ("nodes SET level = 1.5 WHERE key = 2", "the row '2' of the table nodes has 1.5 where a whole number"),
         ("nodes SET level = NULL WHERE key = 2", "the row '2' of the table nodes has nothing where a whole number"),
         ("nodes SET document = '' WHERE key = 1", "the row '1' of the table nodes has '' where a whole number"),
         ("edges SET weight = 9e999 WHERE key = 1", "the row '1' of the table edges has inf where a number"),
-        ("edges SET weight = 'x' WHERE key = 1", "the row '1' of the table edges has 'x' where a number"),
         ("vectors SET vector = x'616263' WHERE key = 1", "the row 'passages', '1' of the table vectors has 3 bytes"),
-        ("vectors SET vector = 'text' WHERE key = 1", "the row 'passages', '1' of the table vectors has 'text'"),
         (f"vectors SET vector = x'{'f' * 32}' WHERE key = 1", "of the table vectors has numbers that are not finite"),
         ("spaces SET version = 'x' WHERE space = 'vectors/passages'", "the row 'vectors/passages' of the table spaces"),
         *(

@@ -77,7 +77,7 @@ def test_operators_are_words(store_with_rows: SqlStore, query: str) -> None:
     assert find_documents(store_with_rows, query) == expected
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(max_size=40))
 def test_no_query_is_a_syntax_error(store: SqlStore, query: str) -> None:
     key = add(store, "any", query)

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.patience import SOON
 from tests.store.conftest import OpenStore
 from tests.store.contract import add, assert_arrays_follow, remove, vectors_of
 
@@ -161,21 +160,6 @@ def test_files_of_a_later_state_are_ignored_after_a_copy_is_restored(store: SqlS
     assert_arrays_follow(open_store("test.tome"))
 
 
-def test_another_store_on_the_file_sees_each_change(open_store: OpenStore, loads: list[str]) -> None:
-    writer, reader = open_store("test.tome"), open_store("test.tome")
-    for number in range(4):
-        add(writer, Document(id=str(number), text=f"number {number} says so"))
-        assert_arrays_follow(reader)
-    columns = read_vectors(reader, "passages")
-    rows = columns.rows.tolist()
-    add(reader, ONE)
-    remove(reader, "0")
-    assert_arrays_follow(writer)
-    assert columns.rows.tolist() == rows, "arrays that were read do not change"
-    assert read_vectors(reader, "passages").keys.tolist() == sorted(reader.node_keys("passages"))
-    assert loads == []
-
-
 def test_readers_and_a_writer_in_threads(open_store: OpenStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mirror, "DEAD_LEAST", 1)  # so that files are written again all the time
     writer, reader = open_store("test.tome"), open_store("test.tome")
@@ -198,13 +182,6 @@ def test_readers_and_a_writer_in_threads(open_store: OpenStore, monkeypatch: pyt
             assert number < 8
         assert [done.result() for done in reading] == [1, 1, 1]
     assert_arrays_follow(reader)
-
-
-def test_reading_goes_on_during_a_long_transaction(store: SqlStore) -> None:
-    add(store, ONE)
-    with ThreadPoolExecutor(1) as pool, store.write() as change:
-        change.remove_document("one")
-        assert len(pool.submit(read_vectors, store, "passages").result(timeout=SOON).keys) == 3
 
 
 def test_dead_rows_are_cleared_away_in_time(store: SqlStore, monkeypatch: pytest.MonkeyPatch, loads: list[str]) -> None:

@@ -92,7 +92,7 @@ vectors = st.lists(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=35, deadline=None)
 @given(vectors, vectors, st.integers(0, 12), st.booleans(), st.data())
 def test_searches_find_what_a_plain_comparison_finds(
     one_store: SqlStore,

@@ -50,7 +50,7 @@ def test_three_tomes_in_three_threads_do_not_meet(narrow: str, database: str) ->
     def use(name: str) -> list[str]:
         shown: list[str] = []
         with Tome.open(f"{narrow}#{name}", embedder="hash") as tome:
-            for number in range(34):
+            for number in range(8):
                 tome.add(
                     Document(id=f"{name}-{number}", text=f"Text {number} of {name}: the light of {name} went out.")
                 )
@@ -65,8 +65,8 @@ def test_three_tomes_in_three_threads_do_not_meet(narrow: str, database: str) ->
     assert not find_locks(database)
     for name in names:
         with Tome.open(f"{database}#{name}", embedder="hash") as tome:
-            assert sorted(each.id for each in tome.documents()) == sorted(f"{name}-{number}" for number in range(34))
-            assert len(tome.store.trace_numbers(None)) == 34
+            assert sorted(each.id for each in tome.documents()) == sorted(f"{name}-{number}" for number in range(8))
+            assert len(tome.store.trace_numbers(None)) == 8
 
 
 def test_one_connection_for_all_is_enough(narrow: str) -> None:
@@ -214,11 +214,11 @@ def test_a_connection_that_the_server_ends_behind_the_pooler_is_a_lost_one(poole
         killer.start()
         try:
             answers = 0
-            for _ in range(25):
+            for _ in range(12):
                 with suppress(StoreError):
                     answers += bool(tome.search("Who kept the light?", system="naive"))
         finally:
             ended.set()
             killer.join()
-        assert answers >= 10
+        assert answers >= 4
         assert tome.search("Who kept the light?")

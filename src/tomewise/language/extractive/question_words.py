@@ -57,11 +57,13 @@ _ASKS_SUMMARY = re.compile(r"\bsummar(?:y|i[sz])", re.IGNORECASE)
 _WANTS_SUMMARY = re.compile(_SUMMARY, re.IGNORECASE)
 _WANTS_YES_OR_NO = re.compile(rf"\A\W*{_AUXILIARY}\b", re.IGNORECASE)
 # "Which of these did she NOT carry?", "Which of these is false?", "All of these are true except:".
-_OPPOSITE = re.compile(
-    r"\b(?:[Ww]hich|of these|of the following)\b.{0,1000}?(?:\bNOT\b|\bleast likely\b|\bEXCEPT\b|\bexcept\W*\Z)"
-    r"|\b[Ww]hich (?:(?:one )?of (?:these|the following) (?:\w+ )?|(?:answer|claim|one|option|sentence|statement) )?"
-    r"(?:is|are) (?:false|incorrect|untrue)\b",
-    re.DOTALL,
+_CHOICE_OR_UNFIT = re.compile(
+    r"(\b(?:[Ww]hich|of these|of the following)\b)|\bNOT\b|\bleast likely\b|\bEXCEPT\b|\bexcept\W*\Z"
+)
+_FARTHEST = 1_000  # characters between "which" and "NOT"
+_FALSE = re.compile(
+    r"\b[Ww]hich (?:(?:one )?of (?:these|the following) (?:\w+ )?|(?:answer|claim|one|option|sentence|statement) )?"
+    r"(?:is|are) (?:false|incorrect|untrue)\b"
 )
 _SPEAKER = re.compile(
     r"\b(?:did|does|do|according to|of|by|from)\s+(?:the\s+)?([A-Z][\w'’.-]*(?:\s+[A-Z][\w'’.-]*){0,3})"
@@ -110,7 +112,15 @@ def is_about_all(question: ParsedQuestion) -> bool:
 
 def asks_for_opposite(question: ParsedQuestion) -> bool:
     """Whether the option is wanted that the text does not support."""
-    return bool(_OPPOSITE.search(question.text))
+    if _FALSE.search(question.text):
+        return True
+    choice: int | None = None  # where the last words that ask for a choice end
+    for match in _CHOICE_OR_UNFIT.finditer(question.text):
+        if match[1]:
+            choice = match.end()
+        elif choice is not None and match.start() - choice <= _FARTHEST:
+            return True
+    return False
 
 
 def list_focus_words(question: ParsedQuestion) -> list[str]:

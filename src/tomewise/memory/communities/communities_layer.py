@@ -9,8 +9,6 @@ from importlib.metadata import version
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tomewise.calls import CallCount
 from tomewise.concurrency import run_in_thread
 from tomewise.extras import GRAPH
@@ -22,15 +20,14 @@ from tomewise.memory.build_records import record_build
 from tomewise.memory.communities.community_names import CommunityNames
 from tomewise.memory.communities.community_state import (
     CommunityState,
-    Mentioned,
     Pair,
     load_entities,
     load_state,
 )
 from tomewise.memory.communities.partition import RANDOMNESS, RESOLUTION, SEED, Community, measure_modularity, renew
-from tomewise.memory.communities.report_inputs import Part, ReportSource, make_source
+from tomewise.memory.communities.report_inputs import Entity, Part, ReportSource, make_source
+from tomewise.memory.edge_rows import split_rows, write_edges
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.memory.schemata.schemata_state import write_edges
 from tomewise.memory.step_reports import sum_tokens
 from tomewise.types import Change, Embedder, Estimate, LanguageModel, LayerReport, Node, NodeId, Report
 
@@ -52,7 +49,7 @@ class _Plan:
     """What a build has to do. Communities are given by their numbers.
 
     `inner` has the related pairs of each, `digests` what its report has to be new for. `kept` has the keys of the
-    reports that stay, `due` the communities without one, the finest level first.
+    reports that stay, `due` the communities without one, the finest level first. `entities` are by vertex.
     """
 
     state: CommunityState
@@ -60,7 +57,7 @@ class _Plan:
     digests: Mapping[int, str]
     kept: Mapping[int, int]
     due: Sequence[int]
-    mentioned: Mentioned
+    entities: Mapping[int, Entity]
 
     def find_level(self, number: int) -> int:
         """The level of a community."""
@@ -172,9 +169,9 @@ class CommunitiesLayer:
             gone |= {kept.pop(digest).key for digest in lost}
         due = [number for number in by_level if digests[number] not in kept]
         members = {vertex for number in due for pair in inner[number] for vertex in pair}
-        mentioned = load_entities(self._store, self.communities, state, members)
+        entities = load_entities(self._store, self.communities, state, members)
         keys = {number: kept[digest].key for number, digest in digests.items() if digest in kept}
-        return _Plan(state, inner, digests, keys, due, mentioned)
+        return _Plan(state, inner, digests, keys, due, entities)
 
     def _load_texts(self, plan: _Plan) -> dict[int, str]:
         """The texts of the reports that stay, by the numbers of their communities."""
@@ -192,7 +189,7 @@ class CommunitiesLayer:
                 children.setdefault(community.parent, []).append(part)
         return {
             number: make_source(
-                plan.mentioned.entities,
+                plan.entities,
                 plan.state.make_relations(plan.inner[number]),
                 children.get(number, []),
                 self.communities.words,
@@ -217,9 +214,10 @@ class CommunitiesLayer:
             communities = self._write_communities(writing, state)
             reports = self._write_reports(writing, plan, written)
             writing.put_vectors(names.reports, [reports[number] for number in written.replies], vectors)
-            about = [(key, communities[number]) for number, key in {**plan.kept, **reports}.items()]
-            self._write_edges(writing, names.about, dict.fromkeys(about, 1.0))
-            self._write_edges(writing, names.related, state.related)
+            about = [(key, communities[number], 1.0) for number, key in {**plan.kept, **reports}.items()]
+            related = [(*pair, weight) for pair, weight in state.related.items()]
+            for space, edges in ((names.about, about), (names.related, related)):
+                write_edges(writing, self._store, space, *split_rows(edges))
             writing.record_intake(self.name, set(change.added) - lost.keys(), lost)
             record_build(writing, self.name, record)
         return LayerReport(
@@ -271,7 +269,7 @@ class CommunitiesLayer:
         state = plan.state
         facts = [state.fact_nodes[key].id for key in source.facts]
         labelled = {f"R{place}": fact for place, fact in enumerate(facts, start=1)}
-        mentions = [mention for vertex in source.entities for mention in plan.mentioned.mentions[vertex]]
+        mentions = [mention for vertex in source.entities for mention in plan.entities[vertex].mentions]
         findings = [
             {
                 "headline": each.headline,
@@ -314,11 +312,6 @@ class CommunitiesLayer:
                 "randomness": RANDOMNESS,
             },
         }
-
-    def _write_edges(self, writing: Write, space: str, edges: Mapping[tuple[int, int], float]) -> None:
-        pairs = np.array(list(edges), np.int64).reshape(-1, 2)
-        weights = np.array(list(edges.values()), np.float64)
-        write_edges(writing, self._store, space, pairs[:, 0], pairs[:, 1], weights)
 
 
 def _cut_findings(report: ReportOut, given: ReportIn) -> ReportOut:

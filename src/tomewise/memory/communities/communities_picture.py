@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tomewise.memory.edge_rows import group_pairs
 from tomewise.pictures import LIMIT, Group, Note, Picture, PictureLink, PictureNode, Use, Uses, shorten_label
-from tomewise.store.lookups import find_keys, read_edges, read_pairs, read_sources
+from tomewise.store.lookups import find_keys, name_sources, read_edges, read_pairs
 from tomewise.types import Node, NodeId
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class _Forest:
 
     communities: Mapping[int, Node]
     entities: Mapping[int, Node]
-    members: Mapping[int, Sequence[int]]
+    members: Mapping[int, Collection[int]]
     parents: Mapping[int, int | None]
     homes: Mapping[int, int]
     reports: Mapping[int, Node]
@@ -113,12 +113,10 @@ def _read_forest(store: Readable, names: CommunityNames) -> _Forest:
     about = {
         community: reports[report] for report, community in read_pairs(store, names.about).tolist() if report in reports
     }
-    members: defaultdict[int, list[int]] = defaultdict(list)
+    members = group_pairs(store, names.members)
     homes: dict[int, int] = {}
-    for community, entity in read_pairs(store, names.members).tolist():
-        members[community].append(entity)
-        if entity not in homes or communities[homes[entity]].level < communities[community].level:
-            homes[entity] = community
+    for community in sorted(members, key=lambda key: communities[key].level):
+        homes |= dict.fromkeys(members[community], community)
     related = read_edges(store, names.related).rows.reshape(-1, 3)
     own = related[related[:, 0] == related[:, 1]]
     numbers = {node.data["number"]: key for key, node in communities.items()}
@@ -137,12 +135,8 @@ def _read_grounds(store: Readable, names: CommunityNames, forest: _Forest) -> di
     """The ids of the passages that state each fact which a finding names."""
     found = (finding for report in forest.reports.values() for finding in report.data["findings"])
     keys = find_keys(store, {fact for finding in found for fact in finding["facts"]})
-    sources = read_sources(store, keys.values(), names.graph.facts)
-    passages = store.passages(sorted({key for stated in sources.values() for key in stated}))
-    return {
-        fact: tuple(passages[each].id for each in sources.get(key, ()) if each in passages)
-        for fact, key in keys.items()
-    }
+    passages = name_sources(store, keys.values(), names.graph.facts, None)
+    return {fact: passages[key] for fact, key in keys.items()}
 
 
 def _make_node(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ import numpy as np
 from tomewise.memory.build_records import read_build
 from tomewise.memory.communities.partition import Community, Partition, WeightedGraph
 from tomewise.memory.communities.report_inputs import Entity, Relation
+from tomewise.memory.edge_rows import group_pairs
 from tomewise.memory.graph.fact_ends import read_fact_ends
 from tomewise.store.lookups import read_edges, read_pairs
 from tomewise.types import Node, NodeId, content_id
@@ -91,14 +92,13 @@ class CommunityState:
 
     def make_relations(self, pairs: Iterable[Pair]) -> list[Relation]:
         """The relations of these pairs; of each the strongest facts first."""
-        return [Relation(pair, {key: self._read_fact(key) for key in self._sort_facts(pair)}) for pair in pairs]
-
-    def _sort_facts(self, pair: Pair) -> list[int]:
-        return sorted(self.facts[pair], key=lambda key: (-read_strength(self.fact_nodes[key]), key))
-
-    def _read_fact(self, key: int) -> str:
-        node = self.fact_nodes[key]
-        return str(node.data.get("description") or node.text)
+        relations = []
+        for pair in pairs:
+            facts = {key: self.fact_nodes[key] for key in self.facts[pair]}
+            ranked = sorted(facts, key=lambda key: (-read_strength(facts[key]), key))
+            texts = {key: str(facts[key].data.get("description") or facts[key].text) for key in ranked}
+            relations.append(Relation(pair, texts))
+        return relations
 
 
 def read_strength(fact: Node) -> float:
@@ -114,10 +114,7 @@ def load_state(store: Store, names: CommunityNames) -> CommunityState:
     fact_nodes = store.nodes(names.graph.facts)
     facts, weights = _read_weights(store, names, vertices, fact_nodes)
     partition, nodes = _read_partition(store, names, vertices)
-    stored = {
-        number: Community(number, each.level, each.parent, set(each.members))
-        for number, each in partition.communities.items()
-    }
+    stored = {number: replace(each, members=set(each.members)) for number, each in partition.communities.items()}
     state = CommunityState(
         keys=keys,
         names=[entities[key].text for key in keys],
@@ -139,8 +136,10 @@ def load_state(store: Store, names: CommunityNames) -> CommunityState:
     return state
 
 
-def load_entities(store: Store, names: CommunityNames, state: CommunityState, wanted: Collection[int]) -> Mentioned:
-    """How reports show the entities of these vertices, and the mentions that describe them."""
+def load_entities(
+    store: Store, names: CommunityNames, state: CommunityState, wanted: Collection[int]
+) -> dict[int, Entity]:
+    """How reports show the entities of these vertices."""
     keys = [state.keys[vertex] for vertex in sorted(wanted)]
     edges = store.edges_at([names.graph.mentioned], keys, "b")[:, :2].astype(np.int64)
     mentions: defaultdict[int, list[int]] = defaultdict(list)
@@ -153,17 +152,8 @@ def load_entities(store: Store, names: CommunityNames, state: CommunityState, wa
         found = [nodes[key] for key in mentions[state.keys[vertex]]]
         texts = dict.fromkeys(text for node in found if (text := str(node.data.get("description") or "")))
         name = next((str(node.data["name"]) for node in found), state.names[vertex])
-        shown[vertex] = Entity(name, " ".join(texts))
-    ids = {vertex: [nodes[key].id for key in mentions[state.keys[vertex]]] for vertex in wanted}
-    return Mentioned(shown, ids)
-
-
-@dataclass(frozen=True, slots=True)
-class Mentioned:
-    """Entities by vertex, and the ids of the mentions that describe them."""
-
-    entities: Mapping[int, Entity]
-    mentions: Mapping[int, Sequence[NodeId]]
+        shown[vertex] = Entity(name, " ".join(texts), tuple(node.id for node in found))
+    return shown
 
 
 def _read_weights(
@@ -187,21 +177,18 @@ def _read_partition(
     store: Store, names: CommunityNames, vertices: Mapping[int, int]
 ) -> tuple[Partition, dict[int, int]]:
     found = store.nodes(names.layer)
-    members: defaultdict[int, set[int]] = defaultdict(set)
-    for community, entity in read_pairs(store, names.members).tolist():
-        members[community].add(vertices[entity])
+    members = group_pairs(store, names.members)
+    numbers = {int(node.data["number"]): key for key, node in found.items()}
     communities = {
-        int(node.data["number"]): Community(int(node.data["number"]), node.level, node.data["parent"], members[key])
-        for key, node in found.items()
+        number: Community(
+            number, found[key].level, found[key].data["parent"], {vertices[entity] for entity in members[key]}
+        )
+        for number, key in numbers.items()
     }
-    made = int(read_build(store, names.layer).get("made", 0))
-    return Partition(communities, made), {int(node.data["number"]): key for key, node in found.items()}
+    return Partition(communities, int(read_build(store, names.layer).get("made", 0))), numbers
 
 
 def _read_reports(store: Store, names: CommunityNames) -> dict[str, StoredReport]:
     digests = {key: node.data["digest"] for key, node in store.nodes(names.reports).items()}
-    rests_on: defaultdict[int, set[int]] = defaultdict(set)
-    for report, source in read_pairs(store, f"made-of:{names.reports}").tolist():
-        if source in digests:
-            rests_on[report].add(source)
-    return {digest: StoredReport(key, frozenset(rests_on[key])) for key, digest in digests.items()}
+    rests_on = group_pairs(store, f"made-of:{names.reports}")
+    return {digest: StoredReport(key, frozenset(rests_on[key] & digests.keys())) for key, digest in digests.items()}

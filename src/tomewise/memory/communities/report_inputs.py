@@ -9,16 +9,18 @@ from itertools import chain
 
 from tomewise.language.roles import EntityRow, RelationRow, ReportIn
 from tomewise.language.usage import estimate_tokens
+from tomewise.types import NodeId
 
 _FORM = 20  # tokens of the form in which a row is shown
 
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """An entity as reports show it."""
+    """An entity as reports show it; `mentions` are the ids of what describes it."""
 
     name: str
     description: str
+    mentions: tuple[NodeId, ...] = ()
 
     @property
     def tokens(self) -> int:
@@ -40,6 +42,10 @@ class Part:
     number: int
     members: Collection[int]
     report: str
+
+    @property
+    def tokens(self) -> int:
+        return _FORM + estimate_tokens(self.report)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +80,13 @@ def make_source(
     parts = () if is_whole else parts
     sizes = {part.number: _measure([each for each in ranked if _is_inside(each, part)], entities) for part in parts}
     for part in sorted(parts, key=lambda part: (-sizes[part.number], part.number)):
-        if _measure(ranked, entities) + _measure_reports(replaced) <= room:
+        if _measure(ranked, entities) <= room:
             break
-        if _FORM + estimate_tokens(part.report) < sizes[part.number]:
+        if part.tokens < sizes[part.number]:
             replaced.append(part)
+            room -= part.tokens
             ranked = [each for each in ranked if not _is_inside(each, part)]
-    rows, shown, facts = _take_rows(ranked, entities, room - _measure_reports(replaced), at_least=not replaced)
+    rows, shown, facts = _take_rows(ranked, entities, room, at_least=not replaced)
     reports = [part.report for part in replaced]
     known = set(facts)
     degrees = _count_degrees([relation for relation in ranked if not known.isdisjoint(relation.facts)])
@@ -110,10 +117,6 @@ def _measure(relations: Sequence[Relation], entities: Mapping[int, Entity]) -> i
 def _measure_fact(relation: Relation, text: str, entities: Mapping[int, Entity]) -> int:
     a, b = relation.ends
     return _FORM + estimate_tokens(f"{entities[a].name}{entities[b].name}{text}")
-
-
-def _measure_reports(parts: Sequence[Part]) -> int:
-    return sum(_FORM + estimate_tokens(part.report) for part in parts)
 
 
 def _take_rows(

@@ -17,8 +17,12 @@ def normalise_name(name: str) -> str:
     """
     if name.isascii():
         return _ASCII_GAP.sub(" ", name.lower()).strip()
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
-    return " ".join("".join(_keep_sign(sign) for sign in folded).split())
+    return " ".join(split_words(unicodedata.normalize("NFKC", name).casefold()))
+
+
+def split_words(text: str) -> list[str]:
+    """Split a text where `normalise_name` puts a space, with its capitals kept: `Wesson's` is two words."""
+    return "".join(map(_keep_sign, unicodedata.normalize("NFKC", text))).split()
 
 
 def count_alphanumerics(name: str) -> int:

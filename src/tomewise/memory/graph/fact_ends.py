@@ -33,13 +33,15 @@ class FactEnds:
 
     def select_among(self, entities: Keys) -> FactEnds:
         """The facts of which both ends are among these."""
-        is_among = np.isin(self.heads, entities) & np.isin(self.tails, entities)
-        return FactEnds(self.keys[is_among], self.heads[is_among], self.tails[is_among])
+        return self.select(np.isin(self.heads, entities) & np.isin(self.tails, entities))
 
     def select_at(self, entities: Keys) -> FactEnds:
         """The facts of which one end is among these."""
-        is_at = np.isin(self.heads, entities) | np.isin(self.tails, entities)
-        return FactEnds(self.keys[is_at], self.heads[is_at], self.tails[is_at])
+        return self.select(np.isin(self.heads, entities) | np.isin(self.tails, entities))
+
+    def select(self, kept: NDArray[np.bool_]) -> FactEnds:
+        """The facts that have a flag (n,)."""
+        return FactEnds(self.keys[kept], self.heads[kept], self.tails[kept])
 
 
 def read_fact_ends(store: Spaces, names: GraphNames) -> FactEnds:

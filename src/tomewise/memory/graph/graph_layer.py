@@ -27,14 +27,14 @@ from tomewise.memory.build_records import read_build, record_build
 from tomewise.memory.graph.extraction import Extraction
 from tomewise.memory.graph.graph_names import Calls, GraphNames, Style
 from tomewise.memory.graph.graph_rows import GraphRows, SourcedExtraction
-from tomewise.memory.graph.relations import glean_relations, read_relations
+from tomewise.memory.graph.relations import glean_relations
 from tomewise.memory.graph.triples import read_in_one_call, read_in_two_calls
 from tomewise.memory.grounds import find_grounds
 from tomewise.memory.leading import find_leads
 from tomewise.memory.mapped import Ask, MappedLayer, Plan, PlanResult
 from tomewise.memory.neighbours import add_size
 from tomewise.memory.reply_lengths import Typical
-from tomewise.store.lookups import read_edges
+from tomewise.store.lookups import read_pairs
 from tomewise.store.records import PASSAGES
 from tomewise.types import Change, Embedder, LanguageModel, LayerReport, Passage, PassageId, Progress, Report, Role
 
@@ -52,7 +52,7 @@ _Reader: TypeAlias = Callable[[LanguageModel, Sequence[PassageIn], int], Awaitab
 _READERS: Mapping[tuple[str, int], tuple[_Reader, Mapping[Role[Any, Any], Typical]]] = {
     ("triples", 1): (read_in_one_call, {EXTRACT_FACTS: Typical(70, 0.95)}),
     ("triples", 2): (read_in_two_calls, {EXTRACT_ENTITIES: Typical(15, 0.2), EXTRACT_TRIPLES: Typical(55, 0.75)}),
-    ("relations", 1): (read_relations, {EXTRACT_RELATIONS: Typical(0, 1.8)}),
+    ("relations", 1): (glean_relations, {EXTRACT_RELATIONS: Typical(0, 1.8)}),
 }
 _GLEANED = Typical(20, 0.3)  # a guess: what one more call finds
 _BATCH_SIZE = 2048  # texts to embed before each report of progress
@@ -261,7 +261,7 @@ class GraphLayer(MappedLayer[_Passages, PassageIn, Extraction]):
         """Describe entities in most passages, which hardly help to find one; recall weights them down."""
         if texts < _FEWEST_TEXTS:
             return []
-        counts = np.bincount(read_edges(self._store, f"seen-in:{self.names.entities}").rows[:, 0].astype(np.int64))
+        counts = np.bincount(read_pairs(self._store, f"seen-in:{self.names.entities}")[:, 0])
         hubs = np.flatnonzero(counts > _HUB * texts)
         names = sorted(node.text for node in self._store.nodes_at(hubs.tolist()).values())
         return [f"{name!r} is named in more than half of the passages" for name in names[:5]]

@@ -13,8 +13,9 @@ from tomewise.memory.graph.entity_kinds import find_kinds
 from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.fact_ends import FactEnds, read_fact_ends
 from tomewise.pictures import LIMIT, Group, Note, Picture, PictureLink, PictureNode, Uses, shorten_label
-from tomewise.store.lookups import find_keys, read_sources
-from tomewise.types import Node, NodeId
+from tomewise.store.key_indices import find_known_indices
+from tomewise.store.lookups import find_keys, name_sources, read_sources
+from tomewise.types import Node
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -85,19 +86,18 @@ def _reach(facts: FactEnds, centre: int, hops: int) -> Keys:
     """The entity and all that are within so many facts of it."""
     reached = np.array([centre], np.int64)
     for _ in range(hops):
-        ahead = facts.tails[np.isin(facts.heads, reached)]
-        behind = facts.heads[np.isin(facts.tails, reached)]
-        reached = np.unique(np.concatenate([reached, ahead, behind]))
+        near = facts.select_at(reached)
+        reached = np.unique(np.concatenate([reached, near.heads, near.tails]))
     return reached
 
 
 def _count_facts(facts: FactEnds, entities: Keys) -> NDArray[np.int64]:
     """How many facts each of these entities has."""
     counted, counts = np.unique(np.concatenate([facts.heads, facts.tails]), return_counts=True)
-    if not len(counted):
-        return np.zeros(len(entities), np.int64)
-    indices = np.minimum(np.searchsorted(counted, entities), len(counted) - 1)
-    return np.where(counted[indices] == entities, counts[indices], 0)
+    places, is_known = find_known_indices(entities, counted)
+    found = np.zeros(len(entities), np.int64)
+    found[is_known] = counts[places]
+    return found
 
 
 def _choose_telling(
@@ -140,9 +140,7 @@ def _make_nodes(
     for fact, head, tail in facts.list_rows():
         notes.setdefault(head, {})[fact] = None
         notes.setdefault(tail, {})[fact] = None
-    seen = read_sources(store, nodes, names.entities) | read_sources(store, texts, names.facts)
-    passages = _name_passages(store, {key for keys in seen.values() for key in keys})
-    grounds = {key: tuple(passages[each] for each in keys if each in passages) for key, keys in seen.items()}
+    grounds = name_sources(store, nodes, names.entities, None) | name_sources(store, texts, names.facts, None)
     return tuple(
         PictureNode(
             id=node.id,
@@ -158,7 +156,3 @@ def _make_nodes(
         )
         for key, node in nodes.items()
     )
-
-
-def _name_passages(store: Readable, keys: Collection[int]) -> dict[int, NodeId]:
-    return {key: passage.id for key, passage in store.passages(sorted(keys)).items()}

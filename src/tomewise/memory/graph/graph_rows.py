@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tomewise.memory.edge_rows import split_rows
 from tomewise.memory.graph.entity_names import count_alphanumerics
 from tomewise.memory.graph.extraction import Extraction, Fact, Mention
 from tomewise.store.close_rows import Pairs, find_close_pairs
@@ -92,12 +93,17 @@ class GraphRows:
         for space, nodes, rows in zip(spaces, self._fresh, vectors, strict=True):
             change.put_vectors(space, [keys[node.id] for node in nodes], rows)
         ends = [(node.id, self._ends[node.id]) for node in self._fresh[1]]
-        _put_edges(change, self._names.ends, keys, [(fact, head, 0.0) for fact, (head, _) in ends])
-        _put_edges(change, self._names.ends, keys, [(fact, b, 1.0) for fact, (a, b) in ends if a != b])
         ground = {**keys, **find_keys(self._store, {end for a, b, _ in self._synonyms for end in (a, b)})}
-        _put_edges(change, self._names.synonyms, ground, self._synonyms)
-        mentioned = [(node.id, self._names.entity(node.data["entity"]), 1.0) for node in self._fresh[2]]
-        _put_edges(change, self._names.mentioned, keys, mentioned)
+        for space, edges in (
+            (self._names.ends, [(fact, head, 0.0) for fact, (head, _) in ends]),
+            (self._names.ends, [(fact, tail, 1.0) for fact, (head, tail) in ends if head != tail]),
+            (self._names.synonyms, self._synonyms),
+            (
+                self._names.mentioned,
+                [(node.id, self._names.entity(node.data["entity"]), 1.0) for node in self._fresh[2]],
+            ),
+        ):
+            change.put_edges(space, *split_rows((ground[a], ground[b], weight) for a, b, weight in edges))
         return sum(len(nodes) for nodes in self._fresh)
 
     def _add_entity(self, name: str) -> Node:
@@ -148,11 +154,3 @@ def format_fact(fact: Node) -> str:
     """
     parts = fact.data
     return str((parts["head"], parts["relation"], parts["tail"])) if "relation" in parts else fact.text
-
-
-def _put_edges(
-    change: Write, space: str, keys: Mapping[NodeId, int], edges: Iterable[tuple[NodeId, NodeId, float]]
-) -> None:
-    table = [(keys[a], keys[b], weight) for a, b, weight in edges]
-    pairs = np.array([row[:2] for row in table], np.int64).reshape(-1, 2)
-    change.put_edges(space, pairs[:, 0], pairs[:, 1], np.array([row[2] for row in table], np.float64))

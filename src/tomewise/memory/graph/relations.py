@@ -21,16 +21,8 @@ from tomewise.memory.graph.extraction import Extraction, Fact, Mention, ReplyCle
 from tomewise.types import LanguageModel
 
 
-async def read_relations(
-    model: LanguageModel, passages: Sequence[PassageIn], together: int
-) -> list[Extraction | ModelError]:
-    """Read entities and relationships in one call."""
-    replies = await ask_together(model, EXTRACT_RELATIONS, passages, together)
-    return [reply if isinstance(reply, ModelError) else clean_relations(reply) for reply in replies]
-
-
 async def glean_relations(
-    model: LanguageModel, passages: Sequence[PassageIn], together: int, *, gleanings: int
+    model: LanguageModel, passages: Sequence[PassageIn], together: int, *, gleanings: int = 0
 ) -> list[Extraction | ModelError]:
     """Read entities and relationships, then ask up to `gleanings` times for what was missed, until nothing is new.
 

@@ -37,21 +37,19 @@ async def read_in_two_calls(
 ) -> list[Extraction | ModelError]:
     """Read entities in one call, then their triples in a second, as HippoRAG 2 and CogitoRAG do."""
     replies = await ask_together(model, EXTRACT_ENTITIES, passages, together)
-    found: dict[int, Extraction | ModelError] = {}
-    inputs: dict[int, tuple[EntitiesOut, ExtractIn]] = {}
-    for index, (passage, reply) in enumerate(zip(passages, replies, strict=True)):
-        if isinstance(reply, ModelError):
-            found[index] = reply
-            continue
-        entities = [entity for entity in reply.entities if isinstance(entity, str) and entity.strip()]
-        inputs[index] = reply, ExtractIn(**passage.model_dump(), entities=entities)
-    triples = await ask_together(model, EXTRACT_TRIPLES, [role_input for _, role_input in inputs.values()], together)
-    for (index, (named, _)), listed in zip(inputs.items(), triples, strict=True):
-        found[index] = listed if isinstance(listed, ModelError) else _join_replies(named, listed)
-    return [found[index] for index in range(len(passages))]
+    inputs: list[ExtractIn] = []
+    for passage, reply in zip(passages, replies, strict=True):
+        if not isinstance(reply, ModelError):
+            entities = [entity for entity in reply.entities if isinstance(entity, str) and entity.strip()]
+            inputs.append(ExtractIn(**passage.model_dump(), entities=entities))
+    found = iter(await ask_together(model, EXTRACT_TRIPLES, inputs, together))
+    # The replies to the second call are those of the passages whose first call did not fail, in order.
+    return [reply if isinstance(reply, ModelError) else _join_replies(reply, next(found)) for reply in replies]
 
 
-def _join_replies(named: EntitiesOut, found: TriplesOut) -> Extraction:
+def _join_replies(named: EntitiesOut, found: TriplesOut | ModelError) -> Extraction | ModelError:
+    if isinstance(found, ModelError):
+        return found
     return clean_triples(TriplesOut(entities=[*named.entities, *found.entities], triples=found.triples))
 
 

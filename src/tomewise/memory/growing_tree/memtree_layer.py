@@ -16,6 +16,7 @@ from tomewise.language.roles import AGGREGATE, AggregateIn
 from tomewise.language.usage import estimate_tokens
 from tomewise.memory.ask_each import run_each
 from tomewise.memory.build_records import read_build, record_build
+from tomewise.memory.edge_rows import split_rows
 from tomewise.memory.growing_tree.memtree_names import USUAL, MemTreeNames, MemTreeRules
 from tomewise.memory.growing_tree.placement import ROOT, GrowingTree
 from tomewise.memory.step_reports import sum_tokens
@@ -292,13 +293,10 @@ class MemTreeLayer:
             if rows:
                 at = [text_keys[texts[node].id] for node in rows]
                 writing.put_vectors(self.name, at, np.array(list(rows.values())), replace=True)
-            ends = np.array([(keys.get(node, node), text_keys[text.id]) for node, text in new.items()], np.int64)
-            at_places, at_texts = ends.reshape(-1, 2).T
-            writing.put_edges(self.names.texts, at_places, at_texts, np.zeros(len(ends)))
-            old_places = np.array(list(old), np.int64)
-            old_texts = np.array([step.known[node] for node in old], np.int64)
-            flags = np.array([node in step.failed for node in old], np.float64)
-            writing.put_edges(self.names.texts, old_places, old_texts, flags, replace=True)
+            new_edges = [(keys.get(node, node), text_keys[text.id], 0.0) for node, text in new.items()]
+            writing.put_edges(self.names.texts, *split_rows(new_edges))
+            old_edges = [(node, step.known[node], float(node in step.failed)) for node in old]
+            writing.put_edges(self.names.texts, *split_rows(old_edges), replace=True)
             writing.record_intake(self.name, {*step.fresh, *step.late} - missed.keys(), missed)
             record_build(writing, self.name, self._make_record(tree, made + len(places)))
         return LayerReport(layer=self.name, added=len(new), removed=len(step.pruned), failed=missed)
@@ -309,9 +307,9 @@ class MemTreeLayer:
         moved = [key for key in parents if parents[key] != step.former.get(key, ROOT)]
         gone = [(step.former[key], key) for key in moved if key in step.former]
         writing.remove_edges(self.names.links, np.array(gone, np.int64).reshape(-1, 2))
-        links = [(keys.get(parents[key], parents[key]), keys.get(key, key)) for key in moved if parents[key] != ROOT]
-        a, b = np.array(links, np.int64).reshape(-1, 2).T
-        writing.put_edges(self.names.links, a, b, np.ones(len(links)))
+        placed = [key for key in moved if parents[key] != ROOT]
+        links = ((keys.get(parents[key], parents[key]), keys.get(key, key), 1.0) for key in placed)
+        writing.put_edges(self.names.links, *split_rows(links))
 
     def _make_texts(self, step: _Step, written: Collection[int], new_ids: Mapping[int, NodeId]) -> dict[int, Node]:
         """The texts to put or to update, by node: those `written`, and stored ones whose children changed."""

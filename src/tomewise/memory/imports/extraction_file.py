@@ -6,7 +6,7 @@ import json
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -81,11 +81,15 @@ def read_extractions(path: Path, store: Texts) -> Imported:
     rows = list(_read_rows(path))
     if not rows:
         raise ReadingError(f"{path} holds no extractions: give JSON lines with `triples` or `kind`")
-    imported = _import_relations(path, rows, store) if "kind" in rows[0][1] else _import_triples(path, rows, store)
-    if not imported.extractions:
-        expected = "texts of its passages" if imported.style == "relations" else "ids in its rows"
+    style: Style = "relations" if "kind" in rows[0][1] else "triples"
+    if style == "relations":
+        extractions, unmatched = _assign_relations(_sort_rows(path, rows), store)
+    else:
+        extractions, unmatched = _assign_triples(_merge_rows(path, rows), store)
+    if not extractions:
+        expected = "texts of its passages" if style == "relations" else "ids in its rows"
         raise ReadingError(f"{path} is about no document of this tome: the {expected} match none of them")
-    return imported
+    return Imported(style, extractions, len(store.node_keys(PASSAGES)), len(rows), unmatched)
 
 
 def _read_rows(path: Path) -> Iterator[tuple[int, Row]]:
@@ -108,21 +112,15 @@ def _parse_row(path: Path, number: int, line: bytes) -> Row:
     return row
 
 
-def _import_relations(path: Path, rows: Sequence[tuple[int, Row]], store: Texts) -> Imported:
-    extractions, unmatched = _assign_relations(_parse_relations(path, rows), store)
-    return Imported("relations", extractions, len(store.node_keys(PASSAGES)), len(rows), unmatched)
-
-
-def _import_triples(path: Path, rows: Sequence[tuple[int, Row]], store: Texts) -> Imported:
-    by_document = _merge_rows(path, rows)
+def _assign_triples(by_document: Mapping[str, TriplesOut], store: Texts) -> tuple[dict[int, Extraction], int]:
+    """Assign triples to passages of the tome; also count the documents of the file that are not in it."""
     texts: dict[str, dict[int, str]] = defaultdict(dict)
     for key, passage in store.passages(documents=by_document).items():
         texts[passage.document][key] = passage.content
     extractions: dict[int, Extraction] = {}
     for document, document_texts in texts.items():
         extractions |= _split_by_passage(clean_triples(by_document[document]), document_texts)
-    unmatched = len(by_document) - len(texts)
-    return Imported("triples", extractions, len(store.node_keys(PASSAGES)), len(rows), unmatched)
+    return extractions, len(by_document) - len(texts)
 
 
 def _merge_rows(path: Path, rows: Sequence[tuple[int, Row]]) -> dict[str, TriplesOut]:
@@ -171,18 +169,9 @@ def _find_passages_with(padded_texts: Mapping[int, str], names: Sequence[str]) -
     return [key for key, text in padded_texts.items() if all(f" {name} " in text for name in names)]
 
 
-@dataclass(slots=True)
-class _Relations:
-    """The rows of a file: passages by index, entities, and relations."""
-
-    passages: dict[int, str] = field(default_factory=dict)
-    entities: list[Row] = field(default_factory=list)
-    relations: list[Row] = field(default_factory=list)
-
-
-def _parse_relations(path: Path, rows: Sequence[tuple[int, Row]]) -> _Relations:
+def _sort_rows(path: Path, rows: Sequence[tuple[int, Row]]) -> dict[str, list[Row]]:
     """Sort rows by kind. Raises ReadingError with the line for a row that lacks a field of its kind."""
-    found = _Relations()
+    found: dict[str, list[Row]] = {kind: [] for kind in _FIELDS}
     for number, row in rows:
         kind = row.get("kind")
         if not isinstance(kind, str) or kind not in _FIELDS:
@@ -190,14 +179,11 @@ def _parse_relations(path: Path, rows: Sequence[tuple[int, Row]]) -> _Relations:
         for name, expected in _FIELDS[kind].items():
             if not isinstance(row.get(name), expected):
                 raise ReadingError(f"{path}, line {number}: `{name}` is {row.get(name)!r}: fix or remove the row")
-        if kind == "passage":
-            found.passages[row["index"]] = row["text"]
-        else:
-            (found.entities if kind == "entity" else found.relations).append(row)
+        found[kind].append(row)
     return found
 
 
-def _assign_relations(relations: _Relations, store: Texts) -> tuple[dict[int, Extraction], int]:
+def _assign_relations(rows: Mapping[str, Sequence[Row]], store: Texts) -> tuple[dict[int, Extraction], int]:
     """Assign relations to passages of the tome; also count the passages of the file that are not in any document.
 
     The result has an extraction for each passage that the file covers at least by half. An entity goes to the passages
@@ -205,22 +191,24 @@ def _assign_relations(relations: _Relations, store: Texts) -> tuple[dict[int, Ex
     relation goes the same way, with both names. The file does not say which description is from which passage, so each
     description goes to the passage that shares most of its words.
     """
-    located = _locate_texts(relations.passages, store)
-    texts = {key: normalise_name(passage.content) for key, passage in store.passages(sorted(located.covered)).items()}
-    words = {index: frozenset(normalise_name(text).split()) for index, text in relations.passages.items()}
+    given = {row["index"]: row["text"] for row in rows["passage"]}
+    overlaps = _locate_texts(given, store)
+    covered = sorted({key for sizes in overlaps.values() for key in sizes})
+    texts = {key: normalise_name(passage.content) for key, passage in store.passages(covered).items()}
+    words = {index: frozenset(normalise_name(text).split()) for index, text in given.items()}
     raw: dict[int, RelationsOut] = {key: RelationsOut() for key in texts}
-    for row in relations.entities:
+    for row in rows["entity"]:
         for index, description in _pair_descriptions(row, words):
-            for key in _choose_passages(located, texts, index, row["name"]):
+            for key in _choose_passages(overlaps.get(index, {}), texts, row["name"]):
                 raw[key].entities.append(TypedEntity(name=row["name"], type=row["type"], description=description))
-    for row in relations.relations:
+    for row in rows["relation"]:
         strength = _compute_strength(row)
         for index, description in _pair_descriptions(row, words):
             fields = {"source": row["head"], "target": row["tail"], "description": description}
             relationship = Relationship(**fields, keywords=_read_keywords(row), strength=strength)
-            for key in _choose_passages(located, texts, index, row["head"], row["tail"]):
+            for key in _choose_passages(overlaps.get(index, {}), texts, row["head"], row["tail"]):
                 raw[key].relationships.append(relationship)
-    return {key: clean_relations(reply) for key, reply in raw.items()}, len(relations.passages) - len(located.overlaps)
+    return {key: clean_relations(reply) for key, reply in raw.items()}, len(given) - len(overlaps)
 
 
 def _pair_descriptions(row: Row, words: Mapping[int, frozenset[str]]) -> list[tuple[int, str]]:
@@ -249,9 +237,8 @@ def _compute_overlap(words: frozenset[str], passage_words: frozenset[str]) -> fl
     return len(words & passage_words) / len(words) if words else 0.0
 
 
-def _choose_passages(located: _TextOverlaps, texts: Mapping[int, str], index: int, *names: str) -> list[int]:
-    """Choose the passages of the tome for names in the passage `index` of the file."""
-    overlaps = {key: size for key, size in located.overlaps.get(index, {}).items() if key in texts}
+def _choose_passages(overlaps: Mapping[int, int], texts: Mapping[int, str], *names: str) -> list[int]:
+    """Choose the passages of the tome for names in a passage of the file that has these overlaps."""
     if not overlaps:
         return []
     name_counts = {key: sum(f" {normalise_name(name)} " in f" {texts[key]} " for name in names) for key in overlaps}
@@ -282,65 +269,52 @@ def _compute_strength(row: Row) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _TextOverlaps:
-    """Where texts are among the passages.
-
-    `overlaps` has the passages that each text overlaps, by the index of the text, with the number of shared characters
-    (without white space). `covered` are the passages that the texts cover at least by half.
-    """
-
-    overlaps: Mapping[int, Mapping[int, int]]
-    covered: frozenset[int]
-
-
-@dataclass(frozen=True, slots=True)
 class _CondensedDocument:
     """A document without white space, so that line ends and indents do not matter.
 
-    `keys`, `starts` and `ends` are those of its passages; starts and ends count in the text without white space.
+    `spans` has the start and the end of each of its passages, by key, in the text without white space.
     """
 
     text: str
-    keys: tuple[int, ...]
-    starts: tuple[int, ...]
-    ends: tuple[int, ...]
+    spans: Mapping[int, tuple[int, int]]
+
+    def find_overlaps(self, start: int, end: int) -> dict[int, tuple[int, int]]:
+        """What each passage shares with a span."""
+        shared = {key: (max(start, first), min(end, last)) for key, (first, last) in self.spans.items()}
+        return {key: (first, last) for key, (first, last) in shared.items() if first < last}
 
 
-def _locate_texts(texts: Mapping[int, str], store: Texts) -> _TextOverlaps:
-    """Find each text, first in the document of the text before it, then in all documents; texts may overlap."""
+def _locate_texts(texts: Mapping[int, str], store: Texts) -> dict[int, dict[int, int]]:
+    """Where texts are among the passages: for each, by its index, the passages that it overlaps.
+
+    Each passage comes with the number of shared characters, without white space. Those that the texts do not cover at
+    least by half are left out. A text is looked for first in the document of the text before it, then in all documents;
+    texts may overlap.
+    """
     documents = [_condense(store, record.id) for record in store.documents()]
     overlaps: dict[int, dict[int, int]] = {}
     spans: dict[int, list[tuple[int, int]]] = {}
     number, after = 0, 0  # the document and the offset of the text found last
     for index, text in texts.items():
-        wanted = _remove_spaces(text.strip("\ufeff\ufffd"))  # a token that was cut in half leaves such a character
+        wanted = "".join(text.strip("\ufeff\ufffd").split())  # a token that was cut in half leaves such a character
         found = _find_text(wanted, documents, number, after) if wanted else None
         if found is None:
             continue
         number, after = found
         overlaps[index] = {}
-        for key, start, end in _find_overlaps(documents[number], after, after + len(wanted)):
+        for key, (start, end) in documents[number].find_overlaps(after, after + len(wanted)).items():
             overlaps[index][key] = end - start
             spans.setdefault(key, []).append((start, end))
-    lengths = {
-        key: end - start
-        for document in documents
-        for key, start, end in zip(document.keys, document.starts, document.ends, strict=True)
-    }
-    covered = frozenset(key for key, parts in spans.items() if _measure_union(parts) >= _HALF * lengths[key])
-    return _TextOverlaps(overlaps, covered)
+    lengths = {key: end - start for document in documents for key, (start, end) in document.spans.items()}
+    covered = {key for key, parts in spans.items() if _measure_union(parts) >= _HALF * lengths[key]}
+    return {index: {key: sizes[key] for key in sizes if key in covered} for index, sizes in overlaps.items()}
 
 
 def _condense(store: Texts, name: str) -> _CondensedDocument:
     document, passages = store.document(name), store.passages(documents=[name])
     solid = [offset for offset, char in enumerate(document.text) if not char.isspace() and char not in "\ufeff\ufffd"]
-    starts = tuple(bisect_left(solid, passage.start) for passage in passages.values())
-    ends = tuple(bisect_left(solid, passage.end) for passage in passages.values())
-    return _CondensedDocument("".join(document.text[offset] for offset in solid), tuple(passages), starts, ends)
-
-
-def _remove_spaces(text: str) -> str:
-    return "".join(text.split())
+    spans = {key: (bisect_left(solid, each.start), bisect_left(solid, each.end)) for key, each in passages.items()}
+    return _CondensedDocument("".join(document.text[offset] for offset in solid), spans)
 
 
 def _find_text(wanted: str, documents: list[_CondensedDocument], current: int, after: int) -> tuple[int, int] | None:
@@ -351,14 +325,6 @@ def _find_text(wanted: str, documents: list[_CondensedDocument], current: int, a
         if (offset := document.text.find(wanted)) >= 0:
             return number, offset
     return None
-
-
-def _find_overlaps(document: _CondensedDocument, start: int, end: int) -> list[tuple[int, int, int]]:
-    return [
-        (key, max(start, first), min(end, last))
-        for key, first, last in zip(document.keys, document.starts, document.ends, strict=True)
-        if max(start, first) < min(end, last)
-    ]
 
 
 def _measure_union(spans: list[tuple[int, int]]) -> int:

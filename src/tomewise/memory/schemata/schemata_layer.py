@@ -17,10 +17,11 @@ from tomewise.language.per_role import find_name
 from tomewise.language.roles import SUMMARISE, SummaryIn
 from tomewise.memory.ask_each import run_each
 from tomewise.memory.build_records import read_build, record_build
+from tomewise.memory.edge_rows import write_edges
 from tomewise.memory.schemata.hierarchy import Hierarchy, Level, grow_hierarchy
 from tomewise.memory.schemata.network import Ints, complete_lists
 from tomewise.memory.schemata.schemata_names import USUAL, SchemataNames, SchemataRules
-from tomewise.memory.schemata.schemata_state import Base, load_base, load_shared, load_stored, write_edges
+from tomewise.memory.schemata.schemata_state import Base, load_base, load_shared, load_stored
 from tomewise.memory.step_reports import sum_tokens
 from tomewise.types import Change, Embedder, Estimate, LanguageModel, LayerReport, Node, NodeId, Report, content_id
 

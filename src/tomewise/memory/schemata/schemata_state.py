@@ -11,14 +11,13 @@ import numpy as np
 from tomewise.memory.schemata.clusters import fill_clusters
 from tomewise.memory.schemata.hierarchy import Hierarchy
 from tomewise.memory.schemata.network import Floats, Ints, Links, Lists, Passages
-from tomewise.store.lookups import read_edges, read_vectors
+from tomewise.store.lookups import read_edges, read_pairs, read_vectors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tomewise.memory.schemata.schemata_names import SchemataNames, SchemataRules
     from tomewise.store.contract import Store
-    from tomewise.store.write_contract import Write
 
 _UNKNOWN = -2  # the key of a cluster without a node; -1 is that of no member
 
@@ -97,19 +96,19 @@ def load_base(store: Store, names: SchemataNames, k: int) -> Base:
 
 def load_stored(store: Store, names: SchemataNames, passages: Ints, without: Collection[int]) -> Stored:
     """The clusters of the last build; summaries `without` may not go on. `passages` are the keys of all passages."""
-    table = read_edges(store, names.sources).rows[:, :2].astype(np.int64)
-    nodes, owners = np.unique(table[:, 0], return_inverse=True)  # a node is older than those made from it
+    parents, members = read_pairs(store, names.sources).T
+    nodes, owners = np.unique(parents, return_inverse=True)  # a node is older than those made from it
     keys = np.concatenate((passages, nodes))
-    children = fill_clusters(owners, find_indices(keys, table[:, 1]), len(nodes))
+    children = fill_clusters(owners, find_indices(keys, members), len(nodes))
     usable = ~np.isin(nodes, np.fromiter(without, np.int64, len(without)))
     return Stored(Hierarchy(len(passages), children), keys, usable)
 
 
 def load_shared(store: Store, base: Base, rules: SchemataRules) -> Links:
     """Links between passages that see the same entity, see `pair_passages`."""
-    table = read_edges(store, f"seen-in:{rules.entities}").rows.astype(np.int64)
-    indices = find_indices(base.keys, table[:, 1])
-    a, b = pair_passages(table[indices >= 0, 0], indices[indices >= 0], rules.k)
+    entities, passages = read_pairs(store, f"seen-in:{rules.entities}").T
+    indices = find_indices(base.keys, passages)
+    a, b = pair_passages(entities[indices >= 0], indices[indices >= 0], rules.k)
     return Links.from_pairs(a, b, base.passages.score(a, b, rules))
 
 
@@ -138,18 +137,3 @@ def find_indices(keys: Ints, wanted: Floats | Ints) -> Ints:
     table = np.full(1 + max(int(keys.max(initial=0)), int(wanted.max(initial=0))), -1, np.int64)
     table[keys] = np.arange(len(keys))
     return table[wanted]
-
-
-def write_edges(change: Write, store: Store, space: str, a: Ints, b: Ints, weights: Floats) -> None:
-    """Make the edges of a space equal to these; only what differs is written."""
-    old = read_edges(store, space).rows
-    old_a, old_b = old[:, 0].astype(np.int64), old[:, 1].astype(np.int64)
-    codes, wanted = old_a << 32 | old_b, a << 32 | b
-    order = np.argsort(codes, kind="stable")  # takes sorted runs as they are: edges are stored in a few of them
-    at = np.searchsorted(codes, wanted, sorter=order)
-    at = order[np.minimum(at, len(order) - 1)] if len(order) else np.zeros(len(wanted), np.int64)
-    is_same = (codes[at] == wanted) & (old[at, 2] == weights) if len(order) else np.zeros(len(wanted), np.bool_)
-    is_gone = np.ones(len(old), np.bool_)
-    is_gone[at[is_same]] = False
-    change.remove_edges(space, np.column_stack((old_a, old_b))[is_gone])
-    change.put_edges(space, a[~is_same], b[~is_same], weights[~is_same])

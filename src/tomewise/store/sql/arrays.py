@@ -16,8 +16,8 @@ from sqlalchemy import Connection, bindparam, func, select, text
 from tomewise.errors import Locked, StoreError
 from tomewise.store.int8_rows import are_packed, are_worth_packing, have_bounds, pack_rows
 from tomewise.store.sql.blocks import EDGE, join_blocks
-from tomewise.store.sql.mirror import Columns, Delta, Keys, Mirror, Rows
-from tomewise.store.sql.row_values import Misfit, decode_plain
+from tomewise.store.sql.mirror import Columns, Delta, Deltas, Keys, Mirror, Rows
+from tomewise.store.sql.row_values import Misfit, decode_plain, read_value
 from tomewise.store.sql.schema import meta, spaces, vectors
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class Arrays:
         with suppress(StoreError, OSError), self._begin_repair(None):
             mirror.write(_join_versions(versions), np.zeros(1, np.int64), content[None])
 
-    def apply_deltas(self, connection: Connection, deltas: Mapping[str, tuple[int, int, Delta]]) -> None:
+    def apply_deltas(self, connection: Connection, deltas: Deltas) -> None:
         """Update the files with the changes of a write transaction that is about to commit.
 
         If the transaction is rolled back, readers ignore the files, because their version was never committed.
@@ -274,6 +274,6 @@ def _name_packed(space: str) -> str:
 
 def _are_edges(rows: Rows, connection: Connection) -> bool:
     """Whether these can be edges: both ends are keys that a node can have, and the weight is finite."""
-    last = connection.exec_driver_sql("SELECT max(key) FROM nodes").scalar() or 0
+    last = read_value(connection, "SELECT max(key) FROM nodes") or 0
     ends, weights = rows[:, :2], rows[:, 2]
     return bool(((ends >= 1) & (ends <= last)).all() and np.isfinite(weights).all())

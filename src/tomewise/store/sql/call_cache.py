@@ -37,7 +37,7 @@ class StoredCalls:
     """
 
     def __init__(self, dialect: Dialect, read: Begin, write: Begin | None) -> None:
-        self._dialect = dialect
+        self.dialect = dialect
         self.read = read
         self._write = write
         self._guard = threading.Lock()  # of these three
@@ -57,7 +57,7 @@ class StoredCalls:
     @reads
     def _find(self, connection: Connection, key: str, since: str) -> str | None:
         try:
-            found = list(self._dialect.fetch(connection, _REPLY_SINCE if since else _REPLY, wanted=key, mark=since))
+            found = list(self.dialect.fetch(connection, _REPLY_SINCE if since else _REPLY, wanted=key, mark=since))
         except Misfit:
             return None  # damaged: the call is made again, and its reply replaces this one
         return found[0][0] if found else None
@@ -94,7 +94,7 @@ class StoredCalls:
     @reads
     def mean_reply_bytes(self, connection: Connection, role: str, model: str) -> float | None:
         """The mean length of the model's replies in a role, or None while there are too few replies."""
-        query = select(func.count(), func.avg(self._dialect.count_bytes(calls.c.reply)))
+        query = select(func.count(), func.avg(self.dialect.count_bytes(calls.c.reply)))
         count, mean = connection.execute(query.where(calls.c.role == role, calls.c.model == model)).one()
         return float(mean) if count >= _ENOUGH else None
 
@@ -123,7 +123,7 @@ class StoredCalls:
             self._take_batch(rows)  # only now, to include replies that arrived while this waited for its turn
             with self._guard:
                 written = self._unwritten | rows if with_earlier else rows
-            self._dialect.upsert(connection, calls, list(written.values()))
+            self.dialect.upsert(connection, calls, list(written.values()))
         with self._guard:
             for key in written:
                 self._unwritten.pop(key, None)

@@ -20,7 +20,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 
 from tomewise.errors import Locked, StoreError
-from tomewise.store.sql.row_values import LONGEST, RESTORE
+from tomewise.store.sql.row_values import LONGEST, RESTORE, read_value
 from tomewise.store.sql.schema import APPLICATION_ID, check_format, find_strange_statement, make_tables
 
 BUSY_SECONDS = 3.0
@@ -101,8 +101,7 @@ def begin_new(path: Path) -> Iterator[Connection]:
         _check_place(path)
         _move_to(draft, path)
     finally:
-        for suffix in ("", *_BESIDE):
-            draft.with_name(draft.name + suffix).unlink(missing_ok=True)
+        delete_files(draft)
 
 
 def delete_dead_drafts(folder: Path) -> None:
@@ -116,8 +115,13 @@ def delete_dead_drafts(folder: Path) -> None:
 
 def delete_files(path: Path) -> None:
     """Delete a file that nobody here has open, then what SQLite left beside it: without the file that is nothing."""
-    for suffix in ("", *_BESIDE):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    for found in (path, *_list_beside(path)):
+        found.unlink(missing_ok=True)
+
+
+def _list_beside(path: Path) -> list[Path]:
+    """What SQLite may write beside a file: the log, its index, the journal."""
+    return [path.with_name(path.name + suffix) for suffix in _BESIDE]
 
 
 def move_file(path: Path, new: Path) -> None:
@@ -125,7 +129,7 @@ def move_file(path: Path, new: Path) -> None:
 
     Raises Locked if another program has it open, and StoreError if there is something at the new path.
     """
-    if any(os.path.lexists(path.with_name(path.name + suffix)) for suffix in _BESIDE):
+    if any(map(os.path.lexists, _list_beside(path))):
         raise Locked(f"{path} is open in another program: rename it when that has ended")
     _check_place(new)
     _move_to(path, new)
@@ -136,8 +140,8 @@ def _check_place(path: Path) -> None:
     """Raise StoreError if there is a file at this path, or what SQLite would take for a part of one."""
     if not path.parent.is_dir():
         raise StoreError(f"the folder {path.parent} does not exist: make it first")
-    for suffix in ("", *_BESIDE):
-        if os.path.lexists(found := path.with_name(path.name + suffix)):
+    for found in (path, *_list_beside(path)):
+        if os.path.lexists(found):
             raise StoreError(f"{found} holds something already: name a new file with -m")
 
 
@@ -235,7 +239,7 @@ def _make_no_tome_error(path: Path) -> StoreError:
 
 def read_version(connection: Connection) -> int:
     """The format of the file now: another program may have changed it since it was opened."""
-    return int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
+    return int(read_value(connection, "PRAGMA user_version"))
 
 
 def is_read_only(path: Path) -> bool:
@@ -323,14 +327,12 @@ def _check_files(path: Path) -> None:
     """Raise StoreError if the tome is not a plain file, or if what SQLite writes beside it would show elsewhere."""
     if path.exists() and not path.is_file():
         raise StoreError(f"{path} is not a plain file: name another file with -m")
-    beside = Path(os.path.realpath(path))  # where SQLite writes
-    for suffix in _BESIDE:
-        log = beside.with_name(beside.name + suffix)
+    for log in _list_beside(Path(os.path.realpath(path))):  # where SQLite writes
         with suppress(FileNotFoundError):
             status = log.lstat()
             if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
                 raise StoreError(f"{log} is a link or not a plain file, so {path} is not opened: delete it")
-            if suffix == "-journal" and _read_end(log, len(_NAMES_FILE)) == _NAMES_FILE:
+            if log.name.endswith("-journal") and _read_end(log, len(_NAMES_FILE)) == _NAMES_FILE:
                 raise StoreError(
                     f"{log} names another file, which SQLite would delete, so {path} is not opened: delete it"
                 )

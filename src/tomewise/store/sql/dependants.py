@@ -38,7 +38,7 @@ def find_orphans(
     """
     orphans: set[int] = set()
     seen: dict[str, set[int]] = defaultdict(set)
-    query = select(edges.c.a, edges.c.space).where(edges.c.b.in_(list_keys(front)), edges.c.space.not_in(except_spaces))
+    query = select(*edges.c["a", "space"]).where(edges.c.b.in_(list_keys(front)), edges.c.space.not_in(except_spaces))
     for a, space in connection.execute(query):
         if space.startswith("made-of:"):
             orphans.add(a)

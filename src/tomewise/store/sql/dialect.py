@@ -31,8 +31,8 @@ from tomewise.store.sql.database import (
     read_version,
     translate_errors,
 )
-from tomewise.store.sql.mirror import FILE_NAMES
-from tomewise.store.sql.row_values import RESTORE
+from tomewise.store.sql.mirror import FILE_NAMES, Deltas
+from tomewise.store.sql.row_values import RESTORE, read_value
 from tomewise.store.sql.schema import check_format, make_tables
 from tomewise.store.sql.sqlite_rows import SqliteRows
 
@@ -93,7 +93,7 @@ class SqliteDialect(SqliteRows):
         """Whether the files of the arrays may be changed now, in a write transaction: always."""
         return nullcontext(True)
 
-    def finish_write(self, connection: Connection, deltas: Mapping[str, Any], rows: int) -> None:
+    def finish_write(self, connection: Connection, deltas: Deltas, rows: int) -> None:
         """Take the words of what was removed out of their index; a writer does that once, at the end of its work."""
         self._holds_gone_words |= self.pop_forgotten(connection)
         if self._holds_gone_words and not self._is_writing:
@@ -113,8 +113,7 @@ class SqliteDialect(SqliteRows):
         A file keeps every right, those that are long too.
         """
         try:
-            lock = FileLock(str(self.cache.prepare_lock(_name_lock(name))), timeout=0, thread_local=False)
-            lock.acquire()
+            lock = FileLock(str(self.cache.prepare_lock(_name_lock(name))), timeout=0, thread_local=False).acquire()
         except Timeout as error:
             raise Locked(refusal) from error
         except UnsafeFile as error:
@@ -122,15 +121,13 @@ class SqliteDialect(SqliteRows):
         except OSError as error:
             raise StoreError(f"{self.cache.path} cannot be written: {error.strerror}") from error
         self._is_writing |= name == WRITER
-        try:
-            yield
-        finally:
+        with lock:
             try:
+                yield
+            finally:
                 if name == WRITER:
                     self._is_writing = False
                     self._end_writing()
-            finally:
-                lock.release()
 
     def _end_writing(self) -> None:
         if self._holds_gone_words:
@@ -148,7 +145,7 @@ class SqliteDialect(SqliteRows):
     def find_damaged_index(connection: Connection) -> str:
         """What is wrong with the file and with its full-text index, in SQLite's own words; empty if nothing is."""
         try:
-            problem = str(connection.exec_driver_sql("PRAGMA quick_check(1)").scalar())
+            problem = str(read_value(connection, "PRAGMA quick_check(1)"))
             if problem != "ok":
                 return f"{problem}; {RESTORE}"
             connection.exec_driver_sql("INSERT INTO lexical (lexical) VALUES ('integrity-check')")
@@ -165,10 +162,7 @@ class SqliteDialect(SqliteRows):
         for row in connection.exec_driver_sql(f'SELECT {fields} FROM "{table.name}"'):
             yield list(map(_decode_value, row[::2], row[1::2]))
 
-    @staticmethod
-    def make_tables(connection: Connection) -> None:
-        """Make the tables in a new tome, inside a write transaction."""
-        make_tables(connection)
+    make_tables = staticmethod(make_tables)
 
     @staticmethod
     def read_last_keys(connection: Connection) -> list[tuple[str, int]]:

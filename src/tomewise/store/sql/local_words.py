@@ -20,6 +20,7 @@ from sqlalchemy.pool import StaticPool
 from tomewise.beside import FolderBeside
 from tomewise.store.sql.database import harden
 from tomewise.store.sql.mirror import Keys
+from tomewise.store.sql.row_values import read_value
 from tomewise.store.sql.sqlite_rows import SqliteRows
 
 FILE = "words.sqlite"
@@ -123,9 +124,9 @@ def _make_engine(path: str) -> Engine:
 
 def _read_mark(connection: Connection) -> int | None:
     """Which state of the database the file holds; None for a new file."""
-    if connection.exec_driver_sql("SELECT 1 FROM sqlite_master WHERE name = 'mark'").scalar() is None:
+    if read_value(connection, "SELECT 1 FROM sqlite_master WHERE name = 'mark'") is None:
         return None
-    found: int | None = connection.exec_driver_sql("SELECT words FROM mark").scalar()
+    found: int | None = read_value(connection, "SELECT words FROM mark")
     return found
 
 

@@ -18,7 +18,8 @@ import re
 import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any, BinaryIO
 from urllib.parse import quote
 from zlib import crc32
@@ -41,7 +42,7 @@ FILE_NAMES = r"(?:vectors|packed|kept|edges)%2F[\w~%-]+\.(?:json|[0-9a-f]{8}\.(?
 _UNFLUSHED = 1 << 20  # bytes that may be appended before a flush; until then a checksum protects them
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Columns:
     """The live rows of one space at one version: `keys` ascending, `rows[i]` belongs to `keys[i]`.
 
@@ -53,16 +54,15 @@ class Columns:
     stored_keys: Keys
     stored_rows: Rows
     live: NDArray[np.bool_] | None = None  # None: all rows are live
-    _cache: list[tuple[Keys, NDArray[np.int64] | None]] = field(default_factory=list, repr=False)  # one entry or none
 
     @property
     def keys(self) -> Keys:
-        return self._sort()[0]
+        return self._sorted[0]
 
     @property
-    def indices(self) -> NDArray[np.int64] | None:
+    def indices(self) -> Keys | None:
         """The index of each key in the stored arrays; None if `keys` are the stored keys as they are."""
-        return self._sort()[1]
+        return self._sorted[1]
 
     @property
     def rows(self) -> Rows:
@@ -95,16 +95,15 @@ class Columns:
         file = getattr(self.stored_rows.base, "base", None)  # of a plain view of a memmap
         return file if isinstance(file, mmap.mmap) else None
 
-    def _sort(self) -> tuple[Keys, NDArray[np.int64] | None]:
-        if not self._cache:
-            indices = None if self.live is None else np.flatnonzero(self.live)
-            keys = self.stored_keys if indices is None else self.stored_keys[indices]
-            if not (keys[1:] > keys[:-1]).all():
-                order = np.argsort(keys, kind="stable")  # takes sorted runs as they are: keys are appended in a few
-                indices = order if indices is None else indices[order]
-                keys = keys[order]
-            self._cache.append((keys, indices))
-        return self._cache[0]
+    @cached_property
+    def _sorted(self) -> tuple[Keys, Keys | None]:
+        indices = None if self.live is None else np.flatnonzero(self.live)
+        keys = self.stored_keys if indices is None else self.stored_keys[indices]
+        if not (keys[1:] > keys[:-1]).all():
+            order = np.argsort(keys, kind="stable")  # takes sorted runs as they are: keys are appended in a few
+            indices = order if indices is None else indices[order]
+            keys = keys[order]
+        return keys, indices
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +113,9 @@ class Delta:
     added_keys: Keys
     added_rows: Rows
     removed: Keys
+
+
+Deltas = Mapping[str, tuple[int, int, Delta]]  # by space: the version before, the one after, the change
 
 
 class Changes:
@@ -233,10 +235,11 @@ class Mirror:
             self.write(after, np.concatenate([old.stored_keys[remains], delta.added_keys]), rows)
             return True
         added = {"keys": delta.added_keys, "rows": fresh, "dead": np.flatnonzero(is_removed).astype(np.int64)}
-        parts = {
-            name: self._append(self._name_file(header.generation, name), header.parts[name], array)
-            for name, array in added.items()
-        }
+        parts = dict(header.parts)
+        for name, array in added.items():
+            if len(array):
+                with self._folder.open(self._name_file(header.generation, name), to_change=True) as file:
+                    parts[name] = _append(file, parts[name], array)
         self._write_header(_Header(self._tome, after, header.generation, header.width, parts))
         return True
 
@@ -250,8 +253,9 @@ class Mirror:
             with self._folder.write(self._name_file(generation, name)) as file:
                 parts[name] = _append(file, _Part(0, 0, 0, 0, 0), array)
         self._write_header(_Header(self._tome, version, generation, rows.shape[1], parts))
+        kept = [f"{self._stem}.json", *(self._name_file(generation, name) for name in _PARTS)]
         for old in self._folder.list_names():
-            if old.startswith(f"{self._stem}.") and old not in self._list_files(generation):
+            if old.startswith(f"{self._stem}.") and old not in kept:
                 with suppress(OSError):
                     self._folder.delete(old)
 
@@ -276,12 +280,6 @@ class Mirror:
             live[dead] = False
         return Columns(header.version, keys, rows, live)
 
-    def _append(self, name: str, part: _Part, array: NDArray[Any]) -> _Part:
-        if not len(array):
-            return part
-        with self._folder.open(name, to_change=True) as file:
-            return _append(file, part, array)
-
     def _read_header(self, version: int | None) -> _Header | None:
         try:
             with self._folder.open(f"{self._stem}.json") as file:
@@ -304,10 +302,6 @@ class Mirror:
         except OSError:  # missing, or refused
             with self._folder.write(name) as file:
                 file.write(content)
-
-    def _list_files(self, generation: str) -> list[str]:
-        """The names of all files of this generation, with the header."""
-        return [f"{self._stem}.json", *(self._name_file(generation, part) for part in _PARTS)]
 
     def _name_file(self, generation: str, part: str) -> str:
         return f"{self._stem}.{generation}.{part}"

@@ -21,20 +21,20 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from tomewise.errors import Locked, StoreError
-from tomewise.store.sql.mirror import Delta, Keys
+from tomewise.store.sql.mirror import Delta, Deltas, Keys
 from tomewise.store.sql.near_search import (
     MOST_DIMENSIONS,
     Halfvec,
     NearTable,
-    Vectors,
     find_halfvec,
     round_to_half,
 )
 from tomewise.store.sql.postgres_arrays import load_vectors, write_columns
 from tomewise.store.sql.postgres_server import make_lock_key
+from tomewise.store.sql.row_values import read_value
 
 if TYPE_CHECKING:
-    from tomewise.store.nearest import Nearest
+    from tomewise.store.nearest import Nearest, Vectors
 
 _BULK_SHARE = 1 / 4  # of the rows: with more new ones, an index that is made anew is quicker
 _DROP_SHARE = 1 / 2  # of `exact_rows`: with fewer rows, a table goes
@@ -71,6 +71,7 @@ SELECT coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)
   AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = to_regclass('near_spaces')
     AND NOT pg_has_role(c.relowner, 'USAGE'))
 """
+_WIDTH = "SELECT length(vector) / 4 FROM vectors WHERE space = %s LIMIT 1"
 # More rows than the table can have: each takes at least its numbers.
 _BOUND = "SELECT pg_table_size('vectors') / greatest(4, (SELECT length(vector) FROM vectors LIMIT 1))"
 
@@ -165,7 +166,7 @@ class NearRows:
         """How the spaces of the tome are searched."""
         states = _read_states(connection)
         counts = {each.space: each.rows if each.is_current else -1 for each in states}
-        if self.exact_rows and (-1 in counts.values()) and _find_bound(connection) > self.exact_rows:
+        if self.exact_rows and (-1 in counts.values()) and read_value(connection, _BOUND) > self.exact_rows:
             counts |= {space: _count(connection, space) for space, count in counts.items() if count < 0}
         halfvec = find_halfvec(connection)
         large = {space: count for space, count in counts.items() if self.exact_rows and count > self.exact_rows}
@@ -177,7 +178,7 @@ class NearRows:
 
     # ------------------------------------------------------------ to keep what is there, in each write transaction
 
-    def keep(self, connection: Connection, deltas: Mapping[str, tuple[int, int, Delta]]) -> None:
+    def keep(self, connection: Connection, deltas: Deltas) -> None:
         """Apply the changes of a write transaction to the tables."""
         changed = [space for space in deltas if space.startswith("vectors/")]
         if changed and _have_states(connection, "UPDATE"):
@@ -235,9 +236,9 @@ class NearRows:
         if self._is_hopeless:
             return False, []
         has_states = _have_states(connection)
-        if not has_states and _find_bound(connection) <= self.exact_rows:
+        if not has_states and read_value(connection, _BOUND) <= self.exact_rows:
             return False, []
-        if isinstance(find_halfvec(connection), str) or not connection.exec_driver_sql(_MAY_MAKE).scalar_one():
+        if isinstance(find_halfvec(connection), str) or not read_value(connection, _MAY_MAKE):
             return False, []
         states = [each for each in _read_states(connection) if each.space not in self._failed]
         needs_tables = any(self._needs_table(each) or self._is_to_drop(each) for each in states)
@@ -274,7 +275,8 @@ class NearRows:
 
     def _fill(self, connection: Connection, space: str, halfvec: Halfvec) -> tuple[str | None, int]:
         """Make a table with the vectors of a space. Returns its name and the width of the vectors."""
-        name, width = f"near_{secrets.token_hex(8)}", _find_width(connection, space)
+        name = f"near_{secrets.token_hex(8)}"
+        width = int(read_value(connection, _WIDTH, _get_name(space)))
         if not 0 < width <= MOST_DIMENSIONS:
             return _give_up(space)
         connection.exec_driver_sql(
@@ -304,10 +306,10 @@ class NearRows:
     def _make_index(self, connection: Connection, state: _State, *, is_parallel: bool) -> None:
         # Not as the writer of the tome: others may write all but vectors of this space meanwhile.
         key = make_lock_key(self._tome, f"near {state.space}")
-        is_first = connection.exec_driver_sql("SELECT pg_try_advisory_xact_lock(%s)", (key,)).scalar_one()
+        is_first = read_value(connection, "SELECT pg_try_advisory_xact_lock(%s)", key)
         halfvec = find_halfvec(connection)
         query = "SELECT to_regclass(%s) IS NULL OR to_regclass(%s) IS NOT NULL"
-        is_made = connection.exec_driver_sql(query, (state.name, f"{state.name}_index")).scalar_one()
+        is_made = read_value(connection, query, state.name, f"{state.name}_index")
         if not is_first or is_made or isinstance(halfvec, str):
             return
         memory = min(_MEMORY, state.rows * (2 * state.width + _ROW_MEMORY)) >> 10
@@ -354,7 +356,7 @@ def _warn(tome: Transactions, what: str, error: Exception) -> None:
 
 def _have_states(connection: Connection, right: str = "SELECT") -> bool:
     """Whether there is a table of the states, with this right."""
-    return bool(connection.exec_driver_sql(_HAS_STATES, (right,)).scalar_one())
+    return bool(read_value(connection, _HAS_STATES, right))
 
 
 def _read_states(connection: Connection, spaces: Iterable[str] | None = None) -> list[_State]:
@@ -369,18 +371,9 @@ def _get_name(space: str) -> str:
     return space.removeprefix("vectors/")
 
 
-def _find_bound(connection: Connection) -> int:
-    return int(connection.exec_driver_sql(_BOUND).scalar_one())
-
-
 def _count(connection: Connection, space: str) -> int:
     query = "SELECT count(*) FROM vectors WHERE space = %s"
-    return int(connection.exec_driver_sql(query, (_get_name(space),)).scalar_one())
-
-
-def _find_width(connection: Connection, space: str) -> int:
-    query = "SELECT length(vector) / 4 FROM vectors WHERE space = %s LIMIT 1"
-    return int(connection.exec_driver_sql(query, (_get_name(space),)).scalar_one())
+    return int(read_value(connection, query, _get_name(space)))
 
 
 def _explain(connection: Connection, tome: str, states: Iterable[_State], halfvec: Halfvec | str) -> str:
@@ -393,6 +386,6 @@ def _explain(connection: Connection, tome: str, states: Iterable[_State], halfve
         )
     if any(each.is_current and each.width == _CANNOT for each in states):
         return _TOO_LARGE
-    if not connection.exec_driver_sql(_MAY_MAKE).scalar_one():
+    if not read_value(connection, _MAY_MAKE):
         return "you may not make an index: the next command of its owner that adds or removes makes it"
     return "it has no index of what it holds now: the next command that adds or removes makes it"

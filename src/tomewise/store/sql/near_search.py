@@ -12,12 +12,10 @@ from sqlalchemy import Connection
 
 from tomewise.store.int8_rows import multiply_exactly
 from tomewise.store.key_indices import find_known_indices
-from tomewise.store.nearest import Nearest, find_top
+from tomewise.store.nearest import Nearest, Vectors, select_nearest
 from tomewise.store.sql.mirror import Keys
 from tomewise.store.sql.postgres_arrays import find_driver
 from tomewise.store.sql.row_values import stack_vectors
-
-Vectors = NDArray[np.float32]
 
 MOST_DIMENSIONS = 4_000  # of an index of this type
 LEAST_VERSION = (0, 8)  # the version from which a search goes on until it has found enough
@@ -191,8 +189,7 @@ class _Search:
         if not len(keys):
             return Nearest(keys, np.empty(0, np.float32), 0.0) if is_last else None
         cosines = multiply_exactly(rows, self.queries)
-        best = find_top(cosines, self.limit)
-        found = Nearest(keys[best], cosines[best], float(cosines.min()))
+        found = select_nearest(keys, cosines, self.limit)
         if is_last:
             return found
         last = [-scanned["product"][scanned["place"] == place][-1:] for place in range(len(self.queries))]
@@ -200,7 +197,7 @@ class _Search:
             return None
         reached = np.concatenate(last)
         lengths = np.linalg.norm(rows, axis=1).max() * np.linalg.norm(self.queries, axis=1)
-        return found if (reached + _ROUNDING * lengths < cosines[best].min()).all() else None
+        return found if (reached + _ROUNDING * lengths < found.cosines.min()).all() else None
 
     def _read_vectors(self, keys: Keys) -> tuple[Keys, Vectors]:
         rows = _run(self.driver, _VECTORS, [self.table.space, _write_keys(keys)]).fetchall()

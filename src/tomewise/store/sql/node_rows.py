@@ -1,16 +1,23 @@
-"""Passages and nodes from the rows of the table `nodes`, and the text under which a passage is indexed."""
+"""Passages and nodes from the rows of the table `nodes`, and the texts under which passages are indexed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from sqlalchemy import select
 
 from tomewise.place import read_marks, read_plain_data
 from tomewise.store.sql.lexical import add_spaces
 from tomewise.store.sql.row_values import Fields, Misfit, describe_value
+from tomewise.store.sql.schema import documents, nodes
 from tomewise.types import Node, Passage, Place
 
 _NOWHERE = Place()
+# What `list_indexed_texts` needs of the passages.
+INDEXED = select(nodes.c.key, documents.c.title, *nodes.c["data", "text"]).join(
+    documents, documents.c.key == nodes.c.document
+)
 
 
 def make_passage(row: dict[str, Any]) -> Passage:
@@ -25,7 +32,7 @@ def make_node(row: dict[str, Any]) -> Node:
     return Node(**{**row, "data": Fields(row["data"], row["id"])}, sources=())
 
 
-def join_indexed_text(title: str, data: Mapping[str, Any], text: str) -> str:
+def _join_indexed_text(title: str, data: Mapping[str, Any], text: str) -> str:
     """The text under which full-text search finds a passage: title, headings and speaker, then its own text.
 
     It depends on nothing but the rows of the passage and of its document, since the index forgets a passage only if it
@@ -34,6 +41,11 @@ def join_indexed_text(title: str, data: Mapping[str, Any], text: str) -> str:
     place: Place = _read_passage_data(data).get("place", _NOWHERE)
     headings = [words for words in (*place.chapter, place.speaker) if words and words != title and words not in text]
     return add_spaces("\n".join([*([title] if title else []), *headings, text]))
+
+
+def list_indexed_texts(rows: Iterable[Sequence[Any]]) -> list[tuple[int, str]]:
+    """The key and the indexed text of each passage that the query INDEXED finds."""
+    return [(key, _join_indexed_text(title, data, text)) for key, title, data, text in rows]
 
 
 def _read_passage_data(data: Mapping[str, Any]) -> dict[str, Any]:

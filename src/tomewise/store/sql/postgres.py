@@ -7,43 +7,38 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from typing import Any
 
 from filelock import FileLock, Timeout
-from psycopg import sql
-from sqlalchemy import Connection, Engine, Table, select
+from sqlalchemy import Connection, Engine, Table
 
 from tomewise.beside import FolderBeside
 from tomewise.errors import Locked
 from tomewise.settings import find_cache_folder
 from tomewise.store.address import DatabaseAddress, Place
-from tomewise.store.records import PASSAGES
 from tomewise.store.rights import WRITER
 from tomewise.store.sql import postgres_server
 from tomewise.store.sql.damage import name_damage
 from tomewise.store.sql.lists import bind_keys
 from tomewise.store.sql.local_words import FILE_NAMES as WORDS_NAMES
 from tomewise.store.sql.local_words import LocalWords, Source
-from tomewise.store.sql.mirror import FILE_NAMES, Keys
+from tomewise.store.sql.mirror import FILE_NAMES, Deltas, Keys
 from tomewise.store.sql.near_rows import NearRows
-from tomewise.store.sql.node_rows import join_indexed_text
-from tomewise.store.sql.postgres_arrays import Deltas, find_driver, record_step
+from tomewise.store.sql.node_rows import INDEXED, list_indexed_texts
+from tomewise.store.sql.postgres_arrays import find_driver, record_step
 from tomewise.store.sql.postgres_rows import PostgresRows
 from tomewise.store.sql.postgres_server import Marks, Right
-from tomewise.store.sql.row_values import STREAMED
-from tomewise.store.sql.schema import documents, nodes
+from tomewise.store.sql.row_values import STREAMED, read_value
+from tomewise.store.sql.schema import nodes
 from tomewise.store.sql.turn import find_turn, take_turn
 
 _LOCK = "files.lock"
 _LOCK_SECONDS = 3.0
 _MANY = 5_000  # rows after which the planner must learn what the tables hold
 # What the indexed text of a passage depends on, as a number; its id is a digest of its own text.
-_STAMPS = """
-SELECT nodes.key, hashtextextended(concat_ws(chr(31), nodes.id, nodes.data, documents.title), 0)
-FROM nodes JOIN documents ON documents.key = nodes.document WHERE layer = {}
+# COPY: the rows are read as they come, and are not held by the driver all at once.
+_STAMPS = b"""
+COPY (SELECT nodes.key, hashtextextended(concat_ws(chr(31), nodes.id, nodes.data, documents.title), 0)
+FROM nodes JOIN documents ON documents.key = nodes.document WHERE layer = 'passages') TO STDOUT (FORMAT BINARY)
 """
-_TEXTS = (
-    select(nodes.c.key, documents.c.title, nodes.c.data, nodes.c.text)
-    .join(documents, documents.c.key == nodes.c.document)
-    .where(nodes.c.key.in_(bind_keys("keys")))
-)
+_TEXTS = INDEXED.where(nodes.c.key.in_(bind_keys("keys")))
 
 
 class PostgresDialect(PostgresRows):
@@ -95,11 +90,7 @@ class PostgresDialect(PostgresRows):
         """One write transaction in a new tome, which is there once all is written. Raises StoreError."""
         engine = postgres_server.make_engine(place)
         try:
-            with (
-                postgres_server.translate_errors(place),
-                postgres_server.write(engine, place) as connection,
-                take_turn(connection, is_first=True),
-            ):
+            with postgres_server.write(engine, place) as connection, take_turn(connection, is_first=True):
                 postgres_server.make_schema(connection, place)
                 dialect = cls(place, engine, None, exact_rows)
                 yield connection, dialect
@@ -113,7 +104,6 @@ class PostgresDialect(PostgresRows):
     def read(self) -> Iterator[Connection]:
         """One moment of the tome. Raises StoreError."""
         with (
-            postgres_server.translate_errors(self._place),
             postgres_server.read(self._engine, self._place, self._marks) as connection,
             name_damage(connection, self),
         ):
@@ -124,7 +114,6 @@ class PostgresDialect(PostgresRows):
         """One write transaction, the only one of the tome: all inside is committed or nothing. Raises Locked."""
         rights = [WRITER] if self._writes_unheld else []
         with (
-            postgres_server.translate_errors(self._place),
             postgres_server.write(self._engine, self._place, self._marks, wait=wait, rights=rights) as connection,
             name_damage(connection, self),
             take_turn(connection),
@@ -136,10 +125,7 @@ class PostgresDialect(PostgresRows):
     @contextmanager
     def append(self) -> Iterator[Connection]:
         """One write transaction for replies and traces, which waits for no writer."""
-        with (
-            postgres_server.translate_errors(self._place),
-            postgres_server.write(self._engine, self._place, self._marks, alone=False) as connection,
-        ):
+        with postgres_server.write(self._engine, self._place, self._marks, alone=False) as connection:
             yield connection
 
     @contextmanager
@@ -162,15 +148,12 @@ class PostgresDialect(PostgresRows):
     def _lock_files(self, seconds: float) -> Iterator[bool]:
         """Whether this process alone may change the files; they stay as they are where none can be written."""
         try:
-            lock = FileLock(str(self.cache.prepare_lock(_LOCK)), timeout=seconds, thread_local=False)
-            lock.acquire()
+            lock = FileLock(str(self.cache.prepare_lock(_LOCK)), timeout=seconds, thread_local=False).acquire()
         except (Timeout, OSError):
             yield False
             return
-        try:
+        with lock:
             yield True
-        finally:
-            lock.release()
 
     def finish_write(self, connection: Connection, deltas: Deltas, rows: int) -> None:
         """Record the changes of the arrays, and let the planner learn what many new rows changed, before the commit."""
@@ -195,10 +178,7 @@ class PostgresDialect(PostgresRows):
                 if name == WRITER:
                     self._writes_unheld = False
             return
-        with (
-            postgres_server.translate_errors(self._place),
-            postgres_server.hold(self._engine, self._place, name, refusal) as right,
-        ):
+        with postgres_server.hold(self._engine, self._place, name, refusal) as right:
             self._rights.append(right)
             try:
                 yield
@@ -220,10 +200,7 @@ class PostgresDialect(PostgresRows):
         listed = ", ".join(f'"{column.name}"' for column in table.c)
         return connection.exec_driver_sql(f'SELECT {listed} FROM "{table.name}"', execution_options=STREAMED)
 
-    @staticmethod
-    def make_tables(connection: Connection) -> None:
-        """Make the tables in a new tome, inside a write transaction."""
-        postgres_server.make_tables(connection)
+    make_tables = staticmethod(postgres_server.make_tables)
 
     @staticmethod
     def read_last_keys(connection: Connection) -> list[tuple[str, int]]:
@@ -298,22 +275,14 @@ class PostgresDialect(PostgresRows):
 
     @staticmethod
     def _find_source(connection: Connection) -> Source:
-        mark = int(connection.exec_driver_sql("SELECT words FROM tomewise").scalar_one())
+        mark = int(read_value(connection, "SELECT words FROM tomewise"))
 
         def read_stamps() -> dict[int, int]:
-            return dict(_stream(connection, _STAMPS, (PASSAGES,), ["int8", "int8"]))
+            with find_driver(connection).cursor() as cursor, cursor.copy(_STAMPS) as copy:
+                copy.set_types(["int8", "int8"])
+                return dict(copy.rows())
 
         def read_texts(keys: list[int]) -> Iterable[tuple[int, str]]:
-            rows = connection.execute(_TEXTS, {"keys": keys})
-            return ((key, join_indexed_text(title, data, text)) for key, title, data, text in rows)
+            return list_indexed_texts(connection.execute(_TEXTS, {"keys": keys}))
 
         return mark, read_stamps, read_texts
-
-
-def _stream(connection: Connection, query: str, values: tuple[Any, ...], types: list[str]) -> Iterator[Any]:
-    # COPY: the rows are read as they come, and are not held by the driver all at once.
-    selected = sql.SQL(query).format(*map(sql.Literal, values))
-    statement = sql.SQL("COPY ({}) TO STDOUT (FORMAT BINARY)").format(selected)
-    with find_driver(connection).cursor() as cursor, cursor.copy(statement) as copy:
-        copy.set_types(types)
-        yield from copy.rows()

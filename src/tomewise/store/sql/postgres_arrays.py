@@ -21,11 +21,9 @@ from psycopg.pq import Format
 from sqlalchemy import Connection
 
 from tomewise.store.sql.blocks import EDGE, Block
-from tomewise.store.sql.mirror import Delta, Keys
-from tomewise.store.sql.row_values import Misfit
+from tomewise.store.sql.mirror import Deltas, Keys
+from tomewise.store.sql.row_values import Misfit, read_value
 from tomewise.store.sql.turn import find_turn
-
-Deltas = Mapping[str, tuple[int, int, Delta]]
 
 PAGE_BYTES = 1 << 18  # that one statement reads: more take longer in all
 WRITE_BYTES = 4 << 20  # that are sent at a time
@@ -119,10 +117,10 @@ def load_changes(connection: Connection, space: str, version: int, width: int) -
 
     `space` is `vectors/NAME` or `edges/NAME`, `width` that of the vectors.
     """
-    step = connection.exec_driver_sql(_STEP, (space, version)).scalar()
+    step = read_value(connection, _STEP, space, version)
     if step is None:
         return None
-    gone = connection.exec_driver_sql(_GONE, (space, step)).scalar()
+    gone = read_value(connection, _GONE, space, step)
     kind, name = space.split("/", 1)
     came = load_vectors(connection, name, width, step) if kind == "vectors" else load_edges(connection, name, step)
     return np.frombuffer(gone or b"", ">i8").astype(np.int64), came

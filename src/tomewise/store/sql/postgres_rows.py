@@ -10,37 +10,26 @@ import numpy as np
 import psycopg
 from psycopg import sql
 from sqlalchemy import (
-    BindParameter,
     Column,
     ColumnElement,
     Connection,
     Select,
     Table,
-    TextClause,
-    bindparam,
     cast,
     func,
     select,
-    text,
 )
 from sqlalchemy.dialects.postgresql import JSONB, insert
 
 from tomewise.errors import ReadingError, StoreError
 from tomewise.store.sql.mirror import Keys, Rows
 from tomewise.store.sql.postgres_arrays import find_driver, load_changes, load_edges, load_vectors, write_columns
-from tomewise.store.sql.row_values import RowNumber, RowVector, RowWhole, encode_json
+from tomewise.store.sql.row_values import encode_json, read_value
 from tomewise.store.sql.schema import TABLES, traces
 from tomewise.store.sql.shared_rows import SharedRows
 from tomewise.store.sql.turn import find_turn
-from tomewise.types import Condition, Document
+from tomewise.types import Document
 
-_OPERATORS = {sign: sign for sign in ("=", "<", "<=", ">", ">=")}
-_KINDS: tuple[tuple[type, str], ...] = ((RowWhole, "int8"), (RowNumber, "float8"), (RowVector, "bytea"))
-_TYPES = {
-    (table.name, column.name): next((name for kind, name in _KINDS if isinstance(column.type, kind)), "text")
-    for table in TABLES.tables.values()
-    for column in table.c
-}
 _PAIRS = """
 SELECT string_agg(int8send(edges.key) || int8send(pair.at - 1), '')
 FROM unnest(%s::bigint[], %s::bigint[]) WITH ORDINALITY AS pair (a, b, at)
@@ -50,18 +39,17 @@ _WEIGHTS = """
 UPDATE edges SET weight = given.weight, step = current_setting('tomewise.step')::bigint
 FROM unnest(%s::bigint[], %s::float8[]) AS given (key, weight) WHERE edges.key = given.key
 """
-# Each value of each field as a row: a list has one row for each item. The title is a field too, where the metadata has
-# none of that name.
-_VALUES = """FROM jsonb_each(CASE documents.title WHEN '' THEN documents.metadata::jsonb
-ELSE jsonb_build_object('title', documents.title) || documents.metadata::jsonb END) AS field,
+_VALUES = """FROM jsonb_each(CASE documents.title WHEN '' THEN CAST(documents.metadata AS jsonb)
+ELSE jsonb_build_object('title', documents.title) || CAST(documents.metadata AS jsonb) END) AS field,
 LATERAL jsonb_array_elements(CASE jsonb_typeof(field.value) WHEN 'array' THEN field.value
 ELSE jsonb_build_array(field.value) END) AS item WHERE field.key = :field"""
-_LARGEST = 2**63 - 1
 _LARGEST_FLOAT = sys.float_info.max
 
 
 class PostgresRows(SharedRows):
     """What a dialect does with expressions and rows; see `SqliteRows` for the same of a file."""
+
+    field_values = _VALUES
 
     # ------------------------------------------------------------ expressions
 
@@ -76,25 +64,18 @@ class PostgresRows(SharedRows):
         return func.octet_length(text)
 
     @staticmethod
-    def passes(condition: Condition) -> TextClause:
-        """A test of one field of a document. Values of another kind are unequal, and neither less nor greater."""
-        value = condition.value
-        if isinstance(value, int) and not isinstance(value, bool) and abs(value) > _LARGEST:
-            value = float(value)
+    def write_test(value: object, operator: str | None) -> str:
+        """See `SharedRows`."""
         if isinstance(value, bool):
-            kind, item, given = "boolean", "(item.value #>> '{}')::boolean", "CAST(:value AS boolean)"
+            kind, item, given = "boolean", "CAST(item.value #>> '{}' AS boolean)", "CAST(:value AS boolean)"
         elif isinstance(value, str):
             kind, item, given = "string", "(item.value #>> '{}') COLLATE \"C\"", "CAST(:value AS text)"
         else:
             number = "numeric" if isinstance(value, int) else "float8"
-            kind, item, given = "number", f"(item.value #>> '{{}}')::{number}", f"CAST(:value AS {number})"
-        operator = _OPERATORS.get(condition.operator)  # so that nothing but an operator gets into the statement
+            kind, item, given = "number", f"CAST(item.value #>> '{{}}' AS {number})", f"CAST(:value AS {number})"
         # CASE, because AND may be tested in any order, and no other kind can be read as this one.
         test = f"CASE jsonb_typeof(item.value) WHEN '{kind}' THEN {item} {operator or '='} {given} ELSE false END"
-        query = f"EXISTS (SELECT 1 {_VALUES} AND {test if operator else f'NOT {test}'})".replace("::", r"\:\:")
-        values = {"field": condition.field, "value": value}
-        bound: list[BindParameter[Any]] = [bindparam(name, each, unique=True) for name, each in values.items()]
-        return text(query).bindparams(*bound)
+        return test if operator else f"NOT {test}"
 
     # ------------------------------------------------------------ rows
 
@@ -131,7 +112,7 @@ class PostgresRows(SharedRows):
             return list(find_turn(connection).take_keys(connection, table.name, count))
         # Traces are written by several at a time, each outside of a turn.
         query = "UPDATE last_keys SET seq = seq + %s WHERE name = %s RETURNING seq"
-        last = int(connection.exec_driver_sql(query, (count, table.name)).scalar_one())
+        last = int(read_value(connection, query, count, table.name))
         return list(range(last - count + 1, last + 1))
 
     @staticmethod
@@ -141,12 +122,13 @@ class PostgresRows(SharedRows):
         """Insert many rows, with all columns or with these. Raises StoreError, ValueError for a value of no column."""
         if not rows:
             return
-        names = names or TABLES.tables[table].c.keys()
+        columns: Any = TABLES.tables[table].c
+        names = names or columns.keys()
         listed = sql.SQL(", ").join(map(sql.Identifier, names))
         statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(sql.Identifier(table), listed)
         try:
             with find_driver(connection).cursor() as cursor, cursor.copy(statement) as copy:
-                copy.set_types([_TYPES[table, name] for name in names])
+                copy.set_types([columns[name].type.postgres for name in names])
                 for row in rows:
                     copy.write_row(row)
         except (psycopg.DataError, psycopg.IntegrityError, TypeError) as error:  # TypeError: from the driver
@@ -180,7 +162,7 @@ class PostgresRows(SharedRows):
         A pair without an edge is left out.
         """
         ends = np.asarray(pairs, np.int64).reshape(-1, 2)
-        found = connection.exec_driver_sql(_PAIRS, (ends[:, 0], ends[:, 1], space)).scalar()
+        found = read_value(connection, _PAIRS, ends[:, 0], ends[:, 1], space)
         table = np.frombuffer(found or b"", ">i8").astype(np.int64).reshape(-1, 2)
         return table[:, 0], table[:, 1]
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -20,7 +21,7 @@ from tomewise.credentials import hide_credentials
 from tomewise.errors import ConnectionLost, Locked, StoreError
 from tomewise.store.address import DatabaseAddress
 from tomewise.store.sql.postgres_arrays import ArrayDumper, find_driver
-from tomewise.store.sql.row_values import RESTORE
+from tomewise.store.sql.row_values import RESTORE, read_value
 from tomewise.store.sql.schema import FORMAT, check_format, run_statements
 
 _CONNECT_SECONDS = 10
@@ -231,8 +232,8 @@ class Marks:
 
 def prepare(engine: Engine, address: DatabaseAddress, *, create: bool) -> Marks:
     """Find the tome, or make it. Raises StoreError, Locked."""
-    with translate_errors(address), read(engine, address) as connection:
-        exists, is_tome, is_read_only, version = connection.exec_driver_sql(_STATE, _name(address)).one()
+    with read(engine, address) as connection:
+        exists, is_tome, is_read_only, version = _read_state(connection, address)
         if version < _LEAST_SERVER:
             raise StoreError(f"{address} is served by PostgreSQL {version // 10000}: Tomewise needs 16 or later")
         if is_tome:
@@ -246,8 +247,8 @@ def prepare(engine: Engine, address: DatabaseAddress, *, create: bool) -> Marks:
         )
     if is_read_only:
         raise StoreError(f"{address} may only be read, and has no such tome: name the main server to make one")
-    with translate_errors(address), write(engine, address) as connection:
-        if not connection.exec_driver_sql(_STATE, _name(address)).one()[1]:
+    with write(engine, address) as connection:
+        if not _read_state(connection, address)[1]:
             make_schema(connection, address)
             make_tables(connection)
         return _read_marks(connection, address, False)
@@ -255,7 +256,7 @@ def prepare(engine: Engine, address: DatabaseAddress, *, create: bool) -> Marks:
 
 def make_schema(connection: Connection, address: DatabaseAddress) -> None:
     """Make the schema of a tome. Raises StoreError if there is one: others may use it, even while it is empty."""
-    if connection.exec_driver_sql(_STATE, _name(address)).one()[0]:
+    if _read_state(connection, address)[0]:
         raise _refuse_schema(address)
     run(connection, sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(address.tome)))
 
@@ -274,13 +275,13 @@ def make_tables(connection: Connection) -> None:
     connection.exec_driver_sql(f"INSERT INTO tomewise VALUES ({FORMAT}, 0, 1)")
     connection.exec_driver_sql("INSERT INTO meta (key, value) VALUES ('identity', %s)", (identity,))
     # Says that this program made the schema. Backups hold it too.
-    schema = sql.Identifier(str(connection.exec_driver_sql("SELECT current_schema()").scalar_one()))
+    schema = sql.Identifier(str(read_value(connection, "SELECT current_schema()")))
     run(connection, sql.SQL("COMMENT ON SCHEMA {} IS {}").format(schema, sql.Literal(f"tomewise {identity}")))
 
 
 def check_tables(connection: Connection, address: DatabaseAddress) -> None:
     """Raise StoreError for a tome of another format than this one."""
-    check_format(connection.exec_driver_sql("SELECT format FROM tomewise").scalar_one(), address)
+    check_format(read_value(connection, "SELECT format FROM tomewise"), address)
 
 
 def _read_marks(connection: Connection, address: DatabaseAddress, is_read_only: bool) -> Marks:
@@ -288,9 +289,9 @@ def _read_marks(connection: Connection, address: DatabaseAddress, is_read_only: 
     if owner_is_other:  # before anything is read from its tables
         refuse_traps(connection, address)
     check_tables(connection, address)
-    identity = str(connection.exec_driver_sql(_IDENTITY).scalar())
-    may_ask = connection.exec_driver_sql(_MAY_ASK_SERVER).scalar_one()
-    server = connection.exec_driver_sql(_SERVER).scalar_one() if may_ask else address.shown.partition("#")[0]
+    identity = str(read_value(connection, _IDENTITY))
+    may_ask = read_value(connection, _MAY_ASK_SERVER)
+    server = read_value(connection, _SERVER) if may_ask else address.shown.partition("#")[0]
     named = json.dumps([server, *connection.exec_driver_sql(_PLACE).one(), identity])
     return Marks(
         identity,
@@ -315,7 +316,7 @@ def find_sizes(address: DatabaseAddress) -> dict[str, int]:
     """The tomes of a database that may be read, sorted by name, each with its bytes. Raises StoreError."""
     engine = make_engine(address)
     try:
-        with translate_errors(address), read(engine, address) as connection:
+        with read(engine, address) as connection:
             return {row[0]: row[1] for row in connection.exec_driver_sql(_SIZES)}
     finally:
         engine.dispose()
@@ -323,13 +324,14 @@ def find_sizes(address: DatabaseAddress) -> dict[str, int]:
 
 def read_size(connection: Connection) -> int:
     """The bytes of the tables of the tome with their indices."""
-    return int(connection.exec_driver_sql(_SIZE).scalar_one())
+    return int(read_value(connection, _SIZE))
 
 
 @contextmanager
 def read(engine: Engine, address: DatabaseAddress, marks: Marks | None = None) -> Iterator[Connection]:
     """One moment of the database. Raises StoreError if the tome that was opened with these marks is not there."""
-    with engine.connect().execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True) as connection:
+    options = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+    with translate_errors(address), engine.connect().execution_options(**options) as connection:
         _begin(connection, address, marks)
         yield connection
 
@@ -350,10 +352,14 @@ def write(
     """
     # Each statement must see what the writer before has committed: not those of one moment.
     options = {"isolation_level": "READ COMMITTED", "postgresql_readonly": False}
-    with engine.connect().execution_options(**options) as connection, connection.begin():
+    with (
+        translate_errors(address),
+        engine.connect().execution_options(**options) as connection,
+        connection.begin(),
+    ):
         key = make_lock_key(address.tome, "transaction")
         turn = [f"SELECT pg_advisory_xact_lock({key})"] if alone else []
-        if not (wait or connection.exec_driver_sql(f"SELECT pg_catalog.pg_try_advisory_xact_lock({key})").scalar_one()):
+        if not (wait or read_value(connection, f"SELECT pg_catalog.pg_try_advisory_xact_lock({key})")):
             raise Locked(f"{address} is being written by another program: try again when it has finished")
         for name in rights:
             turn.append(f"SELECT set_config('lock_timeout', '{_PATIENCE}', true)")
@@ -401,7 +407,7 @@ def hold(engine: Engine, address: DatabaseAddress, name: str, refusal: str) -> I
     Raises Locked, and StoreError behind a pooler that gives each transaction any connection of the server.
     """
     key = make_lock_key(address.tome, name)
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+    with translate_errors(address), engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         driver = connection.connection.driver_connection
         assert isinstance(driver, psycopg.Connection)
         pid = _read_pid(driver)
@@ -410,7 +416,7 @@ def hold(engine: Engine, address: DatabaseAddress, name: str, refusal: str) -> I
                 f"{address} is behind a pooler in transaction mode, which keeps no right between two steps: name the "
                 "server itself for this, or a pool in session mode"
             )
-        if not connection.exec_driver_sql("SELECT pg_catalog.pg_try_advisory_lock(%s)", (key,)).scalar_one():
+        if not read_value(connection, "SELECT pg_catalog.pg_try_advisory_lock(%s)", key):
             raise Locked(refusal)
         connection.detach()  # so that the store may be closed meanwhile
         try:
@@ -428,7 +434,7 @@ def _is_shared(engine: Engine, address: DatabaseAddress, first: psycopg.Connecti
     """
     for _ in range(_TRIALS):
         with read(engine, address) as second:
-            if second.exec_driver_sql(_PID).scalar() == pid or _read_pid(first) != pid:
+            if read_value(second, _PID) == pid or _read_pid(first) != pid:
                 return True
     return False
 
@@ -454,8 +460,9 @@ def run(connection: Connection, statement: sql.Composable) -> None:
     connection.exec_driver_sql(statement.as_string(find_driver(connection)).replace("%", "%%"))
 
 
-def _name(address: DatabaseAddress) -> dict[str, str]:
-    return {"tome": address.tome}
+def _read_state(connection: Connection, address: DatabaseAddress) -> Any:
+    """Whether there is a schema of the tome, whether it is one, whether all may only be read; the server's version."""
+    return connection.exec_driver_sql(_STATE, {"tome": address.tome}).one()
 
 
 @contextmanager
@@ -498,7 +505,7 @@ def drop(connection: Connection, address: DatabaseAddress, *, if_empty: bool) ->
 
     Raises StoreError if others have made anything in its schema.
     """
-    if if_empty and connection.exec_driver_sql("SELECT EXISTS (SELECT FROM documents)").scalar_one():
+    if if_empty and read_value(connection, "SELECT EXISTS (SELECT FROM documents)"):
         return
     tables, is_own = _find_tables(connection), _is_made_here(connection)
     _refuse_foreign(connection, address, tables, "deleted")
@@ -509,7 +516,7 @@ def drop(connection: Connection, address: DatabaseAddress, *, if_empty: bool) ->
 
 def rename(connection: Connection, address: DatabaseAddress, new: DatabaseAddress) -> None:
     """Give the tome another name. Raises StoreError if there is a schema of that name, and as `drop` does."""
-    if connection.exec_driver_sql(_STATE, _name(new)).one()[0]:
+    if _read_state(connection, new)[0]:
         raise _refuse_schema(new)
     _refuse_foreign(connection, address, _find_tables(connection), "renamed")
     if not _is_made_here(connection):
@@ -542,4 +549,4 @@ def _refuse_foreign(connection: Connection, address: DatabaseAddress, tables: li
 def _is_made_here(connection: Connection) -> bool:
     """Whether this program made the schema of the tome; not where a backup was restored into another one."""
     query = f"SELECT obj_description({_SCHEMA}, 'pg_namespace') = 'tomewise ' || ({_IDENTITY})"
-    return bool(connection.exec_driver_sql(query).scalar())
+    return bool(read_value(connection, query))

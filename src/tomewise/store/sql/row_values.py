@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import BigInteger, Float, LargeBinary, Text, TypeDecorator
+from sqlalchemy import BigInteger, Connection, Float, LargeBinary, Text, TypeDecorator
 
 from tomewise.errors import StoreError
 
@@ -34,13 +34,17 @@ class Misfit(Exception):
 
 
 class RowText(TypeDecorator[Any]):
-    """Text, and the base of all types of columns: `table` is set with the tables, `accepts` are the types of values."""
+    """Text, and the base of all types of columns.
+
+    `table` is set with the tables, `accepts` are the types of values, `postgres` is the type in PostgreSQL.
+    """
 
     impl: Any = Text
     cache_ok = True  # which each type must say itself
     table = ""
     accepts: tuple[type, ...] = (str,)
     kind = "a text"
+    postgres = "text"
 
     def process_result_value(self, value: Any, dialect: Any) -> Any:
         if type(value) not in self.accepts:
@@ -55,6 +59,7 @@ class RowNumber(RowText):
     cache_ok = True
     accepts = (int, float)
     kind = "a number"
+    postgres = "float8"
 
     def process_result_value(self, value: Any, dialect: Any) -> Any:
         if super().process_result_value(value, dialect) - value != 0:
@@ -69,6 +74,7 @@ class RowWhole(RowText):
     cache_ok = True
     accepts: tuple[type, ...] = (int,)
     kind = "a whole number"
+    postgres = "int8"
 
 
 class RowWholeOrNone(RowWhole):
@@ -83,6 +89,7 @@ class RowVector(RowText):
 
     impl = LargeBinary
     cache_ok = True
+    postgres = "bytea"
 
     def process_result_value(self, value: Any, dialect: Any) -> Any:
         if not np.isfinite(decode_vector(value, self.table)).all():
@@ -179,6 +186,11 @@ def describe_value(value: Any) -> str:
         return f"{len(value):,} bytes"
     text = repr(value) if not isinstance(value, str) else ascii(value)
     return text if len(text) <= 40 else f"{text[:39]}…"
+
+
+def read_value(connection: Connection, query: str, *values: Any) -> Any:
+    """The first value that a query in the words of a database finds, as it is there; None if it finds no row."""
+    return connection.exec_driver_sql(query, values).scalar()
 
 
 @contextmanager

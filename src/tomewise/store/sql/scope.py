@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, Connection, Select, TextClause, and_, exists, not_, or_, select
 
 from tomewise.store.lifetimes import PREFIXES, list_source_spaces, name_source_space
+from tomewise.store.nearest import Keys
 from tomewise.store.records import PASSAGES
 from tomewise.store.sql.arrays import Arrays
 from tomewise.store.sql.lists import list_keys, list_names
@@ -21,12 +20,9 @@ from tomewise.types import Scope
 if TYPE_CHECKING:
     from tomewise.store.sql.dialects import Dialect
 
-Keys = NDArray[np.int64]
-_Asked: TypeAlias = tuple[Scope, tuple[type, ...], str]
-
 _MOST_CACHED = 32  # scopes and layers whose keys are cached in memory
 # Whatever decides about a scope changes one of these; `documents` changes with the metadata.
-_VERSIONS = select(spaces.c.space, spaces.c.version).where(
+_VERSIONS = select(spaces).where(
     or_(
         spaces.c.space.in_(["documents", "vectors/passages"]),
         *(spaces.c.space.startswith(f"edges/{prefix}:", autoescape=True) for prefix in PREFIXES.values()),
@@ -40,16 +36,17 @@ class ScopeKeys:
     def __init__(self, dialect: Dialect, arrays: Arrays) -> None:
         self._dialect = dialect
         self._arrays = arrays
-        self._guard = threading.Lock()
-        self._cache: OrderedDict[_Asked, tuple[dict[str, int], Keys]] = OrderedDict()
+        # For each scope and layer a list: empty at first, then with the versions of the spaces and the keys.
+        self._find_cached: Callable[..., list[tuple[dict[str, int], Keys]]] = lru_cache(_MOST_CACHED)(lambda *_: [])
 
     def find(self, scope: Scope, layer: str, connection: Connection) -> Keys:
         """The keys, ascending. See `store.contract.Texts`."""
         versions: dict[str, int] = dict(self._dialect.fetch(connection, _VERSIONS))
-        asked = scope, tuple(type(condition.value) for condition in scope.where), layer  # for Python, True equals 1
-        cached = self._look_up(asked, versions)
-        if cached is not None:
-            return cached
+        kinds = tuple(type(condition.value) for condition in scope.where)  # for Python, True equals 1
+        cached = self._find_cached(scope, kinds, layer)
+        for known, keys in cached:
+            if known == versions:
+                return keys
         if layer == PASSAGES:
             query = select_passages(connection, self._dialect, scope).order_by(nodes.c.key)
             cursor: Any = connection.execute(query).cursor
@@ -58,19 +55,8 @@ class ScopeKeys:
             below = [self.find(scope, name, connection) for name in _list_layers_below(connection, layer)]
             keys = self._find_derived(layer, below, connection)
         keys.setflags(write=False)  # callers share it
-        with self._guard:
-            self._cache[asked] = versions, keys
-            if len(self._cache) > _MOST_CACHED:
-                self._cache.popitem(last=False)
+        cached[:] = [(versions, keys)]
         return keys
-
-    def _look_up(self, asked: _Asked, versions: dict[str, int]) -> Keys | None:
-        with self._guard:
-            cached = self._cache.get(asked)
-            if cached is None or cached[0] != versions:
-                return None
-            self._cache.move_to_end(asked)
-            return cached[1]
 
     def _find_derived(self, layer: str, known: Sequence[Keys], connection: Connection) -> Keys:
         """The nodes of a layer within the scope; `known` are those of the layers from which it was made."""
@@ -124,7 +110,7 @@ def _find_entities(
     connection: Connection, dialect: Dialect, entities: frozenset[str]
 ) -> tuple[ColumnElement[bool], Select[Any]]:
     """Which edges go from such entities to the passages that see them, and the keys of these entities."""
-    query = select(nodes.c.key, nodes.c.layer).where(nodes.c.id.in_(list_names(sorted(entities))))
+    query = select(*nodes.c["key", "layer"]).where(nodes.c.id.in_(list_names(sorted(entities))))
     found = connection.execute(query).all()
     spaces_seen = sorted({name_source_space(layer, "any") for _, layer in found})
     return edges.c.space.in_(spaces_seen), list_keys(key for key, _ in found)

@@ -1,17 +1,48 @@
-"""What both databases do alike with rows."""
+"""What both databases do alike with expressions and rows."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Select, Table
+from sqlalchemy import BindParameter, Connection, Select, Table, TextClause, bindparam, text
+
+from tomewise.types import Condition
+
+_LARGEST = 2**63 - 1  # of the whole numbers of a database
+_OPERATORS = {sign: sign for sign in ("=", "<", "<=", ">", ">=")}
 
 
-class SharedRows:
-    """`insert` is the INSERT of the database, since only those of its own have ON CONFLICT."""
+class SharedRows(ABC):
+    """`insert` is the INSERT of the database, since only those of its own have ON CONFLICT.
+
+    `field_values` is the FROM clause with each value of the field `:field` of a document as a row `item`: a list has
+    one row for each item. The title is a field too, where the metadata has none of that name.
+    """
 
     insert: Any
+    field_values: str
+
+    @staticmethod
+    @abstractmethod
+    def write_test(value: object, operator: str | None) -> str:
+        """The test of an `item` by `:value`, which is this value; without operator, that it is unequal.
+
+        A value of another kind is unequal, and neither less nor greater.
+        """
+
+    @classmethod
+    def passes(cls, condition: Condition) -> TextClause:
+        """A test of one field of a document."""
+        value = condition.value
+        if isinstance(value, int) and abs(value) > _LARGEST:
+            value = float(value)
+        operator = _OPERATORS.get(condition.operator)  # so that nothing but an operator gets into the statement
+        query = f"EXISTS (SELECT 1 {cls.field_values} AND {cls.write_test(value, operator)})"
+        values = {"field": condition.field, "value": value}
+        bound: list[BindParameter[Any]] = [bindparam(name, each, unique=True) for name, each in values.items()]
+        return text(query).bindparams(*bound)
 
     @classmethod
     def upsert(cls, connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:

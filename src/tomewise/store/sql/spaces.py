@@ -12,6 +12,7 @@ from sqlalchemy import Column, Connection, Select, select
 from tomewise.store.close_rows import DECIMALS, Pairs, find_close_rows, measure_pairs
 from tomewise.store.contract import End
 from tomewise.store.int8_rows import (
+    Bounds,
     are_many,
     bound_cosines,
     bound_rounding,
@@ -20,7 +21,7 @@ from tomewise.store.int8_rows import (
     multiply_exactly,
 )
 from tomewise.store.key_indices import find_indices, find_known_indices
-from tomewise.store.nearest import Nearest, find_top
+from tomewise.store.nearest import Nearest, Vectors, select_nearest
 from tomewise.store.sql.arrays import Arrays
 from tomewise.store.sql.lists import bind_names, list_keys
 from tomewise.store.sql.mirror import Columns, Keys
@@ -33,16 +34,16 @@ _BLOCK = 1024  # rows that several queries share while they are in the processor
 _PACKED_SHARE = 1 / 8  # of the rows: a smaller scope is searched by itself
 CANDIDATE_SHARE = 1 / 8  # of the rows: with more candidates all exact products are quicker
 _FEW_QUERIES = 64  # for more, products of whole matrices are quicker
-_VERSIONS = select(versions_table.c.space, versions_table.c.version)
+_VERSIONS = select(versions_table)
 _VERSIONS_OF = _VERSIONS.where(versions_table.c.space.in_(bind_names("names")))
 # For each end, its column, and the edges in the order of the nodes at the other end.
 _ENDS: Mapping[str, tuple[Column[int], Select[Any]]] = {
     end: (
         near,
-        select(edges.c.a, edges.c.b, edges.c.weight)
+        select(*edges.c["a", "b", "weight"])
         .join(nodes, nodes.c.key == far)
         .outerjoin(documents, documents.c.key == nodes.c.document)
-        .order_by(documents.c.id.nulls_first(), nodes.c.level, nodes.c.position, nodes.c.id),
+        .order_by(documents.c.id.nulls_first(), *nodes.c["level", "position", "id"]),
     )
     for end, near, far in (("a", edges.c.a, edges.c.b), ("b", edges.c.b, edges.c.a))
 }
@@ -53,7 +54,7 @@ class StoredSpaces(Reading):
 
     _arrays: Arrays
 
-    def nearest(self, space: str, queries: NDArray[np.float32], limit: int, *, among: Keys | None = None) -> Nearest:
+    def nearest(self, space: str, queries: Vectors, limit: int, *, among: Keys | None = None) -> Nearest:
         """The vectors nearest to any of the queries.
 
         In a large space the best are chosen by exact products, so that they are the same with packed rows and without.
@@ -80,16 +81,12 @@ class StoredSpaces(Reading):
             cosines = _multiply_at(columns.stored_rows, indices, queries)
         if is_large:
             margin = bound_rounding(queries)
-            candidates = find_candidates((cosines - margin, cosines + margin), limit)
-            if len(candidates) < CANDIDATE_SHARE * len(indices):
-                indices = indices[candidates]
-                cosines = multiply_exactly(columns.stored_rows[indices], queries)
-        best = find_top(cosines, limit)
-        return Nearest(keys[indices[best]], cosines[best], float(cosines.min()) if len(cosines) else 0.0)
+            found = _choose_nearest(columns, keys[indices], (cosines - margin, cosines + margin), queries, limit)
+            if found is not None:
+                return found
+        return select_nearest(keys[indices], cosines, limit)
 
-    def scores(
-        self, space: str, query: NDArray[np.float32], *, among: Keys | None = None
-    ) -> tuple[Keys, NDArray[np.float32]]:
+    def scores(self, space: str, query: Vectors, *, among: Keys | None = None) -> tuple[Keys, Vectors]:
         """The cosines of the vectors under these keys, or of all."""
         columns = self._read_vectors(space)
         indices = columns.indices
@@ -100,7 +97,7 @@ class StoredSpaces(Reading):
             return columns.keys, multiply_rows(columns.stored_rows, query)
         return columns.stored_keys[indices], _multiply_at(columns.stored_rows, indices, query)
 
-    def rows(self, space: str, keys: Iterable[int]) -> NDArray[np.float32]:
+    def rows(self, space: str, keys: Iterable[int]) -> Vectors:
         """The vectors of these keys."""
         columns = self._read_vectors(space)
         wanted = np.fromiter(keys, np.int64)
@@ -109,7 +106,7 @@ class StoredSpaces(Reading):
             raise KeyError(f"{space} has no vectors for {wanted[~is_known][:5].tolist()}")
         return np.asarray(columns.stored_rows[_find_places(columns, wanted)], np.float32)
 
-    def alike(self, space: str, rows: NDArray[np.float32], least: float) -> Pairs:
+    def alike(self, space: str, rows: Vectors, least: float) -> Pairs:
         """Pairs of one of `rows` and a close vector. Mapped memory is released at once: only building reads it."""
         columns = self._read_vectors(space)
         if len(rows) <= _FEW_QUERIES and (packed := self._arrays.find_packed(f"vectors/{space}", columns)) is not None:
@@ -152,7 +149,7 @@ class StoredSpaces(Reading):
 
     @reads
     def _search_indexed(
-        self, connection: Connection, space: str, queries: NDArray[np.float32], limit: int, among: Keys | None
+        self, connection: Connection, space: str, queries: Vectors, limit: int, among: Keys | None
     ) -> Nearest | None:
         near = self.dialect.near
         return None if near is None else near.search(connection, space, queries, limit, among)
@@ -163,20 +160,23 @@ class StoredSpaces(Reading):
 
 
 def _search_packed(
-    columns: Columns, packed: Columns, queries: NDArray[np.float32], limit: int, among: Keys | None
+    columns: Columns, packed: Columns, queries: Vectors, limit: int, among: Keys | None
 ) -> Nearest | None:
     """The vectors nearest to any of the queries, found by packed rows; None if these leave too many candidates."""
     keys, bounds = packed.stored_keys, bound_cosines(packed.stored_rows, queries)
     is_searched = _find_searched(packed, among)
     if is_searched is not None:
         keys, bounds = keys[is_searched], (bounds[0][is_searched], bounds[1][is_searched])
+    return _choose_nearest(columns, keys, bounds, queries, limit)
+
+
+def _choose_nearest(columns: Columns, keys: Keys, bounds: Bounds, queries: Vectors, limit: int) -> Nearest | None:
+    """The nearest of the vectors under these keys by exact products; None if the bounds leave too many candidates."""
     candidates = find_candidates(bounds, limit)
     if len(candidates) >= CANDIDATE_SHARE * len(keys):
         return None
     keys = keys[candidates]
-    cosines = multiply_exactly(columns.stored_rows[_find_places(columns, keys)], queries)
-    best = find_top(cosines, limit)
-    return Nearest(keys[best], cosines[best], float(cosines.min()))
+    return select_nearest(keys, multiply_exactly(columns.stored_rows[_find_places(columns, keys)], queries), limit)
 
 
 def _find_searched(columns: Columns, among: Keys | None) -> NDArray[np.bool_] | None:
@@ -187,7 +187,7 @@ def _find_searched(columns: Columns, among: Keys | None) -> NDArray[np.bool_] | 
     return is_among if columns.live is None else is_among & columns.live
 
 
-def _find_alike(columns: Columns, packed: Columns, rows: NDArray[np.float32], least: float) -> Pairs:
+def _find_alike(columns: Columns, packed: Columns, rows: Vectors, least: float) -> Pairs:
     """Pairs of a row and a close vector, found by packed rows."""
     new, places = find_close_candidates(packed.stored_rows, rows, least - 10.0**-DECIMALS)
     if packed.live is not None:
@@ -205,15 +205,13 @@ def _find_places(columns: Columns, keys: Keys) -> Keys:
     return found if columns.indices is None else columns.indices[found]
 
 
-def _multiply_at(
-    rows: NDArray[np.float32], indices: NDArray[np.int64], queries: NDArray[np.float32]
-) -> NDArray[np.float32]:
+def _multiply_at(rows: Vectors, indices: Keys, queries: Vectors) -> Vectors:
     """The cosines of the rows at these indices. Works in blocks, so that a large scope is not copied whole."""
     blocks = [indices[start : start + _BLOCK] for start in range(0, len(indices), _BLOCK)]
     return np.concatenate([np.empty(0, np.float32), *(multiply_rows(rows[block], queries) for block in blocks)])
 
 
-def multiply_rows(rows: NDArray[np.float32], queries: NDArray[np.float32]) -> NDArray[np.float32]:
+def multiply_rows(rows: Vectors, queries: Vectors) -> Vectors:
     """The cosine of each row with a query (d,), or its greatest with several (q, d)."""
     if not len(rows):
         return np.empty(0, np.float32)

@@ -132,7 +132,7 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
             fill(connection, dialect, lines)
             _check_settings(connection, dialect.address)
             if check:
-                check({row.key: row.value for row in connection.execute(select(meta.c.key, meta.c.value))})
+                check({row.key: row.value for row in connection.execute(select(meta))})
 
     def delete(self) -> None:
         """Close the store, and delete the tome with its caches. Raises Locked while it is being written."""
@@ -356,7 +356,7 @@ def _read_identity(dialect: Dialect) -> str:
 
 def _check_settings(connection: Connection, address: str) -> dict[str, str]:
     """The settings that have a form. Raises StoreError for one of another form."""
-    query = select(meta.c.key, meta.c.value).where(meta.c.key.in_(_FORMS))
+    query = select(meta).where(meta.c.key.in_(_FORMS))
     settings: dict[str, str] = {row.key: row.value for row in connection.execute(query)}
     for key, value in settings.items():
         form, words = _FORMS[key]

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from sqlalchemy import (
-    BindParameter,
     Column,
     ColumnElement,
     Connection,
@@ -18,7 +17,6 @@ from sqlalchemy import (
     LargeBinary,
     Select,
     Table,
-    TextClause,
     bindparam,
     case,
     cast,
@@ -36,22 +34,19 @@ from sqlalchemy.dialects.sqlite import insert
 from tomewise.errors import ReadingError
 from tomewise.store.sql.blocks import EDGE, Block, join_blocks
 from tomewise.store.sql.mirror import Keys, Rows
-from tomewise.store.sql.row_values import LONGEST, Misfit, decode_plain
+from tomewise.store.sql.row_values import LONGEST, Misfit, decode_plain, read_value
 from tomewise.store.sql.schema import TABLES, edges
 from tomewise.store.sql.shared_rows import SharedRows
-from tomewise.types import Condition, Document
+from tomewise.types import Document
 
-_LARGEST = 2**63 - 1  # of the integers of SQLite
 _LONGEST_TEXT = LONGEST - (1 << 20)  # bytes of a document; the other columns of its row have bounds far below the rest
 MANY_PASSAGES = 20_000  # whose index takes 50 ms, and 10 MB of writing, to be merged
 _BLOCK = 4096  # rows that are read at a time
-_OPERATORS = {sign: sign for sign in ("=", "<", "<=", ">", ">=")}
 
-# The title is a field too, where the metadata has none of that name.
 _TITLED = """CASE documents.title WHEN '' THEN documents.metadata
 ELSE json_insert(documents.metadata, '$.title', documents.title) END"""
 
-# Each value of each field as a row: a list has one row for each item, and JSON keeps true apart from 1.
+# JSON keeps true apart from 1.
 _VALUES = f"""FROM json_each({_TITLED}) AS field, json_each(CASE field.type WHEN 'array' THEN field.value
 WHEN 'true' THEN '[true]' WHEN 'false' THEN '[false]' ELSE json_array(field.value) END) AS item
 WHERE field.key = :field"""
@@ -84,6 +79,8 @@ _HOLDERS = (
 class SqliteRows(SharedRows):
     """What a dialect does with expressions, rows and words; see `PostgresRows` for the same of another."""
 
+    field_values = _VALUES
+
     # ------------------------------------------------------------ expressions
 
     @staticmethod
@@ -98,21 +95,14 @@ class SqliteRows(SharedRows):
         return func.length(cast(text, LargeBinary))
 
     @staticmethod
-    def passes(condition: Condition) -> TextClause:
-        """A test of one field of a document. Values of another kind are unequal, and neither less nor greater."""
-        value = condition.value
+    def write_test(value: object, operator: str | None) -> str:
+        """See `SharedRows`."""
         if isinstance(value, bool):
             kinds = "('true', 'false')"
         else:
             kinds = "('text')" if isinstance(value, str) else "('integer', 'real')"
-        if isinstance(value, int) and abs(value) > _LARGEST:
-            value = float(value)
-        operator = _OPERATORS.get(condition.operator)  # so that nothing but an operator gets into the statement
         test = f"item.type IN {kinds} AND item.value {operator or '='} :value"
-        query = f"EXISTS (SELECT 1 {_VALUES} AND {test if operator else f'NOT ({test})'})"
-        values = {"field": condition.field, "value": value}
-        bound: list[BindParameter[Any]] = [bindparam(name, each, unique=True) for name, each in values.items()]
-        return text(query).bindparams(*bound)
+        return test if operator else f"NOT ({test})"
 
     # ------------------------------------------------------------ rows
 
@@ -247,7 +237,7 @@ class SqliteRows(SharedRows):
     def has_many_words(connection: Connection) -> bool:
         """Whether merging the index takes so long that not every removal may do it."""
         query = f"SELECT count(*) FROM (SELECT 1 FROM lexical_docsize LIMIT {MANY_PASSAGES + 1})"
-        return int(connection.exec_driver_sql(query).scalar_one()) > MANY_PASSAGES
+        return int(read_value(connection, query)) > MANY_PASSAGES
 
     @staticmethod
     def merge_words(connection: Connection) -> None:

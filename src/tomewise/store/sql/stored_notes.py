@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from functools import wraps
@@ -22,17 +22,10 @@ NOTES = {SETTINGS: meta, BUILDS: builds, SESSIONS: sessions}  # two columns each
 
 P = ParamSpec("P")
 T = TypeVar("T")
-S = TypeVar("S", bound="Readable")
+S = TypeVar("S", bound="Reading")
 
 
-class Readable(Protocol):
-    """What can begin to read."""
-
-    @property
-    def read(self) -> Callable[[], AbstractContextManager[Connection]]: ...
-
-
-class Reading(ABC):
+class Reading(Protocol):
     """What reads a tome through a connection: an open store, one moment of it, or a transaction."""
 
     dialect: Dialect

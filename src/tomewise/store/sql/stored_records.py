@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from itertools import chain, islice
 from typing import Any
@@ -33,7 +33,7 @@ class StoredRecords(StoredNotes):
         # Bare rows: a tome may have many nodes.
         cursor: Any = connection.execute(_TAKEN.where(*tests)).cursor
         done = frozenset(chain.from_iterable(cursor))
-        query = select(intake.c.node, intake.c.failure).where(*tests, intake.c.failure != "")
+        query = select(*intake.c["node", "failure"]).where(*tests, intake.c.failure != "")
         cursor = connection.execute(query).cursor
         failed = dict(cursor.fetchall())
         if not {*map(type, done), *map(type, failed)} <= {int} or not {*map(type, failed.values())} <= {str}:
@@ -65,7 +65,7 @@ class StoredRecords(StoredNotes):
             select(nodes.c.key)
             .outerjoin(documents, documents.c.key == nodes.c.document)
             .where(nodes.c.key.in_(pending))
-            .order_by(documents.c.id.nulls_first(), nodes.c.layer, nodes.c.level, nodes.c.position, nodes.c.id)
+            .order_by(documents.c.id.nulls_first(), *nodes.c["layer", "level", "position", "id"])
         )
         return list(connection.scalars(query))
 
@@ -114,7 +114,9 @@ class StoredTraces(Reading):
     def trace(self, connection: Connection, number: int) -> dict[str, Any] | None:
         """The trace with this number, None where it does not exist."""
         row = connection.execute(select(traces).where(traces.c.key == number)).mappings().first()
-        return None if row is None else _make_trace(row)
+        if row is None:
+            return None
+        return {"number": number, "asked": row["asked"], "question": row["question"], **row["record"]}
 
     def delete_trace(self, number: int) -> bool:
         """Delete a trace, and return whether it existed. Its number is not used again."""
@@ -125,8 +127,3 @@ class StoredTraces(Reading):
 def _holds_words(words: Sequence[str], text: str) -> bool:
     folded = text.casefold()
     return all(word in folded for word in words)
-
-
-def _make_trace(row: Mapping[Any, Any]) -> dict[str, Any]:
-    fields = {"number": row["key"], "asked": row["asked"], "question": row["question"]}
-    return {**fields, **row["record"]}

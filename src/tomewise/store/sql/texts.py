@@ -24,34 +24,23 @@ from tomewise.types import Document, DocumentId, Node, NodeId, Passage, Scope
 
 T = TypeVar("T")
 _DOCUMENT = documents.c.id
+_ORDER = nodes.c["level", "position", "id"]
 _RECORDS = select(
-    _DOCUMENT,
-    documents.c.title,
-    documents.c.source,
-    documents.c.folder,
-    documents.c.digest,
-    documents.c.characters,
-    documents.c.metadata,
+    *documents.c["id", "title", "source", "folder", "digest", "characters", "metadata"],
     select(func.count()).where(nodes.c.document == documents.c.key).scalar_subquery().label("passages"),
 )
 _BY_ID = _RECORDS.order_by(_DOCUMENT)
 _OF_IDS = _BY_ID.where(_DOCUMENT.in_(bind_names("ids")))
 _FIRST = select(documents.c.key).limit(1)
 _FOUND = (
-    select(nodes.c.id, nodes.c.key, nodes.c.layer, _DOCUMENT, nodes.c.position)
+    select(*nodes.c["id", "key", "layer"], _DOCUMENT, nodes.c.position)
     .outerjoin(documents, documents.c.key == nodes.c.document)
     .where(nodes.c.id.in_(bind_names("ids")))
 )
-_NODES = select(nodes.c.key, nodes.c.id, nodes.c.layer, nodes.c.level, nodes.c.position, nodes.c.text, nodes.c.data)
+_NODES = select(*nodes.c["key", "id", "layer", "level", "position", "text", "data"])
 _PASSAGES = select(
-    nodes.c.key,
-    nodes.c.id,
+    *nodes.c["key", "id", "position", "start", "end", "text", "data"],
     _DOCUMENT.label("document"),
-    nodes.c.position,
-    nodes.c.start,
-    nodes.c.end,
-    nodes.c.text,
-    nodes.c.data,
     documents.c.title,
 ).join(documents, documents.c.key == nodes.c.document)
 _AT_KEYS = nodes.c.key.in_(bind_keys("keys"))
@@ -64,7 +53,7 @@ _NEIGHBOURS = (
     .where(_AT_KEYS, _GAP.between(bindparam("before"), bindparam("after")), _GAP != 0)
     .order_by(nodes.c.key, func.abs(_GAP), _GAP.desc())
 )
-_NODES_OF = _NODES.where(nodes.c.layer == bindparam("of")).order_by(nodes.c.level, nodes.c.position, nodes.c.id)
+_NODES_OF = _NODES.where(nodes.c.layer == bindparam("of")).order_by(*_ORDER)
 
 
 class StoredTexts(Reading):
@@ -92,9 +81,8 @@ class StoredTexts(Reading):
     @reads
     def document(self, connection: Connection, document: DocumentId) -> Document:
         """A document with its text. Raises UnknownName."""
-        columns = (documents.c.id, documents.c.title, documents.c.source, documents.c.text, documents.c.metadata)
-        query = select(*columns)
-        row = connection.execute(query.where(documents.c.id == document)).mappings().one_or_none()
+        query = select(*documents.c["id", "title", "source", "text", "metadata"]).where(documents.c.id == document)
+        row = connection.execute(query).mappings().one_or_none()
         if row is None:
             raise self._refuse(document)
         return Document(**row)
@@ -140,8 +128,8 @@ class StoredTexts(Reading):
         """Keys of the nodes of a layer; passages in document order, others by level, position and id."""
         query = select(nodes.c.key).where(nodes.c.layer == layer)
         if layer == PASSAGES:
-            query = query.join(documents, documents.c.key == nodes.c.document).order_by(documents.c.id)
-        return list(connection.scalars(query.order_by(nodes.c.level, nodes.c.position, nodes.c.id)))
+            query = query.join(documents, documents.c.key == nodes.c.document).order_by(_DOCUMENT)
+        return list(connection.scalars(query.order_by(*_ORDER)))
 
     @reads
     def find(self, connection: Connection, ids: Iterable[NodeId]) -> dict[NodeId, Found]:
@@ -163,7 +151,7 @@ class StoredTexts(Reading):
     @reads
     def passage_order(self, connection: Connection) -> tuple[Keys, Keys, Keys]:
         """Keys (n,) of all passages in document order, a number for the document of each, and its position there."""
-        query = select(nodes.c.key, nodes.c.document, nodes.c.position)
+        query = select(*nodes.c["key", "document", "position"])
         query = query.join(documents, documents.c.key == nodes.c.document).order_by(_DOCUMENT, nodes.c.position)
         cursor: Any = connection.execute(query).cursor  # bare rows: a tome may have many passages
         with decode_plain("nodes"):

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
 
+from tomewise.store.sql.row_values import read_value
+
 _TURN = "tomewise turn"
 # The default of the column `step` is this setting: see the tables in `postgres_server`.
 _BEGIN = "SELECT set_config('tomewise.step', (step + 1)::text, true)::bigint FROM tomewise"
@@ -31,7 +33,7 @@ class Turn:
     def take_keys(self, connection: Connection, table: str, count: int) -> range:
         """Ascending keys for so many rows, which no row ever had."""
         if table not in self.last_keys:
-            self.last_keys[table] = int(connection.exec_driver_sql(_LAST, (table,)).scalar_one())
+            self.last_keys[table] = int(read_value(connection, _LAST, table))
         first = self.last_keys[table] + 1
         self.last_keys[table] += count
         return range(first, first + count)
@@ -42,7 +44,7 @@ def take_turn(connection: Connection, *, is_first: bool = False) -> Iterator[Non
     """Count in memory inside, and write it at the end; with `is_first` there are no tables at the beginning."""
     begin = "SELECT set_config('tomewise.step', '1', true)::bigint" if is_first else _BEGIN
     kept = connection.info  # of the driver's connection, which may be lost inside
-    turn = kept[_TURN] = Turn(int(connection.exec_driver_sql(begin).scalar_one()))
+    turn = kept[_TURN] = Turn(int(read_value(connection, begin)))
     try:
         yield
         for name, last in turn.last_keys.items():

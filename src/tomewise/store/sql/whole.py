@@ -20,8 +20,8 @@ from sqlalchemy.exc import DBAPIError
 from tomewise.errors import StoreError
 from tomewise.store.export import write_line
 from tomewise.store.sql.damage import find_damage
-from tomewise.store.sql.node_rows import join_indexed_text
-from tomewise.store.sql.row_values import STREAMED, Misfit, RowObject, RowText, RowVector, decode_object, encode_json
+from tomewise.store.sql.node_rows import INDEXED, list_indexed_texts
+from tomewise.store.sql.row_values import STREAMED, Misfit, RowObject, RowVector, decode_object, encode_json
 from tomewise.store.sql.schema import FORMAT, TABLES, check_format, documents, meta, nodes, spaces
 
 if TYPE_CHECKING:
@@ -57,10 +57,6 @@ def _write_row(table: str, row: Mapping[Any, Any]) -> str:
     return write_line({"table": table, **values})
 
 
-def _holds(table: str, column: str, kind: type[RowText]) -> bool:
-    return table != _SEQUENCES and isinstance(TABLES.tables[table].c[column].type, kind)
-
-
 def fill(connection: Connection, dialect: Dialect, lines: Iterable[bytes]) -> None:
     """Make a tome of a blank file, inside a write transaction. Raises StoreError for lines that make no sound tome."""
     numbered = enumerate(lines, start=1)
@@ -78,7 +74,7 @@ def fill(connection: Connection, dialect: Dialect, lines: Iterable[bytes]) -> No
 
 def _find_wrong_setting(connection: Connection) -> str:
     """Which setting is not one that documents can be read and added with; empty if all are."""
-    settings = {row.key: row.value for row in connection.execute(select(meta.c.key, meta.c.value))}
+    settings = {row.key: row.value for row in connection.execute(select(meta))}
     missing = [name for name in _NEEDED if not settings.get(name)]
     if missing and connection.execute(select(documents.c.key).limit(1)).first():
         return f"no {missing[0]}, and there are documents"
@@ -113,30 +109,34 @@ def _decode(line: bytes, number: int) -> dict[str, Any]:
 
 def _read_rows(numbered: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, str, dict[str, Any]]]:
     """The number of the line, the table and the values of each row. Raises StoreError for one that no table has."""
-    columns = {name: set(table.c.keys()) for name, table in TABLES.tables.items() if table is not spaces}
-    columns[_SEQUENCES] = {"name", "seq"}
+    kinds: dict[str, dict[str, Any]] = {
+        table.name: {column.name: column.type for column in table.c}
+        for table in TABLES.tables.values()
+        if table is not spaces
+    }
+    kinds[_SEQUENCES] = {"name": None, "seq": None}
     for number, line in numbered:
         row = _decode(line, number)
         table = row.pop("table", None)
         if (
             not isinstance(table, str)
-            or not columns.get(table)
-            or row.keys() != columns[table]
+            or table not in kinds
+            or row.keys() != kinds[table].keys()
             or (table, row.get("key")) == ("meta", _OWN)
         ):
             raise StoreError(f"its line {number} is not a row of a table of a tome: export the tome again")
         try:
-            yield number, table, {name: _read_value(value, table, name) for name, value in row.items()}
+            yield number, table, {name: _read_value(value, kinds[table][name], name) for name, value in row.items()}
         except (ValueError, TypeError, RecursionError) as error:
             raise StoreError(f"its line {number} holds a wrong value ({error}): export the tome again") from None
 
 
-def _read_value(value: Any, table: str, column: str) -> Any:
-    if _holds(table, column, RowObject):
+def _read_value(value: Any, kind: Any, column: str) -> Any:
+    if isinstance(kind, RowObject):
         if not isinstance(value, dict):
             raise TypeError(f"no object as its {column}")
         return encode_json(value)
-    if _holds(table, column, RowVector):
+    if isinstance(kind, RowVector):
         return b64decode(value, validate=True)
     if value is not None and type(value) not in (str, int, float):
         raise TypeError(f"{type(value).__name__} as its {column}")
@@ -170,9 +170,6 @@ def _renew_spaces(connection: Connection, dialect: Dialect) -> None:
 
 
 def _index_passages(connection: Connection, dialect: Dialect) -> None:
-    columns = (nodes.c.key, documents.c.title, nodes.c.data, nodes.c.text)
-    query = select(*columns).join(documents, documents.c.key == nodes.c.document).order_by(nodes.c.key)
-    for batch in connection.execute(query, execution_options=STREAMED).partitions(_BATCH):
-        dialect.index_words(
-            connection, [(key, join_indexed_text(title, data, text)) for key, title, data, text in batch]
-        )
+    found = connection.execute(INDEXED.order_by(nodes.c.key), execution_options=STREAMED)
+    for batch in found.partitions(_BATCH):
+        dialect.index_words(connection, list_indexed_texts(batch))

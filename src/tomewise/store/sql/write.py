@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, select, update
+from sqlalchemy import ColumnElement, Connection, Table, bindparam, delete, select, update
 
 from tomewise.place import write_places
 from tomewise.store.lifetimes import Lifetime, list_source_spaces, name_source_space
@@ -17,8 +17,8 @@ from tomewise.store.records import PASSAGES
 from tomewise.store.sql.arrays import read_space_version
 from tomewise.store.sql.dependants import find_dependants, find_orphans
 from tomewise.store.sql.lists import bind_names, list_keys
-from tomewise.store.sql.mirror import Changes, Delta, Keys, Rows
-from tomewise.store.sql.node_rows import join_indexed_text
+from tomewise.store.sql.mirror import Changes, Deltas, Keys, Rows
+from tomewise.store.sql.node_rows import INDEXED, list_indexed_texts
 from tomewise.store.sql.row_values import RowObject, encode_json, stack_vectors
 from tomewise.store.sql.schema import documents, edges, intake, nodes, removals, spaces, vectors
 from tomewise.store.sql.stored_notes import NOTES, StoredNotes
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from tomewise.store.sql.dialects import Dialect
 
 _BATCH = 10_000  # vectors written at a time
-_NAMED = select(documents.c.key, documents.c.title).where(documents.c.id == bindparam("wanted"))
-_WITH_IDS = select(nodes.c.id, nodes.c.key, nodes.c.layer).where(nodes.c.id.in_(bind_names("ids")))
+_NAMED = select(documents.c.key).where(documents.c.id == bindparam("wanted"))
+_WITH_IDS = select(*nodes.c["id", "key", "layer"]).where(nodes.c.id.in_(bind_names("ids")))
 
 
 class Write(StoredNotes):
@@ -56,16 +56,13 @@ class Write(StoredNotes):
         (key,) = self.dialect.find_new_keys(self._connection, documents, 1)
         row = key, document.id, document.title, document.source, digest, len(document.text), document.text
         self.dialect.insert_rows(self._connection, "documents", [(*row, encode_json(document.metadata), "")])
-        places = [write_places(passage.place, passage.marks) for passage in passages]
-        keys = self._insert_nodes(
-            (each.id, PASSAGES, 0, each.position, key, each.start, each.end, each.text, encode_json(place))
-            for each, place in zip(passages, places, strict=True)
-        )
-        texts = [
-            join_indexed_text(document.title, place, passage.text)
-            for passage, place in zip(passages, places, strict=True)
-        ]
-        self.dialect.index_words(self._connection, list(zip(keys, texts, strict=True)))
+        rows = []
+        for each in passages:
+            data = encode_json(write_places(each.place, each.marks))
+            rows.append((each.id, PASSAGES, 0, each.position, key, each.start, each.end, each.text, data))
+        keys = self._insert_nodes(rows)
+        texts = INDEXED.where(nodes.c.document == key).order_by(nodes.c.key)
+        self.dialect.index_words(self._connection, list_indexed_texts(self._connection.execute(texts)))
         return keys
 
     def remove_document(self, document: DocumentId) -> list[int]:
@@ -73,14 +70,11 @@ class Write(StoredNotes):
         row = next(self.dialect.fetch(self._connection, _NAMED, wanted=document), None)
         if row is None:
             return []
-        key_of_document, title = row
-        columns = (nodes.c.key, nodes.c.data, nodes.c.text)
-        found = self._connection.execute(select(*columns).where(nodes.c.document == key_of_document)).all()
-        self.dialect.forget_words(
-            self._connection, [(key, join_indexed_text(title, data, text)) for key, data, text in found]
-        )
-        removed = self.remove_nodes([key for key, _, _ in found])
-        self._connection.execute(delete(documents).where(documents.c.key == key_of_document))
+        (key,) = row
+        passages = list_indexed_texts(self._connection.execute(INDEXED.where(nodes.c.document == key)))
+        self.dialect.forget_words(self._connection, passages)
+        removed = self.remove_nodes(passage for passage, _ in passages)
+        self._connection.execute(delete(documents).where(documents.c.key == key))
         self._changes_documents = True
         return removed
 
@@ -102,15 +96,15 @@ class Write(StoredNotes):
         ids = self._find_moved_ids(row.key, document.id)
         self._rename_nodes(ids)
         names_document = self.dialect.field(nodes.c.data, "document") == former
-        query = select(nodes.c.key, nodes.c.data).where(nodes.c.key.in_(list_keys(ids)), names_document)
+        query = select(*nodes.c["key", "data"]).where(nodes.c.key.in_(list_keys(ids)), names_document)
         renamed = {key: {**data, "document": document.id} for key, data in self._connection.execute(query)}
         self._update_rows({key: {"data": encode_json(data)} for key, data in renamed.items()})
 
     def set_folders(self, folders: Mapping[DocumentId, str]) -> None:
         """Record the folders that documents were added with. Ids without a document are passed over."""
         if folders:
-            statement = update(documents).where(documents.c.id == bindparam("document")).values(folder=bindparam("to"))
-            self._connection.execute(statement, [{"document": id, "to": folder} for id, folder in folders.items()])
+            change = update(documents).where(documents.c.id == bindparam("at"))
+            self._connection.execute(change, [{"at": id, "folder": folder} for id, folder in folders.items()])
             self._changes_documents = True
 
     def _rename_nodes(self, ids: Mapping[int, str]) -> None:
@@ -125,15 +119,14 @@ class Write(StoredNotes):
     def renew_passage(self, key: int) -> int:
         """Remove a passage with all that was made from it, and add the same passage again. Returns its new key."""
         row = dict(self._connection.execute(select(nodes).where(nodes.c.key == key)).mappings().one())
-        title = self._connection.scalar(select(documents.c.title).where(documents.c.key == row["document"]))
-        query = select(vectors.c.space, vectors.c.vector).where(vectors.c.key == key)
+        texts = list_indexed_texts(self._connection.execute(INDEXED.where(nodes.c.key == key)))
+        query = select(*vectors.c["space", "vector"]).where(vectors.c.key == key)
         stored_vectors = self._connection.execute(query).all()
-        text = join_indexed_text(title or "", row["data"], row["text"])
-        self.dialect.forget_words(self._connection, [(key, text)])
+        self.dialect.forget_words(self._connection, texts)
         self.remove_nodes([key])
         del row["key"]
         (fresh,) = self._insert_nodes([tuple({**row, "data": encode_json(row["data"])}.values())])
-        self.dialect.index_words(self._connection, [(fresh, text)])
+        self.dialect.index_words(self._connection, [(fresh, text) for _, text in texts])
         for space, vector in stored_vectors:
             self.put_vectors(space, [fresh], stack_vectors([vector]))
         return fresh
@@ -168,11 +161,8 @@ class Write(StoredNotes):
         keys = self._find_keys_of_nodes(changed)
         if missing := [node.id for node in changed if node.id not in keys]:
             raise ValueError(f"{missing[0]!r} is the id of no node: add it with put_nodes")
-        texts = dict(
-            self._connection.execute(
-                select(nodes.c.key, nodes.c.text).where(nodes.c.key.in_(list_keys(keys.values())))
-            ).all()
-        )
+        query = select(*nodes.c["key", "text"]).where(nodes.c.key.in_(list_keys(keys.values())))
+        texts: dict[int, str] = dict(self._connection.execute(query).all())
         self._update_rows(
             {
                 keys[n.id]: {"text": n.text, "level": n.level, "position": n.position, "data": encode_json(n.data)}
@@ -187,21 +177,16 @@ class Write(StoredNotes):
     def _update_rows(self, values: Mapping[int, Mapping[str, Any]]) -> None:
         """Give the nodes under these keys other values, all of the same columns."""
         if values:
-            names = next(iter(values.values()))
             change = update(nodes).where(nodes.c.key == bindparam("at"))
-            change = change.values({name: bindparam(f"new_{name}") for name in names})
-            rows = [
-                {"at": key, **{f"new_{name}": value for name, value in each.items()}} for key, each in values.items()
-            ]
-            self._connection.execute(change, rows)
+            self._connection.execute(change, [{"at": key, **each} for key, each in values.items()])
 
     def _replace_sources(self, changed: Sequence[Node], keys: Mapping[str, int], lifetime: Lifetime) -> None:
         wanted = self._pair_sources(changed, keys, lifetime)
         for layer in {node.layer for node in changed}:
             nodes_of_layer = list_keys(keys[node.id] for node in changed if node.layer == layer)
             for space in list_source_spaces(layer):
-                query = select(edges.c.a, edges.c.b).where(edges.c.space == space, edges.c.a.in_(nodes_of_layer))
-                found = {(row.a, row.b) for row in self._connection.execute(query)}
+                query = select(*edges.c["a", "b"]).where(edges.c.space == space, edges.c.a.in_(nodes_of_layer))
+                found = {(a, b) for a, b in self._connection.execute(query)}
                 self.remove_edges(space, np.array(sorted(found - wanted.get(space, {}).keys()), np.int64))
         for space, pairs in wanted.items():
             self._put_pairs(space, pairs)
@@ -212,8 +197,8 @@ class Write(StoredNotes):
             return
         layer_spaces = [space for layer in layers for space in list_source_spaces(layer)]
         self.remove_nodes(find_orphans(self._connection, self.dialect, keys, keys, layer_spaces))
-        seen = and_(edges.c.space.startswith("seen-in:", autoescape=True), edges.c.space.not_in(layer_spaces))
-        self._drop_edges(and_(edges.c.b.in_(list_keys(keys)), seen))
+        seen = edges.c.space.startswith("seen-in:", autoescape=True), edges.c.space.not_in(layer_spaces)
+        self._drop(edges, edges.c.b.in_(list_keys(keys)), *seen)
         self._forget_intake(keys)
 
     def _pair_sources(
@@ -239,10 +224,11 @@ class Write(StoredNotes):
         removed = find_dependants(self._connection, self.dialect, keys)
         if removed:
             self._forget_intake(removed)
-            self._drop_edges(edges.c.a.in_(list_keys(removed)))
-            self._drop_edges(edges.c.b.in_(list_keys(removed)))
-            self._drop_vectors(vectors.c.key.in_(list_keys(removed)))
-            self._connection.execute(delete(nodes).where(nodes.c.key.in_(list_keys(removed))))
+            gone = list_keys(removed)
+            self._drop(edges, edges.c.a.in_(gone))
+            self._drop(edges, edges.c.b.in_(gone))
+            self._drop(vectors, vectors.c.key.in_(gone))
+            self._connection.execute(delete(nodes).where(nodes.c.key.in_(gone)))
         return removed
 
     def _forget_intake(self, keys: Sequence[int]) -> None:
@@ -284,7 +270,7 @@ class Write(StoredNotes):
         if not len(at):
             return
         if replace:
-            self._drop_vectors(and_(vectors.c.space == space, vectors.c.key.in_(list_keys(at.tolist()))))
+            self._drop(vectors, vectors.c.space == space, vectors.c.key.in_(list_keys(at.tolist())))
         order = np.argsort(at)
         at, table = at[order], np.ascontiguousarray(rows[order], dtype=np.float32)
         for start in range(0, len(at), _BATCH):  # so that the rows are not all in memory twice
@@ -322,28 +308,19 @@ class Write(StoredNotes):
         Pairs without an edge are passed over. No node is removed, also not one that loses its last source.
         """
         if pairs is None:
-            self._drop_edges(edges.c.space == space)
+            self._drop(edges, edges.c.space == space)
         else:
             keys, _ = self.dialect.find_edges(self._connection, space, pairs)
-            self._drop_edges(edges.c.key.in_(list_keys(keys.tolist())))
+            self._drop(edges, edges.c.key.in_(list_keys(keys.tolist())))
 
-    def _drop_edges(self, condition: ColumnElement[bool]) -> None:
-        self._record_removed(
-            "edges", self._connection.execute(delete(edges).where(condition).returning(edges.c.space, edges.c.key))
-        )
-
-    def _drop_vectors(self, condition: ColumnElement[bool]) -> None:
-        self._record_removed(
-            "vectors",
-            self._connection.execute(delete(vectors).where(condition).returning(vectors.c.space, vectors.c.key)),
-        )
-
-    def _record_removed(self, kind: str, removed: Iterable[Any]) -> None:
+    def _drop(self, table: Table, *conditions: ColumnElement[bool]) -> None:
+        """Delete the rows of `edges` or `vectors` that meet all conditions, which changes their spaces."""
         keys: dict[str, list[int]] = defaultdict(list)
-        for space, key in removed:
+        deletion = delete(table).where(*conditions).returning(*table.c["space", "key"])
+        for space, key in self._connection.execute(deletion):
             keys[space].append(key)
         for space, space_keys in keys.items():
-            self._changes[f"{kind}/{space}"].remove(space_keys)
+            self._changes[f"{table.name}/{space}"].remove(space_keys)
 
     # ------------------------------------------------------------ notes and intake
 
@@ -375,9 +352,9 @@ class Write(StoredNotes):
 
     # ------------------------------------------------------------ changes of the arrays
 
-    def finish(self) -> dict[str, tuple[int, int, Delta]]:
+    def finish(self) -> Deltas:
         """Give each changed space a new version. Returns, by space, the old version, the new one, and the changes."""
-        deltas: dict[str, tuple[int, int, Delta]] = {}
+        deltas = {}
         for space, changes in sorted(self._changes.items()):
             if changes:
                 before = read_space_version(self._connection, self.dialect, space)
@@ -393,12 +370,12 @@ class Write(StoredNotes):
 
     def _find_moved_ids(self, key: int, name: DocumentId) -> dict[int, str]:
         """The new ids, by key, of the passages of a document that is now called `name`, and of what they made."""
-        columns = (nodes.c.key, nodes.c.start, nodes.c.end, nodes.c.text)
-        passages = self._connection.execute(select(*columns).where(nodes.c.document == key)).all()
-        ids = {row.key: content_id("p", name, row.start, row.end, row.text) for row in passages}
-        made = list_keys(self._find_made_of(ids))
-        query = select(nodes.c.key, nodes.c.id).where(nodes.c.key.in_(made))
-        return ids | {row.key: content_id(row.id[:1], "moved", name, row.id) for row in self._connection.execute(query)}
+        passages = select(*nodes.c["key", "start", "end", "text"]).where(nodes.c.document == key)
+        ids: dict[int, str] = {
+            passage: content_id("p", name, *place) for passage, *place in self._connection.execute(passages)
+        }
+        made = select(*nodes.c["key", "id"]).where(nodes.c.key.in_(list_keys(self._find_made_of(ids))))
+        return ids | {node: content_id(id[:1], "moved", name, id) for node, id in self._connection.execute(made)}
 
     def _find_made_of(self, keys: Iterable[int]) -> set[int]:
         """The nodes that were made from these, directly or not, by links of the spaces `made-of`."""
